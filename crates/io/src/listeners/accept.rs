@@ -1,7 +1,4 @@
-//! Accepts connections, for all drivers and the acceptor.
-//!
-//! It takes a bounded share from each listener in turn, until the queues are empty or a resource is
-//! exhausted. Drivers differ in how they learn of queued connections.
+//! Accepting: one path for both drivers of the kernel and the acceptor.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -13,31 +10,6 @@ use super::inbox::Inbox;
 use super::{Entrances, Listener};
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
 use crate::{AcceptError, Event, ListenerId, socket};
-
-/// Result of one attempt to accept.
-enum Attempt {
-    Accepted(OwnedFd),
-    /// The queued connection is closed already; there may be others.
-    Retry,
-    Empty,
-    Failed(AcceptError),
-    /// The socket no longer listens.
-    ListenerFailed(Errno),
-}
-
-/// Takes one connection from the listener's queue.
-fn attempt(listener: &Listener) -> Attempt {
-    match socket::accept(listener) {
-        Ok(fd) => Attempt::Accepted(fd),
-        Err(Errno::AGAIN) => Attempt::Empty,
-        Err(errno @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) => Attempt::ListenerFailed(errno),
-        Err(Errno::MFILE) => Attempt::Failed(AcceptError::ProcessDescriptors),
-        Err(Errno::NFILE) => Attempt::Failed(AcceptError::SystemFiles),
-        Err(Errno::NOBUFS | Errno::NOMEM) => Attempt::Failed(AcceptError::Memory),
-        Err(errno) if is_of_the_connection(errno) => Attempt::Retry,
-        Err(errno) => Attempt::Failed(AcceptError::Other { errno: errno.raw_os_error() }),
-    }
-}
 
 /// Returns whether an error is of the accepted connection, which Linux passes on, instead of accepting.
 fn is_of_the_connection(errno: Errno) -> bool {
@@ -56,6 +28,16 @@ fn is_of_the_connection(errno: Errno) -> bool {
             | Errno::TIMEDOUT
             | Errno::CONNRESET
     )
+}
+
+/// Returns the resource that ran out.
+fn exhausted(errno: Errno) -> AcceptError {
+    match errno {
+        Errno::MFILE => AcceptError::ProcessDescriptors,
+        Errno::NFILE => AcceptError::SystemFiles,
+        Errno::NOBUFS | Errno::NOMEM => AcceptError::Memory,
+        errno => AcceptError::Other { errno: errno.raw_os_error() },
+    }
 }
 
 /// Returns whether a connection is queued in the kernel.
@@ -85,37 +67,53 @@ struct AcceptQueue {
     announced_in: u16,
 }
 
-/// Result of accepting from several queues.
-#[derive(Debug)]
-pub(crate) enum Accepted {
-    Connection(OwnedFd, ListenerId),
-    Failed(AcceptError),
-    /// The listener accepts no more (A6). Once for each.
-    ListenerFailed {
-        listener: ListenerId,
-        errno: i32,
+/// Progress of `accept_stop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Accepting queued connections, a bounded number, so that it ends however fast new ones arrive.
+    Queues {
+        accepted: usize,
     },
+    /// The listeners are closed; an acceptor may still send connections.
+    Inbox,
+    Done,
 }
 
-/// The accept queues of several listeners, emptied in turn, each by a share a turn.
+/// A new connection, or an event of accepting.
+pub(crate) enum Arrival {
+    Connection(OwnedFd, ListenerId),
+    Event(Event),
+}
+
+/// The listeners and the inbox of a driver or an acceptor, emptied in turn, each by a share a turn.
 #[derive(Debug)]
-pub(crate) struct AcceptQueues {
+pub(crate) struct Listeners {
     queues: Vec<AcceptQueue>,
+    /// Connections from an acceptor: one more listener.
+    pub(crate) inbox: Inbox,
+    connections_max: usize,
+    is_paused: bool,
+    stopping: Stopping,
+    /// A connection that could not be placed: the next one to try.
+    unplaced: Option<(OwnedFd, ListenerId)>,
     /// Index of the queue to accept from next; the number of queues when each has had its share.
     current: usize,
     /// Attempts at `current` in this turn.
     attempts: usize,
-    /// Connections accepted since `stop`: bounded, so that it ends however fast new ones arrive.
-    since_stop: Option<usize>,
+    /// Connections taken from the inbox in this turn.
+    handed: usize,
     /// Number of the turn, wrapping.
     turn: u16,
 }
 
-impl AcceptQueues {
+impl Listeners {
     /// Makes the listeners non-blocking.
+    ///
     /// # Errors
     /// Fails for more listeners than [`ListenerId`] counts, or with the kernel's error.
-    pub(crate) fn new(listeners: Vec<Listener>) -> io::Result<Self> {
+    pub(crate) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
+        let Entrances { listeners, inbox } = entrances;
         if listeners.len() > usize::from(ListenerId::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -129,11 +127,21 @@ impl AcceptQueues {
             accepted: 0,
             announced_in: 0,
         };
-        let queues = listeners.into_iter().map(queue).collect();
-        Ok(Self { queues, current: 0, attempts: 0, since_stop: None, turn: 0 })
+        Ok(Self {
+            queues: listeners.into_iter().map(queue).collect(),
+            inbox,
+            connections_max,
+            is_paused: false,
+            stopping: Stopping::No,
+            unplaced: None,
+            current: 0,
+            attempts: 0,
+            handed: 0,
+            turn: 0,
+        })
     }
 
-    /// Returns index and descriptor of each.
+    /// Returns index and descriptor of each listener.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = (ListenerId, RawFd)> {
         // `new` has checked that the index fits.
         let descriptors = self.queues.iter().map(|queue| queue.listener.as_raw_fd());
@@ -152,20 +160,92 @@ impl AcceptQueues {
         }
     }
 
-    /// Returns whether one of them may hold connections.
-    pub(crate) fn are_ready(&self) -> bool {
+    /// Pauses accepting (A3). Readiness events are kept.
+    pub(crate) fn pause(&mut self) {
+        self.is_paused = true;
+        self.inbox.hold();
+    }
+
+    /// Resumes accepting while `used` connections are held.
+    pub(crate) fn resume(&mut self, used: usize) {
+        self.is_paused = false;
+        self.inbox.release(used >= self.connections_max);
+    }
+
+    /// Ends accepting once all queued connections are accepted (A4), those included that arrived after the
+    /// last wait. Unlinks the files of Unix-domain listeners. Returns false if called before.
+    pub(crate) fn stop(&mut self, used: usize) -> bool {
+        if self.stopping != Stopping::No {
+            return false;
+        }
+        self.stopping = Stopping::Queues { accepted: 0 };
+        self.resume(used);
+        self.inbox.note_wake();
+        for queue in &mut self.queues {
+            queue.listener.hide();
+            queue.is_ready = !queue.has_failed;
+            queue.share = usize::MAX;
+        }
+        true
+    }
+
+    /// Closes the listeners.
+    pub(crate) fn close(&mut self) {
+        self.queues.clear();
+    }
+
+    /// Returns whether [`Listeners::next`] has something to do.
+    pub(crate) fn are_due(&self) -> bool {
+        let is_due = self.are_ready() || self.unplaced.is_some() || self.inbox.is_due() || self.may_close();
+        is_due && !self.is_paused
+    }
+
+    fn are_ready(&self) -> bool {
         self.queues.iter().any(|queue| queue.is_ready)
     }
 
-    /// Renews each queue's share of attempts.
+    /// Returns whether the listeners are to be closed, empty or after as many connections as are bounded.
+    fn may_close(&self) -> bool {
+        let Stopping::Queues { accepted } = self.stopping else { return false };
+        let is_drained = !self.are_ready() || accepted >= ACCEPTS_AFTER_STOP_MAX;
+        is_drained && !self.queues.iter().any(|queue| queue.is_watched)
+    }
+
+    /// Renews the shares of listeners and inbox for a turn.
     pub(crate) fn begin_turn(&mut self) {
-        (self.current, self.attempts) = (0, 0);
+        (self.current, self.attempts, self.handed) = (0, 0, 0);
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// Accepts the next connection, at most [`ACCEPTS_PER_TURN_MAX`] of each listener in a turn. Fails if one
-    /// waits and there is no room.
-    pub(crate) fn next(&mut self, has_room: bool) -> Option<Accepted> {
+    /// Returns the next arrival while `used` connections are held. A turn accepts at most
+    /// [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and as many from the inbox.
+    pub(crate) fn next(&mut self, used: usize) -> Option<Arrival> {
+        if self.is_paused {
+            return None;
+        }
+        let has_room = used < self.connections_max;
+        if let Some((fd, listener)) = self.unplaced.take_if(|_| has_room) {
+            return Some(Arrival::Connection(fd, listener));
+        }
+        if self.unplaced.is_some() {
+            return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
+        }
+        if let Some(arrival) = self.next_queued(has_room) {
+            return Some(arrival);
+        }
+        if self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any() {
+            if !has_room {
+                return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
+            }
+            let (fd, listener) = self.inbox.take()?;
+            self.handed += 1;
+            return Some(Arrival::Connection(fd, listener));
+        }
+        self.finish_stop()
+    }
+
+    /// Accepts from the listeners. Fails if a connection waits and there is no room.
+    fn next_queued(&mut self, has_room: bool) -> Option<Arrival> {
         while let Some(queue) = self.queues.get_mut(self.current) {
             if !queue.is_ready || self.attempts == ACCEPTS_PER_TURN_MAX {
                 self.current += 1;
@@ -174,59 +254,74 @@ impl AcceptQueues {
             }
             if !has_room {
                 if has_pending(&queue.listener) {
-                    return Some(Accepted::Failed(AcceptError::ProcessDescriptors));
+                    return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
                 }
                 queue.is_ready = false;
                 continue;
             }
             self.attempts += 1;
             let listener = queue.listener.id();
-            match attempt(&queue.listener) {
-                Attempt::Accepted(fd) => {
-                    self.since_stop = self.since_stop.map(|count| count + 1);
+            match socket::accept(&queue.listener) {
+                Ok(fd) => {
+                    if let Stopping::Queues { accepted } = &mut self.stopping {
+                        *accepted += 1;
+                    }
                     queue.accepted = queue.accepted.saturating_add(1);
                     queue.is_ready = queue.accepted < queue.share;
-                    return Some(Accepted::Connection(fd, listener));
+                    return Some(Arrival::Connection(fd, listener));
                 }
-                Attempt::Retry => {}
-                Attempt::Empty => queue.is_ready = false,
-                Attempt::Failed(error) => return Some(Accepted::Failed(error)),
-                Attempt::ListenerFailed(errno) => {
+                Err(Errno::AGAIN) => queue.is_ready = false,
+                Err(errno @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) => {
                     (queue.is_ready, queue.has_failed) = (false, true);
-                    return Some(Accepted::ListenerFailed { listener, errno: errno.raw_os_error() });
+                    let errno = errno.raw_os_error();
+                    return Some(Arrival::Event(Event::ListenerFailed { listener, errno }));
                 }
+                // It is closed already; there may be others.
+                Err(errno) if is_of_the_connection(errno) => {}
+                Err(errno) => return Some(Arrival::Event(self.fail(exhausted(errno)))),
             }
         }
         None
     }
 
-    /// Marks all as ready once more, for arrivals after the last wait, and unlinks the files of Unix-domain
-    /// listeners.
-    pub(crate) fn stop(&mut self) {
-        self.since_stop = Some(0);
-        for queue in &mut self.queues {
-            queue.listener.hide();
-            queue.is_ready = !queue.has_failed;
-            queue.share = usize::MAX;
+    /// Pauses for lack of a resource; returns its event (A2).
+    pub(crate) fn fail(&mut self, error: AcceptError) -> Event {
+        self.pause();
+        Event::AcceptFailed { error }
+    }
+
+    /// Keeps a connection that could not be placed.
+    pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) {
+        self.unplaced = Some((fd, listener));
+    }
+
+    /// Returns whether a connection could not be placed.
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.unplaced.is_some()
+    }
+
+    /// Closes the listeners once they are empty, and ends after the inbox.
+    fn finish_stop(&mut self) -> Option<Arrival> {
+        if self.may_close() {
+            self.close();
+            self.stopping = Stopping::Inbox;
         }
-    }
-
-    /// Returns whether all are empty since `stop`, or the bound is reached.
-    pub(crate) fn are_drained(&self) -> bool {
-        !self.are_ready() || self.since_stop.is_some_and(|count| count >= ACCEPTS_AFTER_STOP_MAX)
-    }
-
-    /// Closes the listeners.
-    pub(crate) fn close(&mut self) {
-        self.queues.clear();
+        if self.stopping != Stopping::Inbox || !self.inbox.is_over() {
+            return None;
+        }
+        self.stopping = Stopping::Done;
+        Some(Arrival::Event(Event::AcceptStopped))
     }
 }
 
 /// The completion driver's part: one entry per listener reports connections, and is then queued again.
 #[cfg(target_os = "linux")]
-impl AcceptQueues {
-    /// Returns the next listener to be watched, and counts it as watched.
+impl Listeners {
+    /// Returns the next listener to be watched, and counts it as watched; none while accepting is paused.
     pub(crate) fn next_to_watch(&mut self) -> Option<(ListenerId, RawFd)> {
+        if self.is_paused || self.stopping != Stopping::No {
+            return None;
+        }
         let is_free = |queue: &AcceptQueue| !queue.is_ready && !queue.has_failed && !queue.is_watched;
         let index = self.queues.iter().position(is_free)?;
         let queue = &mut self.queues[index];
@@ -243,7 +338,7 @@ impl AcceptQueues {
         self.mark_ready(index);
         let Some(queue) = self.queues.get_mut(usize::from(index)) else { return };
         queue.is_watched = false;
-        if self.since_stop.is_none() {
+        if self.stopping == Stopping::No {
             let more_waited = queue.announced_in == self.turn.wrapping_sub(1);
             let share = if more_waited { queue.share.saturating_mul(2) } else { queue.accepted };
             (queue.share, queue.accepted) = (share.clamp(1, ACCEPTS_PER_TURN_MAX), 0);
@@ -255,160 +350,5 @@ impl AcceptQueues {
     pub(crate) fn watched(&self) -> impl Iterator<Item = ListenerId> {
         let watched = self.queues.iter().enumerate().filter(|(_, queue)| queue.is_watched);
         watched.map(|(index, _)| index as ListenerId)
-    }
-}
-
-/// Progress of `accept_stop`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    NotAsked,
-    /// Accepting queued connections.
-    Draining,
-    /// The listeners are closed; an acceptor may still send connections.
-    InboxOpen,
-    Done,
-}
-
-/// A new connection, or an event of accepting.
-pub(crate) enum Arrival {
-    Connection(OwnedFd, ListenerId),
-    Event(Event),
-}
-
-/// A driver's listeners and its inbox.
-#[derive(Debug)]
-pub(crate) struct Listeners {
-    pub(crate) queues: AcceptQueues,
-    /// Connections from an acceptor: one more listener.
-    pub(crate) inbox: Inbox,
-    connections_max: usize,
-    is_paused: bool,
-    stop: Stop,
-    /// Connections taken from the inbox in this turn.
-    handed: usize,
-    /// A connection that could not be registered for lack of memory: the next one to try.
-    unregistered: Option<(OwnedFd, ListenerId)>,
-}
-
-impl Listeners {
-    /// # Errors
-    /// As [`AcceptQueues::new`].
-    pub(crate) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
-        let Entrances { listeners, inbox } = entrances;
-        Ok(Self {
-            queues: AcceptQueues::new(listeners)?,
-            inbox,
-            connections_max,
-            is_paused: false,
-            stop: Stop::NotAsked,
-            handed: 0,
-            unregistered: None,
-        })
-    }
-
-    /// Pauses accepting (A3). Readiness events are kept.
-    pub(crate) fn pause(&mut self) {
-        self.is_paused = true;
-        self.inbox.hold();
-    }
-
-    /// Resumes accepting while `used` connections are held.
-    pub(crate) fn resume(&mut self, used: usize) {
-        self.is_paused = false;
-        self.inbox.release(used >= self.connections_max);
-    }
-
-    /// Ends accepting once all queued connections are accepted (A4). Returns false if called before.
-    pub(crate) fn stop(&mut self, used: usize) -> bool {
-        if self.stop != Stop::NotAsked {
-            return false;
-        }
-        self.stop = Stop::Draining;
-        self.resume(used);
-        self.inbox.note_wake();
-        self.queues.stop();
-        true
-    }
-
-    /// Returns whether new connections are accepted.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn are_open(&self) -> bool {
-        !self.is_paused && self.stop == Stop::NotAsked
-    }
-
-    /// Returns whether [`Listeners::next`] has something to do.
-    pub(crate) fn are_due(&self) -> bool {
-        let is_due = self.queues.are_ready()
-            || self.unregistered.is_some()
-            || self.inbox.is_due()
-            || (self.stop == Stop::Draining && self.may_close());
-        is_due && !self.is_paused
-    }
-
-    /// Renews the shares of listeners and inbox for a turn.
-    pub(crate) fn begin_turn(&mut self) {
-        self.queues.begin_turn();
-        self.handed = 0;
-    }
-
-    /// Returns the next arrival while `used` connections are held. A turn accepts at most
-    /// [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and as many from the inbox.
-    pub(crate) fn next(&mut self, used: usize) -> Option<Arrival> {
-        if self.is_paused {
-            return None;
-        }
-        let has_room = used < self.connections_max;
-        if let Some((fd, listener)) = self.unregistered.take_if(|_| has_room) {
-            return Some(Arrival::Connection(fd, listener));
-        }
-        if self.unregistered.is_some() {
-            return Some(self.fail(AcceptError::ProcessDescriptors));
-        }
-        match self.queues.next(has_room) {
-            Some(Accepted::Connection(fd, listener)) => return Some(Arrival::Connection(fd, listener)),
-            Some(Accepted::Failed(error)) => return Some(self.fail(error)),
-            Some(Accepted::ListenerFailed { listener, errno }) => {
-                return Some(Arrival::Event(Event::ListenerFailed { listener, errno }));
-            }
-            None => {}
-        }
-        if self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any() {
-            if !has_room {
-                return Some(self.fail(AcceptError::ProcessDescriptors));
-            }
-            let (fd, listener) = self.inbox.take()?;
-            self.handed += 1;
-            return Some(Arrival::Connection(fd, listener));
-        }
-        self.finish_stop()
-    }
-
-    /// Keeps a connection that could not be registered, and pauses for lack of memory.
-    pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
-        self.unregistered = Some((fd, listener));
-        self.pause();
-        Event::AcceptFailed { error: AcceptError::Memory }
-    }
-
-    fn fail(&mut self, error: AcceptError) -> Arrival {
-        self.pause();
-        Arrival::Event(Event::AcceptFailed { error })
-    }
-
-    fn may_close(&self) -> bool {
-        self.queues.are_drained() && !self.queues.queues.iter().any(|queue| queue.is_watched)
-    }
-
-    /// Closes the listeners once they are empty, and ends after the inbox.
-    fn finish_stop(&mut self) -> Option<Arrival> {
-        if self.stop == Stop::Draining && self.may_close() {
-            self.queues.close();
-            self.stop = Stop::InboxOpen;
-        }
-        if self.stop != Stop::InboxOpen || !self.inbox.is_over() {
-            return None;
-        }
-        self.stop = Stop::Done;
-        Some(Arrival::Event(Event::AcceptStopped))
     }
 }

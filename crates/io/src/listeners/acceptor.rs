@@ -11,11 +11,11 @@ use std::time::Duration;
 use mio::Interest;
 use mio::unix::SourceFd;
 
-use super::Listener;
-use super::accept::{AcceptQueues, Accepted};
-use super::inbox::{InboxSender, Refused, Room};
+use super::accept::{Arrival, Listeners};
+use super::inbox::{Inbox, InboxSender, Refused, Room};
+use super::{Entrances, Listener};
 use crate::clock::Clock;
-use crate::{AcceptError, ListenerId, Waker};
+use crate::{AcceptError, Event, ListenerId, Waker};
 
 /// mio's token of the waker; a listener's token is its index.
 const WAKER: mio::Token = mio::Token(usize::MAX);
@@ -60,10 +60,8 @@ pub struct Acceptor {
     events: mio::Events,
     waker: Waker,
     clock: Clock,
-    queues: AcceptQueues,
+    listeners: Listeners,
     dispatcher: Dispatcher,
-    /// An accepted connection for which no inbox had room.
-    undelivered: Option<(OwnedFd, ListenerId)>,
     /// True if the present full state was reported.
     reported_full: bool,
     retry_ms: u64,
@@ -81,22 +79,19 @@ impl Acceptor {
     pub fn new(listeners: Vec<Listener>, dispatcher: Dispatcher, retry_ms: u64) -> io::Result<Self> {
         let poll = mio::Poll::new()?;
         let waker = Waker::of_poll(poll.registry(), WAKER)?;
-        let queues = AcceptQueues::new(listeners)?;
-        for (index, fd) in queues.descriptors() {
-            poll.registry().register(
-                &mut SourceFd(&fd),
-                mio::Token(usize::from(index)),
-                Interest::READABLE,
-            )?;
+        let entrances = Entrances { listeners, inbox: Inbox::default() };
+        let listeners = Listeners::new(entrances, usize::MAX)?;
+        for (index, fd) in listeners.descriptors() {
+            let token = mio::Token(usize::from(index));
+            poll.registry().register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         }
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(ANNOUNCEMENTS_MAX),
             waker,
             clock: Clock::new(),
-            queues,
+            listeners,
             dispatcher,
-            undelivered: None,
             reported_full: false,
             retry_ms,
             paused_until_ms: None,
@@ -113,9 +108,8 @@ impl Acceptor {
     /// Accepts what is queued and ends. Unlinks Unix-domain socket files at once. Of several calls, the
     /// quickest kind counts.
     pub fn stop(&mut self, kind: StopKind) {
-        if self.stop.is_none() {
+        if self.listeners.stop(0) {
             self.paused_until_ms = None;
-            self.queues.stop();
         }
         if self.stop != Some(StopKind::AtOnce) {
             self.stop = Some(kind);
@@ -131,6 +125,9 @@ impl Acceptor {
         self.wait()?;
         let progress = self.hand_out();
         self.dispatcher.wake();
+        if progress == Progress::Over {
+            self.listeners.close();
+        }
         Ok(progress)
     }
 
@@ -142,10 +139,10 @@ impl Acceptor {
         }
         self.clock.read();
         for event in self.events.iter().filter(|event| event.token() != WAKER) {
-            self.queues.mark_ready(event.token().0 as ListenerId);
+            self.listeners.mark_ready(event.token().0 as ListenerId);
         }
-        if self.paused_until_ms.is_some_and(|until_ms| until_ms <= self.clock.now_ms) {
-            self.paused_until_ms = None;
+        if self.paused_until_ms.take_if(|until_ms| *until_ms <= self.clock.now_ms).is_some() {
+            self.listeners.resume(0);
         }
         Ok(())
     }
@@ -155,10 +152,10 @@ impl Acceptor {
         if let Some(until_ms) = self.paused_until_ms {
             return Some(Duration::from_millis(until_ms.saturating_sub(self.clock.now_ms)));
         }
-        let busy = if self.undelivered.is_some() {
+        let busy = if self.listeners.has_unplaced() {
             self.stop == Some(StopKind::AtOnce) || !self.dispatcher.await_room(&self.waker)
         } else {
-            self.stop.is_some() || self.queues.are_ready()
+            self.listeners.are_due()
         };
         busy.then_some(Duration::ZERO)
     }
@@ -168,28 +165,15 @@ impl Acceptor {
         if self.paused_until_ms.is_some() {
             return Progress::Paused;
         }
-        if let Some((connection, listener)) = self.undelivered.take()
-            && let Some(end) = self.deliver(connection, listener)
-        {
-            return end;
-        }
-        self.reported_full = false;
-        self.queues.begin_turn();
-        while let Some(accepted) = self.queues.next(true) {
-            match accepted {
-                Accepted::Connection(connection, listener) => {
-                    if let Some(end) = self.deliver(connection, listener) {
-                        return end;
-                    }
-                }
-                Accepted::Failed(error) => return self.fail(error),
-                Accepted::ListenerFailed { listener, errno } => {
-                    return Progress::ListenerFailed { listener, errno };
-                }
+        self.listeners.begin_turn();
+        while let Some(arrival) = self.listeners.next(0) {
+            let end = match arrival {
+                Arrival::Connection(connection, listener) => self.deliver(connection, listener),
+                Arrival::Event(event) => Some(self.progress_of(&event)),
+            };
+            if let Some(end) = end {
+                return end;
             }
-        }
-        if self.stop.is_some() && self.queues.are_drained() {
-            return self.end();
         }
         Progress::Open
     }
@@ -197,28 +181,29 @@ impl Acceptor {
     /// Hands a connection out, or holds it until there is room. Returns the outcome unless it succeeded.
     fn deliver(&mut self, connection: OwnedFd, listener: ListenerId) -> Option<Progress> {
         match self.dispatcher.dispatch(connection, listener) {
-            Ok(()) => None,
+            Ok(()) => {
+                self.reported_full = false;
+                None
+            }
             Err(Refused::Full(_)) if self.stop == Some(StopKind::AtOnce) => None,
             Err(Refused::Full(connection)) => {
-                self.undelivered = Some((connection, listener));
-                let reported = std::mem::replace(&mut self.reported_full, true);
-                Some(if reported { Progress::Paused } else { Progress::Full })
+                self.listeners.put_back(connection, listener);
+                let was_reported = std::mem::replace(&mut self.reported_full, true);
+                Some(if was_reported { Progress::Paused } else { Progress::Full })
             }
-            Err(Refused::Gone(_)) => Some(self.end()),
+            Err(Refused::Gone(_)) => Some(Progress::Over),
         }
     }
 
-    fn fail(&mut self, error: AcceptError) -> Progress {
-        if self.stop == Some(StopKind::AtOnce) {
-            return self.end();
+    fn progress_of(&mut self, event: &Event) -> Progress {
+        match *event {
+            Event::ListenerFailed { listener, errno } => Progress::ListenerFailed { listener, errno },
+            Event::AcceptFailed { error } if self.stop != Some(StopKind::AtOnce) => {
+                self.paused_until_ms = Some(self.clock.now_ms + self.retry_ms);
+                Progress::Failed(error)
+            }
+            _ => Progress::Over,
         }
-        self.paused_until_ms = Some(self.clock.now_ms + self.retry_ms);
-        Progress::Failed(error)
-    }
-
-    fn end(&mut self) -> Progress {
-        self.queues.close();
-        Progress::Over
     }
 }
 

@@ -23,7 +23,8 @@ use crate::listeners::accept::{Arrival, Listeners};
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::alarm;
 use crate::{
-    CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits, socket,
+    AcceptError, CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits,
+    socket,
 };
 use alarm::Alarm;
 use source::{ALARM, WAKER};
@@ -89,7 +90,7 @@ impl Poll {
         let alarm = Alarm::new(poll.registry(), ALARM);
         let connections_max = options.connections_max.min(source::SLOTS_MAX);
         let listeners = Listeners::new(entrances.into(), connections_max)?;
-        for (index, fd) in listeners.queues.descriptors() {
+        for (index, fd) in listeners.descriptors() {
             poll.registry().register(&mut SourceFd(&fd), source::listener(index), Interest::READABLE)?;
         }
         listeners.inbox.attach(&waker);
@@ -240,7 +241,8 @@ impl Poll {
             INTERESTS,
         );
         if registered.is_err() {
-            return self.listeners.put_back(fd, listener);
+            self.listeners.put_back(fd, listener);
+            return self.listeners.fail(AcceptError::Memory);
         }
         let token = self.conns.slots.insert(fd);
         Event::Accepted { token, listener }

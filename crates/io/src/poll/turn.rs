@@ -42,7 +42,7 @@ impl Poll {
                     listeners.inbox.note_wake();
                 }
                 Source::Alarm => alarm.note(),
-                Source::Listener(index) => listeners.queues.mark_ready(index),
+                Source::Listener(index) => listeners.mark_ready(index),
                 Source::Connection { slot, generation } => {
                     let Some((token, slot)) = slots.open_by_bits(slot, generation, GENERATION_MASK) else {
                         continue;
@@ -61,7 +61,7 @@ impl Poll {
         if taken < EVENTS_PER_WAIT_MAX && !was_interrupted {
             self.catch_up.took_all(self.clock.now_ms);
         } else {
-            let waiting_max = EVENTS_PER_SOURCE * (self.conns.slots.used() + self.listeners.queues.len() + 2);
+            let waiting_max = EVENTS_PER_SOURCE * (self.conns.slots.used() + self.listeners.len() + 2);
             self.catch_up.took(taken, waiting_max, self.clock.now_ms);
         }
         self.conns.note_fetched();

@@ -284,10 +284,7 @@ fn name(index: ListenerId) -> Name {
 impl Uring {
     /// Watches the listeners without reported connections.
     pub(super) fn watch_listeners(&mut self) {
-        if !self.listeners.are_open() {
-            return;
-        }
-        while let Some((index, fd)) = self.listeners.queues.next_to_watch() {
+        while let Some((index, fd)) = self.listeners.next_to_watch() {
             self.ring.push(opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build(), name(index));
         }
     }
@@ -295,7 +292,7 @@ impl Uring {
     /// Ends accepting. Also cancels the watching entries, which keep the kernel listening.
     pub(super) fn stop_accept(&mut self) {
         if self.listeners.stop(self.conns.slots.used()) {
-            self.listeners.queues.watched().for_each(|index| self.ring.cancel(name(index)));
+            self.listeners.watched().for_each(|index| self.ring.cancel(name(index)));
         }
     }
 

@@ -70,7 +70,7 @@ impl Uring {
         while self.completions.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
-                Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
+                Kind::Listener => self.listeners.watch_ended(done.token().slot() as ListenerId),
                 Kind::Writable => self.awaited(&done),
                 Kind::Marker => self.marker.completed(),
                 Kind::Wake => {
