@@ -13,15 +13,15 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
-use crate::limits::SEND_AT_ONCE_BYTES_MAX;
+use crate::limits::SEND_QUANTUM_BYTES;
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Push, PushContext, Stop, push, send_bytes};
-use queue::Completion;
+use queue::{Completion, Work};
 use sends::Sends;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
-pub(crate) use queue::{FairQueue, Queue};
+pub(crate) use queue::FairQueue;
 pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
 
@@ -40,22 +40,22 @@ pub(crate) enum Pushed {
 
 /// The connections of one driver. `X` is the driver's data per connection.
 #[derive(Debug)]
-pub(crate) struct Conns<X> {
+pub(crate) struct Connections<X> {
     pub(crate) slots: Slots<X>,
     pub(crate) sends: Sends,
-    pub(crate) queue: Queue,
+    pub(crate) work: Work,
     /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
     context: PushContext,
 }
 
-impl<X: Default> Conns<X> {
+impl<X: Default> Connections<X> {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             slots: Slots::new(),
             sends: Sends::default(),
-            queue: Queue::default(),
+            work: Work::default(),
             just_sent: None,
             context: PushContext::new(waker),
         }
@@ -69,29 +69,27 @@ impl<X: Default> Conns<X> {
 
     /// Begins a turn: moves deferred work into it.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
-        self.queue.begin_turn();
+        self.work.begin_turn();
         self.context.ahead.begin_turn(now_ms);
     }
 
     /// Returns whether there is work that needs no event of the kernel.
     pub(crate) fn has_work(&self) -> bool {
-        self.just_sent.is_some() || !self.queue.is_empty()
+        self.just_sent.is_some() || !self.work.is_empty()
     }
 
     /// Sends by hand; returns whether all of it is done (S7). Most responses are plain bytes that fit the
     /// socket's buffer.
     pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
-        let turn = self.queue.turn;
         let mut done = 0;
         let len = output.len();
         if let Some(slot) = sender(&mut self.slots, token, self.just_sent.as_ref())
             && output.items().is_empty()
-            && len <= slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)
+            && len <= SEND_QUANTUM_BYTES
             && let Some(fd) = slot.fd.as_ref()
         {
             // An error recurs below.
             done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
-            slot.add_turn_bytes(turn, done);
             self.context.note_taken(done);
             if done == len {
                 return true;
@@ -101,28 +99,24 @@ impl<X: Default> Conns<X> {
         false
     }
 
-    /// Starts a send by hand (S1): a short one at once, a long one by the queue. Its end is reported. Returns
-    /// whether the socket is full.
+    /// Starts a send by hand (S1): a short one in memory at once, others by the queue. Its end is reported.
+    /// Returns whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
         self.begin_by_hand(token, Sending::new(output))
     }
 
     fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
-        let turn = self.queue.turn;
-        let Self { slots, sends, queue, just_sent, context } = self;
+        let Self { slots, sends, work, just_sent, context } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
-        if is_long(&sending) {
+        if sending.output.has_file() || !work.takes_at_once(sending.left()) {
             slot.send = sends.insert(sending);
             slot.flags.set(Flags::WRITABLE);
-            queue.enqueue(token, &mut slot.flags);
+            work.enqueue(token, &mut slot.flags);
             return false;
         }
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
-        let Push { cost, end } = push(Some(token), fd, &mut sending, share, context);
-        slot.add_turn_bytes(turn, cost);
-        queue.add_first_bytes(cost);
-        if end.is_ok() && just_sent.is_none() && queue.may_complete_now() {
+        let Push { end, .. } = push(None, fd, &mut sending, SEND_QUANTUM_BYTES, context);
+        if end.is_ok() && just_sent.is_none() && work.may_complete_now() {
             *just_sent = Some((token, sending.output));
             return false;
         }
@@ -130,32 +124,45 @@ impl<X: Default> Conns<X> {
         let Some(sending) = sends.get_mut(slot.send) else { return false };
         let pushed = pushed(end, slot, sending);
         match pushed {
-            Pushed::Ended(send) => queue.complete(token, send, &mut slot.flags),
-            Pushed::Share => queue.enqueue(token, &mut slot.flags),
+            Pushed::Ended(send) => work.complete(token, send, &mut slot.flags),
+            Pushed::Share => work.enqueue(token, &mut slot.flags),
             Pushed::Full | Pushed::Fetching => {}
         }
         pushed == Pushed::Full
     }
 
-    /// Continues a send by hand if it can and the turn has budget for it. The caller reports its end.
-    pub(crate) fn push_more(&mut self, token: Token) -> Option<Pushed> {
-        let turn = self.queue.turn;
-        let slot = self.slots.open_mut(token).filter(|slot| slot.flags.can_send())?;
-        let (sending, fd) = (self.sends.get_mut(slot.send)?, slot.fd.as_ref()?);
-        let share = slot.turn_bytes_left(turn).min(self.queue.share(sending.left()));
-        if share == 0 {
-            return None;
+    /// Continues the next queued send that can and for which the turn has budget left, after `prepare`. The
+    /// caller reports its end.
+    pub(crate) fn push_next(&mut self, prepare: impl FnOnce()) -> Option<(Token, Pushed)> {
+        let Self { slots, sends, work, context, .. } = self;
+        loop {
+            let token = work.first_send()?;
+            let Some(slot) = slots.open_mut(token) else {
+                work.remove_first_send(None);
+                continue;
+            };
+            let sending = sends.get_mut(slot.send).filter(|sending| sending.result.is_none());
+            let (Some(sending), Some(fd), true) = (sending, slot.fd.as_ref(), slot.flags.can_send()) else {
+                work.remove_first_send(Some(&mut slot.flags));
+                continue;
+            };
+            let share = work.share(sending.left());
+            if share == 0 {
+                work.end_sends();
+                return None;
+            }
+            prepare();
+            let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
+            let Push { cost, end } = push(fetch_for, fd, sending, share, context);
+            work.add_cost(cost);
+            work.remove_first_send(Some(&mut slot.flags));
+            slot.flags.clear(Flags::WRITABLE.and(Flags::FETCHED));
+            let pushed = pushed(end, slot, sending);
+            if pushed == Pushed::Share {
+                work.enqueue(token, &mut slot.flags);
+            }
+            return Some((token, pushed));
         }
-        slot.flags.clear(Flags::WRITABLE);
-        if sending.result.is_some() {
-            return Some(Pushed::Full);
-        }
-        let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
-        let Push { cost, end } = push(fetch_for, fd, sending, share, &mut self.context);
-        slot.flags.clear(Flags::FETCHED);
-        slot.add_turn_bytes(turn, cost);
-        self.queue.add_sent_bytes(cost);
-        Some(pushed(end, slot, sending))
     }
 
     /// Resumes sends whose fetch is complete.
@@ -164,7 +171,7 @@ impl<X: Default> Conns<X> {
             if let Some(slot) = self.slots.open_mut(token).filter(|slot| slot.flags.has(Flags::FETCHING)) {
                 slot.flags.clear(Flags::FETCHING);
                 slot.flags.set(Flags::WRITABLE.and(Flags::FETCHED));
-                self.queue.enqueue(token, &mut slot.flags);
+                self.work.enqueue(token, &mut slot.flags);
             }
         }
     }
@@ -233,7 +240,7 @@ impl<X: Default> Conns<X> {
             && sending.result.is_none()
         {
             sending.result = Some(Err(SendError::Cancelled));
-            self.queue.cancelled(token, send);
+            self.work.cancelled(token, send);
         }
     }
 
@@ -260,7 +267,7 @@ impl<X: Default> Conns<X> {
         let was_detached = self.slots.end_detached(token);
         debug_assert!(was_detached, "close of {token:?}, which is not open");
         if was_detached {
-            self.queue.closed(token, Flags::default());
+            self.work.closed(token, Flags::default());
         }
     }
 
@@ -275,21 +282,21 @@ impl<X: Default> Conns<X> {
     /// Returns the next event that a verb caused; these come first.
     pub(crate) fn next_completion(&mut self) -> Option<Event> {
         if let Some((token, output)) = self.just_sent.take() {
-            self.queue.note_event(true);
+            self.work.note_event(true);
             return Some(Event::Sent { token, output, result: Ok(()) });
         }
-        self.queue.pop().map(|completion| self.event_of(completion))
+        self.work.pop().map(|completion| self.event_of(completion))
     }
 
     /// Returns `Woken` once per wake-up.
     pub(crate) fn next_woken(&mut self) -> Option<Event> {
         // Not `then_some`, which would drop an event each time.
-        if std::mem::take(&mut self.queue.woken) { Some(Event::Woken) } else { None }
+        if std::mem::take(&mut self.work.woken) { Some(Event::Woken) } else { None }
     }
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
     pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
-        self.queue.note_event(true);
+        self.work.note_event(true);
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
             // `WRITABLE` may have been set since the send ended: nothing is left to resume.
@@ -312,12 +319,7 @@ impl<X: Default> Conns<X> {
     }
 }
 
-/// Returns whether a send is queued behind the turn's other work: it is long or reads a file.
-fn is_long(sending: &Sending) -> bool {
-    sending.left() > SEND_AT_ONCE_BYTES_MAX || sending.output.has_file()
-}
-
-/// See [`Conns::sender`].
+/// See [`Connections::sender`].
 fn sender<'a, X: Default>(
     slots: &'a mut Slots<X>,
     token: Token,
@@ -398,7 +400,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::{Conns, Pushed};
+    use super::{Connections, Pushed};
     use crate::limits::FETCH_CHECK_BYTES_MIN;
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
@@ -406,7 +408,7 @@ mod tests {
     #[test]
     fn what_was_fetched_is_sent_without_another_look() {
         let (woken, wakes) = mpsc::sync_channel(1);
-        let mut conns = Conns::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
+        let mut conns = Connections::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
         conns.context.ahead.find_nothing();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
@@ -422,16 +424,15 @@ mod tests {
 
         assert!(!conns.send_by_hand(token, output), "it waits for its share of the turn");
         conns.begin_turn(0);
-        assert_eq!(conns.queue.first(), Some(token));
-        let pushed = conns.push_more(token);
-        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file instead of the socket");
+        let pushed = conns.push_next(|| {});
+        assert_eq!(pushed, Some((token, Pushed::Fetching)), "it waits for the file instead of the socket");
         assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
         wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
         conns.begin_turn(1);
         conns.note_fetched();
         assert!(!conns.waits_for_disk(token));
-        let pushed = conns.push_more(token);
-        assert!(matches!(pushed, Some(Pushed::Ended(_) | Pushed::Full)), "{pushed:?}");
+        let pushed = conns.push_next(|| {});
+        assert!(matches!(pushed, Some((_, Pushed::Ended(_) | Pushed::Full))), "{pushed:?}");
         assert!(conns.progress(token) > 0);
     }
 }

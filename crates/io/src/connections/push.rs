@@ -10,8 +10,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::limits::{
-    COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX,
-    SEND_CALLS_PER_TURN_MAX,
+    COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES,
 };
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::watches::Watches;
@@ -51,7 +50,7 @@ pub(crate) struct PushContext {
     /// Bytes that the present push has copied.
     copied_bytes: u64,
     /// System calls that the present push has made.
-    calls: usize,
+    calls: u64,
 }
 
 impl PushContext {
@@ -77,21 +76,22 @@ impl PushContext {
         self.taken_bytes
     }
 
-    /// Returns the cost of copying beyond the bytes themselves.
-    fn copying_cost(&self) -> u64 {
-        self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
+    /// Returns the cost of the present push, which has passed `bytes` on: by time, in bytes of `sendfile`.
+    fn cost(&self, bytes: u64) -> u64 {
+        let copying = self.copied_bytes * (COPIED_BYTES_WEIGHT - 1);
+        (bytes + copying).max(self.calls * SEND_CALL_BYTES)
     }
 }
 
 /// Result of a push.
 pub(crate) struct Push {
-    /// Used part of the turn's share: bytes, with copied ones weighted.
+    /// Used part of the turn's budget.
     pub(crate) cost: u64,
     /// `Ok` if all of the send was accepted.
     pub(crate) end: Result<(), Stop>,
 }
 
-/// Passes as much of a connection's send as the kernel accepts, at most `share` bytes. Fetches uncached
+/// Passes as much of a connection's send as the kernel accepts, until it has cost `share`. Fetches uncached
 /// ranges for `fetch_for`; without it, sends them regardless.
 pub(crate) fn push(
     fetch_for: Option<Token>,
@@ -102,11 +102,11 @@ pub(crate) fn push(
 ) -> Push {
     let before = sending.done;
     (context.copied_bytes, context.calls) = (0, 0);
-    if sending.done == 0 && share > 0 && is_corked(&sending.output) {
+    if sending.done == 0 && is_corked(&sending.output) {
         sending.corked = socket::cork(socket.as_fd(), true);
     }
     // Before a long one's first byte: its client may act on the head while the push is in progress.
-    if sending.done == 0 && share > 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
+    if sending.done == 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
         guard_files(&sending.output, context);
     }
     let end = push_share(fetch_for, socket.as_fd(), sending, share, context);
@@ -121,7 +121,7 @@ pub(crate) fn push(
     }
     let taken = sending.done - before;
     context.note_taken(taken);
-    Push { cost: taken + context.copying_cost(), end }
+    Push { cost: context.cost(taken), end }
 }
 
 /// Watches the files of a send that outlasts its first push.
@@ -147,15 +147,12 @@ fn push_share(
     share: u64,
     context: &mut PushContext,
 ) -> Result<(), Stop> {
-    let until = sending.done + share;
-    while context.calls < SEND_CALLS_PER_TURN_MAX {
-        if sending.done == sending.output.len() {
-            return Ok(());
-        }
-        let left = until.saturating_sub(sending.done + context.copying_cost());
+    let before = sending.done;
+    while sending.done < sending.output.len() {
+        let left = share.saturating_sub(context.cost(sending.done - before));
         sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
     }
-    if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
+    Ok(())
 }
 
 /// Makes one system call for the output at `offset`, at most `left` bytes. Returns the number accepted.

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::slots::{Flags, Slots};
+use super::slots::Flags;
 use crate::Token;
-use crate::limits::{
-    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX, SEND_REST_PART,
-};
+use crate::limits::{SEND_BYTES_PER_TURN_MAX, SEND_QUANTUM_BYTES};
+
+/// Smallest part of a quantum: a smaller one gains little for its call.
+const SHARE_BYTES_MIN: u64 = SEND_QUANTUM_BYTES / 4;
 
 /// An event caused by a verb, for `next` to return.
 #[derive(Debug, Clone, Copy)]
@@ -18,28 +19,33 @@ pub(crate) enum Completion {
 }
 
 /// Pending work of this turn and the next: at most one `Sent` and one `Closed` per connection.
+///
+/// Sends take turns: round-robin, by a turn's budget. The first in the queue is sent whole if that fits what is
+/// left of the budget. One that no turn can send whole gets a quantum, of what is left of the turn's first
+/// quantum. One for which too little is left ends the turn's sends and stays the first.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct Work {
     /// Connections with a send to begin or to resume by hand. They are served after all other work, so that
     /// short work doesn't wait for long.
     sends: FairQueue,
     /// Reported as soon as possible.
     completions: VecDeque<Completion>,
-    /// Reported from the next turn on: see [`Queue::complete`].
+    /// Reported from the next turn on: see [`Work::complete`].
     deferred: VecDeque<Completion>,
     /// True if the last event was a `Sent`.
     after_sent: bool,
     /// True if the waker was used.
     pub(crate) woken: bool,
-    /// Bytes that new sends have passed on in this turn, over all connections.
-    first_bytes: u64,
-    /// Bytes that queued sends have passed on in this turn. New and queued sends have separate budgets.
-    sent_bytes: u64,
+    /// Bytes that sends at once have passed on in this turn. They have a budget of their own: neither kind
+    /// starves the other.
+    at_once_bytes: u64,
+    /// Cost of the queued sends of this turn, in bytes.
+    cost: u64,
     /// Turn number, wrapping.
-    pub(crate) turn: u16,
+    pub(crate) turn: u8,
 }
 
-impl Default for Queue {
+impl Default for Work {
     fn default() -> Self {
         Self {
             sends: FairQueue::new(Flags::QUEUED),
@@ -47,20 +53,20 @@ impl Default for Queue {
             deferred: VecDeque::new(),
             after_sent: false,
             woken: false,
-            first_bytes: 0,
-            sent_bytes: 0,
+            at_once_bytes: 0,
+            cost: 0,
             turn: 0,
         }
     }
 }
 
-impl Queue {
+impl Work {
     /// Queues a connection with a send unless it is queued.
     pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
         self.sends.enqueue(token, flags);
     }
 
-    /// Returns whether a send that begins now may complete in this turn: see [`Queue::complete`].
+    /// Returns whether a send that begins now may complete in this turn: see [`Work::complete`].
     pub(crate) fn may_complete_now(&self) -> bool {
         !self.after_sent
     }
@@ -105,35 +111,47 @@ impl Queue {
         }
         self.sends.begin_turn();
         self.after_sent = false;
-        (self.first_bytes, self.sent_bytes) = (0, 0);
+        (self.at_once_bytes, self.cost) = (0, 0);
     }
 
-    /// Returns the bytes that a new send with `bytes_left` may pass on without being queued.
-    pub(crate) fn first_share(&self, bytes_left: u64) -> u64 {
-        let share = SEND_BYTES_PER_TURN_ALL_MAX.saturating_sub(self.first_bytes);
-        if share < bytes_left { 0 } else { share }
+    /// Returns whether a send of `len` bytes in memory may pass all of them on at once, and counts it.
+    pub(crate) fn takes_at_once(&mut self, len: u64) -> bool {
+        let fits = len <= SEND_QUANTUM_BYTES && self.at_once_bytes + len <= SEND_BYTES_PER_TURN_MAX;
+        self.at_once_bytes += if fits { len } else { 0 };
+        fits
     }
 
-    /// Counts bytes that a new send has passed on.
-    pub(crate) fn add_first_bytes(&mut self, bytes: u64) {
-        self.first_bytes += bytes;
+    /// Returns the cost up to which a queued send with `left` bytes to go may pass bytes on now.
+    pub(crate) fn share(&self, left: u64) -> u64 {
+        let budget = SEND_BYTES_PER_TURN_MAX.saturating_sub(self.cost);
+        if left <= SEND_BYTES_PER_TURN_MAX {
+            return if left <= budget { budget } else { 0 };
+        }
+        let quantum = SEND_QUANTUM_BYTES.saturating_sub(self.cost);
+        if quantum < SHARE_BYTES_MIN { 0 } else { quantum }
     }
 
-    /// Returns the bytes that a queued send with `bytes_left` may pass on now. One that is too long for a
-    /// turn anyway gets smaller shares.
-    pub(crate) fn share(&self, bytes_left: u64) -> u64 {
-        let bound = if bytes_left <= SEND_BYTES_PER_TURN_MAX {
-            SEND_BYTES_PER_TURN_ALL_MAX
-        } else {
-            SEND_LONG_BYTES_PER_TURN_MAX
-        };
-        let share = bound.saturating_sub(self.sent_bytes);
-        if share < bytes_left.min(bound / SEND_REST_PART) { 0 } else { share }
+    /// Returns the connection that is to send now. The first call of a turn fixes the connections of the turn.
+    pub(crate) fn first_send(&mut self) -> Option<Token> {
+        self.sends.first()
     }
 
-    /// Counts bytes that a queued send has passed on.
-    pub(crate) fn add_sent_bytes(&mut self, bytes: u64) {
-        self.sent_bytes += bytes;
+    /// Removes the first connection, with its flags unless it is closed.
+    pub(crate) fn remove_first_send(&mut self, flags: Option<&mut Flags>) {
+        match flags {
+            Some(flags) => self.sends.retire(flags),
+            None => self.sends.remove_first(),
+        }
+    }
+
+    /// Leaves the other queued sends to the next turn.
+    pub(crate) fn end_sends(&mut self) {
+        self.sends.end_turn();
+    }
+
+    /// Counts the cost of a queued send.
+    pub(crate) fn add_cost(&mut self, cost: u64) {
+        self.cost += cost;
     }
 
     /// Records whether the next event is a `Sent`.
@@ -144,28 +162,6 @@ impl Queue {
     /// Returns the next completion to report.
     pub(crate) fn pop(&mut self) -> Option<Completion> {
         self.completions.pop_front()
-    }
-
-    /// Returns the connection to resume sending now. The first call of a turn fixes the connections of the
-    /// turn.
-    pub(crate) fn first(&mut self) -> Option<Token> {
-        self.sends.first()
-    }
-
-    /// Removes the first connection. It returns in the next turn if its send continues, ahead of others if it
-    /// found no budget left.
-    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
-        let Some(slot) = slots.open_mut(token) else { return self.sends.remove_first() };
-        self.sends.retire(&mut slot.flags);
-        if slot.flags.can_send() {
-            let others_sent = self.sent_bytes
-                > SEND_LONG_BYTES_PER_TURN_MAX - SEND_LONG_BYTES_PER_TURN_MAX / SEND_REST_PART;
-            if others_sent && slot.turn_bytes(self.turn) == 0 {
-                self.sends.pass_over(token, &mut slot.flags);
-            } else {
-                self.sends.enqueue(token, &mut slot.flags);
-            }
-        }
     }
 }
 
@@ -230,6 +226,11 @@ impl FairQueue {
         if self.served < self.turn_end { self.queue.get(self.served).copied() } else { None }
     }
 
+    /// Leaves the connections that aren't served yet to the next turn.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn_end = self.served;
+    }
+
     /// Removes the first connection, which is closed. `first` has returned it in this turn.
     pub(crate) fn remove_first(&mut self) {
         debug_assert!(self.served < self.turn_end && self.turn_end != OPEN, "`first` precedes each removal");
@@ -251,78 +252,69 @@ impl FairQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
-    use super::{
-        FairQueue, Flags, Queue, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX,
-        SEND_LONG_BYTES_PER_TURN_MAX, SEND_REST_PART, Slots, Token,
-    };
+    use super::{FairQueue, Flags, SEND_BYTES_PER_TURN_MAX, SEND_QUANTUM_BYTES, SHARE_BYTES_MIN, Work};
+    use crate::Token;
 
     #[test]
-    fn a_small_rest_of_a_turn_is_left() {
-        let lengths = [
-            (SEND_BYTES_PER_TURN_MAX, SEND_BYTES_PER_TURN_ALL_MAX),
-            (SEND_BYTES_PER_TURN_MAX + 1, SEND_LONG_BYTES_PER_TURN_MAX),
-        ];
-        for (len, bound) in lengths {
-            let mut queue = Queue::default();
-            let rest = bound / SEND_REST_PART;
-            queue.add_sent_bytes(bound - rest);
-            assert_eq!(queue.share(len), rest);
-            queue.add_sent_bytes(1);
-            assert_eq!(queue.share(len), 0);
+    fn shares_of_a_turn() {
+        const TURN: u64 = SEND_BYTES_PER_TURN_MAX;
+        const LONG: u64 = TURN + 1;
+        for (what, cost, left, share) in [
+            ("the last bytes of a turn", TURN - 1000, 1000, 1000),
+            ("more than is left of the turn waits", TURN - 1000, 1001, 0),
+            ("a whole turn", 0, TURN, TURN),
+            ("a quantum of a long send", 0, LONG, SEND_QUANTUM_BYTES),
+            ("a useful part of the quantum", SEND_QUANTUM_BYTES - SHARE_BYTES_MIN, LONG, SHARE_BYTES_MIN),
+            ("a smaller part waits", SEND_QUANTUM_BYTES - SHARE_BYTES_MIN + 1, LONG, 0),
+            (
+                "after a long send there is room for short ones",
+                SEND_QUANTUM_BYTES,
+                1,
+                TURN - SEND_QUANTUM_BYTES,
+            ),
+            ("more was spent than there was", TURN + 7, 1, 0),
+        ] {
+            let mut work = Work::default();
+            work.add_cost(cost);
+            assert_eq!(work.share(left), share, "{what}");
         }
-        let mut queue = Queue::default();
-        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - 1000);
-        assert_eq!((queue.share(1000), queue.share(1001)), (1000, 0), "the end of a send isn't deferred");
     }
 
-    /// Short sends go first in any number; a queued send still finds budget, however much was sent from the
-    /// queue.
+    /// Sends at once go first in any number; a queued send still finds its budget.
     #[test]
-    fn what_begins_and_what_stands_in_line_take_nothing_from_each_other() {
-        let mut queue = Queue::default();
-        queue.add_first_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        assert_eq!((queue.first_share(1), queue.share(1)), (0, SEND_BYTES_PER_TURN_ALL_MAX));
-        queue.begin_turn();
-        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        assert_eq!((queue.first_share(1), queue.share(1)), (SEND_BYTES_PER_TURN_ALL_MAX, 0));
-        queue.begin_turn();
-        assert_eq!(queue.first_share(1), queue.share(1));
+    fn sends_at_once_and_queued_sends_have_separate_budgets() {
+        let mut work = Work::default();
+        while work.takes_at_once(SEND_QUANTUM_BYTES) {}
+        assert_eq!(work.share(1), SEND_BYTES_PER_TURN_MAX);
+        work.begin_turn();
+        work.add_cost(SEND_BYTES_PER_TURN_MAX);
+        assert!(work.takes_at_once(SEND_QUANTUM_BYTES) && work.share(1) == 0);
+        assert!(!work.takes_at_once(SEND_QUANTUM_BYTES + 1), "a long send is queued");
+        work.begin_turn();
+        assert_eq!(work.share(1), SEND_BYTES_PER_TURN_MAX);
     }
 
     #[test]
-    fn who_finds_nothing_left_is_first_in_the_next_turn() {
-        let (mut queue, mut slots) = (Queue::default(), Slots::<()>::new());
-        let (served, _peer) = waiting(&mut queue, &mut slots);
-        let (owed, _peer) = waiting(&mut queue, &mut slots);
-        queue.begin_turn();
-        assert_eq!(queue.first(), Some(served));
-        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        let turn = queue.turn;
-        slots.open_mut(served).expect("the slot is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
-        queue.retire(served, &mut slots);
-        assert_eq!(queue.first(), Some(owed));
-        queue.retire(owed, &mut slots);
-        assert!(queue.first().is_none() && !queue.is_empty());
-        queue.begin_turn();
-        assert_eq!(queue.first(), Some(owed));
-        queue.retire(owed, &mut slots);
-        assert_eq!(queue.first(), Some(served));
-    }
-
-    /// Returns a queued connection with a send in flight, and its peer.
-    fn waiting(queue: &mut Queue, slots: &mut Slots<()>) -> (Token, UnixStream) {
-        let (socket, peer) = UnixStream::pair().expect("a pair");
-        let token = slots.insert(socket.into());
-        let slot = slots.open_mut(token).expect("the slot is open");
-        slot.flags.set(Flags::WRITABLE);
-        queue.enqueue(token, &mut slot.flags);
-        (token, peer)
+    fn a_send_without_budget_is_first_in_the_next_turn() {
+        let mut work = Work::default();
+        let [served, waiting] = [1, 2].map(|slot| Token::new(slot, 0));
+        let mut flags = [Flags::default(); 2];
+        work.enqueue(served, &mut flags[0]);
+        work.enqueue(waiting, &mut flags[1]);
+        assert_eq!(work.first_send(), Some(served));
+        work.remove_first_send(Some(&mut flags[0]));
+        work.enqueue(served, &mut flags[0]);
+        assert_eq!(work.first_send(), Some(waiting));
+        work.end_sends();
+        assert!(work.first_send().is_none() && !work.is_empty());
+        work.begin_turn();
+        assert_eq!(work.first_send(), Some(waiting));
+        work.remove_first_send(None);
+        assert_eq!(work.first_send(), Some(served));
     }
 
     #[test]
-    fn who_comes_when_somebody_was_served_waits_for_the_next_turn() {
+    fn connections_queued_after_the_first_was_served_wait_for_the_next_turn() {
         let mut queue = FairQueue::new(Flags::QUEUED);
         let [first, second, late] = [1, 2, 3].map(|slot| Token::new(slot, 0));
         let mut flags = [Flags::default(); 3];

@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::limits::SEND_BYTES_PER_TURN_MAX;
 use crate::{SlotArray, Token};
 
 /// No index.
@@ -113,9 +112,6 @@ pub(crate) struct Slot<X> {
     generation: u32,
     /// Index of the send in flight; in a free slot, the next free slot.
     pub(crate) send: u32,
-    /// Bytes passed to the kernel in `turn`.
-    turn_bytes: u32,
-    turn: u16,
     pub(crate) flags: Flags,
     #[cfg_attr(
         not(target_os = "linux"),
@@ -126,38 +122,13 @@ pub(crate) struct Slot<X> {
 
 impl<X: Default> Default for Slot<X> {
     fn default() -> Self {
-        Self {
-            fd: None,
-            generation: 0,
-            send: NONE,
-            turn_bytes: 0,
-            turn: 0,
-            flags: Flags::default(),
-            extra: X::default(),
-        }
+        Self { fd: None, generation: 0, send: NONE, flags: Flags::default(), extra: X::default() }
     }
 }
 
 impl<X> Slot<X> {
     fn is(&self, generation: u32) -> bool {
         self.generation == generation && self.fd.is_some()
-    }
-
-    /// Returns the bytes sent in this turn.
-    pub(crate) fn turn_bytes(&self, turn: u16) -> u64 {
-        if self.turn == turn { u64::from(self.turn_bytes) } else { 0 }
-    }
-
-    /// Returns the bytes that may still be sent in this turn.
-    pub(crate) fn turn_bytes_left(&self, turn: u16) -> u64 {
-        SEND_BYTES_PER_TURN_MAX.saturating_sub(self.turn_bytes(turn))
-    }
-
-    /// Counts sent bytes.
-    pub(crate) fn add_turn_bytes(&mut self, turn: u16, count: u64) {
-        let before = self.turn_bytes(turn);
-        self.turn = turn;
-        self.turn_bytes = u32::try_from(before + count).unwrap_or(u32::MAX);
     }
 }
 
@@ -277,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_costs_at_most_24_bytes() {
-        assert!(size_of::<Slot<u32>>() <= 24, "{} bytes", size_of::<Slot<u32>>());
+    fn an_idle_connection_costs_at_most_20_bytes() {
+        assert!(size_of::<Slot<u32>>() <= 20, "{} bytes", size_of::<Slot<u32>>());
     }
 
     #[test]
@@ -293,16 +264,5 @@ mod tests {
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
         assert_eq!(slots.open_by_bits(0, new.generation(), u32::MAX).map(|(token, _)| token), Some(new));
         assert_eq!((new.slot(), slots.used()), (0, 1));
-    }
-
-    #[test]
-    fn turn_bytes_are_counted_by_the_turn() {
-        let mut slot = Slot::<()>::default();
-        slot.add_turn_bytes(1, 1000);
-        slot.add_turn_bytes(1, 24);
-        assert_eq!(slot.turn_bytes_left(1), SEND_BYTES_PER_TURN_MAX - 1024);
-        assert_eq!(slot.turn_bytes_left(2), SEND_BYTES_PER_TURN_MAX);
-        slot.add_turn_bytes(2, SEND_BYTES_PER_TURN_MAX);
-        assert_eq!(slot.turn_bytes_left(2), 0);
     }
 }

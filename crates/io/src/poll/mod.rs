@@ -18,7 +18,7 @@ use mio::Interest;
 use mio::unix::SourceFd;
 
 use crate::clock::{CatchUp, Clock};
-use crate::connections::{Conns, FairQueue, Flags};
+use crate::connections::{Connections, FairQueue, Flags};
 use crate::listeners::accept::{Arrival, Listeners};
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::alarm;
@@ -60,7 +60,7 @@ pub struct Poll {
     waker: Waker,
     alarm: Alarm,
     listeners: Listeners,
-    conns: Conns<()>,
+    conns: Connections<()>,
     /// Connections to read. Served before long sends.
     reads: FairQueue,
     clock: Clock,
@@ -97,7 +97,7 @@ impl Poll {
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
-            conns: Conns::new(waker.clone()),
+            conns: Connections::new(waker.clone()),
             reads: FairQueue::new(Flags::READ_QUEUED),
             waker,
             alarm,
@@ -257,7 +257,7 @@ impl Poll {
         let fd = slot.fd.take();
         let (send, flags) = (slot.send, slot.flags);
         self.conns.cut_off(token, send);
-        self.conns.queue.closed(token, flags);
+        self.conns.work.closed(token, flags);
         if let (Some(fd), CloseKind::Reset) = (&fd, kind) {
             socket::reset_on_close(fd);
         }

@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
 use super::source::{GENERATION_MASK, Source, source};
-use crate::connections::{Conns, Flags, NONE, Pushed, Slot, ended_while_paused, read_closed};
+use crate::connections::{Connections, Flags, NONE, Pushed, Slot, ended_while_paused, read_closed};
 use crate::limits::{EVENTS_PER_WAIT_MAX, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max, is_bulk};
 use crate::{Event, Token};
 
@@ -32,13 +32,13 @@ impl Poll {
         self.listeners.begin_turn();
         self.recvs = 0;
         self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
-        let Self { events, alarm, conns: Conns { queue, slots, .. }, reads, listeners, .. } = self;
+        let Self { events, alarm, conns: Connections { work, slots, .. }, reads, listeners, .. } = self;
         let mut taken = 0;
         for event in events.iter() {
             taken += 1;
             match source(event.token()) {
                 Source::Waker => {
-                    queue.woken = true;
+                    work.woken = true;
                     listeners.inbox.note_wake();
                 }
                 Source::Alarm => alarm.note(),
@@ -52,7 +52,7 @@ impl Poll {
                         reads.enqueue(token, &mut slot.flags);
                     }
                     if slot.flags.can_send() {
-                        queue.enqueue(token, &mut slot.flags);
+                        work.enqueue(token, &mut slot.flags);
                     }
                 }
             }
@@ -72,7 +72,7 @@ impl Poll {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.lent = 0;
-        self.conns.queue.note_event(false);
+        self.conns.work.note_event(false);
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(event);
@@ -87,11 +87,10 @@ impl Poll {
                 self.retire_read(token);
                 continue;
             }
-            let Some(token) = self.conns.queue.first() else { return self.next_accept() };
-            let pushed = self.conns.push_more(token);
-            self.conns.queue.retire(token, &mut self.conns.slots);
-            if let Some(Pushed::Ended(send)) = pushed {
-                return Some(self.conns.sent_event(token, send));
+            match self.conns.push_next(|| {}) {
+                Some((token, Pushed::Ended(send))) => return Some(self.conns.sent_event(token, send)),
+                Some(_) => {}
+                None => return self.next_accept(),
             }
         }
     }

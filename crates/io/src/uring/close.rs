@@ -39,7 +39,7 @@ impl Uring {
         let Some(slot) = self.conns.slots.held_mut(token) else { return };
         if slot.flags.has(Flags::CLOSING) && slot.extra.pending == 0 && slot.send == NONE {
             slot.fd = None;
-            self.conns.queue.closed(token, slot.flags);
+            self.conns.work.closed(token, slot.flags);
         }
     }
 

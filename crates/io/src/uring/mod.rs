@@ -26,7 +26,7 @@ use io_uring::opcode;
 use io_uring::types::Fd;
 
 use crate::clock::Clock;
-use crate::connections::Conns;
+use crate::connections::Connections;
 use crate::listeners::accept::{Arrival, Listeners};
 use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
 use buffers::Buffers;
@@ -71,7 +71,7 @@ pub struct Uring {
     buffers: Buffers,
     /// The lent buffer and its length.
     lent: Option<(u16, usize)>,
-    conns: Conns<InRing>,
+    conns: Connections<InRing>,
     gathers: Gathers,
     listeners: Listeners,
     wake: Wake,
@@ -117,7 +117,7 @@ impl Uring {
             ring,
             buffers,
             lent: None,
-            conns: Conns::new(wake.waker()),
+            conns: Connections::new(wake.waker()),
             gathers: Gathers::default(),
             listeners,
             wake,

@@ -137,7 +137,7 @@ impl Uring {
     /// Handles a completion of receiving.
     pub(super) fn received(&mut self, done: Done) -> Option<Event> {
         let token = done.token();
-        let turn = self.conns.queue.turn as u8;
+        let turn = self.conns.work.turn;
         let Some(slot) = self.conns.slots.held_mut(token) else {
             self.release_buffer(&done);
             return None;

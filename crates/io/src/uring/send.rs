@@ -10,7 +10,7 @@ use super::recv::reset_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::connections::{Flags, GATHER_MAX, NONE, Sending};
-use crate::limits::{SEND_AT_ONCE_BYTES_MAX, SENT_LATE_BYTES_MAX};
+use crate::limits::{SEND_QUANTUM_BYTES, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
@@ -27,20 +27,22 @@ fn writable_name(token: Token) -> Name {
     Name::new(Kind::Writable, token)
 }
 
-/// Returns whether an output can be sent by one entry of at most `share` bytes.
-fn fits_an_entry(output: &Output, share: u64) -> bool {
+/// Returns whether an output can be sent by one entry.
+fn fits_an_entry(output: &Output) -> bool {
     let in_memory = |(_, item): &(usize, Item)| matches!(item, Item::Shared(_));
     let items = output.items();
-    !output.is_empty() && output.len() <= share && items.len() <= ITEMS_MAX && items.iter().all(in_memory)
+    !output.is_empty()
+        && output.len() <= SEND_QUANTUM_BYTES
+        && items.len() <= ITEMS_MAX
+        && items.iter().all(in_memory)
 }
 
 impl Uring {
     /// Sends. If the end `is_awaited`, it ends the next enter's wait.
     pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
-        let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
         reset_full(slot);
-        if !fits_an_entry(&output, slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)) {
+        if !fits_an_entry(&output) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
             }
@@ -59,7 +61,7 @@ impl Uring {
         let Some(sending) = self.conns.sends.get(slot.send) else { return };
         let output = &sending.output;
         let entry = if output.items().is_empty() {
-            // Its length is at most that of a turn's share.
+            // Its length is at most a quantum.
             let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
             opcode::Send::new(fd, start, len).flags(FLAGS).build()
         } else {
@@ -71,7 +73,6 @@ impl Uring {
     /// Handles the completion of a send.
     pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
         let token = done.token();
-        let turn = self.conns.queue.turn;
         self.conns.note_taken(done.result().map_or(0, u64::from));
         let slot = self.conns.slots.held_mut(token)?;
         settle(slot, Flags::SENDING);
@@ -83,7 +84,6 @@ impl Uring {
         match done.result() {
             Ok(count) => {
                 sending.done += u64::from(count);
-                slot.add_turn_bytes(turn, u64::from(count));
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {}
             Err(_) if closing => {}

@@ -74,7 +74,7 @@ impl Uring {
                 Kind::Writable => self.awaited(&done),
                 Kind::Marker => self.marker.completed(),
                 Kind::Wake => {
-                    self.conns.queue.woken = true;
+                    self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
                     self.wake.arm(&mut self.ring);
                 }
@@ -90,7 +90,7 @@ impl Uring {
             self.finish_close(token);
         } else if slot.send != NONE {
             slot.flags.set(Flags::WRITABLE);
-            self.conns.queue.enqueue(token, &mut slot.flags);
+            self.conns.work.enqueue(token, &mut slot.flags);
         }
     }
 
@@ -104,7 +104,7 @@ impl Uring {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.release_lent();
-        self.conns.queue.note_event(false);
+        self.conns.work.note_event(false);
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(self.after_event(event));
@@ -121,18 +121,17 @@ impl Uring {
             if let Some(woken) = self.conns.next_woken() {
                 return Some(woken);
             }
-            let Some(token) = self.conns.queue.first() else { return self.next_accept() };
             // Submits ready responses first: work by hand takes time.
-            self.ring.submit_sends();
-            let pushed = self.conns.push_more(token);
-            self.conns.queue.retire(token, &mut self.conns.slots);
+            let Some((token, pushed)) = self.conns.push_next(|| self.ring.submit_sends()) else {
+                return self.next_accept();
+            };
             match pushed {
-                Some(Pushed::Ended(send)) => {
+                Pushed::Ended(send) => {
                     let event = self.conns.sent_event(token, send);
                     return Some(self.after_event(event));
                 }
-                Some(Pushed::Full) => self.await_writable(token),
-                Some(Pushed::Share | Pushed::Fetching) | None => {}
+                Pushed::Full => self.await_writable(token),
+                Pushed::Share | Pushed::Fetching => {}
             }
         }
     }

@@ -4,8 +4,7 @@ use std::rc::Rc;
 
 use shearwater_io::limits::{
     BULK_RECV_BYTES_PER_TURN_MAX, COPIED_BYTES_WEIGHT, RECV_AFTER_PAUSE_MAX, RECV_BUFFER_BYTES,
-    SEND_AT_ONCE_BYTES_MAX, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
-    SEND_LONG_BYTES_PER_TURN_MAX,
+    SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES, SEND_QUANTUM_BYTES,
 };
 
 use shearwater_io::{Driver, Item, Output, Shared};
@@ -36,7 +35,7 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
             each.push(if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE });
         }
         let step = each.iter().sum::<u64>() - before;
-        let most = if are_long { SEND_LONG_BYTES_PER_TURN_MAX } else { SEND_BYTES_PER_TURN_ALL_MAX };
+        let most = if are_long { SEND_QUANTUM_BYTES } else { SEND_BYTES_PER_TURN_MAX };
         assert!(step <= most, "{step} bytes in one turn");
         before += step;
         are_long = each.iter().all(|done| FILE - done > SEND_BYTES_PER_TURN_MAX);
@@ -102,7 +101,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
 
 /// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.
 pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
-    for (len, is_long) in [(SEND_AT_ONCE_BYTES_MAX, false), (SEND_AT_ONCE_BYTES_MAX + 1, true)] {
+    for (len, is_long) in [(SEND_QUANTUM_BYTES, false), (SEND_QUANTUM_BYTES + 1, true)] {
         let content = pattern(len as usize, 3);
         for is_shared in [false, true] {
             let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -180,7 +179,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
         for (_, token) in &downloads {
             done += if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE };
         }
-        let most = SEND_BYTES_PER_TURN_ALL_MAX / COPIED_BYTES_WEIGHT + PIECE;
+        let most = SEND_BYTES_PER_TURN_MAX / COPIED_BYTES_WEIGHT + PIECE;
         assert!(done - before <= most, "{} bytes in one turn", done - before);
         before = done;
         world.turn(5);
@@ -194,7 +193,8 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
 
 /// Many small ranges of a file take many calls: they are spread over turns, and arrive in order.
 pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
-    const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
+    const CALLS: u64 = SEND_BYTES_PER_TURN_MAX / SEND_CALL_BYTES;
+    const PIECES: u64 = 5 * CALLS;
     let whole = pattern(2 * PIECES as usize, 5);
     let file = file_of(&whole);
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -207,7 +207,7 @@ pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
     let mut turns = 0;
     while world.is_sending(token) {
         let done = world.driver().send_progress(token);
-        assert!(done - before <= SEND_CALLS_PER_TURN_MAX as u64, "{before} to {done} in one turn");
+        assert!(done - before <= CALLS, "{before} to {done} in one turn");
         before = done;
         world.turn(5);
         turns += 1;
