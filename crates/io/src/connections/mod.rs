@@ -17,12 +17,13 @@ use crate::limits::SEND_QUANTUM_BYTES;
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Push, PushContext, Stop, push, send_bytes};
 use queue::{Completion, Work};
-use sends::Sends;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::FairQueue;
-pub(crate) use sends::Sending;
+pub(crate) use sends::{Sending, Slab};
+#[cfg(target_os = "linux")]
+pub(crate) use slots::IN_RING;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
 
 /// Outcome of a push by hand.
@@ -42,7 +43,7 @@ pub(crate) enum Pushed {
 #[derive(Debug)]
 pub(crate) struct Connections<X> {
     pub(crate) slots: Slots<X>,
-    pub(crate) sends: Sends,
+    pub(crate) sends: Slab<Sending>,
     pub(crate) work: Work,
     /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
@@ -54,7 +55,7 @@ impl<X: Default> Connections<X> {
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             slots: Slots::new(),
-            sends: Sends::default(),
+            sends: Slab::default(),
             work: Work::default(),
             just_sent: None,
             context: PushContext::new(waker),
@@ -95,14 +96,14 @@ impl<X: Default> Connections<X> {
                 return true;
             }
         }
-        self.begin_by_hand(token, Sending { done, ..Sending::new(std::mem::take(output)) });
+        self.begin_by_hand(token, Sending::new(std::mem::take(output), done));
         false
     }
 
     /// Starts a send by hand (S1): a short one in memory at once, others by the queue. Its end is reported.
     /// Returns whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
-        self.begin_by_hand(token, Sending::new(output))
+        self.begin_by_hand(token, Sending::new(output, 0))
     }
 
     fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
@@ -296,6 +297,12 @@ impl<X: Default> Connections<X> {
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
     pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
+        let Sending { output, result, .. } = self.sends.remove(send);
+        self.sent(token, output, result.unwrap_or(Err(SendError::Cancelled)))
+    }
+
+    /// Returns the event of a send that has ended with this result.
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) -> Event {
         self.work.note_event(true);
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
@@ -303,7 +310,6 @@ impl<X: Default> Connections<X> {
             slot.flags
                 .clear(Flags::SENT_DEFERRED.and(Flags::WRITABLE).and(Flags::FETCHING).and(Flags::FETCHED));
         }
-        let (output, result) = self.sends.remove(send);
         Event::Sent { token, output, result }
     }
 

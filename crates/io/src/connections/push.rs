@@ -330,7 +330,7 @@ mod tests {
         for (len, is_corked) in [(CORKED_BYTES_MIN, true), (CORKED_BYTES_MIN - 1, false)] {
             let mut output = Output::new();
             output.push(Item::File(FileSlice { file: Rc::clone(&file), offset: 0, len }));
-            let mut sending = Sending::new(output);
+            let mut sending = Sending::new(output, 0);
             let mut left = len;
             let mut scratch = vec![0; 64 * 1024];
             loop {
@@ -356,7 +356,7 @@ mod tests {
         }
         let mut output = Output::new();
         output.push(Item::File(FileSlice { file, offset: 0, len: CORKED_BYTES_MIN }));
-        let mut sending = Sending::new(output);
+        let mut sending = Sending::new(output, 0);
         shrinking.set_len(1000).expect("the file can be truncated");
         let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");

@@ -6,7 +6,7 @@ use crate::limits::SPARE_SENDS_MAX;
 use crate::{Output, SendError};
 
 /// One send in flight: from `send` until its `Sent` is taken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sending {
     pub(crate) output: Output,
     /// Bytes that the kernel has accepted.
@@ -20,9 +20,9 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Creates a send of which nothing is accepted yet.
-    pub(crate) fn new(output: Output) -> Self {
-        Self { output, done: 0, result: None, wants: None, corked: false }
+    /// Creates a send of which `done` bytes are accepted.
+    pub(crate) fn new(output: Output, done: u64) -> Self {
+        Self { output, done, result: None, wants: None, corked: false }
     }
 
     /// Returns the bytes that the kernel hasn't accepted.
@@ -31,78 +31,63 @@ impl Sending {
     }
 }
 
-/// A slab of sends. Its length is the maximum in flight since it was last empty, at most one per connection.
+/// Values of sends in flight, by index. Its length is the maximum in flight since it was last empty, at most
+/// one per connection.
 #[derive(Debug, Default)]
-pub(crate) struct Sends {
-    sends: Vec<Sending>,
+pub(crate) struct Slab<T> {
+    values: Vec<T>,
     free: Vec<u32>,
 }
 
-impl Sends {
-    /// Adds a send and returns its index.
-    pub(crate) fn insert(&mut self, sending: Sending) -> u32 {
+impl<T: Default> Slab<T> {
+    /// Adds a value and returns its index.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.sends[index as usize] = sending;
+            self.values[index as usize] = value;
             return index;
         }
-        self.sends.push(sending);
+        self.values.push(value);
         // One per connection at most, and connections are numbered by `u32`.
-        (self.sends.len() - 1) as u32
+        (self.values.len() - 1) as u32
     }
 
-    /// Returns the send with this index; `None` for `slots::NONE`.
-    pub(crate) fn get(&self, index: u32) -> Option<&Sending> {
-        self.sends.get(index as usize)
+    /// Returns the value with this index; `None` for `slots::NONE`.
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.values.get(index as usize)
     }
 
-    /// Returns the send with this index; `None` for `slots::NONE`.
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Sending> {
-        self.sends.get_mut(index as usize)
+    /// Returns the value with this index; `None` for `slots::NONE`.
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.values.get_mut(index as usize)
     }
 
-    /// Removes a send and returns its output. Each index once.
-    pub(crate) fn remove(&mut self, index: u32) -> (Output, Result<(), SendError>) {
-        let sending = &mut self.sends[index as usize];
+    /// Removes a value. Each index once.
+    pub(crate) fn remove(&mut self, index: u32) -> T {
         self.free.push(index);
-        let result = sending.result.take().unwrap_or(Err(SendError::Cancelled));
-        let output = std::mem::take(&mut sending.output);
-        sending.wants = None;
-        if self.free.len() == self.sends.len() && self.sends.len() > SPARE_SENDS_MAX {
-            *self = Self::default();
+        let value = std::mem::take(&mut self.values[index as usize]);
+        if self.free.len() == self.values.len() && self.values.len() > SPARE_SENDS_MAX {
+            *self = Self { values: Vec::new(), free: Vec::new() };
         }
-        (output, result)
+        value
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::{Output, SPARE_SENDS_MAX, Sending, Sends};
+    use super::{SPARE_SENDS_MAX, Slab};
 
     #[test]
-    fn a_fetch_is_wanted_until_its_send_has_ended() {
-        let mut sends = Sends::default();
-        let wants = Arc::new(());
-        let wanted = Arc::downgrade(&wants);
-        let index = sends.insert(Sending { wants: Some(wants), ..Sending::new(Output::new()) });
-        assert_eq!(wanted.strong_count(), 1);
-        drop(sends.remove(index));
-        assert_eq!(wanted.strong_count(), 0, "though its slot is kept");
-    }
-
-    #[test]
-    fn the_places_of_a_busier_moment_are_freed_when_it_is_over() {
-        let mut sends = Sends::default();
+    fn frees_the_memory_of_a_busier_moment() {
+        let mut slab = Slab::default();
         for count in [SPARE_SENDS_MAX, 3 * SPARE_SENDS_MAX] {
-            let indices: Vec<_> = (0..count).map(|_| sends.insert(Sending::new(Output::new()))).collect();
-            assert_eq!(sends.sends.len(), count);
-            for index in indices {
-                assert!(sends.get(index).is_some());
-                assert!(sends.remove(index).1.is_err(), "it has no result");
+            let indices: Vec<_> = (0..count).map(|number| slab.insert(number)).collect();
+            assert_eq!(slab.values.len(), count);
+            for (number, index) in indices.into_iter().enumerate() {
+                assert_eq!(slab.get(index), Some(&number));
+                assert_eq!(slab.remove(index), number);
             }
-            assert_eq!(sends.sends.len(), if count > SPARE_SENDS_MAX { 0 } else { count });
+            assert_eq!(slab.values.len(), if count > SPARE_SENDS_MAX { 0 } else { count });
         }
-        assert_eq!((sends.sends.capacity(), sends.free.capacity()), (0, 0));
+        assert_eq!((slab.values.capacity(), slab.free.capacity()), (0, 0));
     }
 }

@@ -7,6 +7,10 @@ use crate::{SlotArray, Token};
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Instead of an index: the ring has the send.
+#[cfg(target_os = "linux")]
+pub(crate) const IN_RING: u32 = u32::MAX - 1;
+
 /// State bits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags(u16);

@@ -3,9 +3,10 @@
 
 use std::io;
 
+use super::Uring;
+use super::entry::{Done, Kind};
 use super::recv::recv_ended;
-use super::ring::{Done, Kind};
-use super::{REAP_WAIT, Uring};
+use super::ring::REAP_WAIT;
 use crate::connections::{Flags, NONE};
 use crate::limits::DETACH_ENTERS_MAX;
 use crate::{CloseKind, Detached, Token, socket};
@@ -88,14 +89,14 @@ impl Uring {
     }
 
     /// Appends the bytes of this connection's completion; returns another connection's.
-    fn unread_of(&mut self, token: Token, done: Done, unread: &mut Vec<u8>) -> Option<Done> {
+    fn unread_of(&mut self, token: Token, mut done: Done, unread: &mut Vec<u8>) -> Option<Done> {
         if done.kind() != Kind::Recv || done.token() != token {
             return Some(done);
         }
-        if let (Ok(len), Some(id)) = (done.result(), done.buffer()) {
-            unread.extend_from_slice(self.buffers.get(id, len as usize));
+        if let Some(buffer) = done.take_filled() {
+            unread.extend_from_slice(self.ring.buffers.get(&buffer));
+            self.ring.buffers.release(buffer);
         }
-        self.release_buffer(&done);
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);
         }

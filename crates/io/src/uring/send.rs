@@ -2,26 +2,19 @@
 
 use std::os::fd::AsRawFd;
 
-use io_uring::opcode;
 use io_uring::types::Fd;
 
 use super::Uring;
+use super::entry::{Done, Kind, Name, Operation};
 use super::recv::reset_full;
-use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
-use crate::connections::{Flags, GATHER_MAX, NONE, Sending};
+use crate::connections::{Flags, GATHER_MAX, IN_RING, NONE, Sending};
 use crate::limits::{SEND_QUANTUM_BYTES, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
 /// Items that fit a message header: bytes may precede each and follow the last.
 const ITEMS_MAX: usize = (GATHER_MAX - 1) / 2;
-
-const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-
-fn name(token: Token) -> Name {
-    Name::new(Kind::Send, token)
-}
 
 fn writable_name(token: Token) -> Name {
     Name::new(Kind::Writable, token)
@@ -49,59 +42,34 @@ impl Uring {
             return;
         }
         let Some(fd) = pend(slot, Flags::SENDING) else { return };
+        slot.send = IN_RING;
         let is_awaited = is_awaited || output.len() > SENT_LATE_BYTES_MAX;
-        self.submit_send(token, fd, output, is_awaited);
-    }
-
-    /// Sends an output that fits one entry.
-    fn submit_send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
-        let Some(slot) = self.conns.slots.open_mut(token) else { return };
-        // The entry points to the output's memory; the output itself may still move.
-        slot.send = self.conns.sends.insert(Sending::new(output));
-        let Some(sending) = self.conns.sends.get(slot.send) else { return };
-        let output = &sending.output;
-        let entry = if output.items().is_empty() {
-            // Its length is at most a quantum.
-            let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
-            opcode::Send::new(fd, start, len).flags(FLAGS).build()
-        } else {
-            opcode::SendMsg::new(fd, self.gathers.describe(slot.send, output)).flags(FLAGS as u32).build()
-        };
-        self.ring.push_send(entry, name(token), is_awaited);
+        self.ring.send(token, fd, output, is_awaited);
     }
 
     /// Handles the completion of a send.
-    pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
-        let token = done.token();
-        self.conns.note_taken(done.result().map_or(0, u64::from));
+    pub(super) fn sent(&mut self, done: Done) -> Option<Event> {
+        let sent = done.result();
+        let (token, output) = self.ring.reclaim(done);
+        let taken = sent.map_or(0, u64::from);
+        self.conns.note_taken(taken);
         let slot = self.conns.slots.held_mut(token)?;
         settle(slot, Flags::SENDING);
-        let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
-        let sending = self.conns.sends.get_mut(send)?;
-        if !sending.output.items().is_empty() {
-            self.gathers.release(send);
-        }
-        match done.result() {
-            Ok(count) => {
-                sending.done += u64::from(count);
-            }
-            Err(Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {}
-            Err(_) if closing => {}
-            Err(errno) => {
+        let closing = slot.flags.has(Flags::CLOSING);
+        let result = match sent {
+            Ok(_) if taken >= output.len() => Ok(()),
+            Err(errno) if !closing && !matches!(errno, Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {
                 slot.flags.set(Flags::BROKEN);
-                sending.result = Some(Err(SendError::Broken(errno.into())));
+                Err(SendError::Broken(errno.into()))
             }
-        }
-        if sending.done >= sending.output.len() {
-            sending.result = Some(Ok(()));
-        } else if closing {
-            sending.result = Some(Err(SendError::Cancelled));
-        }
-        if sending.result.is_none() {
-            self.await_writable(token);
-            return None;
-        }
-        let event = self.conns.sent_event(token, send);
+            _ if closing => Err(SendError::Cancelled),
+            _ => {
+                slot.send = self.conns.sends.insert(Sending::new(output, taken));
+                self.await_writable(token);
+                return None;
+            }
+        };
+        let event = self.conns.sent(token, output, result);
         if closing {
             self.finish_close(token);
         }
@@ -115,7 +83,7 @@ impl Uring {
             return;
         }
         let Some(fd) = pend(slot, Flags::AWAITING) else { return };
-        self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
+        self.ring.push(Operation::poll(fd, libc::POLLOUT), writable_name(token));
     }
 
     /// Handles a completion of the entry that waits for room.
@@ -139,8 +107,7 @@ impl Uring {
         };
         let fd = Fd(fd.as_raw_fd());
         // It replaces the ended entry, also in the slot's account.
-        let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).multi(true).build();
-        self.ring.push(entry, writable_name(token));
+        self.ring.push(Operation::poll_changes(fd, libc::POLLOUT), writable_name(token));
     }
 
     pub(super) fn stop_awaiting(&mut self, token: Token) {

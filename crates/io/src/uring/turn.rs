@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use io_uring::types::Fd;
 
-use super::ring::{COMPLETION_ENTRIES, Done, Kind};
+use super::entry::{Done, Kind};
+use super::ring::COMPLETION_ENTRIES;
 use super::{InRing, Uring};
 use crate::connections::{Flags, NONE, Pushed, Slot};
 use crate::{Event, ListenerId, Token};
@@ -45,8 +46,7 @@ impl Uring {
         if self.is_busy() || self.lent.is_some() || self.ring.has_completions() || self.ring.has_more() {
             return false;
         }
-        self.buffers.trim();
-        self.gathers.trim();
+        self.ring.trim();
         self.completions.shrink_to(QUEUE_KEPT);
         self.held.shrink_to(QUEUE_KEPT);
         self.rearm.shrink_to(QUEUE_KEPT);
@@ -76,7 +76,7 @@ impl Uring {
                 Kind::Wake => {
                     self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
-                    self.wake.arm(&mut self.ring);
+                    self.ring.await_wake(self.wake.as_raw_fd());
                 }
                 _ => self.completions.push_back(done),
             }
@@ -95,8 +95,8 @@ impl Uring {
     }
 
     pub(super) fn release_lent(&mut self) {
-        if let Some((id, _)) = self.lent.take() {
-            self.buffers.release(id);
+        if let Some(buffer) = self.lent.take() {
+            self.ring.buffers.release(buffer);
         }
     }
 
@@ -140,7 +140,7 @@ impl Uring {
     fn completed(&mut self, done: Done) -> Option<Event> {
         match done.kind() {
             Kind::Recv => self.received(done),
-            Kind::Send => self.sent(&done),
+            Kind::Send => self.sent(done),
             Kind::PeerEnd => self.watch_ended(&done),
             // Handled earlier: see `take_completions` and `Ring::take`.
             Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
