@@ -18,11 +18,11 @@ use shearwater_io::os::open_descriptors;
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
-use crate::contract::harness::{Harness, PeerId, PeerState, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
     Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
 };
+use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
 use crate::shares::{
     copied_files_take_more_turns, downloads_get_on_side_by_side, many_small_pieces_take_several_turns,
@@ -488,5 +488,5 @@ mod on_poll {
 
 #[cfg(target_os = "linux")]
 mod on_uring {
-    kernel_suite!(crate::contract::on_uring::ByCompletion<true>);
+    kernel_suite!(crate::contract::sockets::on_uring::ByCompletion<true>);
 }

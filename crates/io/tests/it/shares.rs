@@ -9,7 +9,7 @@ use shearwater_io::limits::{
 
 use shearwater_io::{Driver, Item, Output, Shared};
 
-use crate::contract::harness::Harness;
+use crate::contract::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
 use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern};
 

@@ -1,5 +1,7 @@
 //! Tests of the completion driver: sandboxes, exhausted buffers and queues, early completions.
 
+#![expect(unsafe_code, reason = "there is no safe way to set a filter without another dependency")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -12,13 +14,11 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{NAME, Unavailable, Uring, UringOptions, probe};
 use shearwater_io::{AcceptError, CloseKind, Driver, Event};
 
-use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
-use crate::contract::on_uring::ByCompletion;
 use crate::contract::sockets::SocketHarness;
+use crate::contract::sockets::on_uring::ByCompletion;
 use crate::contract::world::{Note, World, first_accepted, pattern, plain};
+use crate::contract::{Harness, PeerState, Setup, is_missing};
 use crate::kernel::in_a_child;
-
-mod filter;
 
 type UringHarness = SocketHarness<ByCompletion<true>>;
 type UringWorld = World<UringHarness>;
@@ -41,7 +41,7 @@ fn the_readiness_driver_serves() {
 #[test]
 fn a_filter_that_forbids_it_is_told() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::EPERM);
+        refuse_io_uring(libc::EPERM);
         assert!(matches!(probe(), Err(Unavailable::Forbidden)));
         let error = Uring::new(vec![a_listener()], UringOptions::default()).expect_err("it is forbidden");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -53,7 +53,7 @@ fn a_filter_that_forbids_it_is_told() {
 #[test]
 fn a_kernel_without_it_is_told() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::ENOSYS);
+        refuse_io_uring(libc::ENOSYS);
         assert!(matches!(probe(), Err(Unavailable::Missing)));
         the_readiness_driver_serves();
     });
@@ -62,7 +62,7 @@ fn a_kernel_without_it_is_told() {
 #[test]
 fn flags_that_a_kernel_does_not_know_are_told() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::EINVAL);
+        refuse_io_uring(libc::EINVAL);
         let Err(why @ Unavailable::TooOld { .. }) = probe() else { panic!("no flag is known") };
         assert!(why.to_string().contains("Linux 6.1 or later"), "{why}");
     });
@@ -449,4 +449,36 @@ fn large_heads_that_are_responded_are_no_uploads() {
         }
         world.until("all are answered", |world| clients.iter().all(|(_, token)| !world.is_sending(*token)));
     }
+}
+
+/// Makes the kernel refuse to set up a ring, with this error.
+fn refuse_io_uring(errno: i32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut program = [
+        // The call's number is the first field of the filter's input.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 1,
+            k: libc::SYS_io_uring_setup as u32,
+        },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: this option takes numbers only.
+    let promised = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(promised, 0, "no new privileges");
+    // SAFETY: the program is read during the call. It applies to all threads, including those that a test
+    // starts.
+    let set = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_TSYNC,
+            &raw const filter,
+        )
+    };
+    assert_eq!(set, 0, "the filter is set");
 }

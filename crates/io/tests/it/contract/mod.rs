@@ -1,25 +1,137 @@
 //! One suite for every driver: at least one test for each clause of the contract, named after it.
 //!
-//! A driver joins with a [`harness::Harness`] and one line, `contract_suite!(ItsHarness)`.
-
-pub(crate) mod harness;
-pub(crate) mod world;
+//! A driver joins with a [`Harness`] and one line, `contract_suite!(ItsHarness)`.
 
 pub(crate) mod accepting;
 pub(crate) mod closing;
-pub(crate) mod crowd;
-pub(crate) mod handing_over;
+mod on_sim;
 pub(crate) mod receiving;
 pub(crate) mod sending;
-pub(crate) mod tokens;
+pub(crate) mod sockets;
 pub(crate) mod turns;
 pub(crate) mod versions;
-pub(crate) mod waking;
+pub(crate) mod world;
 
-mod on_sim;
-#[cfg(target_os = "linux")]
-pub(crate) mod on_uring;
-pub(crate) mod sockets;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use shearwater_io::{Driver, ListenerId};
+
+/// Options of a harness.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    /// Number of listeners.
+    pub listeners: usize,
+    /// Connections that the driver may hold.
+    pub connections_max: usize,
+    /// Size of the receive buffer.
+    pub recv_buffer_bytes: usize,
+    /// Capacity of the inbox; 0 for none.
+    pub inbox: usize,
+    /// True if another process shares the listeners, for [`Harness::fail_listener`].
+    pub shares_listeners: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            listeners: 1,
+            connections_max: 4096,
+            recv_buffer_bytes: shearwater_io::limits::RECV_BUFFER_BYTES,
+            inbox: 0,
+            shares_listeners: false,
+        }
+    }
+}
+
+/// Index of a peer, assigned by the harness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PeerId(pub usize);
+
+/// State of a peer's receiving side after a [`Harness::read`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerState {
+    /// Nothing more at present.
+    Open,
+    /// The driver's side has sent FIN.
+    Eof,
+    /// The driver's side has sent RST.
+    Reset,
+}
+
+/// A driver and its peers. Nothing here blocks. The driver sees a peer's actions in its next `wait`, or on a
+/// kernel perhaps a few later: tests take turns until the expected event.
+pub(crate) trait Harness: Sized {
+    /// The driver under test.
+    type Driver: Driver;
+
+    /// Returns the reason if this system has no such driver.
+    fn missing() -> Option<String> {
+        None
+    }
+
+    /// Creates a listening driver with `setup` and no connection.
+    fn new(setup: Setup) -> Self;
+
+    /// The driver.
+    fn driver(&mut self) -> &mut Self::Driver;
+
+    /// Starts connecting a new peer to the listener with this index.
+    fn connect(&mut self, listener: usize) -> PeerId;
+
+    /// Accepts a new peer's connection and hands it over, as from this listener. `None` if the inbox is full.
+    fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId>;
+
+    /// Wakes the driver after a batch.
+    fn wake_inbox(&mut self);
+
+    /// Ends the sender of the inbox.
+    fn end_inbox(&mut self);
+
+    /// Returns the peer's own address, equal to that of [`Driver::peer`]. `None` if the connection failed.
+    fn address(&self, peer: PeerId) -> Option<SocketAddr>;
+
+    /// Returns whether a listener refuses connections, by a trial connect.
+    fn refused(&mut self, listener: usize) -> bool;
+
+    /// Shuts a listener down from outside; returns the errno of accepting after that.
+    fn fail_listener(&mut self, listener: usize) -> i32;
+
+    /// Writes as much of `bytes` as possible without blocking; returns the number.
+    fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize;
+
+    /// Reads at most `max` available bytes and appends them to `into`.
+    fn read(&mut self, peer: PeerId, max: usize, into: &mut Vec<u8>) -> PeerState;
+
+    /// Ends the peer's sending side (FIN).
+    fn shutdown(&mut self, peer: PeerId);
+
+    /// Resets the connection (RST) and drops the peer.
+    fn reset(&mut self, peer: PeerId);
+
+    /// Requests a small receive window. Used right after `connect`.
+    fn narrow(&mut self, peer: PeerId);
+
+    /// Returns whether [`Driver::detach`] is supported.
+    fn detaches(&self) -> bool;
+
+    /// Returns true if the driver distinguishes writes to a file from other changes of its times (S10).
+    fn tells_writes() -> bool {
+        cfg!(target_os = "linux")
+    }
+
+    /// Returns the time after which a test has failed, by the driver's own clock.
+    fn patience(&self) -> Duration;
+}
+
+/// Returns whether the driver is missing; logs the reason, and its tests are skipped.
+pub(crate) fn is_missing<H: Harness>() -> bool {
+    let missing = H::missing();
+    if let Some(why) = &missing {
+        println!("skipped: {why}");
+    }
+    missing.is_some()
+}
 
 /// All tests of the suite for one harness, each as `#[test]`.
 macro_rules! contract_suite {
@@ -36,7 +148,7 @@ macro_rules! contract_suite {
                 a3_each_listener_has_its_share_of_a_turn,
                 a4_stop_empties_the_queue_then_closes, a4_stop_takes_what_came_after_the_wait, a4_stop_of_an_empty_queue, a4_connections_outlive_the_listener,
                 a6_a_failed_listener_is_reported_once, a6_stop_does_not_wait_for_a_failed_listener;
-            handing_over: a5_who_is_handed_over_is_served, a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing,
+            accepting: a5_who_is_handed_over_is_served, a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing,
                 a5_full_is_said_once_and_they_wait, a5_who_would_wait_behind_a_full_driver_is_refused,
                 a5_room_between_a_resume_and_the_next_look_holds_nobody_up,
                 a5_stop_waits_for_the_sender, a5_a_turn_takes_a_bounded_number,
@@ -65,17 +177,17 @@ macro_rules! contract_suite {
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cuts_a_send_off,
                 c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_response_to_a_sent_comes_before_closed,
                 c2_close_in_response_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
-            tokens: k1_a_slot_comes_again_with_another_generation, k1_slots_are_dense, k1_a_closing_slot_is_not_reused,
+            closing: k1_a_slot_comes_again_with_another_generation, k1_slots_are_dense, k1_a_closing_slot_is_not_reused,
                 k2_verbs_on_closed_tokens_do_nothing;
-            waking: w1_a_wake_ends_the_next_wait, w1_wakes_may_merge, w1_a_wake_between_events;
-            crowd: a_thousand_connections_are_responded, churn_leaves_nothing_behind;
+            turns: w1_a_wake_ends_the_next_wait, w1_wakes_may_merge, w1_a_wake_between_events;
+            turns: a_thousand_connections_are_responded, churn_leaves_nothing_behind;
         }
     };
     ($harness:ty; $($group:ident: $($name:ident),+;)+) => {
         $($(
             #[test]
             fn $name() {
-                if !crate::contract::harness::is_missing::<$harness>() {
+                if !crate::contract::is_missing::<$harness>() {
                     crate::contract::$group::$name::<$harness>();
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver, Item, Output, Shared, Token};
 
-use super::harness::Harness;
+use super::Harness;
 use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
 
 pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use shearwater_io::fs::Meta;
 use shearwater_io::{Driver, Output, SharedFile, Token};
 
-use super::harness::{Harness, PeerId};
 use super::world::{SentAs, World, block_item, file_item, pattern, plain};
+use super::{Harness, PeerId};
 
 /// More than is copied at once.
 const FILE: usize = 300_000;

@@ -13,7 +13,7 @@ use shearwater_io::{
     SharedFile, Token,
 };
 
-use super::harness::{Harness, PeerId, PeerState, Setup};
+use super::{Harness, PeerId, PeerState, Setup};
 
 /// Maximum turns of a test's wait.
 const TURNS_MAX: usize = 200_000;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use shearwater_io::fs::{OpenError, Root};
 
 use super::roots;
-use super::tree::{SECRET, Tree};
+use super::{SECRET, Tree};
 
 /// Opens of one race that must both find and miss the file.
 const OPENS: usize = 50_000;

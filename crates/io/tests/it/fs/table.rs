@@ -10,8 +10,8 @@ use std::process::Command;
 
 use shearwater_io::fs::{Kind, Links, OpenError, Resolver, Root};
 
+use super::Tree;
 use super::roots;
-use super::tree::Tree;
 
 /// Returns the result of opening: content, a directory, or the error's name.
 fn outcome(root: &Root, path: &[u8]) -> String {

@@ -1,9 +1,26 @@
-//! A temporary tree of files, with a root and things outside it.
+//! The confined file system: one table for both resolvers, and races with renames.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use shearwater_io::fs::{Resolver, Root};
+
+mod directories;
+mod mounts;
+mod race;
+mod table;
+
+/// Returns the root with each resolver of this system; all have the walk.
+fn roots(path: &Path) -> Vec<Root> {
+    let roots: Vec<Root> = [Resolver::Kernel, Resolver::Walk]
+        .into_iter()
+        .filter_map(|resolver| Root::open_with(path, resolver).ok())
+        .collect();
+    assert!(roots.iter().any(|root| root.resolver() == Resolver::Walk));
+    roots
+}
 
 /// Content of files outside the root.
 pub(super) const SECRET: &str = "secret";
