@@ -25,7 +25,7 @@ impl Kernel {
     }
 
     pub(super) fn accept_pause(&mut self) {
-        self.listeners.hold_inbox();
+        self.listeners.inbox.hold();
         match self.listeners.state {
             State::Open => {
                 self.listeners.state = State::Paused;
@@ -61,7 +61,7 @@ impl Kernel {
         if self.listeners.state != State::Stopped {
             self.listeners.state = State::Stopping;
             self.listeners.release_inbox(self.connections >= self.options.connections_max);
-            self.listeners.note_wake();
+            self.listeners.inbox.note_wake();
         }
     }
 
@@ -103,7 +103,7 @@ impl Kernel {
 
     fn fail_accept(&mut self, error: AcceptError) -> Event {
         self.operation(OperationKind::AcceptFail, None, false);
-        self.listeners.hold_inbox();
+        self.listeners.inbox.hold();
         self.listeners.state = match self.listeners.state {
             State::Stopping => State::StoppingPaused,
             _ => State::Paused,

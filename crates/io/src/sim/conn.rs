@@ -116,7 +116,7 @@ impl Conn {
         if (!self.paused || leaks) && more {
             return Some(OperationKind::Receive);
         }
-        let has_ended = wire.is_broken() || (wire.is_peer_finished() && !self.fin_told);
+        let has_ended = wire.reset || (wire.peer_finished && !self.fin_told);
         (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 

@@ -97,7 +97,7 @@ impl Kernel {
         if self.next_slot.is_none() {
             self.catch_up.took_all(self.clock_ms);
         } else {
-            let waiting_max = self.slots.len() + self.listeners.len() + 1;
+            let waiting_max = self.slots.len() + self.listeners.all.len() + 1;
             self.catch_up.took(self.work.len(), waiting_max, self.clock_ms);
         }
     }
@@ -125,7 +125,7 @@ impl Kernel {
         let turn = self.turn + 1;
         self.woken.load(Ordering::Acquire)
             || self.listeners.is_inbox_due()
-            || (0..self.listeners.len()).any(|index| self.is_listener_ready(index, turn))
+            || (0..self.listeners.all.len()).any(|index| self.is_listener_ready(index, turn))
             || self.slots.iter().any(|slot| {
                 slot.conn.as_deref().is_some_and(|conn| {
                     conn.held_until_ms <= self.clock_ms && conn.next_step(turn, false).is_some()
@@ -139,7 +139,7 @@ impl Kernel {
         conns
             .filter(|conn| conn.next_step(self.turn + 1, false).is_some())
             .map(|conn| conn.held_until_ms)
-            .chain(self.listeners.due_ms())
+            .chain(self.listeners.all.iter().map(|listener| listener.held_until_ms))
             .filter(|due| *due > self.clock_ms)
             .min()
     }
@@ -149,10 +149,10 @@ impl Kernel {
         self.work.clear();
         if self.woken.load(Ordering::Acquire) {
             self.work.push_back(Source::Wake);
-            self.listeners.note_wake();
+            self.listeners.inbox.note_wake();
         }
         self.listeners.empty_inbox();
-        for index in 0..self.listeners.len() {
+        for index in 0..self.listeners.all.len() {
             if self.is_listener_ready(index, self.turn) {
                 self.work.push_back(Source::Listener(index));
             }
@@ -230,7 +230,7 @@ impl Kernel {
         }
         self.departed.retain(|wire| {
             wire.borrow_mut().peer_reads_by_itself();
-            wire.borrow().has_bytes_for_peer() && Rc::strong_count(wire) > 1
+            !wire.borrow().to_peer.is_empty() && Rc::strong_count(wire) > 1
         });
     }
 
@@ -300,7 +300,7 @@ impl Kernel {
         let Some(conn) = self.conn_at(slot) else { return true };
         match fault {
             Some(Fault::Rst) => conn.wire.borrow_mut().peer_resets(),
-            Some(Fault::Fin) => conn.wire.borrow_mut().peer_finishes(),
+            Some(Fault::Fin) => conn.wire.borrow_mut().peer_finished = true,
             Some(Fault::Eagain) => conn.idle_turn = turn,
             Some(Fault::Delay) => conn.held_until_ms = until,
             Some(Fault::Short) | None => {}

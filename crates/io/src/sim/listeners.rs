@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::wire::Wire;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
-use crate::{AcceptError, Inbox, ListenerId, Waker};
+use crate::{AcceptError, Inbox, ListenerId};
 
 /// A connection not yet accepted, or sent by an acceptor: see [`SimNet::arrive`](super::SimNet::arrive).
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) enum State {
 pub(super) struct Listeners {
     /// The last is the inbox's, if any: connections taken from it, to be reported.
     pub(super) all: Vec<Listener>,
-    inbox: Inbox<SimArrival>,
+    pub(super) inbox: Inbox<SimArrival>,
     pub(super) state: State,
     /// Failures requested by the test.
     pub(super) failures: VecDeque<AcceptError>,
@@ -66,14 +66,6 @@ impl Listeners {
             state: State::Open,
             failures: VecDeque::new(),
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.all.iter().map(|listener| listener.queue.len()).sum()
     }
 
     pub(super) fn push(&mut self, listener: ListenerId, arrival: SimArrival) {
@@ -92,34 +84,10 @@ impl Listeners {
         listener.queue.drain(..).for_each(|(arrival, _)| arrival.wire.borrow_mut().refuse());
     }
 
-    pub(super) fn fail_next(&mut self, error: AcceptError) {
-        self.failures.push_back(error);
-    }
-
-    /// Returns the times at which delayed listeners resume.
-    pub(super) fn due_ms(&self) -> impl Iterator<Item = u64> + '_ {
-        self.all.iter().map(|listener| listener.held_until_ms)
-    }
-
     /// Returns whether no connection waits and none can come.
     pub(super) fn is_over(&self) -> bool {
         let is_empty = |listener: &Listener| listener.queue.is_empty() && listener.death.is_none();
         self.inbox.is_over() && self.all.iter().all(is_empty)
-    }
-
-    /// Sets the waker for connections from an acceptor.
-    pub(super) fn attach(&self, waker: &Waker) {
-        self.inbox.attach(waker);
-    }
-
-    /// Records a wake of the worker, or a further check.
-    pub(super) fn note_wake(&mut self) {
-        self.inbox.note_wake();
-    }
-
-    /// Pauses taking connections from the inbox.
-    pub(super) fn hold_inbox(&mut self) {
-        self.inbox.hold();
     }
 
     /// Resumes taking connections from the inbox.

@@ -68,7 +68,7 @@ impl Sim {
         let kernel = Rc::new(RefCell::new(Kernel::new(options, inbox)));
         let net = SimNet::new(Rc::clone(&kernel));
         let sim = Self { kernel, net, lent: Vec::new(), now_ms: 0, unix_start_seconds };
-        sim.kernel.borrow().listeners.attach(&sim.waker());
+        sim.kernel.borrow().listeners.inbox.attach(&sim.waker());
         sim
     }
 
@@ -177,7 +177,7 @@ impl Driver for Sim {
 
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).map(|conn| conn.wire.borrow().bytes_for_peer())
+        kernel.conn(token).map(|conn| conn.wire.borrow().to_peer.len() as u64)
     }
 
     fn shutdown_write(&mut self, token: Token) {

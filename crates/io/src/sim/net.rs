@@ -69,7 +69,7 @@ impl SimNet {
 
     /// Makes the next accept fail. Several failures are queued.
     pub fn fail_accept(&self, error: AcceptError) {
-        self.kernel.borrow_mut().listeners.fail_next(error);
+        self.kernel.borrow_mut().listeners.failures.push_back(error);
     }
 
     /// Fails a listener with `errno`, as after a shutdown from outside: it accepts no more.
@@ -83,7 +83,7 @@ impl SimNet {
     /// Returns the number of connections in the listeners' queues.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.kernel.borrow().listeners.waiting()
+        self.kernel.borrow().listeners.all.iter().map(|listener| listener.queue.len()).sum()
     }
 
     /// Moves the driven clock, after peers have read what has reached them. The driver reports the new time
@@ -181,7 +181,7 @@ impl SimPeer {
 
     /// Ends the sending side (FIN). Receiving continues.
     pub fn finish(&self) {
-        self.wire.borrow_mut().peer_finishes();
+        self.wire.borrow_mut().peer_finished = true;
     }
 
     /// Resets the connection. Bytes that the server has not yet read may be lost.
@@ -205,7 +205,7 @@ impl SimPeer {
     pub fn read_at_most(&self, bytes_max: usize) -> Vec<u8> {
         let mut wire = self.wire.borrow_mut();
         wire.peer_reads(bytes_max);
-        wire.take_received()
+        std::mem::take(&mut wire.received)
     }
 
     /// Sets whether the peer reads whenever the driver waits (the default), or only by [`SimPeer::read`].
@@ -215,13 +215,13 @@ impl SimPeer {
 
     /// Sets the bytes that the connection to the peer holds before the server's sends must wait.
     pub fn set_window(&self, bytes: usize) {
-        self.wire.borrow_mut().set_window(bytes);
+        self.wire.borrow_mut().window_bytes = bytes;
     }
 
     /// Sets the free bytes at which the server's sends resume. A kernel with a large send buffer reports room
     /// only when a third is free.
     pub fn set_room_min(&self, bytes: usize) {
-        self.wire.borrow_mut().set_room_min(bytes);
+        self.wire.borrow_mut().room_bytes_min = bytes.max(1);
     }
 
     /// Sets whether the server's next bytes are still being fetched from a disk: nothing is sent until then,
@@ -245,6 +245,6 @@ impl SimPeer {
     /// Returns whether the connection was reset, by either side, or was refused.
     #[must_use]
     pub fn saw_reset(&self) -> bool {
-        self.wire.borrow().saw_reset()
+        self.wire.borrow().reset
     }
 }

@@ -36,7 +36,7 @@ impl Kernel {
     pub(super) fn report_end(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
         conn.end_told = true;
-        let broken = conn.wire.borrow().is_broken();
+        let broken = conn.wire.borrow().reset;
         let end = if broken {
             ReadEnd::Broken(Error::new(ErrorKind::ConnectionReset, "reset by the simulated peer"))
         } else {
@@ -48,7 +48,7 @@ impl Kernel {
     /// A reset loses what is unread, a FIN doesn't (R6).
     pub(super) fn report_end_while_paused(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
-        if conn.wire.borrow().is_broken() {
+        if conn.wire.borrow().reset {
             return self.report_end(slot);
         }
         conn.fin_told = true;
@@ -150,8 +150,8 @@ fn fill(conn: &mut Conn, turn: u64, room: usize, scratch: &mut Vec<u8>) -> usize
             sending.decided = Some(Ok(()));
             break;
         };
-        if wire.is_broken() || wire.is_server_finished() {
-            sending.decided = Some(Err(SendError::Broken(broken(wire.is_broken()))));
+        if wire.reset || wire.server_finished {
+            sending.decided = Some(Err(SendError::Broken(broken(wire.reset))));
             break;
         }
         let most = room - taken;
@@ -215,7 +215,7 @@ impl Kernel {
         let fault = self.operation(OperationKind::Shutdown, Some(token), false);
         self.apply_fault_at_verb(token.slot(), fault);
         if let Some(conn) = self.conn_at(token.slot()) {
-            conn.wire.borrow_mut().server_finishes();
+            conn.wire.borrow_mut().server_finished = true;
         }
         self.enqueue(token.slot());
     }
@@ -237,7 +237,7 @@ impl Kernel {
 
     pub(super) fn report_closed(&mut self, slot: usize) -> Option<Event> {
         let conn = self.remove(slot)?;
-        if conn.wire.borrow().has_bytes_for_peer() {
+        if !conn.wire.borrow().to_peer.is_empty() {
             self.departed.push(conn.wire);
         }
         Some(Event::Closed { token: conn.token })

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::rc::Rc;
 use std::thread;
@@ -15,12 +15,12 @@ use shearwater_io::limits::{
 };
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::open_descriptors;
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, SharedFile};
 use socket2::SockRef;
 
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
-    Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
+    Ended, Note, SentAs, World, file_of, first_accepted, pattern, plain, with_file,
 };
 use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
@@ -43,6 +43,19 @@ pub(crate) fn in_a_child(test: impl FnOnce()) {
     let arguments = ["--exact", this.name().expect("it has a name"), "--nocapture"];
     let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn a_driver<K: Kernel>(options: ListenOptions) -> (K::Driver, SocketAddr) {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    (K::driver(vec![listener], Setup::default()).expect("a driver"), address)
+}
+
+/// Waits 40 ms, which no event may cut short.
+fn sleeps<K: Kernel>(world: &mut World<SocketHarness<K>>) {
+    let start = Instant::now();
+    assert_eq!(world.turn(40), 0);
+    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
 }
 
 fn descriptors_run_out<K: Kernel>() {
@@ -119,9 +132,7 @@ fn the_clock_is_the_kernel_s<K: Kernel>() {
 #[cfg(target_os = "linux")]
 fn a_head_and_its_file_arrive_together<K: Kernel>() {
     const ROUNDS: usize = 200;
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let reader = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         let mut buffer = [0; 8192];
@@ -145,9 +156,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
                 Event::Accepted { token, .. } | Event::Received { token } => token,
                 _ => continue,
             };
-            let mut output = plain(b"head");
-            output.push(file_item(&file, 0, 3000));
-            driver.send(token, output);
+            driver.send(token, with_file(b"head", &file, 0, 3000));
             sent += 1;
         }
     }
@@ -161,8 +170,7 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     let contents = pattern(3_000_000, 2);
     let memory = Rc::new(SharedFile::new(File::open("/proc/self/mem").expect("our own memory can be read")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&memory, contents.as_ptr() as u64, contents.len() as u64));
+    let mut output = with_file(b"head", &memory, contents.as_ptr() as u64, contents.len() as u64);
     output.bytes_mut().extend_from_slice(b"tail");
     world.send(token, output);
     let got = world.peer_gets(peer, contents.len() + 8);
@@ -183,8 +191,7 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     let downloads: Vec<_> = (0..3).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
-        let mut output = plain(b"head");
-        output.push(file_item(&file, 0, FILE as u64));
+        let mut output = with_file(b"head", &file, 0, FILE as u64);
         output.bytes_mut().extend_from_slice(b"tail");
         world.send(*token, output);
     }
@@ -204,9 +211,7 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
 /// skipped.
 #[cfg(target_os = "linux")]
 fn input_behind_urgent_data_arrives<K: Kernel>() {
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let mut peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
     let mut got = Vec::new();
@@ -230,9 +235,7 @@ fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
     let directory =
         Rc::new(SharedFile::new(File::open(std::env::temp_dir()).expect("a directory can be opened")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&directory, 0, 100));
-    world.send(token, output);
+    world.send(token, with_file(b"head", &directory, 0, 100));
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::FileUnreadable]);
     assert_eq!(world.peer_gets(peer, 4), b"head");
@@ -321,18 +324,14 @@ fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
     world.harness.write(peer, b"makes the kernel say: readable, and writable too");
     world.until("both are told", |world| !world.is_sending(token) && !world.page(token).received.is_empty());
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "kept awake by nothing");
+    sleeps(&mut world);
 }
 
 fn an_idle_wait_is_one_wait<K: Kernel>() {
     // Irrelevant readiness (a fresh socket is writable) must not keep the driver awake.
     let (mut world, _, _) = World::<SocketHarness<K>>::connected();
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
 }
 
 fn a_detached_connection_wakes_nobody<K: Kernel>() {
@@ -340,9 +339,7 @@ fn a_detached_connection_wakes_nobody<K: Kernel>() {
     let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
     world.idle();
     world.harness.write(peer, b"for another");
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
     drop(fd);
     world.close_and_wait(token);
 }
@@ -350,9 +347,7 @@ fn a_detached_connection_wakes_nobody<K: Kernel>() {
 fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
-        let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
-        let address = listener.local_addr().expect("an address");
-        let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+        let (mut driver, address) = a_driver::<K>(options);
         let _peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
         let fd = driver.detach(token).expect("the connection is detached").descriptor;
@@ -365,9 +360,7 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
 /// For a client that reads nothing the kernel holds bounded unsent bytes, besides those in flight.
 #[cfg(target_os = "linux")]
 fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
     let fd = driver.detach(token).expect("the connection is detached").descriptor;
@@ -381,9 +374,7 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
     for (len, is_trusted) in [(SEND_ACCEPTED_BYTES_MIN - 1, false), (4 * SEND_ACCEPTED_BYTES_MIN, true)] {
         let content = pattern(len as usize, 6);
         let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-        let mut output = Output::new();
-        output.push(file_item(&file_of(&content), 0, len));
-        world.send(token, output);
+        world.send(token, with_file(b"", &file_of(&content), 0, len));
         for piece in content.chunks(256 * 1024) {
             // The peer doesn't read meanwhile, so it continues until the socket is full.
             world.idle();
@@ -419,9 +410,7 @@ fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     world.harness.shutdown(peer);
     world.until("its end is told", |world| world.page(token).ended == Some(Ended::Eof));
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
     assert!(world.peer_gets(peer, response.len()) == response);
     world.until("it is sent", |world| !world.is_sending(token));
     world.close_and_wait(token);
@@ -437,9 +426,7 @@ fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
 }
 
 /// All tests of this file for one driver.

@@ -4,8 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -16,7 +15,8 @@ use socket2::SockRef;
 
 use crate::contract::Setup;
 use crate::contract::sockets::{ByReadiness, Kernel};
-use crate::contract::world::{file_item, file_of, pattern, plain};
+use crate::contract::world::{file_of, pattern, with_file};
+use crate::fs::Tree;
 
 fn any_v4() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -96,36 +96,13 @@ fn connections_inherit_the_options_of_their_listener() {
     }
 }
 
-/// A folder, removed on drop.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new() -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-unix-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
 fn refusal(path: &Path) -> ErrorKind {
     bind_unix(path, 0o600, 16, 0).expect_err("it is refused").kind()
 }
 
 #[test]
 fn the_file_has_its_mode_and_goes_with_the_listener() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     let path = folder.at("socket");
     for mode in [0o600, 0o660, 0o666, 0o777] {
         let listener = bind_unix(&path, mode, 16, 0).expect("a listener");
@@ -139,7 +116,7 @@ fn the_file_has_its_mode_and_goes_with_the_listener() {
 
 #[test]
 fn what_a_dead_server_has_left_is_replaced() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     let path = folder.at("socket");
     drop(UnixListener::bind(&path).expect("a server that dies"));
     assert!(UnixStream::connect(&path).is_err() && path.exists());
@@ -149,7 +126,7 @@ fn what_a_dead_server_has_left_is_replaced() {
 
 #[test]
 fn a_living_server_is_left_alone() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     let path = folder.at("socket");
     let living = UnixListener::bind(&path).expect("a server");
     assert_eq!(refusal(&path), ErrorKind::AddrInUse);
@@ -174,7 +151,7 @@ fn a_living_server_is_left_alone() {
 
 #[test]
 fn something_that_is_no_socket_is_left_alone() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     fs::write(folder.at("file"), "kept").expect("a file");
     fs::create_dir(folder.at("folder")).expect("a folder");
     std::os::unix::fs::symlink(folder.at("nowhere"), folder.at("link")).expect("a link");
@@ -186,14 +163,14 @@ fn something_that_is_no_socket_is_left_alone() {
 
 #[test]
 fn names_that_can_not_be_bound_are_refused() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     assert_eq!(refusal(&folder.at("nowhere/socket")), ErrorKind::NotFound);
-    assert_eq!(refusal(&folder.at(&"x".repeat(200))), ErrorKind::InvalidInput);
+    assert_eq!(refusal(&folder.at("x".repeat(200))), ErrorKind::InvalidInput);
 }
 
 #[test]
 fn another_servers_file_is_not_removed() {
-    let folder = Temporary::new();
+    let folder = Tree::new();
     let path = folder.at("socket");
     let first = bind_unix(&path, 0o600, 16, 0).expect("a listener");
     fs::remove_file(&path).expect("the file can be changed");
@@ -221,7 +198,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
         return;
     }
     const FILE: usize = 1_000_000;
-    let folder = Temporary::new();
+    let folder = Tree::new();
     let path = folder.at("socket");
     let listener = bind_unix(&path, 0o600, 16, 9).expect("a listener");
     let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
@@ -248,9 +225,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
             }
             Event::Received { .. } => heard.extend_from_slice(driver.lent()),
             Event::ReadClosed { token, .. } => {
-                let mut output = plain(b"head");
-                output.push(file_item(&file, 0, FILE as u64));
-                driver.send(token, output);
+                driver.send(token, with_file(b"head", &file, 0, FILE as u64));
             }
             Event::Sent { token, result, .. } => {
                 result.expect("all of it was taken");

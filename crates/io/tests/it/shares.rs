@@ -11,7 +11,7 @@ use shearwater_io::{Driver, Item, Output, Shared};
 
 use crate::contract::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
-use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern};
+use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern, with_file};
 
 /// T2, S5: the next turn serves what one can't, before other connections get further shares.
 pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
@@ -21,9 +21,7 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
-        let mut output = Output::new();
-        output.push(file_item(&file, 0, FILE));
-        world.send(*token, output);
+        world.send(*token, with_file(b"", &file, 0, FILE));
     }
     let mut got = vec![0; DOWNLOADS];
     let mut chunk = Vec::new();
@@ -61,9 +59,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     let (reader, download) = world.connect();
     let (neighbour, quick) = world.connect();
-    let mut output = Output::new();
-    output.push(file_item(&file, 0, FILE));
-    world.send(download, output);
+    world.send(download, with_file(b"", &file, 0, FILE));
     let (mut chunk, mut responded_beside, mut words, mut turns) = (Vec::new(), 0, 0, 0);
     while world.is_sending(download) {
         world.harness.read(reader, usize::MAX, &mut chunk);
@@ -169,9 +165,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
     let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
         let file = Rc::into_inner(file_of(&content)).expect("nobody else has it").copied();
-        let mut output = Output::new();
-        output.push(file_item(&Rc::new(file), 0, FILE));
-        world.send(*token, output);
+        world.send(*token, with_file(b"", &Rc::new(file), 0, FILE));
     }
     let (mut before, mut turns) = (0, 0);
     while before < FILE * DOWNLOADS as u64 {

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "there is no safe way to set a filter without another dependency")]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,17 @@ type UringWorld = World<UringHarness>;
 
 fn a_listener() -> TcpListener {
     bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener")
+}
+
+/// Returns a world on this driver, unless the kernel has none.
+fn world(setup: Setup) -> Option<UringWorld> {
+    (!is_missing::<UringHarness>()).then(|| UringWorld::with(setup))
+}
+
+fn a_driver() -> (Uring, SocketAddr) {
+    let listener = a_listener();
+    let address = listener.local_addr().expect("an address");
+    (Uring::new(vec![listener], UringOptions::default()).expect("a driver"), address)
 }
 
 /// Checks that the readiness driver works instead: it accepts a connection.
@@ -100,10 +111,7 @@ fn what_is_found_makes_a_driver() {
 fn input_beyond_all_buffers_arrives() {
     const CONNECTIONS: usize = 300;
     const BYTES: usize = 100_000;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for (number, (peer, _)) in peers.iter().enumerate() {
         let bytes = pattern(BYTES, number as u64);
@@ -122,10 +130,7 @@ fn input_beyond_all_buffers_arrives() {
 fn input_arrives_whole_after_a_rest() {
     const CONNECTIONS: usize = 100;
     const BYTES: usize = 20_000;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for round in 1..=2 {
         for (number, (peer, _)) in peers.iter().enumerate() {
@@ -145,9 +150,7 @@ fn input_arrives_whole_after_a_rest() {
 
 /// Returns the turns of `exchanges` sequential requests and responses.
 fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     let asking = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         for _ in 0..exchanges {
@@ -193,10 +196,7 @@ fn an_end_that_nobody_waits_for_takes_no_turn() {
 #[test]
 fn full_queues_lose_nothing() {
     const CONNECTIONS: usize = 2200;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let mut peers = Vec::new();
     while peers.len() < CONNECTIONS {
         peers.extend((0..200).map(|_| world.harness.connect(0)));
@@ -218,10 +218,7 @@ fn full_queues_lose_nothing() {
 #[test]
 fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
     const CONNECTIONS: usize = 900;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let mut peers = Vec::new();
     while peers.len() < CONNECTIONS {
         peers.extend((0..100).map(|_| world.harness.connect(0)));
@@ -250,10 +247,8 @@ fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
 /// R3: the first input during a pause is the last, though the entry would bring more.
 #[test]
 fn a_pause_disarms_with_what_comes_first() {
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let (mut world, peer, token) = UringWorld::connected();
+    let Some(mut world) = world(Setup::default()) else { return };
+    let (peer, token) = world.connect();
     world.idle();
     world.recv_pause(token);
     for piece in [b"a", b"b", b"c"] {
@@ -295,9 +290,7 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
     if is_missing::<UringHarness>() {
         return;
     }
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
     // Its receive is queued, and it is closed before the kernel gets the entry.
@@ -320,10 +313,7 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
 #[test]
 fn a_crowd_fills_the_driver_exactly() {
     const ROOM: usize = 600;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::with(Setup { connections_max: ROOM, ..Setup::default() });
+    let Some(mut world) = world(Setup { connections_max: ROOM, ..Setup::default() }) else { return };
     let mut connected = 0;
     while connected < ROOM + 100 {
         for _ in 0..50 {
@@ -400,9 +390,7 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
     if is_missing::<UringHarness>() {
         return;
     }
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     let peers: Vec<_> = (0..10).map(|_| TcpStream::connect(address).expect("connects")).collect();
     driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
@@ -426,10 +414,7 @@ fn large_heads_that_are_responded_are_no_uploads() {
     // Three buffers, the last of them partly filled.
     const HEAD: usize = 35_000;
     const ROUNDS: usize = 12;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let clients: Vec<_> = (0..CLIENTS).map(|_| world.connect()).collect();
     world.idle();
     let head = pattern(HEAD, 1);

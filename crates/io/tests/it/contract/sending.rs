@@ -8,7 +8,7 @@ use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver, Item, Output, Shared, Token};
 
 use super::Harness;
-use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
+use super::world::{Ended, Note, SentAs, World, block_item, file_of, mixed, pattern, plain, with_file};
 
 pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
@@ -62,9 +62,7 @@ pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
     let file = file_of(&pattern(3000, 3));
     let wanted = |number: usize| [vec![b'a'; number + 1], pattern(3000, 3)].concat();
     for (number, (_, token)) in peers.iter().enumerate() {
-        let mut output = plain(&vec![b'a'; number + 1]);
-        output.push(file_item(&file, 0, 3000));
-        world.send(*token, output);
+        world.send(*token, with_file(&vec![b'a'; number + 1], &file, 0, 3000));
         if number % 3 == 1 {
             world.close(*token, CloseKind::Normal);
         }
@@ -141,8 +139,7 @@ pub(crate) fn s3_a_gathered_output_is_in_order<H: Harness>() {
 pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let contents = pattern(6_000_000, 12);
-    let mut output = Output::new();
-    output.push(file_item(&file_of(&contents), 0, contents.len() as u64));
+    let output = with_file(b"", &file_of(&contents), 0, contents.len() as u64);
     let mut before = 0;
     let mut got = Vec::new();
     world.send(token, output);
@@ -164,8 +161,7 @@ pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
 
 pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
+    let mut output = with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000);
     output.bytes_mut().extend_from_slice(b"never sent");
     world.send(token, output);
     world.until("it comes back", |world| !world.is_sending(token));
@@ -180,11 +176,7 @@ pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
     const FILE: u64 = 600_000;
     let (mut world, peer, token) = World::<H>::connected();
     let file = file_of(&pattern(FILE as usize, 14));
-    let one = || {
-        let mut output = Output::new();
-        output.push(file_item(&file, 0, FILE));
-        output
-    };
+    let one = || with_file(b"", &file, 0, FILE);
     let mut sent = 0;
     let mut got = Vec::new();
     world.send(token, one());
@@ -329,9 +321,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         expected += (bytes.len() + contents.len()) as u64;
         assert_eq!(world.driver().bytes_taken(), expected);
     }
-    let mut short = plain(b"head");
-    short.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
-    world.send(token, short);
+    world.send(token, with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000));
     world.until("it comes back", |world| !world.is_sending(token));
     expected += 604;
     assert_eq!(world.driver().bytes_taken(), expected);

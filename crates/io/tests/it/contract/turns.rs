@@ -6,7 +6,7 @@ use std::thread;
 use shearwater_io::limits::RECVS_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver};
 
-use super::world::{Note, World, file_item, file_of, pattern, plain};
+use super::world::{Note, World, file_of, pattern, plain, with_file};
 use super::{Harness, PeerState, Setup};
 
 /// A timeout that no successful test reaches.
@@ -71,8 +71,7 @@ pub(crate) fn t1_wait_returns_at_once_for_input_left<H: Harness>() {
 pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let contents = pattern(3_000_000, 1);
-    let mut output = plain(b"head");
-    output.push(file_item(&file_of(&contents), 0, contents.len() as u64));
+    let output = with_file(b"head", &file_of(&contents), 0, contents.len() as u64);
     let start = world.driver().now_ms();
     world.send(token, output);
     let mut got = Vec::new();

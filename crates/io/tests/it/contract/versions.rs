@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use shearwater_io::fs::Meta;
 use shearwater_io::{Driver, Output, SharedFile, Token};
 
-use super::world::{SentAs, World, block_item, file_item, pattern, plain};
+use super::world::{SentAs, World, block_item, file_item, pattern, with_file};
 use super::{Harness, PeerId};
 
 /// More than is copied at once.
@@ -104,8 +104,7 @@ const HARMLESS: [(&str, Change); 6] = [
 
 /// Some bytes, all of the file, and some bytes.
 fn whole(file: &Rc<SharedFile>) -> Output {
-    let mut output = plain(b"head");
-    output.push(file_item(file, 0, FILE as u64));
+    let mut output = with_file(b"head", file, 0, FILE as u64);
     output.bytes_mut().extend_from_slice(b"tail");
     output
 }
@@ -171,8 +170,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
         let promised = file.promised(is_copied);
         let (mut world, peer, token) = World::<H>::connected();
         let block = vec![b'x'; LARGE as usize];
-        let mut output = Output::new();
-        output.push(file_item(&promised, 0, 1000));
+        let mut output = with_file(b"", &promised, 0, 1000);
         output.push(block_item(&block));
         output.push(file_item(&promised, 1000, 1000));
         world.send(token, output);
@@ -192,9 +190,7 @@ pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
     let contents = pattern(LITTLE, 1);
     let file = Versioned::new(&contents);
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&file.promised(true), 0, LITTLE as u64));
-    world.send(token, output);
+    world.send(token, with_file(b"head", &file.promised(true), 0, LITTLE as u64));
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Whole]);
     file.rewrite(&pattern(LITTLE, 2));
@@ -206,9 +202,7 @@ pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
         let file = Versioned::new(b"");
         file.file.set_len(LARGE).expect("a sparse file");
         let (mut world, peer, token) = World::<H>::connected();
-        let mut output = Output::new();
-        output.push(file_item(&file.promised(is_copied), 0, LARGE));
-        world.send(token, output);
+        world.send(token, with_file(b"", &file.promised(is_copied), 0, LARGE));
         world.idle();
         let taken = world.driver().send_progress(token);
         assert!((1..LARGE).contains(&taken), "more than fits unread: {taken}");
@@ -245,9 +239,7 @@ fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     let file = Versioned::new(b"");
     file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = Output::new();
-    output.push(file_item(&file.promised(is_copied), 0, LARGE));
-    world.send(token, output);
+    world.send(token, with_file(b"", &file.promised(is_copied), 0, LARGE));
     world.idle();
     assert!(world.driver().send_progress(token) < LARGE, "more than fits unread");
     change(&file);

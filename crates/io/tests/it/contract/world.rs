@@ -13,6 +13,8 @@ use shearwater_io::{
     SharedFile, Token,
 };
 
+use testkit::random;
+
 use super::{Harness, PeerId, PeerState, Setup};
 
 /// Maximum turns of a test's wait.
@@ -391,16 +393,7 @@ pub(crate) fn plain(bytes: &[u8]) -> Output {
 
 /// Returns bytes in which no two nearby sections are equal.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    random::bytes(&mut random::part(seed, 0), len)
 }
 
 /// Returns an open, unlinked file with these contents.
@@ -419,6 +412,13 @@ pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
 /// Returns a range of a file as an item.
 pub(crate) fn file_item(file: &Rc<SharedFile>, offset: u64, len: u64) -> Item {
     Item::File(FileSlice { file: Rc::clone(file), offset, len })
+}
+
+/// Returns an output of some bytes and a range of a file.
+pub(crate) fn with_file(head: &[u8], file: &Rc<SharedFile>, offset: u64, len: u64) -> Output {
+    let mut output = plain(head);
+    output.push(file_item(file, offset, len));
+    output
 }
 
 /// Returns a shared block as an item.

@@ -23,15 +23,15 @@ fn roots(path: &Path) -> Vec<Root> {
 }
 
 /// Content of files outside the root.
-pub(super) const SECRET: &str = "secret";
+pub(crate) const SECRET: &str = "secret";
 
 /// `TREE/root` is the root, `TREE/outside` is not. Removed when dropped.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     path: PathBuf,
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-fs-{}-{number}", std::process::id()));
@@ -41,22 +41,22 @@ impl Tree {
         tree
     }
 
-    pub(super) fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.path.join("root")
     }
 
     /// Returns a path of the tree, such as `root/a` or `outside/b`.
-    pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path.join(path)
     }
 
-    pub(super) fn file(&self, path: &str, content: &str) {
+    pub(crate) fn file(&self, path: &str, content: &str) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().expect("below the tree")).expect("directory");
         fs::write(path, content).expect("file");
     }
 
-    pub(super) fn link(&self, path: &str, target: impl AsRef<Path>) {
+    pub(crate) fn link(&self, path: &str, target: impl AsRef<Path>) {
         symlink(target, self.at(path)).expect("link");
     }
 }

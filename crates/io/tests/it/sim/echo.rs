@@ -6,6 +6,8 @@ use std::time::Duration;
 use shearwater_io::sim::{Sim, SimOptions, SimPeer};
 use shearwater_io::{CloseKind, Driver, Event, Output, ReadEnd, Token};
 
+use crate::contract::world::pattern;
+
 /// Bytes held for a connection before its receiving is paused.
 const HELD_BYTES_MAX: usize = 8 * 1024;
 
@@ -135,7 +137,7 @@ pub(super) fn converse(options: SimOptions) -> Outcome {
 }
 
 fn text(round: usize) -> Vec<u8> {
-    super::pattern(1000 * (round + 1))
+    pattern(1000 * (round + 1), 1)
 }
 
 /// Returns the text sent by each peer of [`converse`].
