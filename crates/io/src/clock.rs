@@ -101,7 +101,7 @@ mod tests {
     use super::{CatchUp, Clock, MOMENTS_MAX, UNIX_SECONDS_AGE_MS};
 
     #[test]
-    fn the_time_of_day_is_looked_at_when_it_is_old() {
+    fn reads_the_time_of_day_when_it_is_old() {
         let mut clock = Clock::new();
         let first = clock.unix_seconds;
         clock.set(UNIX_SECONDS_AGE_MS - 1, || 7);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn catches_up_when_all_that_can_have_waited_was_taken() {
+    fn catches_up_when_all_pending_events_are_taken() {
         let mut catch_up = CatchUp::default();
         catch_up.took_all(10);
         assert_eq!(catch_up.ms(), 10);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_a_bounded_number_of_moments_and_stays_close_to_the_clock() {
+    fn keeps_a_bounded_number_of_moments_close_to_the_clock() {
         let mut catch_up = CatchUp::default();
         for now_ms in 0..10_000 {
             catch_up.took(20, 20_000, now_ms);

@@ -223,7 +223,7 @@ mod tests {
     use super::{groups_bytes, listed_bytes};
 
     #[test]
-    fn amounts_are_read_by_their_names() {
+    fn reads_amounts_by_name() {
         let meminfo = "MemFree:  5 kB\nMemTotal:       24683520 kB\nMemAvailable: 7 kB\n";
         assert_eq!(listed_bytes(meminfo, "MemTotal:"), Some(25_275_924_480));
         for odd in ["", "MemTotal:", "MemTotal: x kB", "MemTotal: 5 MB", "MemTotal: 18446744073709551615 kB"]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_all_groups_around_the_process_counts() {
+    fn uses_the_lowest_limit_of_all_control_groups() {
         let files = |path: &str| {
             let text = match path {
                 "/sys/fs/cgroup/a/b/memory.max" => "max\n",

@@ -145,7 +145,7 @@ mod tests {
     use crate::SharedFile;
 
     #[test]
-    fn what_was_fetched_is_in_memory() {
+    fn fetched_ranges_are_in_memory() {
         const LEN: u64 = 1 << 20;
         let path = std::env::temp_dir().join(format!("shearwater-pages-{}", std::process::id()));
         let mut options = File::options();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_holds_for_a_moment_and_for_this_file() {
+    fn a_check_is_valid_briefly_and_for_one_file() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         assert!(!looks.hold(file, 0, 1, 0), "no check was made");
         looks.note(file, 100, 50, 7);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn adjoining_stretches_become_one_of_the_older_look() {
+    fn joins_adjoining_ranges_with_the_older_time() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         looks.note(file, 100, 50, 7);
         looks.note(file, 150, 50, 7 + FETCH_CHECK_MS - 1);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_files_is_remembered() {
+    fn keeps_checks_of_a_bounded_number_of_files() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         let files: Vec<_> = (0..2 * FETCH_CHECKS_MAX as u64).map(|ino| Inode { ino, ..file }).collect();
         for file in &files {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_looked_at_from_a_certain_length_on() {
+    fn checks_only_long_ranges() {
         let mut ahead = ReadAhead::new(Waker::new(|| {}));
         ahead.find_nothing();
         let (token, slice) = (Token::new(0, 0), slice());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_be_started_is_not_tried_for_every_piece() {
+    fn retries_to_start_the_thread_after_a_while() {
         let mut ahead = ReadAhead::new(Waker::new(|| {}));
         let tries = Cell::new(0);
         for (now_ms, tried) in [(7, 1), (7, 1), (7 + FETCHER_RETRY_MS - 1, 1), (7 + FETCHER_RETRY_MS, 2)] {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_told_in_order_and_the_driver_woken() {
+    fn reports_fetches_in_order_and_wakes_the_driver() {
         let (woken, wakes) = mpsc::sync_channel(3);
         let fetcher =
             Fetcher::start(Waker::new(move || woken.send(()).expect("the test waits"))).expect("a thread");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_waits() {
+    fn queues_a_bounded_number_of_fetches() {
         let (fetcher, wanted, _fetched) = Fetcher::new();
         let taken = (0..).take_while(|_| fetcher.take(fetch(0, Weak::new()))).count();
         assert_eq!(taken, FETCHES_MAX);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_for_those_who_are_gone() {
+    fn fetches_nothing_for_ended_sends() {
         let (fetcher, wanted, fetched) = Fetcher::new();
         let wants = Arc::new(());
         for slot in 0..4 {

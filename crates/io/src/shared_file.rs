@@ -37,14 +37,14 @@ pub struct SharedFile {
     promised: Option<Meta>,
     is_lent: bool,
     /// Set when a send outlasts its first push; `None` if the promised version had changed by then.
-    guard: OnceCell<Option<Guard>>,
+    guard: OnceCell<Option<VersionGuard>>,
     /// Cached inode, if no version is promised.
     inode: Cell<Option<Inode>>,
 }
 
 /// Detects changes of a promised version that metadata doesn't show.
 #[derive(Debug)]
-struct Guard {
+struct VersionGuard {
     watch: Option<Watch>,
     /// The last of the promised bytes; empty if reading them might block on a disk.
     end: Vec<u8>,
@@ -93,7 +93,7 @@ impl SharedFile {
     /// Watches the promised version, once. Called when a send outlasts its first push.
     pub(crate) fn guard(&self, watches: &mut Watches) {
         if let Some(promised) = &self.promised {
-            self.guard.get_or_init(|| Guard::new(&self.file, promised, watches));
+            self.guard.get_or_init(|| VersionGuard::new(&self.file, promised, watches));
         }
     }
 
@@ -111,7 +111,7 @@ impl SharedFile {
     }
 }
 
-impl Guard {
+impl VersionGuard {
     /// Returns `None` if the file has changed already.
     fn new(file: &File, promised: &Meta, watches: &mut Watches) -> Option<Self> {
         let guard = Self { watch: watches.watch(file), end: promised_end(file, promised) };
@@ -127,7 +127,7 @@ impl Guard {
 }
 
 /// Returns whether a file of the promised length may have been written to.
-fn was_written(promised: &Meta, now: &Meta, guard: Option<&Guard>) -> bool {
+fn was_written(promised: &Meta, now: &Meta, guard: Option<&VersionGuard>) -> bool {
     let is_dated_anew = now.mtime != promised.mtime;
     if !is_dated_anew && now.ctime == promised.ctime {
         return false;
@@ -172,7 +172,7 @@ mod tests {
     use super::{Meta, SharedFile};
 
     #[test]
-    fn one_file_is_told_from_another_whatever_was_promised() {
+    fn distinguishes_files_with_and_without_a_promise() {
         let open = |path: &str| File::open(path).expect("the file opens");
         let promised = |file: File| {
             let meta = Meta::of(&file).expect("its metadata");

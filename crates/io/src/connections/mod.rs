@@ -15,7 +15,7 @@ use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::limits::SEND_QUANTUM_BYTES;
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Push, PushContext, Stop, push, send_bytes};
+use push::{Push, PushContext, PushStop, push, send_bytes};
 use queue::{Completion, Work};
 
 #[cfg(target_os = "linux")]
@@ -345,20 +345,20 @@ fn is_sending<X>(slot: &Slot<X>, token: Token, just_sent: Option<&(Token, Output
 }
 
 /// Records the outcome of a push by hand in slot and send.
-fn pushed<X>(end: Result<(), Stop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
+fn pushed<X>(end: Result<(), PushStop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
     match end {
         Ok(()) => sending.result = Some(Ok(())),
-        Err(Stop::Full) => return Pushed::Full,
-        Err(Stop::Fetching(wants)) => {
+        Err(PushStop::Full) => return Pushed::Full,
+        Err(PushStop::Fetching(wants)) => {
             sending.wants = Some(wants);
             slot.flags.set(Flags::FETCHING);
             return Pushed::Fetching;
         }
-        Err(Stop::Share) => {
+        Err(PushStop::Share) => {
             slot.flags.set(Flags::WRITABLE);
             return Pushed::Share;
         }
-        Err(Stop::Failed(error)) => {
+        Err(PushStop::Failed(error)) => {
             if matches!(error, SendError::Broken(_)) {
                 slot.flags.set(Flags::BROKEN);
             }
@@ -412,7 +412,7 @@ mod tests {
 
     /// Otherwise a file system without a page cache would stall the send for good.
     #[test]
-    fn what_was_fetched_is_sent_without_another_look() {
+    fn sends_a_fetched_range_without_another_check() {
         let (woken, wakes) = mpsc::sync_channel(1);
         let mut conns = Connections::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
         conns.context.ahead.find_nothing();

@@ -27,7 +27,7 @@ const FILE_COPY_BYTES: usize = 64 * 1024;
 
 /// Reasons to stop before the output's end.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum PushStop {
     /// The socket is full: the kernel reports when it is writable.
     Full,
     /// The turn's share of bytes or calls is used up.
@@ -88,7 +88,7 @@ pub(crate) struct Push {
     /// Used part of the turn's budget.
     pub(crate) cost: u64,
     /// `Ok` if all of the send was accepted.
-    pub(crate) end: Result<(), Stop>,
+    pub(crate) end: Result<(), PushStop>,
 }
 
 /// Passes as much of a connection's send as the kernel accepts, until it has cost `share`. Fetches uncached
@@ -110,13 +110,13 @@ pub(crate) fn push(
         guard_files(&sending.output, context);
     }
     let end = push_share(fetch_for, socket.as_fd(), sending, share, context);
-    if matches!(end, Err(Stop::Full | Stop::Share | Stop::Fetching(_))) {
+    if matches!(end, Err(PushStop::Full | PushStop::Share | PushStop::Fetching(_))) {
         guard_files(&sending.output, context);
     }
-    if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
+    if sending.corked && matches!(end, Ok(()) | Err(PushStop::Failed(_))) {
         sending.corked = socket::cork(socket.as_fd(), false);
     }
-    if matches!(end, Err(Stop::Full)) && sending.done >= SEND_ACCEPTED_BYTES_MIN {
+    if matches!(end, Err(PushStop::Full)) && sending.done >= SEND_ACCEPTED_BYTES_MIN {
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;
@@ -146,7 +146,7 @@ fn push_share(
     sending: &mut Sending,
     share: u64,
     context: &mut PushContext,
-) -> Result<(), Stop> {
+) -> Result<(), PushStop> {
     let before = sending.done;
     while sending.done < sending.output.len() {
         let left = share.saturating_sub(context.cost(sending.done - before));
@@ -163,9 +163,9 @@ fn push_once(
     offset: u64,
     left: u64,
     context: &mut PushContext,
-) -> Result<u64, Stop> {
+) -> Result<u64, PushStop> {
     if left == 0 {
-        return Err(Stop::Share);
+        return Err(PushStop::Share);
     }
     context.calls += 1;
     if output.items().is_empty() {
@@ -178,7 +178,7 @@ fn push_once(
             let len = slice.len.min(left);
             let ends = len == slice.len;
             if let Some(wants) = fetch_for.and_then(|token| context.ahead.fetch(token, &slice, len)) {
-                return Err(Stop::Fetching(wants));
+                return Err(PushStop::Fetching(wants));
             }
             slice.len = len;
             let piece = FilePiece { slice: &slice, ends, more };
@@ -193,12 +193,12 @@ fn at_most(bytes: &[u8], left: u64) -> &[u8] {
 }
 
 /// Sends plain bytes by one call. Returns the number accepted.
-pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
+pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, PushStop> {
     retry(|| send(socket, bytes, flags | socket::NO_SIGNAL))
 }
 
 /// Sends the memory from `offset` to the next file, with `MSG_MORE` before a file.
-fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, Stop> {
+fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, PushStop> {
     let mut slices = [IoSlice::new(&[]); GATHER_MAX];
     let mut count = 0;
     let mut len = 0;
@@ -232,7 +232,7 @@ fn send_file_piece(
     socket: BorrowedFd<'_>,
     piece: FilePiece<'_>,
     context: &mut PushContext,
-) -> Result<u64, Stop> {
+) -> Result<u64, PushStop> {
     let slice = piece.slice;
     if !slice.file.is_lent() {
         return send_copied(socket, piece, context);
@@ -243,9 +243,9 @@ fn send_file_piece(
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
     loop {
         return match socket::send_file(socket, &*slice.file, slice.offset, len) {
-            Ok(0) => Err(Stop::Failed(SendError::FileShort)),
+            Ok(0) => Err(PushStop::Failed(SendError::FileShort)),
             Ok(count) => Ok(count as u64),
-            Err(Errno::AGAIN) => Err(Stop::Full),
+            Err(Errno::AGAIN) => Err(PushStop::Full),
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
             // Unsupported for this file, or an error of either side: reading and sending finds out which.
@@ -255,23 +255,27 @@ fn send_file_piece(
 }
 
 /// Checks that a file is still in the promised version.
-fn check_version(slice: &FileSlice, context: &mut PushContext) -> Result<(), Stop> {
+fn check_version(slice: &FileSlice, context: &mut PushContext) -> Result<(), PushStop> {
     context.calls += 1;
-    if slice.file.is_as_promised() { Ok(()) } else { Err(Stop::Failed(SendError::FileChanged)) }
+    if slice.file.is_as_promised() { Ok(()) } else { Err(PushStop::Failed(SendError::FileChanged)) }
 }
 
 /// Reads a range of a file and sends what was read.
-fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, context: &mut PushContext) -> Result<u64, Stop> {
+fn send_copied(
+    socket: BorrowedFd<'_>,
+    piece: FilePiece<'_>,
+    context: &mut PushContext,
+) -> Result<u64, PushStop> {
     let FilePiece { slice, ends, more } = piece;
     let copy_buffer = &mut context.copy_buffer;
     copy_buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
     let read = loop {
         match slice.file.read_at(&mut copy_buffer[..wanted], slice.offset) {
-            Ok(0) => return Err(Stop::Failed(SendError::FileShort)),
+            Ok(0) => return Err(PushStop::Failed(SendError::FileShort)),
             Ok(read) => break read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
+            Err(error) => return Err(PushStop::Failed(SendError::FileUnreadable(error))),
         }
     };
     context.calls += 1;
@@ -286,19 +290,19 @@ fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, context: &mut PushC
 }
 
 /// Repeats a call until no signal interrupts it.
-fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, Stop> {
+fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, PushStop> {
     loop {
         return match call() {
             Ok(count) => Ok(count as u64),
             Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => Err(Stop::Full),
+            Err(Errno::AGAIN) => Err(PushStop::Full),
             Err(errno) => Err(broken(errno)),
         };
     }
 }
 
-fn broken(errno: Errno) -> Stop {
-    Stop::Failed(SendError::Broken(errno.into()))
+fn broken(errno: Errno) -> PushStop {
+    PushStop::Failed(SendError::Broken(errno.into()))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -310,7 +314,7 @@ mod tests {
 
     use rustix::net::sockopt::tcp_cork;
 
-    use super::{CORKED_BYTES_MIN, Push, PushContext, Sending, Stop, push};
+    use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, Sending, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
     /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
@@ -335,7 +339,7 @@ mod tests {
             let mut scratch = vec![0; 64 * 1024];
             loop {
                 let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
-                assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
+                assert!(matches!(end, Ok(()) | Err(PushStop::Share | PushStop::Full)), "{end:?}");
                 let is_over = end.is_ok();
                 assert_eq!(
                     tcp_cork(&socket).expect("the system reports it"),
@@ -359,7 +363,7 @@ mod tests {
         let mut sending = Sending::new(output, 0);
         shrinking.set_len(1000).expect("the file can be truncated");
         let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
-        assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");
+        assert!(matches!(end, Err(PushStop::Failed(_))), "{end:?}");
         assert!(!tcp_cork(&socket).expect("the system reports it"), "the first part is sent");
     }
 }

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_an_earlier_generation_finds_nobody() {
+    fn ignores_events_of_an_earlier_generation() {
         let mut slots = Slots::<()>::new();
         let old = slots.insert(descriptor());
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());

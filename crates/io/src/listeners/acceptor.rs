@@ -210,13 +210,13 @@ impl Acceptor {
 /// The senders of all workers' inboxes, and the round-robin position.
 #[derive(Debug)]
 pub struct Dispatcher<C = OwnedFd> {
-    workers: Vec<Worker<C>>,
+    workers: Vec<WorkerInbox<C>>,
     next: usize,
 }
 
 /// One worker.
 #[derive(Debug)]
-struct Worker<C> {
+struct WorkerInbox<C> {
     sender: InboxSender<C>,
     /// True if it has received a connection since its last wake.
     owes_wake: bool,
@@ -226,7 +226,7 @@ impl<C> Dispatcher<C> {
     /// Begins with the first worker.
     #[must_use]
     pub fn new(senders: Vec<InboxSender<C>>) -> Self {
-        let workers = senders.into_iter().map(|sender| Worker { sender, owes_wake: false }).collect();
+        let workers = senders.into_iter().map(|sender| WorkerInbox { sender, owes_wake: false }).collect();
         Self { workers, next: 0 }
     }
 
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_its_turn_and_one_wake_a_batch() {
+    fn distributes_in_turn_with_one_wake_per_batch() {
         let (mut dispatcher, mut inboxes) = dispatcher(3, 9);
         let wakes: Vec<_> = inboxes.iter().map(|_| Arc::new(AtomicUsize::new(0))).collect();
         for (inbox, wakes) in inboxes.iter().zip(&wakes) {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_one_is_passed_over_and_all_full_refuses() {
+    fn skips_full_workers_and_refuses_if_all_are_full() {
         let (mut dispatcher, mut inboxes) = dispatcher(2, 2);
         (0..4).for_each(|number| dispatcher.dispatch(number, 0).expect("the queue has room"));
         assert_eq!(dispatcher.dispatch(4, 0), Err(Refused::Full(4)));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_passed_over_until_nobody_is_left() {
+    fn skips_dropped_workers_until_none_is_left() {
         let (mut dispatcher, mut inboxes) = dispatcher(2, 1);
         drop(inboxes.remove(0));
         dispatcher.dispatch(0, 0).expect("the second has room");

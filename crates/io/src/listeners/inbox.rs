@@ -14,7 +14,7 @@ use crate::{ListenerId, Waker};
 /// takes at most [`ACCEPTS_PER_TURN_MAX`] from it at once.
 #[must_use]
 pub fn inbox<C>(capacity: usize) -> (InboxSender<C>, Inbox<C>) {
-    let queue = Queue {
+    let queue = InboxQueue {
         waiting: VecDeque::new(),
         capacity: capacity.max(1),
         wants_room: None,
@@ -22,7 +22,7 @@ pub fn inbox<C>(capacity: usize) -> (InboxSender<C>, Inbox<C>) {
         sender_gone: false,
         driver_gone: false,
     };
-    let shared = Arc::new(Shared { queue: Mutex::new(queue), driver: OnceLock::new() });
+    let shared = Arc::new(InboxState { queue: Mutex::new(queue), driver: OnceLock::new() });
     let sender = InboxSender { shared: Arc::clone(&shared) };
     (sender, Inbox { shared: Some(shared), taken: VecDeque::new(), due: true })
 }
@@ -37,14 +37,14 @@ pub enum Refused<C> {
 }
 
 #[derive(Debug)]
-struct Shared<C> {
-    queue: Mutex<Queue<C>>,
+struct InboxState<C> {
+    queue: Mutex<InboxQueue<C>>,
     /// Wakes the driver; set once the driver exists. A new driver checks the inbox by itself.
     driver: OnceLock<Waker>,
 }
 
-impl<C> Shared<C> {
-    fn lock(&self) -> MutexGuard<'_, Queue<C>> {
+impl<C> InboxState<C> {
+    fn lock(&self) -> MutexGuard<'_, InboxQueue<C>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,7 +67,7 @@ pub enum Room {
 }
 
 #[derive(Debug)]
-struct Queue<C> {
+struct InboxQueue<C> {
     waiting: VecDeque<(C, ListenerId)>,
     capacity: usize,
     /// Waker of a sender that waits for room.
@@ -78,7 +78,7 @@ struct Queue<C> {
     driver_gone: bool,
 }
 
-impl<C> Queue<C> {
+impl<C> InboxQueue<C> {
     fn room(&self) -> Room {
         if self.driver_gone {
             Room::Gone
@@ -93,7 +93,7 @@ impl<C> Queue<C> {
 /// The sending end.
 #[derive(Debug)]
 pub struct InboxSender<C = OwnedFd> {
-    shared: Arc<Shared<C>>,
+    shared: Arc<InboxState<C>>,
 }
 
 impl<C> InboxSender<C> {
@@ -138,7 +138,7 @@ impl<C> Drop for InboxSender<C> {
 #[derive(Debug)]
 pub struct Inbox<C = OwnedFd> {
     /// `None` once it is empty and its sender dropped.
-    shared: Option<Arc<Shared<C>>>,
+    shared: Option<Arc<InboxState<C>>>,
     /// Taken from the queue, to be reported.
     taken: VecDeque<(C, ListenerId)>,
     /// True if it may hold connections or have ended.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_one_refuses_and_tells_once_when_there_is_room() {
+    fn a_full_inbox_refuses_and_wakes_its_sender_once() {
         let (sender, mut inbox) = inbox(2);
         let (waker, wakes) = counted();
         assert_eq!(sender.await_room(&waker), Room::Free);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_forgets_nobody_who_is_taken_out() {
+    fn a_wake_keeps_taken_connections_due() {
         let (sender, mut inbox) = inbox(3);
         (0..3).for_each(|number| sender.offer(number, 0).expect("the queue has room"));
         drop(sender);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_held_refuses_until_there_is_room() {
+    fn a_held_inbox_refuses_until_there_is_room() {
         let (sender, mut inbox) = inbox(9);
         let (waker, wakes) = counted();
         assert_eq!(sender.offer(1, 0), Ok(()));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_ends_with_those_who_wait() {
+    fn a_hold_ends_with_the_waiting_connections() {
         let (sender, mut inbox) = inbox(9);
         let (waker, wakes) = counted();
         assert_eq!(sender.offer(1, 0), Ok(()));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_is_gone_takes_nothing_and_lets_go_of_what_it_has() {
+    fn a_dropped_inbox_refuses_and_drops_its_connections() {
         let (sender, inbox) = inbox(1);
         let (waker, wakes) = counted();
         let connection = Arc::new(());
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_fills_is_over_and_never_due() {
+    fn an_inbox_without_sender_is_over_and_never_due() {
         let mut inbox = Inbox::<usize>::default();
         inbox.note_wake();
         assert!(inbox.is_over() && !inbox.is_due() && !inbox.has_any());

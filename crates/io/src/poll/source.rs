@@ -17,7 +17,7 @@ pub(super) const SLOTS_MAX: usize = ALARM.0 - 1 - ListenerId::MAX as usize;
 
 /// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum EventSource {
     /// A connection, by slot and the low bits of its generation.
     Connection { slot: u32, generation: u32 },
     /// A listener.
@@ -40,16 +40,16 @@ pub(super) fn listener(id: ListenerId) -> mio::Token {
 }
 
 /// Returns the source of a mio token.
-pub(super) fn source(token: mio::Token) -> Source {
+pub(super) fn source(token: mio::Token) -> EventSource {
     let slot = token.0 & SLOT_MASK;
     if slot == WAKER.0 {
-        Source::Waker
+        EventSource::Waker
     } else if slot == ALARM.0 {
-        Source::Alarm
+        EventSource::Alarm
     } else if slot >= SLOTS_MAX {
-        Source::Listener((ALARM.0 - 1 - slot) as ListenerId)
+        EventSource::Listener((ALARM.0 - 1 - slot) as ListenerId)
     } else {
-        Source::Connection { slot: slot as u32, generation: (token.0 >> SLOT_BITS) as u32 }
+        EventSource::Connection { slot: slot as u32, generation: (token.0 >> SLOT_BITS) as u32 }
     }
 }
 
@@ -58,17 +58,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_finds_its_way_back() {
+    fn every_name_is_decoded() {
         for slot in [0, 1, 4711, SLOTS_MAX as u32 - 1] {
             for generation in [0, 1, GENERATION_MASK] {
                 let source = source(connection(Token::new(slot, generation)));
-                assert_eq!(source, Source::Connection { slot, generation });
+                assert_eq!(source, EventSource::Connection { slot, generation });
             }
         }
         for id in [0, 1, ListenerId::MAX] {
-            assert_eq!(source(listener(id)), Source::Listener(id));
+            assert_eq!(source(listener(id)), EventSource::Listener(id));
         }
-        assert_eq!(source(WAKER), Source::Waker);
-        assert_eq!(source(ALARM), Source::Alarm);
+        assert_eq!(source(WAKER), EventSource::Waker);
+        assert_eq!(source(ALARM), EventSource::Alarm);
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
-use super::source::{GENERATION_MASK, Source, source};
+use super::source::{EventSource, GENERATION_MASK, source};
 use crate::connections::{Connections, Flags, NONE, Pushed, Slot, ended_while_paused, read_closed};
 use crate::limits::{EVENTS_PER_WAIT_MAX, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max, is_bulk};
 use crate::{Event, Token};
@@ -37,13 +37,13 @@ impl Poll {
         for event in events.iter() {
             taken += 1;
             match source(event.token()) {
-                Source::Waker => {
+                EventSource::Waker => {
                     work.woken = true;
                     listeners.inbox.note_wake();
                 }
-                Source::Alarm => alarm.note(),
-                Source::Listener(index) => listeners.mark_ready(index),
-                Source::Connection { slot, generation } => {
+                EventSource::Alarm => alarm.note(),
+                EventSource::Listener(index) => listeners.mark_ready(index),
+                EventSource::Connection { slot, generation } => {
                     let Some((token, slot)) = slots.open_by_bits(slot, generation, GENERATION_MASK) else {
                         continue;
                     };

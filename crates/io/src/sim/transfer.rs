@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use super::conn::{Conn, Sending};
+use super::conn::{SimConnection, SimSend};
 use super::kernel::Kernel;
 use super::operations::OperationKind;
 use super::options::Fault;
@@ -89,7 +89,7 @@ impl Kernel {
         self.begin_send(token, std::mem::take(output));
         if self.rng.chance(self.options.sends_at_once)
             && let Some(conn) = self.conn_at(slot)
-            && let Some(Sending { decided: Some(Ok(())), .. }) = &conn.sending
+            && let Some(SimSend { decided: Some(Ok(())), .. }) = &conn.sending
             && let Some(sending) = conn.sending.take()
         {
             *output = sending.output;
@@ -103,7 +103,7 @@ impl Kernel {
         let slot = token.slot();
         let Some(conn) = self.conn_at(slot) else { return };
         assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
-        conn.sending = Some(Sending { output, taken: 0, decided: None, parked_turn: 0 });
+        conn.sending = Some(SimSend { output, taken: 0, decided: None, parked_turn: 0 });
         let deferrable = !conn.deferred;
         let fault = self.operation(OperationKind::SendAttempt, Some(token), deferrable);
         if !self.apply_fault(slot, fault) {
@@ -138,7 +138,7 @@ impl Kernel {
 }
 
 /// Takes up to `room` bytes of the send in flight, then decides or parks it. Returns the number taken.
-fn fill(conn: &mut Conn, turn: u64, room: usize, scratch: &mut Vec<u8>) -> usize {
+fn fill(conn: &mut SimConnection, turn: u64, room: usize, scratch: &mut Vec<u8>) -> usize {
     let mut file_left = conn.file_bytes_left();
     let file_before = file_left;
     let Some(sending) = conn.sending.as_mut() else { return 0 };

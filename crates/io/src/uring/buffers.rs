@@ -185,7 +185,7 @@ mod tests {
     use crate::limits::RECV_BUFFERS_MAX;
 
     #[test]
-    fn more_are_offered_when_they_run_out_and_fewer_after_a_quiet_moment() {
+    fn offers_more_buffers_when_they_run_out_and_fewer_after_a_trim() {
         let Ok(mut ring) = Ring::new(8, 8, false) else {
             println!("skipped: there is no io_uring here");
             return;

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::Uring;
-use super::entry::{Done, Kind};
+use super::entry::{Done, Purpose};
 use super::recv::recv_ended;
 use super::ring::REAP_WAIT;
 use crate::connections::{Flags, NONE};
@@ -90,7 +90,7 @@ impl Uring {
 
     /// Appends the bytes of this connection's completion; returns another connection's.
     fn unread_of(&mut self, token: Token, mut done: Done, unread: &mut Vec<u8>) -> Option<Done> {
-        if done.kind() != Kind::Recv || done.token() != token {
+        if done.purpose() != Purpose::Recv || done.token() != token {
             return Some(done);
         }
         if let Some(buffer) = done.take_filled() {
@@ -105,7 +105,7 @@ impl Uring {
 }
 
 fn is_last_of(done: &Done, token: Token) -> bool {
-    done.kind() == Kind::Recv && done.token() == token && done.is_last()
+    done.purpose() == Purpose::Recv && done.token() == token && done.is_last()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 
 /// Purpose of an entry: the top bits of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Purpose {
     Listener,
     Recv,
     Send,
@@ -30,17 +30,17 @@ pub(super) enum Kind {
 }
 
 /// Kinds by number, as many as four bits can name; the last ones are unused.
-const KINDS: [Kind; 16] = {
-    let mut kinds = [Kind::Cancel; 16];
+const PURPOSES: [Purpose; 16] = {
+    let mut kinds = [Purpose::Cancel; 16];
     let named = [
-        Kind::Listener,
-        Kind::Recv,
-        Kind::Send,
-        Kind::Writable,
-        Kind::PeerEnd,
-        Kind::Wake,
-        Kind::Marker,
-        Kind::Cancel,
+        Purpose::Listener,
+        Purpose::Recv,
+        Purpose::Send,
+        Purpose::Writable,
+        Purpose::PeerEnd,
+        Purpose::Wake,
+        Purpose::Marker,
+        Purpose::Cancel,
     ];
     let mut number = 0;
     while number < named.len() {
@@ -56,12 +56,12 @@ pub(super) struct Name(pub(super) u64);
 
 impl Name {
     /// Creates a name for a connection. A listener's slot is its number, a send's the index of its output.
-    pub(super) fn new(kind: Kind, token: Token) -> Self {
+    pub(super) fn new(kind: Purpose, token: Token) -> Self {
         Self((kind as u64) << 60 | (token.slot() as u64) << 32 | u64::from(token.generation()))
     }
 
-    pub(super) fn kind(self) -> Kind {
-        KINDS[(self.0 >> 60) as usize]
+    pub(super) fn purpose(self) -> Purpose {
+        PURPOSES[(self.0 >> 60) as usize]
     }
 
     pub(super) fn token(self) -> Token {
@@ -81,8 +81,8 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn kind(&self) -> Kind {
-        self.name.kind()
+    pub(super) fn purpose(&self) -> Purpose {
+        self.name.purpose()
     }
 
     pub(super) fn token(&self) -> Token {
@@ -110,7 +110,7 @@ impl Done {
     /// Returns the index of a completed send's output.
     pub(super) fn into_sent(self) -> u32 {
         let Self { name, flags, .. } = self;
-        assert!(name.kind() == Kind::Send && !cqueue::more(flags), "the kernel still has the output");
+        assert!(name.purpose() == Purpose::Send && !cqueue::more(flags), "the kernel still has the output");
         name.token().slot() as u32
     }
 
@@ -178,13 +178,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_finds_its_way_back() {
-        for kind in KINDS {
+    fn every_name_is_decoded() {
+        for kind in PURPOSES {
             for slot in [0, 4711, SLOTS_MAX as u32 - 1] {
                 for generation in [0, 1, u32::MAX] {
                     let token = Token::new(slot, generation);
                     let name = Name::new(kind, token);
-                    assert_eq!((name.kind(), name.token()), (kind, token));
+                    assert_eq!((name.purpose(), name.token()), (kind, token));
                 }
             }
         }

@@ -30,7 +30,7 @@ use crate::connections::Connections;
 use crate::listeners::accept::{Arrival, Listeners};
 use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
 use buffers::Filled;
-use entry::{Done, Kind, Name, Operation, SLOTS_MAX};
+use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
 use ring::{COMPLETION_ENTRIES, Marker, Ring, SUBMIT_ENTRIES};
 
 pub use crate::driver::UringOptions;
@@ -246,7 +246,7 @@ impl Driver for Uring {
 }
 
 fn name(index: ListenerId) -> Name {
-    Name::new(Kind::Listener, Token::new(u32::from(index), 0))
+    Name::new(Purpose::Listener, Token::new(u32::from(index), 0))
 }
 
 impl Uring {

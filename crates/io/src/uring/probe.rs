@@ -11,7 +11,7 @@ use io_uring::register::Probe;
 use io_uring::types::Fd;
 use rustix::io::Errno;
 
-use super::entry::{Kind, Name, Operation};
+use super::entry::{Name, Operation, Purpose};
 use super::ring::Ring;
 use crate::Token;
 
@@ -157,7 +157,7 @@ fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     rustix::io::write(&theirs, b"x")?;
     let operation = Operation::recv_until_used_up(Fd(ours.as_raw_fd()), 1);
-    ring.push(operation, Name::new(Kind::Recv, Token::new(0, 0)));
+    ring.push(operation, Name::new(Purpose::Recv, Token::new(0, 0)));
     ring.enter(Some(TRIAL_WAIT))?;
     let done = ring.take().ok_or(io::ErrorKind::TimedOut)?;
     Ok(done.is_last() && done.result() == Ok(1))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustix::io::Errno;
 
-use super::entry::{Done, Kind, Name, Operation};
+use super::entry::{Done, Name, Operation, Purpose};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
 use crate::connections::{Flags, Slot, ended_while_paused, read_closed};
@@ -12,11 +12,11 @@ use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_
 use crate::{Event, Token};
 
 pub(super) fn name(token: Token) -> Name {
-    Name::new(Kind::Recv, token)
+    Name::new(Purpose::Recv, token)
 }
 
 fn end_name(token: Token) -> Name {
-    Name::new(Kind::PeerEnd, token)
+    Name::new(Purpose::PeerEnd, token)
 }
 
 impl Uring {
@@ -117,7 +117,8 @@ impl Uring {
     /// Returns whether the connection waits to be armed, or its completions for the next turn (R7).
     pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
         let Some(slot) = self.conns.slots.open(token) else { return false };
-        let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);
+        let is_held =
+            || self.held.iter().any(|done| done.purpose() == Purpose::Recv && done.token() == token);
         !slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) || is_held()
     }
 

@@ -15,7 +15,7 @@ use io_uring::{IoUring, Submitter, opcode, squeue};
 use rustix::io::Errno;
 
 use super::buffers::Buffers;
-use super::entry::{Done, Kind, Name, Operation};
+use super::entry::{Done, Name, Operation, Purpose};
 use super::outputs::Outputs;
 use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 use crate::{Output, Token};
@@ -108,7 +108,7 @@ impl Ring {
         let (start, len) = (self.wake_count.as_mut_ptr(), WAKE_COUNT_BYTES as u32);
         let entry = opcode::Read::new(Fd(event), start, len).build();
         // SAFETY: only the kernel uses this memory, which the ring frees after the last completion.
-        unsafe { self.queue(entry, Name::new(Kind::Wake, Token::new(0, 0))) }
+        unsafe { self.queue(entry, Name::new(Purpose::Wake, Token::new(0, 0))) }
     }
 
     /// Queues a send of an output in memory that never waits, and owns the output until [`Ring::reclaim`].
@@ -118,7 +118,7 @@ impl Ring {
         self.is_awaited |= is_awaited;
         let (index, entry) = self.outputs.insert(token, fd, output);
         // SAFETY: nobody has access to the output before its completion is taken.
-        unsafe { self.queue(entry, Name::new(Kind::Send, Token::new(index, 0))) }
+        unsafe { self.queue(entry, Name::new(Purpose::Send, Token::new(index, 0))) }
     }
 
     /// Returns the connection and the output of a completed send.
@@ -135,7 +135,7 @@ impl Ring {
     /// # Safety
     /// What the entry points to lives, and only the kernel uses it, until the last completion is taken.
     unsafe fn queue(&mut self, entry: squeue::Entry, name: Name) {
-        if name.kind() != Kind::Cancel {
+        if name.purpose() != Purpose::Cancel {
             self.in_flight += 1;
         }
         let entry = entry.user_data(name.0);
@@ -155,7 +155,7 @@ impl Ring {
     }
 
     fn push_cancel(&mut self, which: CancelBuilder) {
-        self.push(Operation::cancel(which), Name::new(Kind::Cancel, Token::new(0, 0)));
+        self.push(Operation::cancel(which), Name::new(Purpose::Cancel, Token::new(0, 0)));
     }
 
     /// Makes the completion of this turn's sends end the next wait.
@@ -235,7 +235,7 @@ impl Ring {
             let entry = self.ring.completion().next()?;
             // SAFETY: it was just taken.
             let done = unsafe { Done::new(&entry) };
-            if done.kind() != Kind::Cancel {
+            if done.purpose() != Purpose::Cancel {
                 self.in_flight -= usize::from(done.is_last());
                 return Some(done);
             }
@@ -311,7 +311,7 @@ impl Marker {
     pub(super) fn send(&mut self, ring: &mut Ring, now_ms: u64) {
         if self.sent_ms.is_none() {
             self.sent_ms = Some(now_ms);
-            ring.push(Operation::marker(), Name::new(Kind::Marker, Token::new(0, 0)));
+            ring.push(Operation::marker(), Name::new(Purpose::Marker, Token::new(0, 0)));
         }
     }
 

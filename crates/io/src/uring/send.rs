@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use io_uring::types::Fd;
 
 use super::Uring;
-use super::entry::{Done, Kind, Name, Operation};
+use super::entry::{Done, Name, Operation, Purpose};
 use super::recv::reset_full;
 use super::turn::{pend, settle};
 use crate::connections::{Flags, GATHER_MAX, IN_RING, NONE, Sending};
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 const ITEMS_MAX: usize = (GATHER_MAX - 1) / 2;
 
 fn writable_name(token: Token) -> Name {
-    Name::new(Kind::Writable, token)
+    Name::new(Purpose::Writable, token)
 }
 
 /// Returns whether an output can be sent by one entry.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_short_response_that_nobody_waits_for_is_late() {
+    fn only_short_unawaited_sends_end_late() {
         let longest = SENT_LATE_BYTES_MAX as usize;
         for (len, is_awaited, late) in [(longest, false, 1), (longest, true, 0), (longest + 1, false, 0)] {
             let Some((mut driver, tokens, _peers)) = connected(1) else { return };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn not_more_of_them_than_an_enter_does_by_itself() {
+    fn bounds_late_ends_by_what_an_enter_processes() {
         for count in [SENT_LATE_SENDS_MAX, SENT_LATE_SENDS_MAX + 1] {
             let Some((mut driver, tokens, _peers)) = connected(count) else { return };
             tokens.iter().for_each(|token| send(&mut driver, *token, 6, false));
@@ -206,7 +206,7 @@ mod tests {
     /// Input behind a response sent in the same turn waits for its end: more of a pipeline, or the client's
     /// FIN.
     #[test]
-    fn what_comes_behind_it_waits_for_it() {
+    fn input_after_a_response_awaits_its_end() {
         for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
             let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
             peers[0].write_all(&vec![b'?'; bytes]).expect("the queue has room");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_waits_for_it() {
+    fn a_close_awaits_the_late_end() {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.close(tokens[0], CloseKind::Normal);
@@ -232,7 +232,7 @@ mod tests {
 
     /// A wake is reported after everything that happened before it.
     #[test]
-    fn an_order_goes_behind_it() {
+    fn a_wake_follows_the_late_end() {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.waker().wake();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use io_uring::types::Fd;
 
-use super::entry::{Done, Kind};
+use super::entry::{Done, Purpose};
 use super::ring::COMPLETION_ENTRIES;
 use super::{InRing, Uring};
 use crate::connections::{Flags, NONE, Pushed, Slot};
@@ -69,11 +69,11 @@ impl Uring {
     pub(super) fn take_completions(&mut self) {
         while self.completions.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
-            match done.kind() {
-                Kind::Listener => self.listeners.watch_ended(done.token().slot() as ListenerId),
-                Kind::Writable => self.awaited(&done),
-                Kind::Marker => self.marker.completed(),
-                Kind::Wake => {
+            match done.purpose() {
+                Purpose::Listener => self.listeners.watch_ended(done.token().slot() as ListenerId),
+                Purpose::Writable => self.awaited(&done),
+                Purpose::Marker => self.marker.completed(),
+                Purpose::Wake => {
                     self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
                     self.ring.await_wake(self.wake.as_raw_fd());
@@ -138,12 +138,12 @@ impl Uring {
 
     /// Handles one completion of the kernel.
     fn completed(&mut self, done: Done) -> Option<Event> {
-        match done.kind() {
-            Kind::Recv => self.received(done),
-            Kind::Send => self.sent(done),
-            Kind::PeerEnd => self.watch_ended(&done),
+        match done.purpose() {
+            Purpose::Recv => self.received(done),
+            Purpose::Send => self.sent(done),
+            Purpose::PeerEnd => self.watch_ended(&done),
             // Handled earlier: see `take_completions` and `Ring::take`.
-            Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
+            Purpose::Listener | Purpose::Writable | Purpose::Wake | Purpose::Marker | Purpose::Cancel => None,
         }
     }
 

@@ -25,8 +25,8 @@ use crate::contract::world::{
 use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
 use crate::shares::{
-    copied_files_take_more_turns, downloads_get_on_side_by_side, many_small_pieces_take_several_turns,
-    uploads_get_on_side_by_side, what_is_long_begins_behind_the_others, what_is_short_goes_first,
+    copied_files_take_more_turns, downloads_progress_side_by_side, long_sends_start_after_other_work,
+    many_small_pieces_take_several_turns, short_responses_precede_files, uploads_progress_side_by_side,
 };
 
 /// Marks a child of [`in_a_child`] to the test program.
@@ -117,7 +117,7 @@ fn a_wake_ends_a_wait_without_limit<K: Kernel>() {
     }
 }
 
-fn the_clock_is_the_kernel_s<K: Kernel>() {
+fn uses_the_kernel_s_clock<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     world.wait(0);
     let (start_ms, start) = (world.driver().now_ms(), Instant::now());
@@ -181,7 +181,7 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
 
 /// An uncached file: some blocks on disk, then holes. One download is cut off in the middle.
 #[cfg(target_os = "linux")]
-fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
+fn fetches_and_sends_an_uncached_file<K: Kernel>() {
     const FILE: usize = 3 * FETCH_BYTES as usize + 12_345;
     let written = pattern(FILE / 2, 4);
     let file = file_of(&written);
@@ -210,7 +210,7 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
 /// R2, R4: urgent data cuts a receive short. Later input needs no further arrival, and the urgent byte is
 /// skipped.
 #[cfg(target_os = "linux")]
-fn input_behind_urgent_data_arrives<K: Kernel>() {
+fn input_after_urgent_data_arrives<K: Kernel>() {
     let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let mut peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
@@ -231,7 +231,7 @@ fn input_behind_urgent_data_arrives<K: Kernel>() {
     }
 }
 
-fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
+fn reports_an_unreadable_file<K: Kernel>() {
     let directory =
         Rc::new(SharedFile::new(File::open(std::env::temp_dir()).expect("a directory can be opened")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -242,7 +242,7 @@ fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
 }
 
 /// The kernel reports a reset once. If a send consumes it, receiving must not report a FIN.
-fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
+fn a_reset_that_fails_a_send_is_no_fin<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.recv_pause(token);
     world.harness.reset(peer);
@@ -272,7 +272,7 @@ fn a_crowd<K: Kernel>() -> (World<SocketHarness<K>>, Vec<PeerId>) {
 }
 
 /// T4: not before everything is fetched.
-fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
+fn catches_up_with_the_last_input_of_a_crowd<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let quiet_ms = world.driver().now_ms();
     assert_eq!(world.driver().caught_up_ms(), quiet_ms, "nothing is ready");
@@ -293,7 +293,7 @@ fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
 }
 
 /// T4: even if every wait leaves something.
-fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
+fn catches_up_under_load_from_a_crowd<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let start_ms = world.driver().now_ms();
     for _ in 0..2 {
@@ -311,7 +311,7 @@ fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
 }
 
 /// A send that has ended but isn't reported needs no readiness; recorded readiness must not outlive it.
-fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
+fn discards_readiness_of_an_ended_send<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.send(token, plain(b"first"));
     world.wait(0);
@@ -334,7 +334,7 @@ fn an_idle_wait_is_one_wait<K: Kernel>() {
     sleeps(&mut world);
 }
 
-fn a_detached_connection_wakes_nobody<K: Kernel>() {
+fn a_detached_connection_wakes_no_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
     world.idle();
@@ -359,7 +359,7 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
 
 /// For a client that reads nothing the kernel holds bounded unsent bytes, besides those in flight.
 #[cfg(target_os = "linux")]
-fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
+fn bounds_unsent_bytes_in_the_kernel<K: Kernel>() {
     let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
@@ -370,7 +370,7 @@ fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
 
 /// A client that reads may have more unsent bytes in the kernel.
 #[cfg(target_os = "linux")]
-fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
+fn a_reading_client_gets_a_larger_unsent_bound<K: Kernel>() {
     for (len, is_trusted) in [(SEND_ACCEPTED_BYTES_MIN - 1, false), (4 * SEND_ACCEPTED_BYTES_MIN, true)] {
         let content = pattern(len as usize, 6);
         let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -387,7 +387,7 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
     }
 }
 
-fn a_buffer_of_no_size_is_refused<K: Kernel>() {
+fn rejects_an_empty_buffer<K: Kernel>() {
     let setup = Setup { recv_buffer_bytes: 0, ..Setup::default() };
     assert!(K::driver(Vec::new(), setup).is_err());
 }
@@ -443,10 +443,10 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, is_caught_up_when_the_last_of_a_crowd_is_heard, catches_up_while_a_crowd_goes_on, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, fetches_and_sends_an_uncached_file, input_after_urgent_data_arrives, bounds_unsent_bytes_in_the_kernel, a_reading_client_gets_a_larger_unsent_bound }
     };
 }
 
@@ -467,7 +467,7 @@ mod on_poll {
     }
 
     #[test]
-    fn the_name_is_the_mechanism_s() {
+    fn is_named_for_its_mechanism() {
         let driver = Poll::new(Vec::new(), PollOptions::default()).expect("a driver");
         assert_eq!(driver.name(), if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
     }

@@ -101,7 +101,7 @@ fn refusal(path: &Path) -> ErrorKind {
 }
 
 #[test]
-fn the_file_has_its_mode_and_goes_with_the_listener() {
+fn creates_the_file_with_its_mode_and_removes_it() {
     let folder = Tree::new();
     let path = folder.at("socket");
     for mode in [0o600, 0o660, 0o666, 0o777] {
@@ -115,7 +115,7 @@ fn the_file_has_its_mode_and_goes_with_the_listener() {
 }
 
 #[test]
-fn what_a_dead_server_has_left_is_replaced() {
+fn replaces_the_file_of_a_dead_server() {
     let folder = Tree::new();
     let path = folder.at("socket");
     drop(UnixListener::bind(&path).expect("a server that dies"));
@@ -125,7 +125,7 @@ fn what_a_dead_server_has_left_is_replaced() {
 }
 
 #[test]
-fn a_living_server_is_left_alone() {
+fn keeps_the_file_of_a_running_server() {
     let folder = Tree::new();
     let path = folder.at("socket");
     let living = UnixListener::bind(&path).expect("a server");
@@ -150,7 +150,7 @@ fn a_living_server_is_left_alone() {
 }
 
 #[test]
-fn something_that_is_no_socket_is_left_alone() {
+fn keeps_files_that_are_no_sockets() {
     let folder = Tree::new();
     fs::write(folder.at("file"), "kept").expect("a file");
     fs::create_dir(folder.at("folder")).expect("a folder");
@@ -162,14 +162,14 @@ fn something_that_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn names_that_can_not_be_bound_are_refused() {
+fn rejects_names_that_can_not_be_bound() {
     let folder = Tree::new();
     assert_eq!(refusal(&folder.at("nowhere/socket")), ErrorKind::NotFound);
     assert_eq!(refusal(&folder.at("x".repeat(200))), ErrorKind::InvalidInput);
 }
 
 #[test]
-fn another_servers_file_is_not_removed() {
+fn keeps_the_file_of_another_server() {
     let folder = Tree::new();
     let path = folder.at("socket");
     let first = bind_unix(&path, 0o600, 16, 0).expect("a listener");

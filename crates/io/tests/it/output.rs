@@ -73,7 +73,7 @@ fn every_offset_of_random_outputs() {
 }
 
 #[test]
-fn clear_lets_go_and_keeps_a_bounded_memory() {
+fn clear_drops_items_and_keeps_bounded_memory() {
     let block: Rc<std::sync::Arc<[u8]>> = Rc::new(vec![1; 10].into());
     let mut output = Output::new();
     output.bytes_mut().extend_from_slice(&[0; 10_000]);
@@ -90,7 +90,7 @@ fn clear_lets_go_and_keeps_a_bounded_memory() {
 }
 
 #[test]
-fn empty_items_are_left_out() {
+fn leaves_out_empty_items() {
     let mut output = Output::new();
     output.push(Item::Shared(Shared::Static(b"")));
     output.push(file_item(&file_of(b""), 0, 0));

@@ -14,7 +14,7 @@ use crate::contract::sockets::{Kernel, SocketHarness};
 use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern, with_file};
 
 /// T2, S5: the next turn serves what one can't, before other connections get further shares.
-pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
+pub(crate) fn downloads_progress_side_by_side<K: Kernel>() {
     const DOWNLOADS: usize = 40;
     const FILE: u64 = 6_000_000;
     let file = file_of(&pattern(FILE as usize, 3));
@@ -53,7 +53,7 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
 }
 
 /// T2: a short response leaves before the turn's share of a file: small requests don't wait for megabytes.
-pub(crate) fn what_is_short_goes_first<K: Kernel>() {
+pub(crate) fn short_responses_precede_files<K: Kernel>() {
     const FILE: u64 = 16_000_000;
     let file = file_of(&pattern(FILE as usize, 9));
     let mut world = World::<SocketHarness<K>>::new();
@@ -96,7 +96,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
 }
 
 /// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.
-pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
+pub(crate) fn long_sends_start_after_other_work<K: Kernel>() {
     for (len, is_long) in [(SEND_QUANTUM_BYTES, false), (SEND_QUANTUM_BYTES + 1, true)] {
         let content = pattern(len as usize, 3);
         for is_shared in [false, true] {
@@ -118,7 +118,7 @@ pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
 }
 
 /// T2: concurrent uploads are read in turn, a bounded part each, and small requests at once.
-pub(crate) fn uploads_get_on_side_by_side<K: Kernel>() {
+pub(crate) fn uploads_progress_side_by_side<K: Kernel>() {
     const UPLOADS: usize = 40;
     // As much as a socket takes without being read.
     const EACH: usize = 3 * RECV_BUFFER_BYTES;

@@ -50,7 +50,7 @@ fn the_readiness_driver_serves() {
 
 // A filter can't be removed: these tests run in child processes.
 #[test]
-fn a_filter_that_forbids_it_is_told() {
+fn reports_a_seccomp_filter() {
     in_a_child(|| {
         refuse_io_uring(libc::EPERM);
         assert!(matches!(probe(), Err(Unavailable::Forbidden)));
@@ -62,7 +62,7 @@ fn a_filter_that_forbids_it_is_told() {
 }
 
 #[test]
-fn a_kernel_without_it_is_told() {
+fn reports_a_kernel_without_io_uring() {
     in_a_child(|| {
         refuse_io_uring(libc::ENOSYS);
         assert!(matches!(probe(), Err(Unavailable::Missing)));
@@ -71,7 +71,7 @@ fn a_kernel_without_it_is_told() {
 }
 
 #[test]
-fn flags_that_a_kernel_does_not_know_are_told() {
+fn reports_unknown_setup_flags() {
     in_a_child(|| {
         refuse_io_uring(libc::EINVAL);
         let Err(why @ Unavailable::TooOld { .. }) = probe() else { panic!("no flag is known") };
@@ -80,7 +80,7 @@ fn flags_that_a_kernel_does_not_know_are_told() {
 }
 
 #[test]
-fn what_is_missing_is_told_in_a_sentence() {
+fn reports_a_missing_feature_in_a_sentence() {
     let all = [
         Unavailable::Forbidden,
         Unavailable::Missing,
@@ -95,7 +95,7 @@ fn what_is_missing_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_is_found_makes_a_driver() {
+fn a_successful_probe_permits_a_driver() {
     match probe() {
         Ok(report) => {
             assert!(report.to_string().starts_with("io_uring is available"));
@@ -183,7 +183,7 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
 
 /// S7: a response whose end nobody awaits completes with the next request, not in a turn of its own.
 #[test]
-fn an_end_that_nobody_waits_for_takes_no_turn() {
+fn an_unawaited_end_takes_no_turn() {
     const EXCHANGES: usize = 50;
     if is_missing::<UringHarness>() {
         return;
@@ -216,7 +216,7 @@ fn full_queues_lose_nothing() {
 
 /// One wait submits all entries before it sleeps, however many queues they fill: the last of these has input.
 #[test]
-fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
+fn submits_entries_beyond_two_queues_before_the_wait() {
     const CONNECTIONS: usize = 900;
     let Some(mut world) = world(Setup::default()) else { return };
     let mut peers = Vec::new();
@@ -246,7 +246,7 @@ fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
 
 /// R3: the first input during a pause is the last, though the entry would bring more.
 #[test]
-fn a_pause_disarms_with_what_comes_first() {
+fn a_pause_disarms_with_the_first_input() {
     let Some(mut world) = world(Setup::default()) else { return };
     let (peer, token) = world.connect();
     world.idle();
@@ -262,7 +262,7 @@ fn a_pause_disarms_with_what_comes_first() {
 
 /// A connection with more completions than its share of a turn gets the rest in the next, in order.
 #[test]
-fn what_is_held_for_the_next_turn_stays_in_order() {
+fn completions_held_for_the_next_turn_stay_in_order() {
     const PIECES: &[u8] = b"abcdefghijk";
     const { assert!(PIECES.len() > 2 * RECVS_PER_TURN_MAX) };
     if !probe().is_ok_and(|report| report.limited_multishot) {
@@ -286,7 +286,7 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
 /// A descriptor number that an entry names is not free before the entry has ended: another connection would
 /// get it.
 #[test]
-fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
+fn entries_of_a_closed_connection_read_no_other_input() {
     if is_missing::<UringHarness>() {
         return;
     }
@@ -334,7 +334,7 @@ fn a_crowd_fills_the_driver_exactly() {
 
 /// C5: detaching returns the bytes in buffers, which precede those in the socket.
 #[test]
-fn a_detached_connection_takes_its_input_along() {
+fn detach_returns_input_from_buffers() {
     if !probe().is_ok_and(|report| report.limited_multishot) {
         println!("skipped: this kernel takes no more than is asked for");
         return;
@@ -409,7 +409,7 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
 /// Large heads that each get a response don't count as uploads: otherwise a partial head would occupy memory
 /// while its rest waits.
 #[test]
-fn large_heads_that_are_responded_are_no_uploads() {
+fn large_heads_are_no_uploads() {
     const CLIENTS: usize = 40;
     // Three buffers, the last of them partly filled.
     const HEAD: usize = 35_000;

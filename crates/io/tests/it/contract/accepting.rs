@@ -25,7 +25,7 @@ pub(crate) fn a1_accepted_once_and_first<H: Harness>() {
     assert_eq!(world.count(is_accepted), 10);
 }
 
-pub(crate) fn a1_the_listener_and_the_peer_are_told<H: Harness>() {
+pub(crate) fn a1_reports_listener_and_peer<H: Harness>() {
     let mut world = World::<H>::with(Setup { listeners: 3, ..Setup::default() });
     for listener in [2, 0, 1, 2] {
         let peer = world.harness.connect(listener);
@@ -38,7 +38,7 @@ pub(crate) fn a1_the_listener_and_the_peer_are_told<H: Harness>() {
     }
 }
 
-pub(crate) fn a2_full_is_said_once<H: Harness>() {
+pub(crate) fn a2_reports_full_once<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     for _ in 0..5 {
         world.harness.connect(0);
@@ -50,7 +50,7 @@ pub(crate) fn a2_full_is_said_once<H: Harness>() {
     assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "reported once");
 }
 
-pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
+pub(crate) fn a2_reports_full_only_if_a_connection_waits<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     for _ in 0..3 {
         world.connect();
@@ -63,7 +63,7 @@ pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
     assert_eq!(world.accepted.len(), 3);
 }
 
-pub(crate) fn a2_the_last_place_goes_to_the_listener_that_is_used<H: Harness>() {
+pub(crate) fn a2_the_last_slot_goes_to_a_busy_listener<H: Harness>() {
     for busy in 0..3 {
         let mut world = World::<H>::with(Setup { listeners: 3, connections_max: 1, ..Setup::default() });
         world.idle();
@@ -92,7 +92,7 @@ pub(crate) fn a2_the_queue_waits_until_there_is_room<H: Harness>() {
     }
 }
 
-pub(crate) fn a3_paused_means_none<H: Harness>() {
+pub(crate) fn a3_paused_accepts_none<H: Harness>() {
     let mut world = World::<H>::new();
     world.driver().accept_pause();
     let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
@@ -237,7 +237,7 @@ fn is_full_so_often<H: Harness>(world: &World<H>, times: usize) -> bool {
     world.count(|note| matches!(note, Note::AcceptFailed(_))) == times
 }
 
-pub(crate) fn a5_who_is_handed_over_is_served<H: Harness>() {
+pub(crate) fn a5_serves_handed_over_connections<H: Harness>() {
     let mut world = world::<H>(1, 10, 4096);
     let (_, first) = world.connect();
     assert_eq!(world.page(first).listener, 0);
@@ -275,7 +275,7 @@ pub(crate) fn a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing<H: Harne
     world.until("there is room again", |world| world.accepted.len() == 10);
 }
 
-pub(crate) fn a5_full_is_said_once_and_they_wait<H: Harness>() {
+pub(crate) fn a5_reports_full_once_and_keeps_the_others<H: Harness>() {
     let mut world = world::<H>(0, 10, 3);
     let peers = hand_over(&mut world, 5, 0);
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
@@ -296,7 +296,7 @@ pub(crate) fn a5_full_is_said_once_and_they_wait<H: Harness>() {
     }
 }
 
-pub(crate) fn a5_who_would_wait_behind_a_full_driver_is_refused<H: Harness>() {
+pub(crate) fn a5_a_full_driver_refuses_connections_that_would_wait<H: Harness>() {
     let mut world = world::<H>(0, 10, 3);
     hand_over(&mut world, 4, 0);
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
@@ -313,7 +313,7 @@ pub(crate) fn a5_who_would_wait_behind_a_full_driver_is_refused<H: Harness>() {
     world.until("there is room again", |world| world.accepted.len() == 6);
 }
 
-pub(crate) fn a5_room_between_a_resume_and_the_next_look_holds_nobody_up<H: Harness>() {
+pub(crate) fn a5_room_between_a_resume_and_the_next_check_blocks_nothing<H: Harness>() {
     for closes_first in [false, true] {
         let mut world = world::<H>(0, 10, 3);
         hand_over(&mut world, 4, 0);
@@ -368,7 +368,7 @@ pub(crate) fn a5_a_turn_takes_a_bounded_number<H: Harness>() {
     });
 }
 
-pub(crate) fn a5_a_full_driver_loses_nobody_when_all_ends<H: Harness>() {
+pub(crate) fn a5_stop_of_a_full_driver_loses_no_connection<H: Harness>() {
     let mut world = world::<H>(0, 10, 3);
     hand_over(&mut world, 5, 0);
     // The sender is gone already when the five are taken out.

@@ -39,7 +39,7 @@ pub(crate) fn c2_close_ends_with_closed<H: Harness>() {
     assert!(state != PeerState::Open && got.is_empty());
 }
 
-pub(crate) fn c2_close_cuts_a_send_off<H: Harness>() {
+pub(crate) fn c2_close_cancels_a_send<H: Harness>() {
     for kind in [CloseKind::Normal, CloseKind::Reset] {
         let (mut world, peer, token) = World::<H>::connected();
         world.harness.narrow(peer);

@@ -78,7 +78,7 @@ pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
     }
 }
 
-pub(crate) fn s1_a_shared_block_is_let_go<H: Harness>() {
+pub(crate) fn s1_releases_a_shared_block<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let block: Rc<Arc<[u8]>> = Rc::new(pattern(300_000, 11).into());
     let mut output = plain(b"head");
@@ -101,7 +101,7 @@ pub(crate) fn s2_a_second_send_is_refused<H: Harness>() {
     assert!(second.is_err(), "drivers assert it");
 }
 
-pub(crate) fn s3_partial_sends_go_on_byte_by_byte<H: Harness>() {
+pub(crate) fn s3_partial_sends_resume_in_order<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let (output, wanted) = mixed(75);
     assert!(wanted.len() > 8_000_000);
@@ -159,7 +159,7 @@ pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
     assert!(got == contents);
 }
 
-pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
+pub(crate) fn s5_reports_a_short_file<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let mut output = with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000);
     output.bytes_mut().extend_from_slice(b"never sent");
@@ -223,7 +223,7 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     assert!(before > 0, "the reader had data");
 }
 
-pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
+pub(crate) fn s7_a_send_done_at_once_has_no_event<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for round in 0..40 {
         let response = pattern(1 + round * 37, 1);
@@ -240,7 +240,7 @@ pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
     world.close_and_wait(token);
 }
 
-pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
+pub(crate) fn s7_unawaited_sends_come_back<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     // Also without other events, and if the socket takes only a part.
     for len in [1, 6, 4096, 4097, 3_000_000] {
@@ -255,7 +255,7 @@ pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
     assert!(!world.is_sending(token));
 }
 
-pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
+pub(crate) fn s7_sends_not_done_at_once_come_back<H: Harness>() {
     // More than any socket takes, a file, and a connection that is broken.
     let (mut world, peer, token) = World::<H>::connected();
     let response = pattern(20_000_000, 2);
@@ -274,7 +274,7 @@ pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
     assert_eq!(world.page(token).sent.last(), Some(&SentAs::Broken));
 }
 
-pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() {
+pub(crate) fn s8_shows_acknowledged_bytes_before_there_is_room<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let Some(owed) = world.driver().unacknowledged(token) else { return };
     assert_eq!(owed, 0, "nothing was sent");

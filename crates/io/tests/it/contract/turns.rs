@@ -175,7 +175,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
 }
 
 /// Nothing is lost on a trimmed driver: unreported, unread or arriving input, and a send in flight.
-pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
+pub(crate) fn t5_a_trimmed_driver_loses_nothing<H: Harness>() {
     const BYTES: usize = 5000;
     let mut world = World::<H>::new();
     let peers: Vec<_> = (0..20).map(|_| world.connect()).collect();
@@ -245,7 +245,7 @@ pub(crate) fn w1_a_wake_between_events<H: Harness>() {
 
 const CROWD: usize = 1000;
 
-pub(crate) fn a_thousand_connections_are_responded<H: Harness>() {
+pub(crate) fn serves_a_thousand_connections<H: Harness>() {
     let mut world = World::<H>::new();
     let mut peers = Vec::new();
     while peers.len() < CROWD {

@@ -76,10 +76,10 @@ impl Drop for Versioned {
     }
 }
 
-type Change = fn(&Versioned);
+type FileChange = fn(&Versioned);
 
 /// Changes that leave the promised bytes and both times of the content unchanged.
-const HARMLESS: [(&str, Change); 6] = [
+const HARMLESS: [(&str, FileChange); 6] = [
     ("longer", Versioned::append),
     ("of another mode", |file| {
         let mode = Permissions::from_mode(0o600);
@@ -136,7 +136,7 @@ pub(crate) fn s10_a_file_in_its_version_is_sent_whole<H: Harness>() {
 }
 
 pub(crate) fn s10_a_changed_file_ends_short_of_its_last_bytes<H: Harness>() {
-    let changes: [Change; 2] = [
+    let changes: [FileChange; 2] = [
         |file| file.rewrite(&pattern(FILE, 2)),
         |file| file.file.set_len(FILE as u64 - 1).expect("the file can be truncated"),
     ];
@@ -164,7 +164,7 @@ pub(crate) fn s10_a_file_without_a_promise_is_sent_as_it_is<H: Harness>() {
     assert!(world.peer_gets(peer, FILE + 8) == [b"head", &contents[..], b"tail"].concat());
 }
 
-pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
+pub(crate) fn s10_checks_each_range<H: Harness>() {
     for is_copied in [false, true] {
         let file = Versioned::new(&pattern(2000, 1));
         let promised = file.promised(is_copied);
@@ -184,7 +184,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
     }
 }
 
-pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
+pub(crate) fn s10_copied_bytes_stay_unchanged<H: Harness>() {
     // Few enough bytes that every socket takes them at once.
     const LITTLE: usize = 2_000;
     let contents = pattern(LITTLE, 1);
@@ -235,7 +235,7 @@ pub(crate) fn s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole<H: Harn
 }
 
 /// Changes a file while it is sent to a slow peer, and returns the send's result.
-fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
+fn ended_beside<H: Harness>(is_copied: bool, change: FileChange) -> SentAs {
     let file = Versioned::new(b"");
     file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
     let (mut world, peer, token) = World::<H>::connected();
@@ -248,14 +248,14 @@ fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     ended
 }
 
-pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_tells<H: Harness>() {
+pub(crate) fn s10_a_touched_file_is_sent_whole_if_the_system_reports_writes<H: Harness>() {
     for is_copied in [false, true] {
         for (what, change) in HARMLESS {
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::Whole, "{what}");
         }
         let expected = if H::tells_writes() { SentAs::Whole } else { SentAs::FileChanged };
         assert_eq!(ended_beside::<H>(is_copied, Versioned::touch), expected);
-        let written: [Change; 2] = [
+        let written: [FileChange; 2] = [
             |file| {
                 file.rewrite(&[7]);
                 file.touch();
@@ -269,7 +269,7 @@ pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::FileChanged);
         }
         // Detected by the bytes at its promised end.
-        let rewritten_longer: Change = |file| {
+        let rewritten_longer: FileChange = |file| {
             file.file.set_len(0).expect("the file can be truncated");
             file.rewrite_at(&[7; 2000], LARGE - 1000);
         };

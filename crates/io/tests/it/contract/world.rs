@@ -57,7 +57,7 @@ pub(crate) enum SentAs {
 
 /// The log of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct ConnectionLog {
     pub listener: ListenerId,
     pub received: Vec<u8>,
     pub fin_received: bool,
@@ -91,7 +91,7 @@ pub(crate) struct World<H: Harness> {
     pub harness: H,
     pub accepted: Vec<Token>,
     pub notes: Vec<Note>,
-    pages: HashMap<Token, Page>,
+    pages: HashMap<Token, ConnectionLog>,
     setup: Setup,
 }
 
@@ -116,7 +116,7 @@ impl<H: Harness> World<H> {
         self.harness.driver()
     }
 
-    pub(crate) fn page(&self, token: Token) -> &Page {
+    pub(crate) fn page(&self, token: Token) -> &ConnectionLog {
         &self.pages[&token]
     }
 
@@ -161,13 +161,13 @@ impl<H: Harness> World<H> {
             assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
             assert_ne!(other.generation(), token.generation(), "K1: the same generation again");
         }
-        self.pages.insert(token, Page { listener, ..Page::default() });
+        self.pages.insert(token, ConnectionLog { listener, ..ConnectionLog::default() });
         self.accepted.push(token);
         Note::Accepted(token)
     }
 
     /// Returns the log of a connection that may have events other than the last two.
-    fn open_page(&mut self, token: Token) -> &mut Page {
+    fn open_page(&mut self, token: Token) -> &mut ConnectionLog {
         let page = self.pages.get_mut(&token).expect("A1: an event before Accepted");
         assert!(!page.closed && !page.closing, "C2: an event of {token:?} after its close");
         page

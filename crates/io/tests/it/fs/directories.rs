@@ -17,10 +17,10 @@ fn opened(tree: &Tree) -> Opened {
 }
 
 /// A name and its kind, if reported.
-type Named = (Vec<u8>, Option<EntryKind>);
+type NamedKind = (Vec<u8>, Option<EntryKind>);
 
 /// Returns all names, sorted, and the result of reading them.
-fn names(opened: &Opened, max: usize) -> (Vec<Named>, bool) {
+fn names(opened: &Opened, max: usize) -> (Vec<NamedKind>, bool) {
     let mut names = Vec::new();
     let is_whole = opened.names(max, |name, kind| names.push((name.to_vec(), kind))).expect("readable");
     names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -28,7 +28,7 @@ fn names(opened: &Opened, max: usize) -> (Vec<Named>, bool) {
 }
 
 #[test]
-fn each_entry_is_what_it_is() {
+fn reports_each_entry_s_kind() {
     let tree = Tree::new();
     tree.file("root/.hidden", "");
     tree.file("root/dir/inner", "inner");
@@ -97,7 +97,7 @@ fn replace(tree: &Tree, content: &str) {
 }
 
 #[test]
-fn another_directory_under_the_path_is_found_by_looking_it_up() {
+fn look_up_finds_another_directory_at_the_path() {
     let tree = Tree::new();
     for mut root in roots(&tree.root()) {
         let resolver = root.resolver();
@@ -111,7 +111,7 @@ fn another_directory_under_the_path_is_found_by_looking_it_up() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_has_no_files_until_it_does() {
+fn a_dead_path_has_no_files_until_it_is_repaired() {
     let tree = Tree::new();
     tree.file("kept/f", "kept");
     tree.file("file", "");

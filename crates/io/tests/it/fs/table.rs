@@ -353,7 +353,7 @@ fn another_folder_with_the_name_of_the_root_is_outside() {
 }
 
 #[test]
-fn opening_takes_the_kernel_where_it_can() {
+fn opens_by_the_kernel_where_possible() {
     let tree = tree();
     let by_kernel = Root::open_with(&tree.root(), Resolver::Kernel).is_ok();
     let expected = if by_kernel { Resolver::Kernel } else { Resolver::Walk };

@@ -15,7 +15,7 @@ const HELD_BYTES_MAX: usize = 8 * 1024;
 const TURNS_MAX: usize = 100_000;
 
 #[derive(Default)]
-struct Client {
+struct EchoClient {
     held: Vec<u8>,
     sending: bool,
     paused: bool,
@@ -25,7 +25,7 @@ struct Client {
 /// Echoes input; closes when the peer has ended and all was sent, or when the connection is broken.
 pub(super) struct Echo {
     pub(super) sim: Sim,
-    clients: HashMap<Token, Client>,
+    clients: HashMap<Token, EchoClient>,
 }
 
 impl Echo {
@@ -54,7 +54,7 @@ impl Echo {
     fn on(&mut self, event: Event) {
         match event {
             Event::Accepted { token, .. } => {
-                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: reported once");
+                assert!(self.clients.insert(token, EchoClient::default()).is_none(), "A1: reported once");
             }
             Event::Received { token } => {
                 let client = self.clients.get_mut(&token).expect("A1: reported before");
@@ -107,14 +107,14 @@ impl Echo {
 
 /// The result of a conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct Conversation {
     pub(super) echoed: Vec<Vec<u8>>,
     pub(super) operations: u64,
     pub(super) fingerprint: u64,
 }
 
 /// Lets three peers send three texts each, alternating with the worker, and end.
-pub(super) fn converse(options: SimOptions) -> Outcome {
+pub(super) fn converse(options: SimOptions) -> Conversation {
     let mut echo = Echo::new(options);
     let net = echo.sim.net();
     let peers: Vec<SimPeer> = net.connect_many(3);
@@ -129,7 +129,7 @@ pub(super) fn converse(options: SimOptions) -> Outcome {
     }
     echo.run();
     net.assert_quiet();
-    Outcome {
+    Conversation {
         echoed: peers.iter().map(SimPeer::read).collect(),
         operations: net.operations(),
         fingerprint: net.fingerprint(),
@@ -163,7 +163,7 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
-fn no_rough_kernel_changes_what_is_said() {
+fn rough_kernels_change_no_conversation() {
     for seed in 0..500 {
         for echoed in converse(SimOptions::rough(seed)).echoed {
             assert_eq!(echoed, said(), "seed {seed}");
@@ -172,7 +172,7 @@ fn no_rough_kernel_changes_what_is_said() {
 }
 
 #[test]
-fn certain_hindrance_does_not_stop_a_conversation() {
+fn certain_faults_do_not_stop_a_conversation() {
     let options = SimOptions {
         short_reads: 1.0,
         short_writes: 1.0,

@@ -61,7 +61,7 @@ fn short_reads_lend_less() {
 }
 
 #[test]
-fn short_writes_go_on_in_later_turns() {
+fn short_writes_resume_in_later_turns() {
     let (mut sim, peer, token) = accepted(SimOptions { short_writes: 1.0, ..SimOptions::default() });
     sim.send(token, plain(&pattern(1000, 1)));
     assert!((1..1000).contains(&sim.send_progress(token)));
@@ -124,7 +124,7 @@ fn a_fin_may_come_a_turn_after_the_bytes() {
 }
 
 #[test]
-fn accepting_fails_by_order_and_at_the_limit() {
+fn accepting_fails_by_request_and_at_the_limit() {
     let mut sim = Sim::new(SimOptions { connections_max: 1, ..SimOptions::default() });
     let net = sim.net();
     let _peers = net.connect_many(2);

@@ -78,7 +78,7 @@ fn lent_bytes_are_gone_after_the_next_call() {
 }
 
 #[test]
-fn the_clock_is_in_the_test_s_hand() {
+fn the_test_drives_the_clock() {
     let mut sim = Sim::new(SimOptions::default());
     let net = sim.net();
     net.advance(1500);

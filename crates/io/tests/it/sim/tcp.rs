@@ -9,7 +9,7 @@ use super::{accepted, turn, turns};
 use crate::contract::world::{pattern, plain};
 
 #[test]
-fn fin_is_seen_behind_the_last_byte_only() {
+fn fin_follows_the_last_byte() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
     sim.send(token, plain(b"answer"));
@@ -54,7 +54,7 @@ fn input_after_the_close_destroys_the_response() {
 }
 
 #[test]
-fn what_the_peer_read_before_the_reset_is_safe() {
+fn keeps_bytes_that_the_peer_read_before_the_reset() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     sim.wait(Some(Duration::ZERO)).expect("never fails");
     sim.send(token, plain(b"413"));
@@ -130,7 +130,7 @@ fn a_reset_by_the_peer_breaks_both_directions() {
 }
 
 #[test]
-fn a_peer_that_has_closed_responses_with_a_reset() {
+fn a_closed_peer_responds_with_a_reset() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.close();
     assert!(matches!(turns(&mut sim)[..], [Event::ReadClosed { end: ReadEnd::Eof, .. }]));
