@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::Meta;
+use super::opened::Meta;
 
 /// Bytes at the start of a sibling that state the content's length.
 const START_BYTES: usize = 32;
