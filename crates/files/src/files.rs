@@ -62,20 +62,6 @@ impl Files {
         Self { finder: RefCell::new(finder) }
     }
 
-    /// Responds to a request.
-    ///
-    /// `GET` and `HEAD` get a file, its folder's index, the requested parts (`206`, `416`), a redirect to the folder's
-    /// path with a slash, the result of preconditions (`304`, `412`), or an error. `OPTIONS` gets `Allow`, other
-    /// methods get `405` and unknown ones `501`.
-    pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        match request.method() {
-            Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),
-            _ => {
-                response.unhandled_method(request, ALLOW);
-            }
-        }
-    }
-
     /// Responds with the file at `path`, such as `/404.html`, as the page of this status.
     ///
     /// The file is sent whole, in the client's preferred coding, and without validators, ranges and `Cache-Control`.
@@ -98,9 +84,18 @@ impl Files {
     }
 }
 
-/// Serves the files that the path after a mount's prefix names ([`App::mount`](shearwater::App::mount)).
 impl Service for Files {
+    /// Responds with the file that the path names, after a mount's prefix ([`App::mount`](shearwater::App::mount)).
+    ///
+    /// `GET` and `HEAD` get a file, its folder's index, the requested parts (`206`, `416`), a redirect to the folder's
+    /// path with a slash, the result of preconditions (`304`, `412`), or an error. `OPTIONS` gets `Allow`, other
+    /// methods get `405` and unknown ones `501`.
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        Self::respond(self, request, response);
+        match request.method() {
+            Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),
+            _ => {
+                response.unhandled_method(request, ALLOW);
+            }
+        }
     }
 }

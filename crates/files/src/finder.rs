@@ -3,41 +3,37 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{Request, Response};
-use shearwater_io::fs::{OpenError, Opened, Root};
+use shearwater::{KnownField, Request, Response};
+use shearwater_io::fs::{OpenError, Opened};
 
-use crate::cached_file::CachedFile;
-use crate::candidate::PAGE_EXTENSION;
-use crate::content::Content;
-use crate::file_cache::FolderCaches;
-use crate::listing::{self, Listings};
-use crate::lookups::Lookups;
-use crate::navigation::Navigation;
+use crate::cache::cached_file::FileContent;
+use crate::cache::lookups::{Known, Lookups};
+use crate::cache::store::{FileStore, FoundFile};
+use crate::listing::{ListedFolder, Listings};
+use crate::negotiation::names_media_type;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::resolve::{self, Named, Shape};
-use crate::search::{Found, Search};
-use crate::settings::Settings;
-use crate::store::{FoundFile, Store};
-use crate::{redirect, refuse};
+use crate::reply::errors;
+use crate::resolve::path::{Shape, resolve_in_place};
+use crate::resolve::search::{Search, SearchResult, is_missing};
+use crate::settings::FolderSettings;
 
 /// File lookup of one worker in one folder.
 pub(crate) struct Finder {
     /// The folder's path in reports.
-    path: Arc<Path>,
-    settings: Arc<Settings>,
-    names: NameBuffers,
-    lookups: Lookups,
-    store: Store,
-    listings: Listings,
+    pub(crate) path: Arc<Path>,
+    pub(crate) settings: Arc<FolderSettings>,
+    pub(crate) names: NameBuffers,
+    pub(crate) lookups: Lookups,
+    pub(crate) store: FileStore,
+    pub(crate) listings: Listings,
 }
 
 /// Reused buffers for names.
 #[derive(Default)]
-struct NameBuffers {
+pub(crate) struct NameBuffers {
     /// Name of the request's path, if it had to be decoded.
     decoded: Vec<u8>,
     /// Name of the request's path, if it isn't in memory.
@@ -49,38 +45,33 @@ struct NameBuffers {
 }
 
 impl Finder {
-    pub(crate) fn new(root: Root, path: Arc<Path>, settings: Arc<Settings>, caches: FolderCaches) -> Self {
-        let lookups = Lookups::new(caches.lookups);
-        let listings = Listings::new(caches.listings, caches.names);
-        let store = Store::new(root, Arc::clone(&settings), caches.limits, caches.files);
-        Self { path, settings, names: NameBuffers::default(), lookups, store, listings }
-    }
-
     /// Responds to `GET` and `HEAD`.
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Named { name, resolved } = match resolve::named(request.path(), &mut self.names.decoded) {
-            Ok(named) => named,
+        let (name, resolved) = match resolve_in_place(request.path(), &mut self.names.decoded) {
+            Ok(resolved) => resolved,
             // The prefix of a mount, without a slash.
-            Err(_) if request.path().is_empty() => return redirect::to_directory(request, response),
-            Err(bad) => return refuse::path(bad, response),
+            Err(_) if request.path().is_empty() => return errors::redirect_to_folder(request, response),
+            Err(bad) => return errors::bad_path(bad, response),
         };
         if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
-            return refuse::open(&OpenError::NotFound, response);
+            return errors::not_found(response);
         }
+        let now = Now::of(request);
         // Most requests end here: a recent lookup, a file in memory, no other coding.
-        if let Some(cached) = self.lookups.cached(name, Now::of(request)) {
-            match cached.siblings().is_empty() {
-                true => cached.reply(request, response),
-                false => self.form_of(cached, request).reply(request, response),
+        let known = self.lookups.known(name, now, &mut self.names.file);
+        if let Some(Known::Cached(cached)) = known {
+            if cached.siblings.is_empty() {
+                return cached.version.reply(&cached.content, request, response);
             }
-            return;
+            cached.name.as_ref().clone_into(&mut self.names.file);
+            return self.store.preferred(cached, &mut self.names.file, request, now).reply(request, response);
         }
-        self.names.requested.clear();
-        self.names.requested.extend_from_slice(name);
-        self.look_up_root(Now::of(request));
-        match self.known_content(resolved.shape, request) {
+        name.clone_into(&mut self.names.requested);
+        // Another folder at the root's path empties the caches.
+        let has_other_name = !self.look_up_root(now) && known.is_some();
+        match self.known_content(has_other_name, resolved.shape, request, now) {
             Some(content) => content.reply(request, response),
-            None => self.respond_uncached(resolved.shape, request, response),
+            None => self.respond_uncached(resolved.shape, request, response, now),
         }
     }
 
@@ -92,14 +83,15 @@ impl Finder {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> bool {
-        self.look_up_root(Now::of(request));
-        let file = &mut self.names.file;
-        file.clear();
-        file.extend_from_slice(name);
-        match self.store.file(file, request) {
+        let now = Now::of(request);
+        self.look_up_root(now);
+        name.clone_into(&mut self.names.file);
+        match self.store.file(&mut self.names.file, request, now) {
             Ok(found) => found.content.reply_page(status, response),
             Err(error) => {
-                refuse::report(self.path_of(&self.names.file), &error, response);
+                if !is_missing(&error) {
+                    response.report_file(self.path_of(name), error);
+                }
                 return false;
             }
         }
@@ -112,143 +104,126 @@ impl Finder {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Responds with the error of the file in the buffer.
-    #[cold]
-    fn refuse(&self, error: &OpenError, response: &mut Response<'_>) {
-        refuse::open_at(self.path_of(&self.names.file), error, response);
-    }
-
-    /// Looks up the root's path again, at most every 500 ms. Clears all caches if it has changed.
-    fn look_up_root(&mut self, now: Now) {
-        if self.store.look_up_root(now) {
+    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
+    /// then.
+    fn look_up_root(&mut self, now: Now) -> bool {
+        let is_another = self.store.look_up_root(now);
+        if is_another {
             self.lookups.clear();
             self.listings.clear();
         }
-    }
-
-    /// Returns a cached file in the coding that the client prefers.
-    fn form_of(&mut self, cached: Rc<CachedFile>, request: &Request<'_>) -> Content {
-        let file = &mut self.names.file;
-        file.clear();
-        file.extend_from_slice(cached.name());
-        let form = self.store.form_of_cached(&cached, file, request);
-        form.unwrap_or(Content::Cached(cached))
+        is_another
     }
 
     /// Returns a file that isn't in memory but was found within 500 ms: under another name, or open.
-    fn known_content(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
-        let Self { settings, names, lookups, store, .. } = self;
-        if lookups.other_name(&names.requested, Now::of(request), &mut names.file).is_some() {
-            return store.file(&mut names.file, request).ok().map(|found| found.content);
+    fn known_content(
+        &mut self,
+        has_other_name: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        now: Now,
+    ) -> Option<FileContent> {
+        let Self { settings, names, store, .. } = self;
+        if has_other_name {
+            return store.file(&mut names.file, request, now).ok().map(|found| found.content);
         }
-        let is_own = shape == Shape::File && is_own_path(settings, &names.requested);
-        if is_own { store.known_file(&mut names.requested, request) } else { None }
+        let is_own = shape == Shape::File && settings.candidates.serves_own_name(&names.requested);
+        if is_own { store.known_file(&mut names.requested, request, now) } else { None }
     }
 
     /// Searches for the file on disk and responds with it.
-    fn respond_uncached(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
-        let search = Search { root: self.store.root(), settings: &self.settings };
-        let found = search.find(&self.names.requested, shape, &mut self.names.file);
+    fn respond_uncached(
+        &mut self,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) {
+        let NameBuffers { requested, file, canonical, .. } = &mut self.names;
+        let search = Search { root: &self.store.root, candidates: &self.settings.candidates };
+        let found = search.find(requested, shape, file);
         if let (Err(OpenError::Descriptors), Some(cached)) =
-            (&found, self.lookups.recently_cached(&self.names.requested, Now::of(request)))
+            (&found, self.lookups.recently_cached(requested, now))
         {
-            return self.form_of(cached, request).reply(request, response);
+            cached.name.as_ref().clone_into(file);
+            return self.store.preferred(cached, file, request, now).reply(request, response);
         }
-        if !matches!(found, Ok(Found::File { .. })) || self.names.file != self.names.requested {
-            self.store.evict(&self.names.requested);
+        if !matches!(found, Ok(SearchResult::File { .. })) || file != requested {
+            self.store.evict(requested);
         }
         match found {
-            Ok(Found::File { opened, depends_on_path }) => match self.canonical(depends_on_path) {
-                Ok(None) => self.respond_file(opened, request, response),
-                Ok(Some(name)) => redirect::to_name(name, request, response),
-                Err(error) => refuse::open_at(self.path_of(&self.names.canonical), &error, response),
+            Ok(SearchResult::File { opened, depends_on_path }) => {
+                let is_canonical = !self.settings.candidates.clean_urls || !depends_on_path;
+                match if is_canonical { Ok(None) } else { search.canonical(requested, file, canonical) } {
+                    Ok(None) => {
+                        let found = self.store.opened_file(opened, file, request, now);
+                        self.respond_found(&found, true, request, response, now);
+                    }
+                    Ok(Some(name)) => errors::redirect_to_name(name, request, response),
+                    Err(error) => errors::cant_open(self.path_of(&self.names.canonical), &error, response),
+                }
+            }
+            Ok(SearchResult::Folder) => errors::redirect_to_folder(request, response),
+            Ok(SearchResult::Listing(folder)) => self.respond_list(&folder, request, response, now),
+            Ok(SearchResult::Status(status)) => errors::status(status, response),
+            Ok(SearchResult::Nothing) => match search.page_without_slash(requested, file) {
+                Ok(Some(page)) => errors::redirect_to_name(page, request, response),
+                Ok(None) => self.respond_spa(request, response, now),
+                Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
             },
-            Ok(Found::Folder) => redirect::to_directory(request, response),
-            Ok(Found::Listing(folder)) => self.respond_list(&folder, request, response),
-            Ok(Found::Status(status)) => refuse::status(status, response),
-            Ok(Found::Nothing) => self.respond_missing(shape, request, response),
-            Err(error) => self.refuse(&error, response),
+            Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
         }
     }
 
-    /// Returns the canonical name of the found file if the request used another one.
-    fn canonical(&mut self, depends_on_path: bool) -> Result<Option<&[u8]>, OpenError> {
-        let Self { settings, names, store, .. } = self;
-        if !settings.clean_urls || !depends_on_path {
-            return Ok(None);
+    /// Responds with the file in the buffer. If `is_noted`, caches it as the lookup of the requested name.
+    fn respond_found(
+        &mut self,
+        found: &FoundFile,
+        is_noted: bool,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) {
+        if is_noted {
+            let NameBuffers { requested, file, .. } = &self.names;
+            // A cached name is served without a look-up of the root, so it must not outlast the last one.
+            self.lookups.note(requested, file, found.cached.as_ref(), self.store.as_of_root(now));
         }
-        Search { root: store.root(), settings }.canonical(&names.requested, &names.file, &mut names.canonical)
-    }
-
-    fn respond_file(&mut self, opened: Opened, request: &Request<'_>, response: &mut Response<'_>) {
-        let found = self.store.opened_file(opened, &mut self.names.file, request);
-        self.note(&found, Now::of(request));
         found.content.reply(request, response);
     }
 
-    fn respond_list(&mut self, opened: &Opened, request: &Request<'_>, response: &mut Response<'_>) {
-        let (root, name, hidden) = (self.store.root(), &self.names.requested[..], self.settings.hidden);
-        let folder = listing::Folder { root, name, hidden };
-        if let Err(error) = self.listings.respond(opened, &folder, request, response) {
-            refuse::open_at(self.path_of(&self.names.requested), &error, response);
+    fn respond_list(
+        &mut self,
+        opened: &Opened,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) {
+        let (root, name, hidden) = (&self.store.root, &self.names.requested[..], self.settings.hidden);
+        let folder = ListedFolder { opened, root, name, hidden };
+        if let Err(error) = self.listings.respond(&folder, request, response, now) {
+            errors::cant_open(self.path_of(&self.names.requested), &error, response);
         }
-    }
-
-    /// Caches the file in the buffer as the lookup of the requested name.
-    fn note(&mut self, found: &FoundFile, now: Now) {
-        // A cached name is served without a look-up of the root, so it must not outlast the last one.
-        let now = self.store.as_of_root(now);
-        let NameBuffers { requested, file, .. } = &self.names;
-        match &found.cached {
-            Some(cached) => self.lookups.note_cached(requested, cached, now),
-            // A file of the same name is found as fast without an entry.
-            None if requested == file => self.lookups.remove(requested),
-            None => self.lookups.note_other_name(requested, file, now),
-        }
-    }
-
-    /// Responds if there is no candidate.
-    fn respond_missing(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
-        match self.page_without_slash(shape) {
-            Ok(false) => self.respond_spa(request, response),
-            Ok(true) => redirect::to_name(&self.names.canonical, request, response),
-            Err(error) => self.refuse(&error, response),
-        }
-    }
-
-    /// Returns whether the requested name without its trailing slash is a page, and writes that name.
-    fn page_without_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
-        let Self { settings, names: NameBuffers { requested, file, canonical, .. }, store, .. } = self;
-        let is_page = Search { root: store.root(), settings }.page_without_slash(requested, shape, file)?;
-        if is_page {
-            canonical.clear();
-            canonical.extend_from_slice(requested.strip_suffix(b"/").unwrap_or(requested));
-        }
-        Ok(is_page)
     }
 
     /// Responds with the fallback file to navigation requests, else with `404`.
-    fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Some(spa) = &self.settings.spa else { return refuse::open(&OpenError::NotFound, response) };
-        let navigation = Navigation::of(&self.names.requested, &request.head());
-        self.names.file.clone_from(spa);
-        match self.store.file(&mut self.names.file, request) {
-            Ok(found) if navigation != Navigation::No => {
-                if navigation == Navigation::ByPath {
-                    self.note(&found, Now::of(request));
-                }
-                found.content.reply(request, response);
-            }
-            Ok(_) => refuse::open(&OpenError::NotFound, response),
-            Err(error) => self.refuse(&error, response),
+    fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
+        let Some(spa) = &self.settings.spa else { return errors::not_found(response) };
+        let NameBuffers { requested, file, .. } = &mut self.names;
+        // A navigation asks for a page, not for a resource of one: the last segment of its path has no extension, or
+        // `Accept` lists `text/html`.
+        let last = requested.rsplit(|&byte| byte == b'/').next().unwrap_or(requested);
+        let is_by_path = !last.contains(&b'.');
+        let is_navigation =
+            is_by_path || names_media_type(request.head().all(KnownField::Accept), b"text/html");
+        file.clone_from(spa);
+        match self.store.file(file, request, now) {
+            Ok(found) if is_navigation => self.respond_found(&found, is_by_path, request, response, now),
+            Ok(_) => errors::not_found(response),
+            Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
         }
-        if navigation != Navigation::ByPath {
+        if !is_by_path {
             response.field("Vary", "Accept");
         }
     }
-}
-
-/// Returns whether a file is always served under its own name.
-fn is_own_path(settings: &Settings, name: &[u8]) -> bool {
-    settings.candidates.tries_itself_first() && !(settings.clean_urls && name.ends_with(PAGE_EXTENSION))
 }

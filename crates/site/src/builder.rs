@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use shearwater::HeaderRules;
 use shearwater_files::Folder;
-use shearwater_files::resolve::resolve;
+use shearwater_files::resolve::path::resolve;
 
 use crate::error_pages;
 use crate::fixed;

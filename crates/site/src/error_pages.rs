@@ -5,8 +5,8 @@
 use std::rc::Rc;
 
 use shearwater::{FieldLines, Item, KnownField, Prebuilt, Request, Response, Shared};
-use shearwater_files::accept;
-use shearwater_files::resolve::resolve;
+use shearwater_files::negotiation::names_media_type;
+use shearwater_files::resolve::path::resolve;
 
 use crate::mistakes::{Invalid, invalid};
 use crate::options::ErrorPage;
@@ -127,7 +127,7 @@ impl BuiltInPages {
         // The text depends on Accept as well.
         response.field_once("Vary", "Accept");
         // Browsers list text/html when they show a page; other programs get a line of text.
-        if !accept::names(request.head().all(KnownField::Accept), b"text/html") {
+        if !names_media_type(request.head().all(KnownField::Accept), b"text/html") {
             return;
         }
         let status = response.status_code();

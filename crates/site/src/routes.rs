@@ -2,7 +2,7 @@
 //!
 //! Paths are compared as the names that files are looked up by, so that no other spelling of a path avoids its route.
 
-use shearwater_files::resolve::{BadPath, resolve};
+use shearwater_files::resolve::path::{BadPath, resolve};
 
 use crate::limits::ROUTE_SEGMENTS_MAX;
 use crate::mistakes::{Invalid, invalid};

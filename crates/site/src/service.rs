@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::{HeaderRules, Request, Response, Service};
-use shearwater_files::resolve::{BadPath, resolve};
+use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
 use crate::error_pages::{self, BuiltInPages};

@@ -1,7 +1,7 @@
 //! Properties of every `Range`, compared with a model that marks the requested bytes.
 
 use shearwater_files::limits::RANGES_MAX;
-use shearwater_files::range::{Selection, Span, select};
+use shearwater_files::range::{ByteRange, Selection, select};
 
 /// Pseudorandom numbers from a seed (xorshift), the same in each run.
 struct Numbers(u64);
@@ -32,12 +32,12 @@ fn range(numbers: &mut Numbers, len: u64) -> (String, Vec<u64>) {
     }
 }
 
-fn assert_sound(spans: &[Span], len: u64, shown: &str) {
+fn assert_sound(spans: &[ByteRange], len: u64, shown: &str) {
     assert!((1..=RANGES_MAX).contains(&spans.len()), "{shown}");
     assert!(spans.iter().all(|span| span.first <= span.last && span.last < len), "{shown}");
     assert!(spans.iter().map(|span| u128::from(span.bytes())).sum::<u128>() <= u128::from(len), "{shown}");
     for (index, span) in spans.iter().enumerate() {
-        let apart = |other: &Span| span.last < other.first || other.last < span.first;
+        let apart = |other: &ByteRange| span.last < other.first || other.last < span.first;
         assert!(spans[index + 1..].iter().all(apart), "{shown}");
     }
 }
@@ -65,14 +65,14 @@ fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
                 seen[0] += 1;
                 assert!(!wanted.contains(&true), "{value:?} of {len}");
             }
-            Selection::Spans(spans) => {
+            Selection::Ranges(spans) => {
                 seen[1] += 1;
                 assert_sound(&spans, len, &value);
                 let is_in = |byte: u64| spans.iter().any(|span| (span.first..=span.last).contains(&byte));
                 let got: Vec<_> = (0..len).map(is_in).collect();
                 assert_eq!(got, wanted, "{value:?} of {len}");
                 // Position of the first request for each span.
-                let place = |span: &Span| {
+                let place = |span: &ByteRange| {
                     ranges.iter().position(|(_, bytes)| {
                         bytes.iter().any(|byte| (span.first..=span.last).contains(byte))
                     })
@@ -97,7 +97,7 @@ fn whatever_is_sent_the_response_is_sound() {
             value += numbers.one_of(ALPHABET);
         }
         for len in [0, 1, 2, 100, u64::MAX] {
-            if let Selection::Spans(spans) = select(value.as_bytes(), len) {
+            if let Selection::Ranges(spans) = select(value.as_bytes(), len) {
                 assert_sound(&spans, len, &value);
                 spans_seen += 1;
             }

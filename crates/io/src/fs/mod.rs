@@ -26,4 +26,4 @@ pub use error::OpenError;
 pub use links::Links;
 pub use opened::{Kind, Meta, Opened, Timestamp};
 pub use root::{Resolver, Root};
-pub use sibling::is_current_sibling;
+pub use sibling::{Coding, is_current_sibling};

@@ -4,14 +4,14 @@ use crate::limits::RANGES_MAX;
 
 /// A range of bytes in a file, never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ByteRange {
     /// First byte.
     pub first: u64,
     /// Last byte, inclusive.
     pub last: u64,
 }
 
-impl Span {
+impl ByteRange {
     /// Returns the length in bytes, at least 1.
     #[must_use]
     pub const fn bytes(self) -> u64 {
@@ -34,8 +34,8 @@ pub enum Selection {
     Whole,
     /// No range contains a byte of the file (RFC 9110 section 15.5.17).
     Unsatisfiable,
-    /// At least one and at most [`RANGES_MAX`] spans that don't overlap: together they are never longer than the file.
-    Spans(Vec<Span>),
+    /// At least one and at most [`RANGES_MAX`] ranges that don't overlap: together they are never longer than the file.
+    Ranges(Vec<ByteRange>),
 }
 
 /// Evaluates the value of a `Range` field for a file of `len` bytes.
@@ -45,16 +45,16 @@ pub enum Selection {
 /// skips ranges beyond the file's end (RFC 9110 section 15.3.7.2).
 ///
 /// ```
-/// use shearwater_files::range::{Selection, Span, select};
+/// use shearwater_files::range::{Selection, ByteRange, select};
 ///
-/// assert_eq!(select(b"bytes=2-4", 10), Selection::Spans(vec![Span { first: 2, last: 4 }]));
+/// assert_eq!(select(b"bytes=2-4", 10), Selection::Ranges(vec![ByteRange { first: 2, last: 4 }]));
 /// assert_eq!(select(b"bytes=10-", 10), Selection::Unsatisfiable);
 /// assert_eq!(select(b"lines=2-4", 10), Selection::Whole);
 /// ```
 #[must_use]
 pub fn select(value: &[u8], len: u64) -> Selection {
     let Some(set) = byte_ranges(value).filter(|_| len > 0) else { return Selection::Whole };
-    let mut spans = Vec::new();
+    let mut ranges = Vec::new();
     let mut count = 0;
     for element in set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
         // Empty elements of a list are allowed (RFC 9110 section 5.6.1.2).
@@ -62,15 +62,17 @@ pub fn select(value: &[u8], len: u64) -> Selection {
             continue;
         }
         count += 1;
-        match Range::parse(element) {
-            Some(range) if count <= RANGES_MAX => range.within(len).map_or((), |span| add(&mut spans, span)),
-            _ => return Selection::Whole,
+        let Some(range) = RequestedRange::parse(element).filter(|_| count <= RANGES_MAX) else {
+            return Selection::Whole;
+        };
+        if let Some(range) = range.within(len) {
+            add(&mut ranges, range);
         }
     }
-    match (count, spans.is_empty()) {
+    match (count, ranges.is_empty()) {
         (0, _) => Selection::Whole,
         (_, true) => Selection::Unsatisfiable,
-        (_, false) => Selection::Spans(spans),
+        (_, false) => Selection::Ranges(ranges),
     }
 }
 
@@ -82,14 +84,14 @@ fn byte_ranges(value: &[u8]) -> Option<&[u8]> {
 
 /// A range as requested (RFC 9110 section 14.1.1).
 #[derive(Debug, Clone, Copy)]
-enum Range {
+enum RequestedRange {
     /// First and last byte; an open range ends at the largest number.
     Between(u64, u64),
     /// Number of bytes at the end.
     Suffix(u64),
 }
 
-impl Range {
+impl RequestedRange {
     fn parse(spec: &[u8]) -> Option<Self> {
         let dash = spec.iter().position(|&byte| byte == b'-')?;
         let (first, last) = (&spec[..dash], &spec[dash + 1..]);
@@ -102,11 +104,11 @@ impl Range {
     }
 
     /// Clips the range to a file that isn't empty.
-    fn within(self, len: u64) -> Option<Span> {
+    fn within(self, len: u64) -> Option<ByteRange> {
         match self {
-            Self::Between(first, last) => (first < len).then(|| Span { first, last: last.min(len - 1) }),
+            Self::Between(first, last) => (first < len).then(|| ByteRange { first, last: last.min(len - 1) }),
             Self::Suffix(0) => None,
-            Self::Suffix(bytes) => Some(Span { first: len.saturating_sub(bytes), last: len - 1 }),
+            Self::Suffix(bytes) => Some(ByteRange { first: len.saturating_sub(bytes), last: len - 1 }),
         }
     }
 }
@@ -118,14 +120,14 @@ fn number(digits: &[u8]) -> Option<u64> {
     is_number.then(|| digits.iter().fold(0, append))
 }
 
-/// Adds a span and merges overlapping ones into it, in the position of the first. Each round but the last removes one.
-fn add(spans: &mut Vec<Span>, mut span: Span) {
-    let mut place = spans.len();
-    while let Some(found) = spans.iter().position(|other| other.overlaps(span)) {
-        span = span.union(spans.remove(found));
+/// Adds a range and merges overlapping ones into it, in the position of the first. Each round but the last removes one.
+fn add(ranges: &mut Vec<ByteRange>, mut range: ByteRange) {
+    let mut place = ranges.len();
+    while let Some(found) = ranges.iter().position(|other| other.overlaps(range)) {
+        range = range.union(ranges.remove(found));
         place = place.min(found);
     }
-    spans.insert(place, span);
+    ranges.insert(place, range);
 }
 
 #[cfg(test)]
@@ -133,13 +135,13 @@ mod tests {
     use super::{Selection, select};
     use crate::limits::RANGES_MAX;
 
-    /// Formats spans as `first-last`; `*` if unsatisfiable, empty if ignored.
+    /// Formats ranges as `first-last`; `*` if unsatisfiable, empty if ignored.
     fn selected(value: &str, len: u64) -> String {
         match select(value.as_bytes(), len) {
             Selection::Whole => String::new(),
             Selection::Unsatisfiable => "*".to_owned(),
-            Selection::Spans(spans) => {
-                let texts = spans.iter().map(|span| format!("{}-{}", span.first, span.last));
+            Selection::Ranges(ranges) => {
+                let texts = ranges.iter().map(|range| format!("{}-{}", range.first, range.last));
                 texts.collect::<Vec<_>>().join(" ")
             }
         }
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn each_form_selects_what_the_rfc_says() {
-        for (value, spans) in [
+        for (value, ranges) in [
             ("bytes=0-0", "0-0"),
             ("bytes=0-", "0-99"),
             ("bytes=0-99", "0-99"),
@@ -178,7 +180,7 @@ mod tests {
             ("bytes=1-1,1-1,1-1", "1-1"),
             ("bytes=0-0,0-", "0-99"),
         ] {
-            assert_eq!(selected(value, 100), spans, "{value}");
+            assert_eq!(selected(value, 100), ranges, "{value}");
         }
     }
 

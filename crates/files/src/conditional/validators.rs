@@ -3,10 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater::Item;
-use shearwater_io::fs::{Meta, Timestamp};
+use shearwater_io::fs::{Coding, Meta, Timestamp};
 use twox_hash::XxHash3_128;
-
-use crate::coding::Coding;
 
 /// Seconds within which a file may change and keep its `mtime`: some file systems store it with a resolution of two
 /// seconds.
@@ -19,9 +17,13 @@ const FIXED_MTIMES: [i64; 4] = [0, 1, 315_532_800, 499_162_500];
 /// A file's validators.
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
-    etag: Option<String>,
-    modified: Option<SystemTime>,
-    is_date_strong: bool,
+    /// The entity tag in quotes, with `W/` if it is weak.
+    pub(crate) etag: Option<String>,
+    /// The modification time, in seconds, if it is known.
+    pub(crate) modified: Option<SystemTime>,
+    /// True if the date is a strong validator (RFC 9110 section 8.8.2.2): it identifies the version for clients that
+    /// got it after that second. For clients that got it within that second it doesn't.
+    pub(crate) is_date_strong: bool,
 }
 
 impl Validators {
@@ -57,27 +59,6 @@ impl Validators {
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self { etag: Some(format!("\"{}\"", hash(bytes))), modified: None, is_date_strong: false }
     }
-
-    /// Returns the entity tag in quotes, with `W/` if it is weak.
-    pub(crate) fn etag(&self) -> Option<&str> {
-        self.etag.as_deref()
-    }
-
-    /// Returns the modification time, in seconds, if it is known.
-    pub(crate) fn modified(&self) -> Option<SystemTime> {
-        self.modified
-    }
-
-    /// Returns whether the date is a strong validator (RFC 9110 section 8.8.2.2): it identifies the version for clients
-    /// that got it after that second. For clients that got it within that second it doesn't.
-    pub(crate) fn is_date_strong(&self) -> bool {
-        self.is_date_strong
-    }
-
-    /// Returns the modification time as a field value.
-    pub(crate) fn last_modified(&self) -> Option<String> {
-        self.modified.map(httpdate::fmt_http_date)
-    }
 }
 
 /// Returns a hash of 128 bits in hexadecimal, the same on all machines and in all versions. It isn't cryptographic: an
@@ -97,17 +78,16 @@ mod tests {
     use std::rc::Rc;
 
     use shearwater::{FileSlice, Item, Shared, SharedFile};
-    use shearwater_io::fs::{Meta, Timestamp};
+    use shearwater_io::fs::{Coding, Meta, Timestamp};
 
     use super::{FIXED_MTIMES, Validators};
-    use crate::coding::Coding;
 
     fn time(seconds: i64, nanoseconds: u32) -> Timestamp {
         Timestamp { seconds, nanoseconds }
     }
 
     fn tag(meta: Meta, content: &Item, coding: Option<Coding>) -> String {
-        Validators::of(&meta, content, coding, 100).etag().expect("a tag").to_owned()
+        Validators::of(&meta, content, coding, 100).etag.expect("a tag")
     }
 
     #[test]
@@ -139,8 +119,8 @@ mod tests {
             let meta = Meta { mtime: time(seconds, 0), ..meta };
             let (of_file, of_bytes) =
                 (Validators::of(&meta, &file, None, 100), Validators::of(&meta, &bytes, None, 100));
-            assert_eq!((of_file.etag(), of_file.modified(), of_bytes.modified()), (None, None, None));
-            assert_eq!(of_bytes.etag(), Some(tags[7].as_str()));
+            assert_eq!((of_file.etag, of_file.modified, of_bytes.modified), (None, None, None));
+            assert_eq!(of_bytes.etag.as_ref(), Some(&tags[7]));
         }
         // Value of the reference implementation: it must not change with ours.
         assert_eq!(tags[7], "\"06b05ab6733a618578af5f94892f3950\"");

@@ -1,20 +1,24 @@
 //! Candidates for a path: files whose names are derived from it, tried in order.
 
 use crate::limits::{INDEX_NAMES_MAX, TRY_FILES_MAX};
-use crate::options::{BadOption, FindOptions};
-use crate::resolve::Shape;
-use crate::settings::{bad_segment, file_name};
+use crate::options::{BadOption, FolderOptions, bad_segment, file_name};
+use crate::resolve::path::Shape;
 
 /// Placeholder of the path in an option.
 const PATH: &str = "{path}";
 /// Extension of pages that are served without one.
 pub(crate) const PAGE_EXTENSION: &[u8] = b".html";
 
-/// The candidates of a folder and the names of its indexes.
+/// The candidates for the paths of a folder.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     pub(crate) each: Vec<Candidate>,
+    /// Names of indexes.
     pub(crate) index: Vec<Vec<u8>>,
+    /// True if each page has one path, without its extension.
+    pub(crate) clean_urls: bool,
+    /// True if folders without an index are listed.
+    pub(crate) listing: bool,
 }
 
 /// One candidate.
@@ -25,24 +29,25 @@ pub(crate) enum Candidate {
     /// The folder with the path's name.
     Folder,
     /// A file whose name is derived from the path, or is fixed.
-    Named(Pattern),
+    Named(NamePattern),
     /// A status that ends the list.
     Status(u16),
 }
 
 /// A pattern for a file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub(crate) struct NamePattern {
     /// Prefix of the path: empty, or folders with a trailing slash. The whole name if it is fixed.
     before: Vec<u8>,
     /// Suffix of the path; `None` for a fixed name.
-    after: Option<Vec<u8>>,
+    pub(crate) after: Option<Vec<u8>>,
     /// True for the index of the folder with the path's name: relative links in it need a trailing slash.
     pub(crate) is_index: bool,
 }
 
 impl Candidates {
-    pub(crate) fn new(find: &FindOptions) -> Result<Self, BadOption> {
+    pub(crate) fn new(options: &FolderOptions) -> Result<Self, BadOption> {
+        let find = &options.find;
         let index = index_names(&find.index)?;
         let mut each = Vec::new();
         if find.try_files.len() > TRY_FILES_MAX {
@@ -58,25 +63,52 @@ impl Candidates {
         if each.is_empty() {
             each = vec![Candidate::Itself, Candidate::Folder];
         }
-        if find.clean_urls {
-            add_pages(&mut each);
+        // Pages follow the file itself, unless they are listed.
+        if find.clean_urls && !each.iter().any(Candidate::is_page) {
+            let page =
+                NamePattern { before: Vec::new(), after: Some(PAGE_EXTENSION.to_vec()), is_index: false };
+            let itself = each.iter().position(|candidate| *candidate == Candidate::Itself);
+            each.insert(itself.map_or(0, |place| place + 1), Candidate::Named(page));
         }
-        Ok(Self { each, index })
+        Ok(Self { each, index, clean_urls: find.clean_urls, listing: options.listing })
     }
 
-    /// Returns whether the file with the path's name is tried first.
-    pub(crate) fn tries_itself_first(&self) -> bool {
-        self.each.first() == Some(&Candidate::Itself)
+    /// Returns whether a file is always served under its own name.
+    pub(crate) fn serves_own_name(&self, name: &[u8]) -> bool {
+        self.each.first() == Some(&Candidate::Itself) && !(self.clean_urls && name.ends_with(PAGE_EXTENSION))
     }
-}
 
-/// Inserts pages after the file itself, unless they are listed.
-fn add_pages(each: &mut Vec<Candidate>) {
-    if !each.iter().any(Candidate::is_page) {
-        let page = Pattern { before: Vec::new(), after: Some(PAGE_EXTENSION.to_vec()), is_index: false };
-        let page = Candidate::Named(page);
-        let itself = each.iter().position(|candidate| *candidate == Candidate::Itself);
-        each.insert(itself.map_or(0, |place| place + 1), page);
+    /// Returns a file's canonical name: the folder of an index, a page without its extension, or the file itself.
+    pub(crate) fn canonical<'a>(&self, file: &'a [u8]) -> &'a [u8] {
+        let start = file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let last = &file[start..];
+        if self.index.iter().any(|index| index == last) {
+            return &file[..start];
+        }
+        match file.strip_suffix(PAGE_EXTENSION) {
+            Some(page) if last.len() > PAGE_EXTENSION.len() => page,
+            _ => file,
+        }
+    }
+
+    /// Returns the name that a file is redirected to if it exists. `None` if there is no redirect, or if it depends on
+    /// other files.
+    pub(crate) fn redirect_target<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        if !self.clean_urls || self.each.first() != Some(&Candidate::Itself) {
+            return None;
+        }
+        let name = self.canonical(file);
+        let is_found = match Shape::of(name) {
+            // Only the first index of a folder doesn't depend on other files.
+            Shape::Directory => {
+                let is_for_folders =
+                    |candidate: &&Candidate| **candidate != Candidate::Itself && !candidate.is_page();
+                self.each.iter().find(is_for_folders) == Some(&Candidate::Folder)
+                    && self.index.first()? == &file[name.len()..]
+            }
+            Shape::File => self.each.get(1).is_some_and(Candidate::is_page),
+        };
+        (name != file && is_found).then_some(name)
     }
 }
 
@@ -104,7 +136,7 @@ impl Candidate {
     /// Returns the name of a fixed file.
     pub(crate) fn fixed_file(&self) -> Option<&[u8]> {
         match self {
-            Self::Named(Pattern { before, after: None, .. }) => Some(before),
+            Self::Named(NamePattern { before, after: None, .. }) => Some(before),
             _ => None,
         }
     }
@@ -120,14 +152,14 @@ impl Candidate {
             });
         }
         match text.split_once(PATH) {
-            None => Ok(Self::Named(Pattern {
+            None => Ok(Self::Named(NamePattern {
                 before: file_name("try_files", text)?,
                 after: None,
                 is_index: false,
             })),
             Some(("", "")) => Ok(Self::Itself),
             Some(("", "/")) => Ok(Self::Folder),
-            Some((before, after)) => Pattern::around_path(text, before, after, index).map(Self::Named),
+            Some((before, after)) => NamePattern::around_path(text, before, after, index).map(Self::Named),
         }
     }
 }
@@ -139,7 +171,7 @@ fn parse_status(digits: &str) -> Option<u16> {
     matches!(status, 400 | 402..=404 | 406 | 408..=425 | 427..=599).then_some(status)
 }
 
-impl Pattern {
+impl NamePattern {
     fn around_path(text: &str, before: &str, after: &str, index: &[String]) -> Result<Self, BadOption> {
         // Validated with a path of one name: other paths can't make it invalid. `before` may end with an extra slash.
         let before = before.strip_suffix('/').unwrap_or(before);
@@ -158,11 +190,6 @@ impl Pattern {
         Ok(Self { is_index: is_index && before.is_empty(), before, after: Some(after) })
     }
 
-    /// Returns whether the file's name depends on the path.
-    pub(crate) const fn depends_on_path(&self) -> bool {
-        self.after.is_some()
-    }
-
     /// Writes the file's name for a path's name to `file`. Returns false if there is none: a trailing slash requests a
     /// folder.
     pub(crate) fn write(&self, name: &[u8], shape: Shape, file: &mut Vec<u8>) -> bool {
@@ -176,5 +203,61 @@ impl Pattern {
         let has_slash = file.is_empty() || file.ends_with(b"/");
         file.extend_from_slice(if has_slash { after.strip_prefix(b"/").unwrap_or(after) } else { after });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Candidates;
+    use crate::options::{FindOptions, FolderOptions};
+
+    fn candidates(index: [&str; 2], try_files: &[&str], clean_urls: bool) -> Candidates {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let (index, try_files) = (owned(&index), owned(try_files));
+        let find = FindOptions { index, try_files, clean_urls, spa: None };
+        Candidates::new(&FolderOptions { find, ..FolderOptions::default() }).expect("valid options")
+    }
+
+    #[test]
+    fn a_file_has_one_path() {
+        let candidates = candidates(["index.html", "home.htm"], &[], true);
+        for (file, path) in [
+            ("index.html", ""),
+            ("a/index.html", "a/"),
+            ("a/home.htm", "a/"),
+            ("a/xindex.html", "a/xindex"),
+            ("about.html", "about"),
+            ("a/b.c.html", "a/b.c"),
+            ("a.htm", "a.htm"),
+            ("a/.html", "a/.html"),
+            (".html", ".html"),
+            ("a.HTML", "a.HTML"),
+            ("html", "html"),
+        ] {
+            assert_eq!(candidates.canonical(file.as_bytes()), path.as_bytes(), "{file}");
+        }
+    }
+
+    #[test]
+    fn what_is_certain_by_the_name_alone() {
+        const USUAL: &[&str] = &[];
+        for (clean_urls, try_files, file, name) in [
+            (true, USUAL, "about.html", Some("about")),
+            (true, USUAL, "a/index.html", Some("a/")),
+            (true, USUAL, "index.html", Some("")),
+            (true, USUAL, "about", None),
+            (true, USUAL, "a/", None),
+            (false, USUAL, "about.html", None),
+            // There may be an index.html, which takes precedence.
+            (true, USUAL, "a/home.html", None),
+            (true, &["{path}", "{path}.html", "/x"], "about.html", Some("about")),
+            (true, &["{path}", "/x", "{path}.html"], "about.html", None),
+            (true, &["{path}", "/x", "{path}/"], "a/index.html", None),
+            (true, &["/x", "{path}"], "about.html", None),
+        ] {
+            let candidates = candidates(["index.html", "home.html"], try_files, clean_urls);
+            let target = candidates.redirect_target(file.as_bytes());
+            assert_eq!(target, name.map(str::as_bytes), "{file} {try_files:?}");
+        }
     }
 }

@@ -1,15 +1,14 @@
-//! Conditional requests (RFC 9110 section 13).
+//! Conditional requests (RFC 9110 section 13), and lists of entity tags (section 8.8.3).
 
 use std::time::SystemTime;
 
 use shearwater::{Head, KnownField};
 
-use crate::entity_tag::{Weak, matches_any};
-use crate::validators::Validators;
+use crate::conditional::validators::Validators;
 
 /// Result of a request's preconditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum PreconditionResult {
     /// The file must be sent.
     Send,
     /// The client has the present version.
@@ -20,13 +19,13 @@ pub(crate) enum Outcome {
 
 /// Evaluates preconditions in the order of RFC 9110 section 13.2.2: dates count only without the entity tags of their
 /// kind.
-pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
+pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> PreconditionResult {
     if !is_required_version(head, validators) {
-        Outcome::Failed
+        PreconditionResult::Failed
     } else if is_not_modified(head, validators) {
-        Outcome::NotModified
+        PreconditionResult::NotModified
     } else {
-        Outcome::Send
+        PreconditionResult::Send
     }
 }
 
@@ -50,7 +49,7 @@ fn is_not_modified(head: &Head<'_>, validators: &Validators) -> bool {
 
 /// Returns whether a list contains the file's entity tag. Without a tag, only `*` matches.
 fn list_matches(list: &[u8], validators: &Validators, weak: Weak) -> bool {
-    matches_any(list, validators.etag().unwrap_or_default(), weak)
+    matches_any(list, validators.etag.as_deref().unwrap_or_default(), weak)
 }
 
 /// Returns whether `Range` applies: no `If-Range`, or one that names this version (RFC 9110 section 13.1.5).
@@ -67,14 +66,16 @@ pub(crate) fn if_range_holds(head: &Head<'_>, validators: &Validators) -> bool {
 /// Compares an `If-Range` value: entity tags strongly, dates exactly and only if they identify one version.
 fn matches_version(condition: &[u8], validators: &Validators) -> bool {
     match parse_date(condition) {
-        Some(date) => validators.is_date_strong() && Some(date) == validators.modified(),
-        None => condition.starts_with(b"\"") && Some(condition) == validators.etag().map(str::as_bytes),
+        Some(date) => validators.is_date_strong && Some(date) == validators.modified,
+        None => {
+            condition.starts_with(b"\"") && Some(condition) == validators.etag.as_deref().map(str::as_bytes)
+        }
     }
 }
 
 /// Returns the date of a precondition and of the last modification, if there are both.
 fn dates(date: &[u8], validators: &Validators) -> Option<(SystemTime, SystemTime)> {
-    Some((parse_date(date)?, validators.modified()?))
+    Some((parse_date(date)?, validators.modified?))
 }
 
 /// Parses a date. Invalid ones are ignored (RFC 9110 sections 13.1.3 and 13.1.4).
@@ -82,13 +83,61 @@ fn parse_date(date: &[u8]) -> Option<SystemTime> {
     httpdate::parse_http_date(std::str::from_utf8(date).ok()?).ok()
 }
 
+/// A way of comparing entity tags (RFC 9110 section 8.8.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weak {
+    /// Weak comparison: a weak tag equals the strong one with the same text.
+    Matches,
+    /// Strong comparison: a weak tag equals none.
+    Differs,
+}
+
+/// Returns whether a list contains this entity tag, which may be weak. Stops at the first syntax error.
+#[must_use]
+pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
+    let mut rest = list.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    let (is_weak, opaque) = etag.strip_prefix("W/").map_or((false, etag), |opaque| (true, opaque));
+    if is_weak && weak == Weak::Differs {
+        return false;
+    }
+    while let Some(tag) = next_tag(rest) {
+        if tag.opaque == opaque.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
+            return true;
+        }
+        rest = tag.after;
+    }
+    false
+}
+
+/// One entity tag of a list.
+struct Tag<'a> {
+    is_weak: bool,
+    /// In quotes and without `W/`.
+    opaque: &'a [u8],
+    /// The list after this tag.
+    after: &'a [u8],
+}
+
+fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
+    let skipped = list.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b',')).count();
+    let list = &list[skipped..];
+    let (is_weak, list) = list.strip_prefix(b"W/").map_or((false, list), |list| (true, list));
+    let inner = list.strip_prefix(b"\"")?;
+    let len = inner.iter().position(|&byte| byte == b'"')?;
+    let (opaque, after) = list.split_at(len + 2);
+    Some(Tag { is_weak, opaque, after })
+}
+
 #[cfg(test)]
 mod tests {
     use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::matches_version;
-    use crate::validators::Validators;
+    use super::{Weak, matches_any, matches_version};
+    use crate::conditional::validators::Validators;
 
     /// Sun, 06 Nov 1994 08:49:37 GMT.
     const SECONDS: i64 = 784_111_777;
@@ -119,5 +168,41 @@ mod tests {
         for other in [&b"Sun, 06 Nov 1994 08:49:36 GMT"[..], b"Sun, 06 Nov 1994 08:49:38 GMT", b"", b"x"] {
             assert!(!matches_version(other, &validators(SECONDS, SECONDS + 3)));
         }
+    }
+
+    const ETAG: &str = "\"a-1\"";
+    const WEAK: &str = "W/\"a-1\"";
+
+    #[test]
+    fn finds_a_tag_in_a_list() {
+        for list in [
+            "\"a-1\"",
+            "*",
+            " * ",
+            "\"x\", \"a-1\"",
+            "\"x\",W/\"y,z\" ,\t\"a-1\"",
+            ",,\"a-1\"",
+            "W/\"a-1\",\"a-1\"",
+        ] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
+        }
+        for list in ["", "a-1", "\"a-1", "\"A-1\"", "w/\"a-1\"", "\"x\" y \"a-1\"", "**", "\"x\", *"] {
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+        }
+    }
+
+    #[test]
+    fn weak_tags_match_weakly_only() {
+        for list in ["W/\"a-1\"", "\"x\", W/\"a-1\""] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
+        }
+        for list in ["\"a-1\"", "W/\"a-1\"", "\"x\", \"a-1\""] {
+            assert!(matches_any(list.as_bytes(), WEAK, Weak::Matches), "{list}");
+            assert!(!matches_any(list.as_bytes(), WEAK, Weak::Differs), "{list}");
+        }
+        assert!(!matches_any(b"W/\"a-2\"", WEAK, Weak::Matches));
+        assert!(matches_any(b"*", WEAK, Weak::Differs), "a star matches any version");
     }
 }

@@ -1,11 +1,10 @@
-//! Lists as HTML, without scripts, for light and dark mode and any width.
+//! Lists as HTML, without scripts, for light and dark mode and any width; and as JSON.
 
 use std::fmt::Write;
 
-use super::order::{Order, Sort};
-use super::rows::{Row, Rows};
-use super::text::{grouped, href, html_name, human_size, utc};
 use crate::limits::LISTING_NAMES_MAX;
+use crate::listing::rows::{ListOrder, ListPage, ListRow, SortKey};
+use crate::listing::text::{grouped, href, html_name, human_size, json_string, utc};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -13,7 +12,7 @@ const STYLE: &str = include_str!("style.css");
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'";
 
 /// Returns a page of a folder's list.
-pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
+pub(super) fn html(name: &[u8], rows: &ListPage, order: ListOrder) -> String {
     let mut out = String::with_capacity(2_000 + STYLE.len() + 320 * rows.rows.len());
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
@@ -67,9 +66,9 @@ fn breadcrumbs(name: &[u8], out: &mut String) {
     out.push_str("</h1></nav>\n");
 }
 
-fn table(name: &[u8], rows: &Rows, order: Order, out: &mut String) {
+fn table(name: &[u8], rows: &ListPage, order: ListOrder, out: &mut String) {
     out.push_str("<table>\n<thead><tr>");
-    for sort in Sort::ALL {
+    for sort in SortKey::ALL {
         heading(sort, order, out);
     }
     out.push_str("</tr></thead>\n<tbody>\n");
@@ -77,16 +76,16 @@ fn table(name: &[u8], rows: &Rows, order: Order, out: &mut String) {
         out.push_str("<tr><td class=\"up\"><a href=\"../\">One folder up</a></td><td></td><td></td></tr>\n");
     }
     for row in &rows.rows {
-        push_row(row, out);
+        push_html_row(row, out);
     }
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn heading(sort: Sort, order: Order, out: &mut String) {
+fn heading(sort: SortKey, order: ListOrder, out: &mut String) {
     let text = match sort {
-        Sort::Name => "Name",
-        Sort::Size => "Size",
-        Sort::Time => "Modified",
+        SortKey::Name => "Name",
+        SortKey::Size => "Size",
+        SortKey::Time => "Modified",
     };
     let (state, arrow) = match (order.sort == sort, order.is_descending) {
         (false, _) => ("", ""),
@@ -98,7 +97,7 @@ fn heading(sort: Sort, order: Order, out: &mut String) {
     push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
 }
 
-fn push_row(row: &Row, out: &mut String) {
+fn push_html_row(row: &ListRow, out: &mut String) {
     let class = if row.is_folder { "folder" } else { "file" };
     let link = href(&row.name, row.is_folder).replace('&', "&amp;");
     push(out, format_args!("<tr><td class=\"{class}\"><a href=\"{link}\"><bdi>"));
@@ -118,7 +117,7 @@ fn push_row(row: &Row, out: &mut String) {
 }
 
 /// Writes the range of names on this page. It precedes the table, which is long.
-fn more(rows: &Rows, order: Order, out: &mut String) {
+fn more(rows: &ListPage, order: ListOrder, out: &mut String) {
     let number = |number: usize| grouped(number as u64);
     out.push_str("<p class=\"more\">");
     if rows.names > 0 {
@@ -129,7 +128,7 @@ fn more(rows: &Rows, order: Order, out: &mut String) {
         let most = number(LISTING_NAMES_MAX);
         push(out, format_args!(" This folder has more than {most} names: not all of them are listed."));
     }
-    if order.sort != Sort::Name {
+    if order.sort != SortKey::Name {
         out.push_str(" Each page is sorted by itself.");
     }
     neighbours(rows, order, out);
@@ -137,7 +136,7 @@ fn more(rows: &Rows, order: Order, out: &mut String) {
 }
 
 /// Writes the links to the first and the next page.
-fn neighbours(rows: &Rows, order: Order, out: &mut String) {
+fn neighbours(rows: &ListPage, order: ListOrder, out: &mut String) {
     let first = (rows.before > 0).then(|| (order.query(None), "First page"));
     let next = rows.last.as_ref().map(|last| (order.query(Some(last)), "Next page"));
     for (place, (query, text)) in first.into_iter().chain(next).enumerate() {
@@ -147,8 +146,8 @@ fn neighbours(rows: &Rows, order: Order, out: &mut String) {
 }
 
 /// Writes the number of folders and files, and the files' total size.
-fn summary(rows: &Rows, out: &mut String) {
-    let files: Vec<u64> = rows.rows.iter().filter_map(Row::size).collect();
+fn summary(rows: &ListPage, out: &mut String) {
+    let files: Vec<u64> = rows.rows.iter().filter_map(ListRow::size).collect();
     let folders = rows.rows.len() - files.len();
     if rows.rows.is_empty() {
         return out.push_str("<p>Nothing is here to be shown.</p>\n");
@@ -168,6 +167,49 @@ fn summary(rows: &Rows, out: &mut String) {
         push(out, format_args!("{comma}{number} of <span title=\"{bytes} bytes\">{size}</span>"));
     }
     out.push_str(". Times are UTC.</p>\n");
+}
+
+/// Returns a page as JSON:
+///
+/// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is the
+/// length of a file in bytes, `href` a reference from the folder's own address that is exact for names that aren't
+/// UTF-8.
+///
+/// A page that isn't the whole folder also has `total` and `before` (numbers of names), and `next` (the relative
+/// reference of the next page) unless it is the last. `total` is `null` if the folder has more names than are read.
+pub(super) fn json(name: &[u8], rows: &ListPage, order: ListOrder) -> String {
+    let mut out = String::from("{\"path\":");
+    json_string(&[b"/", name].concat(), &mut out);
+    if rows.is_whole() {
+        out.push_str(",\"is_whole\":true");
+    } else {
+        let total = if rows.are_all_read { rows.total.to_string() } else { "null".to_owned() };
+        out.push_str(&format!(",\"is_whole\":false,\"total\":{total},\"before\":{}", rows.before));
+    }
+    if rows.last.is_some() {
+        out.push_str(",\"next\":");
+        json_string(order.query(rows.last.as_ref()).as_bytes(), &mut out);
+    }
+    out.push_str(",\"entries\":[");
+    for (place, row) in rows.rows.iter().enumerate() {
+        out.push_str(if place == 0 { "\n" } else { ",\n" });
+        push_json_row(row, &mut out);
+    }
+    out.push_str("\n]}\n");
+    out
+}
+
+fn push_json_row(row: &ListRow, out: &mut String) {
+    out.push_str("{\"name\":");
+    json_string(&row.name, out);
+    match row.size() {
+        None => out.push_str(",\"type\":\"folder\""),
+        Some(size) => out.push_str(&format!(",\"type\":\"file\",\"size\":{size}")),
+    }
+    let time = utc(row.modified_seconds);
+    out.push_str(&format!(",\"modified\":\"{}T{}:{}Z\",\"href\":", time.date, time.minute, time.second));
+    json_string(href(&row.name, row.is_folder).as_bytes(), out);
+    out.push('}');
 }
 
 #[cfg(test)]

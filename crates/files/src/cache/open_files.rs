@@ -5,13 +5,12 @@ use std::rc::{Rc, Weak};
 use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::content::Content;
+use crate::cache::cached_file::FileContent;
 use crate::limits::{OPEN_FILES_MAX, SENDFILE_AFTER_S};
 use crate::now::Now;
-use crate::settings::Settings;
-use crate::siblings::Siblings;
-use crate::variant::Entry;
-use crate::version::Version;
+use crate::reply::version::FileVersion;
+use crate::settings::FolderSettings;
+use crate::siblings::{Representation, Siblings};
 
 /// Recently opened files, at most `OPEN_FILES_MAX`; further ones aren't added.
 ///
@@ -24,70 +23,51 @@ pub(crate) struct OpenFiles {
 struct OpenFile {
     key: Vec<u8>,
     siblings: Siblings,
-    version: Rc<Version>,
+    version: Rc<FileVersion>,
     content: Weak<Prebuilt>,
     meta: Meta,
     /// Time of the last check.
     checked_ms: u64,
 }
 
-impl OpenFile {
-    /// Returns the content if the file is open and unchanged as of this turn.
+impl OpenFiles {
+    /// Returns a file and its siblings if it is open and unchanged as of this turn.
     ///
     /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
     /// path is noticed when it is opened again.
-    fn revalidate(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
-        let content = self.content.upgrade()?;
-        if self.checked_ms != now.ms {
+    pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<(Siblings, FileContent)> {
+        let file = self.files.iter_mut().find(|file| file.key == key)?;
+        let content = file.content.upgrade()?;
+        if file.checked_ms != now.ms {
             let Item::File(slice) = content.body() else { return None };
-            if Meta::of(&slice.file).ok()? != self.meta {
+            if Meta::of(&slice.file).ok()? != file.meta {
                 return None;
             }
-            self.checked_ms = now.ms;
+            file.checked_ms = now.ms;
         }
-        Some(content)
-    }
-}
-
-impl OpenFiles {
-    /// Returns the siblings of a file, if it is open.
-    pub(crate) fn siblings(&mut self, key: &[u8], now: Now) -> Option<Siblings> {
-        let file = self.files.iter_mut().find(|file| file.key == key)?;
-        file.revalidate(now).map(|_| file.siblings)
+        Some((file.siblings, FileContent::Open(Rc::clone(&file.version), content)))
     }
 
-    /// Returns a file, if it is open.
-    pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<Content> {
-        let file = self.files.iter_mut().find(|file| file.key == key)?;
-        let content = file.revalidate(now)?;
-        Some(Content::Open(Rc::clone(&file.version), content))
-    }
-
-    /// Adds a newly opened file and returns its content.
+    /// Adds a newly opened file and returns its content. Removes those that are no longer in use.
     pub(crate) fn open(
         &mut self,
         opened: Opened,
-        entry: Entry<'_>,
-        settings: &Settings,
+        entry: Representation<'_>,
+        settings: &FolderSettings,
         now: Now,
-    ) -> Content {
+    ) -> FileContent {
         let Now { ms: checked_ms, unix_seconds } = now;
         let (meta, file) = (opened.meta, share(opened, unix_seconds));
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
-        let (version, content) = Version::new(&meta, entry, settings, unix_seconds, Item::File(slice));
-        let (version, content) = (Rc::new(version), Rc::new(content));
-        let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        let (kept, weak) = (Rc::clone(&version), Rc::downgrade(&content));
-        self.keep(OpenFile { key, siblings, version: kept, content: weak, meta, checked_ms });
-        Content::Open(version, content)
-    }
-
-    /// Adds a file. Removes those that are no longer in use.
-    fn keep(&mut self, opened: OpenFile) {
-        self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
+        let (version, content) = FileVersion::new(&meta, entry, settings, unix_seconds, Item::File(slice));
+        let version = Rc::new(version);
+        self.files.retain(|file| file.content.strong_count() > 0 && file.key != entry.key);
         if self.files.len() < OPEN_FILES_MAX {
-            self.files.push(opened);
+            let (key, siblings) = (entry.key.to_vec(), entry.siblings);
+            let (version, content) = (Rc::clone(&version), Rc::downgrade(&content));
+            self.files.push(OpenFile { key, siblings, version, content, meta, checked_ms });
         }
+        FileContent::Open(version, content)
     }
 }
 
@@ -103,28 +83,24 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
-    use std::rc::Rc;
 
-    use shearwater::{Item, Shared};
-    use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
+    use shearwater_io::fs::{Kind, Meta, Opened, Root};
 
     use super::{
-        Entry, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, SENDFILE_AFTER_S, Settings, Siblings,
-        Version, share,
+        FileContent, FolderSettings, Now, OPEN_FILES_MAX, OpenFiles, Representation, SENDFILE_AFTER_S,
+        Siblings, share,
     };
 
     const NOW: Now = Now { ms: 7, unix_seconds: 2 };
 
-    fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
-        let time = Timestamp { seconds: 1, nanoseconds: 0 };
-        let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1, links: 1 };
-        let (key, siblings) = (name.to_string().into(), Siblings::NONE);
-        let entry = Entry::plain(b"", siblings);
-        let (version, content) =
-            Version::new(&meta, entry, &Settings::default_for_test(), 2, Item::Shared(Shared::Static(b"x")));
-        let (version, content) = (Rc::new(version), Rc::new(content));
-        let (weak, checked_ms) = (Rc::downgrade(&content), NOW.ms);
-        (OpenFile { key, siblings, version, content: weak, meta, checked_ms }, content)
+    fn open(files: &mut OpenFiles, root: &Root, key: &str) -> FileContent {
+        let opened = root.open_beneath(b"file").expect("the file is there");
+        files.open(
+            opened,
+            Representation::plain(key.as_bytes(), Siblings::NONE),
+            &FolderSettings::default_for_test(),
+            NOW,
+        )
     }
 
     #[test]
@@ -140,29 +116,26 @@ mod tests {
 
     #[test]
     fn a_bounded_number_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("file"), "x").expect("written");
+        let root = Root::open(folder.path()).expect("it is there");
         let mut files = OpenFiles::default();
-        let mut turn = Vec::new();
-        for name in 0..3 * OPEN_FILES_MAX {
-            let (file, content) = opened(name);
-            turn.push(Rc::clone(&content));
-            files.keep(file);
-        }
+        let in_use: Vec<_> =
+            (0..3 * OPEN_FILES_MAX).map(|name| open(&mut files, &root, &name.to_string())).collect();
         assert_eq!(files.files.len(), OPEN_FILES_MAX);
-        turn.clear();
-        let (file, content) = opened(0);
-        files.keep(file);
+        drop(in_use);
+        let content = open(&mut files, &root, "0");
         assert_eq!(files.files.len(), 1, "unused files are removed");
         assert!(files.get(b"0", NOW).is_some());
         drop(content);
-        assert!(files.get(b"0", NOW).is_none() && files.siblings(b"0", NOW).is_none());
+        assert!(files.get(b"0", NOW).is_none());
     }
 
     /// Changes show in the next turn, though the file stays open.
     #[test]
     fn an_open_file_is_looked_at_in_each_turn() {
-        let folder = std::env::temp_dir().join(format!("shearwater-open-files-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let (path, other) = (folder.join("file"), folder.join("other"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
         type Change = fn(&Path, &Path) -> std::io::Result<()>;
         let changes: [(&str, Change); 5] = [
             ("written into", |path, _| fs::write(path, "y")),
@@ -174,19 +147,14 @@ mod tests {
         for (what, change) in changes {
             fs::write(&path, "x").expect("it can be written");
             fs::write(&other, "z").expect("it can be written");
-            let root = Root::open(&folder).expect("it is there");
-            let opened = root.open_beneath(b"file").expect("it is there");
             let mut files = OpenFiles::default();
-            let content =
-                files.open(opened, Entry::plain(b"file", Siblings::NONE), &Settings::default_for_test(), NOW);
+            let content = open(&mut files, &Root::open(folder.path()).expect("it is there"), "file");
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
             assert!(files.get(b"file", later(1)).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");
             assert!(files.get(b"file", later(1)).is_some(), "checked once in a turn");
-            assert!(files.siblings(b"file", later(2)).is_none(), "{what}");
             assert!(files.get(b"file", later(2)).is_none(), "{what}");
             drop(content);
         }
-        fs::remove_dir_all(&folder).expect("it was made here");
     }
 }

@@ -1,16 +1,64 @@
-//! Redirects to canonical paths: a folder's with its slash, a page's without its extension.
+//! Responses without a file to send: errors, and redirects to canonical paths.
+
+use std::path::PathBuf;
 
 use shearwater::{Request, Response};
+use shearwater_io::fs::OpenError;
+
+use crate::resolve::path::BadPath;
+use crate::resolve::search::is_missing;
+
+/// Responds to a path that names no file.
+pub(crate) fn bad_path(bad: BadPath, response: &mut Response<'_>) {
+    match bad {
+        BadPath::Escape => {
+            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
+        }
+        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
+        BadPath::NoName => response.status(404).text("Not Found\n"),
+    };
+}
+
+/// Responds to a missing file.
+pub(crate) fn not_found(response: &mut Response<'_>) {
+    response.status(404).text("Not Found\n");
+}
+
+/// Responds to a file that can't be opened, and reports it unless it is missing.
+pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
+    match error {
+        _ if is_missing(error) => return not_found(response),
+        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
+            response.status(403).text("Forbidden\n")
+        }
+        OpenError::Descriptors => {
+            response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
+        }
+        _ => response.status(500).text("The file can't be read.\n"),
+    };
+    response.report_file(path, error);
+}
+
+/// Responds with the status at the end of the candidates.
+pub(crate) fn status(status: u16, response: &mut Response<'_>) {
+    let text = match status {
+        403 => "Forbidden\n",
+        404 => "Not Found\n",
+        410 => "Gone\n",
+        _ => "Nothing is served here.\n",
+    };
+    response.status(status).text(text);
+}
 
 /// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2). Relative links in a folder's
 /// index need that slash.
-pub(crate) fn to_directory(request: &Request<'_>, response: &mut Response<'_>) {
+pub(crate) fn redirect_to_folder(request: &Request<'_>, response: &mut Response<'_>) {
     let location = with_slash(request.head().path(), request.query());
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
 }
 
 /// Responds with `308` to the path of this name (RFC 9110 section 15.4.9).
-pub(crate) fn to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
+pub(crate) fn redirect_to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
     let mut location = format!("{}{}", request.mount(), encoded(name));
     if let Some(query) = request.query() {
         location.push('?');
