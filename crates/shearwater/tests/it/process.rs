@@ -8,8 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::client::WAIT_MAX;
+use testkit::TIMEOUT;
 
 /// Environment variable set in the child process.
 const IS_PROCESS: &str = "SHEARWATER_TEST_PROCESS";
@@ -91,7 +90,7 @@ impl Drop for Process {
 fn kill_unless_dropped(pid: Pid) -> SyncSender<()> {
     let (net, dropped) = sync_channel(0);
     thread::spawn(move || {
-        if dropped.recv_timeout(2 * WAIT_MAX) == Err(RecvTimeoutError::Timeout) {
+        if dropped.recv_timeout(2 * TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             kill_process(pid, Signal::KILL).ok();
         }
     });

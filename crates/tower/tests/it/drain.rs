@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use axum::Router;
 use axum::routing::get;
+use testkit::{TIMEOUT, TestClient};
 use tokio::sync::watch;
 
-use crate::client::{Client, WAIT_MAX};
 use crate::served::{drivers, here, runtime};
 
 /// A router whose `/wait` waits until released.
@@ -48,9 +48,9 @@ fn a_drain_responses_what_was_received_and_takes_nobody_new() {
     let (router, has_begun, release) = held();
     let running = here(router).start().expect("starts");
     let address = running.address();
-    let mut client = Client::connect(address);
+    let mut client = TestClient::connect(address);
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+    has_begun.recv_timeout(TIMEOUT).expect("it is called");
     running.drain();
     until_refused(address);
     release.send(true).expect("it waits");
@@ -66,9 +66,9 @@ fn a_drain_responses_a_request_that_offers_an_upgrade() {
     for driver in drivers() {
         let (router, has_begun, release) = held();
         let running = here(router).driver(driver).start().expect("starts");
-        let mut client = Client::connect(running.address());
+        let mut client = TestClient::connect(running.address());
         client.ask("GET", "/wait", &["Connection: upgrade", "Upgrade: websocket"]);
-        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+        has_begun.recv_timeout(TIMEOUT).expect("it is called");
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
@@ -83,14 +83,14 @@ fn a_drain_responses_a_request_that_offers_an_upgrade() {
 fn a_drain_ends_in_its_time() {
     let (router, has_begun, _release) = held();
     let running = here(router).drain_ms(50).start().expect("starts");
-    let mut client = Client::connect(running.address());
+    let mut client = TestClient::connect(running.address());
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+    has_begun.recv_timeout(TIMEOUT).expect("it is called");
     running.drain();
     runtime().block_on(running.ended()).expect("ends normally");
     // Cut off by close or reset.
     assert!(
-        std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
+        std::io::Read::read(&mut client.stream(), &mut [0]).is_ok_and(|len| len == 0),
         "nothing is answered"
     );
 }
@@ -100,9 +100,9 @@ fn a_drain_may_have_no_end() {
     for driver in drivers() {
         let (router, has_begun, release) = held();
         let running = here(router).driver(driver).drain_ms(u64::MAX).start().expect("starts");
-        let mut client = Client::connect(running.address());
+        let mut client = TestClient::connect(running.address());
         client.ask("GET", "/wait", &[]);
-        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+        has_begun.recv_timeout(TIMEOUT).expect("it is called");
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
@@ -117,9 +117,9 @@ fn who_drops_what_it_awaits_stops_it() {
     let (router, has_begun, _release) = held();
     let running = here(router).start().expect("starts");
     let address = running.address();
-    let mut client = Client::connect(address);
+    let mut client = TestClient::connect(address);
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+    has_begun.recv_timeout(TIMEOUT).expect("it is called");
     drop(running);
     until_refused(address);
 }

@@ -24,14 +24,14 @@ fn what_they_have_no_route_for_is_the_routers() {
             .route("/plaintext", any(|| async { "routed" }))
             .route("/", get(|| async { "root" }));
         let served = Served::of(here(router).driver(driver).fast(fast));
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for (method, target, expected) in
             [("GET", "/plaintext", "fast"), ("PUT", "/plaintext", "routed"), ("GET", "/", "root")]
         {
-            assert_eq!(wire.request(method, target, &[]).text(), expected, "{method} {target}");
+            assert_eq!(client.request(method, target, &[]).text(), expected, "{method} {target}");
         }
-        assert_eq!(wire.send_body("/echo", &[], b"said").text(), "said");
-        assert_eq!(wire.request("GET", "/none", &[]).status, 404);
+        assert_eq!(client.send_body("POST", "/echo", &[], b"said").text(), "said");
+        assert_eq!(client.request("GET", "/none", &[]).status, 404);
     }
 }
 
@@ -71,11 +71,11 @@ fn steps_around_a_service_see_no_difference_between_at_once_and_later() {
         });
         let router = Router::new().route("/{status}/{when}", get(response));
         let served = Served::of(here(router).driver(driver).fast(fast));
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for (status, body) in [(200, "answer"), (404, ""), (204, "")] {
             let mut heads = Vec::new();
             for (method, when) in [("GET", "now"), ("GET", "soon"), ("HEAD", "now"), ("HEAD", "soon")] {
-                let response = wire.request(method, &format!("/{status}/{when}"), &[]);
+                let response = client.request(method, &format!("/{status}/{when}"), &[]);
                 let body = if method == "HEAD" { "" } else { body };
                 assert_eq!((response.status, response.text()), (status, body), "{method} {when}");
                 assert_eq!((response.field("Before"), response.field("Seen")), (Some("yes"), Some("200")));

@@ -8,8 +8,8 @@ use axum::Router;
 use axum::routing::get;
 use shearwater::{Error, StartError};
 use shearwater_tower::{bind, serve};
+use testkit::{TIMEOUT, TestClient};
 
-use crate::client::{Client, WAIT_MAX};
 use crate::served::Served;
 
 fn router() -> Router {
@@ -24,7 +24,7 @@ fn at_a_socket_that_listens_with_any_number_of_workers() {
         let served = Served::of(serve(listener, router()).workers(workers));
         assert_eq!(served.address, address);
         for _ in 0..4 {
-            assert_eq!(Client::connect(address).request("GET", "/", &[]).text(), "served");
+            assert_eq!(TestClient::connect(address).request("GET", "/", &[]).text(), "served");
         }
     }
 }
@@ -36,7 +36,7 @@ fn at_a_socket_of_unix() {
     let running =
         serve(UnixListener::bind(&path).expect("a socket"), router()).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
-    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut response = String::new();
     stream.read_to_string(&mut response).expect("an orderly close");

@@ -1,8 +1,6 @@
 //! Tests of unchanged axum routers on the engine, on the wire.
 
 mod bodies;
-#[path = "../../../shearwater/tests/it/client.rs"]
-mod client;
 mod drain;
 mod fast;
 mod listeners;
@@ -17,4 +15,3 @@ mod signals;
 mod tasks;
 mod traits;
 mod upgrades;
-mod wire;

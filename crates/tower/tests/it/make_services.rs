@@ -13,16 +13,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Router, ServiceExt};
 use shearwater_tower::{AxumRequests, MakeHttpService, bind, serve};
+use testkit::TIMEOUT;
 use tower::{Layer, service_fn};
 
-use crate::client::WAIT_MAX;
 use crate::served::Served;
 
 /// The response to `GET /`, and the client's address.
 fn got<Kind>(service: impl MakeHttpService<Kind>) -> (String, String) {
     let served = Served::of(bind("127.0.0.1:0", service).workers(1));
     let mut client = served.connect();
-    let own = client.stream.get_ref().local_addr().expect("an address").to_string();
+    let own = client.stream().local_addr().expect("an address").to_string();
     (client.request("GET", "/", &[]).text().to_owned(), own)
 }
 
@@ -88,7 +88,7 @@ fn a_client_without_an_address_gets_a_500_where_one_is_needed() {
     let service = Router::new().route("/", get(hello)).into_make_service_with_connect_info::<SocketAddr>();
     let running = serve(listener, service).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
-    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut response = String::new();
     stream.read_to_string(&mut response).expect("an orderly close");

@@ -47,10 +47,10 @@ fn they_are_waited_for() {
     for ready_at in [1, 2, 5] {
         let service = Reluctant { asked: 0, ready_at: Some(ready_at) };
         let served = Served::of(bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for _ in 0..3 {
-            assert_eq!(wire.request("GET", "/", &[]).text(), ready_at.to_string());
-            assert_eq!(wire.send_body("/", &[], b"a body").text(), ready_at.to_string());
+            assert_eq!(client.request("GET", "/", &[]).text(), ready_at.to_string());
+            assert_eq!(client.send_body("POST", "/", &[], b"a body").text(), ready_at.to_string());
         }
     }
 }
@@ -60,7 +60,7 @@ fn one_that_never_will_be_is_a_500() {
     let served = Served::of(
         bind("127.0.0.1:0", Reluctant { asked: 0, ready_at: None }).workers(1).verbosity(Verbosity::Off),
     );
-    assert_eq!(served.wire().request("GET", "/", &[]).status, 500);
-    assert_eq!(served.wire().send_body("/", &[], b"a body").status, 500);
+    assert_eq!(served.connect().request("GET", "/", &[]).status, 500);
+    assert_eq!(served.connect().send_body("POST", "/", &[], b"a body").status, 500);
     assert_eq!(served.totals().handler_errors, 2);
 }

@@ -1,4 +1,4 @@
-//! Responses of services on the wire.
+//! Responses of services on the client.
 
 use std::io::Error;
 use std::io::ErrorKind;
@@ -90,17 +90,17 @@ fn router() -> Router {
 fn pieces_come_as_they_are_made_on_every_driver() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        assert_eq!(wire.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
-        let response = wire.request("GET", "/late", &[]);
+        let mut client = served.connect();
+        assert_eq!(client.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
+        let response = client.request("GET", "/late", &[]);
         assert_eq!(
             (response.text(), response.field("transfer-encoding")),
             ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
         );
-        assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
+        assert_eq!(client.request("GET", "/empty", &[]).field("content-length"), Some("0"));
         // Without chunks the body ends with the connection.
-        wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(wire.response("GET").text(), "piece 0\npiece 1\npiece 2\n");
+        client.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(client.response("GET").text(), "piece 0\npiece 1\npiece 2\n");
     }
 }
 
@@ -108,19 +108,19 @@ fn pieces_come_as_they_are_made_on_every_driver() {
 fn what_is_known_of_the_length_is_said() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        let response = wire.request("GET", "/long", &[]);
+        let mut client = served.connect();
+        let response = client.request("GET", "/long", &[]);
         assert_eq!(response.field("content-length"), Some("300000"));
         assert!(response.body == vec![b'x'; 300_000]);
-        let response = wire.request("GET", "/announced", &[]);
+        let response = client.request("GET", "/announced", &[]);
         assert_eq!((response.text(), response.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
         for (target, length) in
             [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))]
         {
-            assert_eq!(wire.request("HEAD", target, &[]).field("content-length"), length, "{target}");
+            assert_eq!(client.request("HEAD", target, &[]).field("content-length"), length, "{target}");
         }
         assert_eq!(
-            wire.request("GET", "/empty", &[]).status,
+            client.request("GET", "/empty", &[]).status,
             200,
             "nothing of a body was sent behind a HEAD"
         );
@@ -130,7 +130,7 @@ fn what_is_known_of_the_length_is_said() {
 #[test]
 fn each_status_has_the_form_that_http_gives_it() {
     let served = Served::new(router());
-    let mut wire = served.wire();
+    let mut client = served.connect();
     for (target, status, length) in [
         ("/204", 204, None),
         ("/205", 205, Some("0")),
@@ -141,7 +141,7 @@ fn each_status_has_the_form_that_http_gives_it() {
         // The server's own response, after which the connection is closed.
         ("/101", 500, Some("22")),
     ] {
-        let response = wire.request("GET", target, &[]);
+        let response = client.request("GET", target, &[]);
         assert_eq!((response.status, response.field("content-length")), (status, length), "{target}");
     }
 }
@@ -150,9 +150,9 @@ fn each_status_has_the_form_that_http_gives_it() {
 fn a_head_of_unknown_length_has_no_transfer_encoding() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for target in ["/pieces", "/late", "/205-pieces"] {
-            let response = wire.request("HEAD", target, &[]);
+            let response = client.request("HEAD", target, &[]);
             let length = (target == "/205-pieces").then_some("0");
             assert_eq!(
                 (response.field("transfer-encoding"), response.field("content-length")),
@@ -160,7 +160,7 @@ fn a_head_of_unknown_length_has_no_transfer_encoding() {
                 "{target}"
             );
         }
-        assert_eq!(wire.request("GET", "/announced", &[]).text(), "piece 0\npiece 1\n");
+        assert_eq!(client.request("GET", "/announced", &[]).text(), "piece 0\npiece 1\n");
     }
 }
 
@@ -168,7 +168,7 @@ fn a_head_of_unknown_length_has_no_transfer_encoding() {
 fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for (method, target) in [
             ("HEAD", "/late"),
             ("GET", "/204"),
@@ -178,8 +178,8 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
             ("HEAD", "/pieces"),
             ("GET", "/299"),
         ] {
-            wire.0.send(format!("{method} {target} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"));
-            assert_eq!(wire.response(method).field("connection"), Some("keep-alive"), "{method} {target}");
+            client.send(format!("{method} {target} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"));
+            assert_eq!(client.response(method).field("connection"), Some("keep-alive"), "{method} {target}");
         }
     }
 }
@@ -187,16 +187,16 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
 #[test]
 fn fields_of_the_connection_are_the_servers_own() {
     let served = Served::new(router());
-    let mut wire = served.wire();
+    let mut client = served.connect();
     // The client checks that `Date` and `Server` occur once.
-    let response = wire.request("GET", "/fields", &[]);
+    let response = client.request("GET", "/fields", &[]);
     assert_eq!((response.text(), response.field("etag")), ("fields", Some("\"1\"")));
     assert_eq!((response.field("transfer-encoding"), response.field("trailer")), (None, None));
-    let response = wire.request("GET", "/trailers", &["TE: trailers"]);
+    let response = client.request("GET", "/trailers", &["TE: trailers"]);
     assert_eq!(response.text(), "data");
-    let response = wire.request("GET", "/close", &[]);
+    let response = client.request("GET", "/close", &[]);
     assert_eq!((response.text(), response.field("connection")), ("closed", Some("close")));
-    wire.0.is_ended();
+    client.is_ended();
 }
 
 #[test]
@@ -204,15 +204,15 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         for target in ["/long", "/late", "/empty"] {
-            let mut wire = served.wire();
-            wire.0.ask("GET", target, &["Connection: close"]);
-            while let Err(error) = wire.0.stream.get_ref().peek(&mut [0]) {
+            let mut client = served.connect();
+            client.ask("GET", target, &["Connection: close"]);
+            while let Err(error) = client.stream().peek(&mut [0]) {
                 assert_eq!(error.kind(), ErrorKind::Interrupted, "{target}: {error}");
             }
-            wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
-            assert_eq!(wire.response("GET").status, 200, "{target}");
-            wire.0.is_ended();
-            wire.0.ask("GET", target, &[]).end_sending().is_ended();
+            client.ask("GET", target, &[]).ask("GET", target, &[]);
+            assert_eq!(client.response("GET").status, 200, "{target}");
+            client.is_ended();
+            client.ask("GET", target, &[]).end_sending().is_ended();
         }
         assert_eq!(served.totals().connections_reset, 0);
     }
@@ -222,17 +222,17 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
 fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let response = served.wire().request("GET", "/fails-at-once", &[]);
+        let response = served.connect().request("GET", "/fails-at-once", &[]);
         assert_eq!(response.status, 500);
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/fails-later", &[]);
-        assert_eq!(wire.0.head().status, 200);
-        assert_eq!(wire.0.rest(), b"8\r\npiece 0\n\r\n8\r\npiece 1\n\r\n", "no last chunk");
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/cut-short", &[]);
-        assert_eq!(wire.0.head().field("content-length"), Some("100"));
-        assert_eq!(wire.0.rest(), b"piece 0\npiece 1\n");
-        assert_eq!(served.wire().request("GET", "/empty", &[]).status, 200);
+        let mut client = served.connect();
+        client.ask("GET", "/fails-later", &[]);
+        assert_eq!(client.head().status, 200);
+        assert_eq!(client.rest(), b"8\r\npiece 0\n\r\n8\r\npiece 1\n\r\n", "no last chunk");
+        let mut client = served.connect();
+        client.ask("GET", "/cut-short", &[]);
+        assert_eq!(client.head().field("content-length"), Some("100"));
+        assert_eq!(client.rest(), b"piece 0\npiece 1\n");
+        assert_eq!(served.connect().request("GET", "/empty", &[]).status, 200);
     }
 }
 
@@ -254,15 +254,15 @@ fn a_slow_client_holds_the_body_up() {
             }
         };
         let served = Served::on(driver, Router::new().route("/", get(body)));
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/", &[]);
-        assert_eq!(wire.0.head().status, 200);
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]);
+        assert_eq!(client.head().status, 200);
         still(&made);
         let last = made.load(Ordering::Relaxed);
         assert!(last < PIECES / 2, "{last} pieces were made for a client that takes none");
         let mut len = 0;
         loop {
-            match wire.chunk().len() {
+            match client.data().len() {
                 0 => break,
                 more => len += more,
             }
@@ -305,13 +305,13 @@ fn a_slow_client_holds_a_long_piece_up() {
     });
     let served =
         Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
-    let mut wire = served.wire();
-    wire.0.ask("GET", "/", &[]);
-    assert_eq!(wire.0.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
+    let mut client = served.connect();
+    client.ask("GET", "/", &[]);
+    assert_eq!(client.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
     still(&taken);
     let before = taken.load(Ordering::Relaxed);
     assert!(before < ZEROS.len() / 2, "{before} bytes were taken for a client that takes none");
-    assert!(wire.exactly(ZEROS.len()) == ZEROS);
+    assert!(client.exactly(ZEROS.len()) == ZEROS);
 }
 
 /// Waits until a number stays the same for many checks in a row.
@@ -335,7 +335,7 @@ fn a_service_that_fails_is_a_500() {
     });
     let served =
         Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
-    let mut wire = served.wire();
-    assert_eq!(wire.request("GET", "/", &[]).text(), "served");
-    assert_eq!(wire.request("GET", "/fails", &[]).status, 500);
+    let mut client = served.connect();
+    assert_eq!(client.request("GET", "/", &[]).text(), "served");
+    assert_eq!(client.request("GET", "/fails", &[]).status, 500);
 }

@@ -50,18 +50,19 @@ async fn said(method: Method, uri: Uri, version: Version, fields: HeaderMap) -> 
 fn extractors_and_state_work_on_every_driver() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        assert_eq!(wire.request("GET", "/", &[]).text(), "root");
-        assert_eq!(wire.request("GET", "/count", &[]).text(), "0");
-        assert_eq!(wire.request("GET", "/count", &[]).text(), "1");
-        assert_eq!(wire.request("GET", "/user/17", &[]).text(), "user 17");
-        assert_eq!(wire.request("GET", "/user/x", &[]).status, 400);
-        assert_eq!(wire.request("GET", "/page?number=3", &[]).text(), "page 3");
-        let response = wire.send_body("/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
+        let mut client = served.connect();
+        assert_eq!(client.request("GET", "/", &[]).text(), "root");
+        assert_eq!(client.request("GET", "/count", &[]).text(), "0");
+        assert_eq!(client.request("GET", "/count", &[]).text(), "1");
+        assert_eq!(client.request("GET", "/user/17", &[]).text(), "user 17");
+        assert_eq!(client.request("GET", "/user/x", &[]).status, 400);
+        assert_eq!(client.request("GET", "/page?number=3", &[]).text(), "page 3");
+        let response =
+            client.send_body("POST", "/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
         assert_eq!((response.status, response.field("content-type")), (200, Some("application/json")));
         assert_eq!(response.text(), r#"{"got":{"a":[1]}}"#);
-        assert_eq!(wire.send_body("/json", &[], b"{}").status, 415);
-        let created = wire.send_body("/created", &[], b"");
+        assert_eq!(client.send_body("POST", "/json", &[], b"{}").status, 415);
+        let created = client.send_body("POST", "/created", &[], b"");
         assert_eq!((created.status, created.text()), (201, "made"));
         let own = created.fields.iter().filter(|(name, _)| name == "x-own").count();
         assert_eq!(own, 2, "{created:?}");
@@ -72,53 +73,56 @@ fn extractors_and_state_work_on_every_driver() {
 #[test]
 fn what_is_asked_for_arrives_as_it_was_sent() {
     let served = Served::new(router());
-    let mut wire = served.wire();
-    let response = wire.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
+    let mut client = served.connect();
+    let response = client.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
     assert_eq!(response.text(), "DELETE /said?a=%20b HTTP/1.1 localhost [[49], [195, 169]]");
-    wire.0.send("PROPFIND http://example.org/said HTTP/1.1\r\nHost: example.org\r\n\r\n");
-    assert_eq!(wire.response("PROPFIND").text(), "PROPFIND http://example.org/said HTTP/1.1 example.org []");
-    wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-    let response = wire.response("GET");
+    client.send("PROPFIND http://example.org/said HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    assert_eq!(
+        client.response("PROPFIND").text(),
+        "PROPFIND http://example.org/said HTTP/1.1 example.org []"
+    );
+    client.send("GET /said HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
+    let response = client.response("GET");
     assert_eq!(response.text(), "GET /said HTTP/1.0 h []");
     assert_eq!(response.field("Connection"), Some("keep-alive"));
-    wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\n\r\n");
-    assert_eq!(wire.response("GET").field("Connection"), Some("close"));
-    wire.0.is_ended();
+    client.send("GET /said HTTP/1.0\r\nHost: h\r\n\r\n");
+    assert_eq!(client.response("GET").field("Connection"), Some("close"));
+    client.is_ended();
 }
 
 #[test]
 fn a_target_of_another_scheme_is_misdirected() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        assert_eq!(served.wire().request("GET", "https://example.org/said", &[]).status, 421);
+        assert_eq!(served.connect().request("GET", "https://example.org/said", &[]).status, 421);
         let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
         let served = Served::of(serve);
-        let response = served.wire().request("GET", "https://example.org/said", &[]);
+        let response = served.connect().request("GET", "https://example.org/said", &[]);
         assert_eq!(response.text(), "GET https://example.org/said HTTP/1.1 example.org []");
-        assert_eq!(served.wire().request("GET", "ftp://example.org/said", &[]).status, 421);
+        assert_eq!(served.connect().request("GET", "ftp://example.org/said", &[]).status, 421);
     }
 }
 
 #[test]
 fn axums_own_responses_are_its_own() {
     let served = Served::new(router());
-    let mut wire = served.wire();
-    assert_eq!(wire.request("GET", "/none", &[]).status, 404);
-    let response = wire.request("PUT", "/", &[]);
+    let mut client = served.connect();
+    assert_eq!(client.request("GET", "/none", &[]).status, 404);
+    let response = client.request("PUT", "/", &[]);
     assert_eq!((response.status, response.field("allow")), (405, Some("GET,HEAD")));
-    let response = wire.request("HEAD", "/", &[]);
+    let response = client.request("HEAD", "/", &[]);
     assert_eq!((response.status, response.field("content-length")), (200, Some("4")));
-    assert_eq!(wire.request("GET", "/", &[]).text(), "root", "nothing stands between the two");
+    assert_eq!(client.request("GET", "/", &[]).text(), "root", "nothing stands between the two");
 }
 
 #[test]
 fn pipelined_requests_are_responded_in_order() {
     let served = Served::new(router());
-    let mut wire = served.wire();
+    let mut client = served.connect();
     let all: String = (0..50).map(|id| format!("GET /user/{id} HTTP/1.1\r\nHost: h\r\n\r\n")).collect();
-    wire.0.send(all);
+    client.send(all);
     for id in 0..50 {
-        assert_eq!(wire.response("GET").text(), format!("user {id}"));
+        assert_eq!(client.response("GET").text(), format!("user {id}"));
     }
 }
 
@@ -134,11 +138,11 @@ fn the_clients_address_is_told_where_that_is_asked_for() {
     };
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver).connect_info());
-        let mut wire = served.wire();
-        let own = wire.0.stream.get_ref().local_addr().expect("an address").to_string();
-        assert_eq!(wire.request("GET", "/", &[]).text(), own);
+        let mut client = served.connect();
+        let own = client.stream().local_addr().expect("an address").to_string();
+        assert_eq!(client.request("GET", "/", &[]).text(), own);
         let served = Served::on(driver, router());
-        assert_eq!(served.wire().request("GET", "/", &[]).text(), "nobody");
+        assert_eq!(served.connect().request("GET", "/", &[]).text(), "nobody");
     }
 }
 
@@ -146,7 +150,7 @@ fn the_clients_address_is_told_where_that_is_asked_for() {
 fn many_workers_serve_the_same_state() {
     let served = Served::of(here(router()).workers(3));
     let mut numbers: Vec<u64> = (0..30)
-        .map(|_| served.wire().request("GET", "/count", &[]).text().parse().expect("a number"))
+        .map(|_| served.connect().request("GET", "/count", &[]).text().parse().expect("a number"))
         .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..30).collect::<Vec<_>>());

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
 use shearwater_tower::{HttpService, Maker, Running, Serve, bind};
-
-use crate::client::Client;
-use crate::wire::Wire;
+use testkit::TestClient;
 
 /// A running server, stopped on drop.
 pub(crate) struct Served {
@@ -31,13 +29,8 @@ impl Served {
         Self { address: running.address(), running: Some(running) }
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address)
-    }
-
-    /// Connects a client that supports chunked bodies.
-    pub(crate) fn wire(&self) -> Wire {
-        Wire(self.connect())
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address)
     }
 
     pub(crate) fn running(&self) -> &Running {

@@ -7,8 +7,8 @@ use axum::Router;
 use axum::routing::get;
 use rustix::process::Signal;
 use shearwater::{Server, Verbosity};
+use testkit::TestClient;
 
-use crate::client::Client;
 use crate::process::{self, Process};
 use crate::served::here;
 
@@ -31,7 +31,7 @@ fn process() {
 fn a_second_signal_ends_it_at_once_and_a_third_does_what_it_did_before() {
     for fields in [&[][..], &["Connection: upgrade", "Upgrade: websocket"]] {
         let mut process = Process::start();
-        let mut client = Client::connect(process.address);
+        let mut client = TestClient::connect(process.address);
         assert_eq!(client.request("GET", "/", &[]).text(), "served");
         client.ask("GET", "/never", fields);
         process.signal(Signal::INT);

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use testkit::TIMEOUT;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::WAIT_MAX;
 use crate::served::{Served, drivers, here, runtime};
 
 async fn spawned() -> String {
@@ -41,10 +41,10 @@ fn router() -> Router {
 }
 
 fn asked(served: &Served) {
-    let mut wire = served.wire();
-    assert!(wire.request("GET", "/spawned", &[]).text().starts_with("on tokio"));
-    assert_eq!(wire.request("GET", "/blocking", &[]).text(), "blocked");
-    assert_eq!(wire.request("GET", "/slept", &[]).text(), "slept on worker-0");
+    let mut client = served.connect();
+    assert!(client.request("GET", "/spawned", &[]).text().starts_with("on tokio"));
+    assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
+    assert_eq!(client.request("GET", "/slept", &[]).text(), "slept on worker-0");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn within_a_runtime_that_one_is_used() {
     let served = Served::of(here(router()));
     drop(entered);
     asked(&served);
-    assert_eq!(served.wire().request("GET", "/spawned", &[]).text(), "on tokio of the test");
+    assert_eq!(served.connect().request("GET", "/spawned", &[]).text(), "on tokio of the test");
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn sockets_of_tokio_work_in_handlers() {
     );
     for driver in drivers() {
         let served = Served::on(driver, router.clone());
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/", &[]);
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]);
         let (mut stream, _) = other.accept().expect("the handler connects");
         let mut question = [0; 8];
         std::io::Read::read_exact(&mut stream, &mut question).expect("the question");
         std::io::Write::write_all(&mut stream, b"answer").expect("a response");
         drop(stream);
-        assert_eq!((question, wire.response("GET").text()), (*b"question", "answer"));
+        assert_eq!((question, client.response("GET").text()), (*b"question", "answer"));
     }
 }
 
@@ -116,12 +116,12 @@ fn a_handler_is_dropped_when_its_client_goes() {
             }
         };
         let served = Served::on(driver, Router::new().route("/", get(wait)));
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/", &[]);
-        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]);
+        has_begun.recv_timeout(TIMEOUT).expect("it is called");
         assert!(has_ended.try_recv().is_err(), "it waits");
-        drop(wire);
-        has_ended.recv_timeout(WAIT_MAX).expect("it is dropped");
+        drop(client);
+        has_ended.recv_timeout(TIMEOUT).expect("it is dropped");
     }
 }
 
@@ -155,9 +155,9 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
         drop(entered);
         let mut client = served.connect();
         client.ask("GET", "/", &[]);
-        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+        has_begun.recv_timeout(TIMEOUT).expect("it is called");
         drop(served);
-        has_ended.recv_timeout(WAIT_MAX).expect("it is dropped, and can spawn");
+        has_ended.recv_timeout(TIMEOUT).expect("it is dropped, and can spawn");
     }
 }
 
@@ -183,14 +183,14 @@ fn others_are_served_while_one_waits() {
         }
     };
     let served = Served::new(Router::new().route("/wait", get(wait)).route("/", get(|| async { "served" })));
-    let mut waiting: Vec<_> = (0..100).map(|_| served.wire()).collect();
-    for wire in &mut waiting {
-        wire.0.ask("GET", "/wait", &[]);
+    let mut waiting: Vec<_> = (0..100).map(|_| served.connect()).collect();
+    for client in &mut waiting {
+        client.ask("GET", "/wait", &[]);
     }
-    assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+    assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     release.send(true).expect("they wait");
-    for wire in &mut waiting {
-        assert_eq!(wire.response("GET").text(), "waited");
+    for client in &mut waiting {
+        assert_eq!(client.response("GET").text(), "waited");
     }
 }
 
@@ -224,9 +224,9 @@ fn a_handler_is_polled_with_one_waker_and_when_it_is_woken() {
     let handler = || async { KeepsFirst { woken: Arc::default(), polls: 0 }.await.to_string() };
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(handler)));
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for _ in 0..100 {
-            assert_eq!(wire.request("GET", "/", &[]).text(), "2", "once, and once it was woken");
+            assert_eq!(client.request("GET", "/", &[]).text(), "2", "once, and once it was woken");
         }
     }
 }
@@ -248,12 +248,12 @@ fn a_panic_costs_its_own_request() {
         .route("/", get(|| async { "served" }));
     let served = Served::new(router);
     for target in ["/panics", "/late"] {
-        let mut wire = served.wire();
-        let response = wire.request("GET", target, &[]);
+        let mut client = served.connect();
+        let response = client.request("GET", target, &[]);
         assert_eq!((response.status, response.field("connection")), (500, Some("close")));
-        wire.0.is_ended();
+        client.is_ended();
     }
-    assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+    assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     assert_eq!(served.totals().handler_panics, 2);
 }
 
@@ -272,7 +272,7 @@ fn it_is_served_where_it_is_awaited() {
             serve.with_graceful_shutdown(async { drop(stopped.await) }).await
         })
     });
-    let mut client = crate::client::Client::connect(address);
+    let mut client = testkit::TestClient::connect(address);
     assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
     stop.send(()).expect("it serves");
     serving.join().expect("no panic").expect("ends normally");
