@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shearwater_config::parse_size;
-use shearwater_precompress::Format;
+use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
 use crate::intent::{drain_timeout, is_config, listen_address, of_missing};
@@ -218,7 +218,7 @@ pub(crate) enum FormatName {
     Gzip,
 }
 
-impl From<FormatName> for Format {
+impl From<FormatName> for Coding {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Br => Self::Br,
@@ -231,7 +231,7 @@ impl From<FormatName> for Format {
 /// Parses a format's name and a level, such as `br=9`.
 fn level(text: &str) -> Result<(String, u32), String> {
     let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
-    if Format::ALL.iter().all(|format| format.name() != name) {
+    if Coding::ALL.iter().all(|format| format.name() != name) {
         return Err(format!("unknown format {name}, expected br, zstd or gzip"));
     }
     let level = level.parse().map_err(|_| format!("invalid level {level}"))?;

@@ -4,7 +4,6 @@ use shearwater_config as config;
 use shearwater_files::{
     CacheRule, Coding, FileMatch, FindOptions, FolderOptions, Hidden, Links, MediaTypeOptions,
 };
-use shearwater_precompress::Format;
 
 /// Returns the options of a folder.
 pub(crate) fn options(serving: &config::Serving) -> FolderOptions {
@@ -87,16 +86,7 @@ fn try_file(text: &str) -> String {
     }
 }
 
-/// Returns the format of precompressed files in a coding.
-pub(crate) fn format(coding: config::Coding) -> Format {
-    match coding {
-        config::Coding::Br => Format::Br,
-        config::Coding::Zstd => Format::Zstd,
-        config::Coding::Gzip => Format::Gzip,
-    }
-}
-
-fn coding(coding: config::Coding) -> Coding {
+pub(crate) fn coding(coding: config::Coding) -> Coding {
     match coding {
         config::Coding::Br => Coding::Br,
         config::Coding::Zstd => Coding::Zstd,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shearwater_precompress::{Failed, Format, Options, PerFormat, Summary, precompress};
+use shearwater_precompress::{Coding, Failed, Options, PerFormat, Summary, level_max, precompress};
 
 use crate::args::Precompress;
 
@@ -46,11 +46,11 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
 }
 
 /// Returns each format with its level, the highest by default.
-fn levels(args: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
-    let mut formats: Vec<(Format, u32)> = Vec::new();
-    for format in args.formats.iter().map(|&format| Format::from(format)) {
+fn levels(args: &Precompress) -> Result<Vec<(Coding, u32)>, Failure> {
+    let mut formats: Vec<(Coding, u32)> = Vec::new();
+    for format in args.formats.iter().map(|&format| Coding::from(format)) {
         if formats.iter().all(|&(known, _)| known != format) {
-            formats.push((format, format.level_max()));
+            formats.push((format, level_max(format)));
         }
     }
     for (name, level) in &args.level {
@@ -59,8 +59,8 @@ fn levels(args: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
             let help = format!("add {name} to --formats, or remove the level");
             return Err(Failure::helped(format!("--level {name}={level}: {name} isn't in --formats"), help));
         };
-        if *level > format.level_max() {
-            let most = format.level_max();
+        if *level > level_max(*format) {
+            let most = level_max(*format);
             return Err(Failure::start(format!(
                 "--level {name}={level}: the highest level of {name} is {most}"
             )));

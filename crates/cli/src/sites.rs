@@ -86,7 +86,7 @@ impl Folders {
                 }));
                 let index = self.open.len();
                 self.open.push(folder);
-                let formats = serving.precompressed.iter().copied().map(folder::format).collect();
+                let formats = serving.precompressed.iter().copied().map(folder::coding).collect();
                 self.roots.push(Root { path: root.clone(), formats });
                 self.known.entry(root.clone()).or_default().push((options, index));
                 return Content::Files(index);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde_json::{Value, json};
-use shearwater_precompress::{Format, Unused, unused};
+use shearwater_precompress::{Coding, Unused, unused};
 
 use crate::report::grouped;
 use crate::site::Root;
@@ -19,11 +19,11 @@ pub(crate) struct Found {
 
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
 pub(crate) fn find(roots: &[Root]) -> Vec<Found> {
-    let mut folders: BTreeMap<PathBuf, Vec<Format>> = BTreeMap::new();
+    let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
     for Root { path, formats } in roots {
         folders.entry(path.clone()).or_default().extend(formats);
     }
-    let search = |(folder, formats): (PathBuf, Vec<Format>)| {
+    let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
         let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
         Some(Found { folder, unused })
     };

@@ -1,4 +1,4 @@
-//! A run: distributes the files of a folder over threads.
+//! A run: distributes the files of a folder over threads, and counts what it did.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -10,20 +10,19 @@ use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use shearwater_io::fs::Meta;
+use shearwater_io::fs::{Coding, Meta};
 
-use crate::format::Format;
-use crate::limits::JOBS_MAX;
+use crate::coding::level_max;
+use crate::folder;
+use crate::limits::{FAILURES_MAX, JOBS_MAX};
 use crate::sample::{self, is_packed};
-use crate::sibling::{self, Made, State};
-use crate::summary::Summary;
-use crate::walk;
+use crate::sibling::{self, Made, SiblingState};
 
 /// Options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Formats with their levels. Levels above [`Format::level_max`] are lowered to it, Brotli's 0 and 1 raised to 2.
-    pub formats: Vec<(Format, u32)>,
+    /// Formats with their levels. Levels above [`level_max`] are lowered to it, Brotli's 0 and 1 raised to 2.
+    pub formats: Vec<(Coding, u32)>,
     /// Minimum size of a file in bytes.
     pub min_bytes: u64,
     /// Threads, 1 to [`JOBS_MAX`]; 0: one per core.
@@ -37,7 +36,7 @@ pub struct Options {
 impl Default for Options {
     /// All formats at their highest levels, for files of at least 1 KiB.
     fn default() -> Self {
-        let formats = Format::ALL.map(|format| (format, format.level_max())).to_vec();
+        let formats = Coding::ALL.map(|format| (format, level_max(format))).to_vec();
         Self { formats, min_bytes: 1024, jobs: 0, dry_run: false, force: false }
     }
 }
@@ -55,7 +54,7 @@ pub fn precompress(
 ) -> io::Result<Summary> {
     let _lock = if options.dry_run { None } else { lock(folder)? };
     let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
-    let files = walk::files(folder, !options.dry_run, &mut summary)?;
+    let files = folder::files(folder, !options.dry_run, &mut |path, error| summary.failed(path, error))?;
     summary.files = files.len() as u64;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { cores } else { options.jobs };
@@ -84,9 +83,88 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Outcome for one sibling.
+/// Counts of a run, final or so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files found.
+    pub files: u64,
+    /// Files processed.
+    pub files_done: u64,
+    /// Files below the minimum size.
+    pub too_small: u64,
+    /// Files in compressed formats.
+    pub packed: u64,
+    /// Counts by format, in the order of the options.
+    pub formats: Vec<PerFormat>,
+    /// Failures, at most [`FAILURES_MAX`].
+    pub failures: Vec<Failed>,
+    /// Failures beyond that.
+    pub failures_left_out: u64,
+}
+
+/// Counts of siblings in one format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerFormat {
+    /// The format.
+    pub format: Coding,
+    /// Siblings made; in a dry run, siblings to make.
+    pub made: u64,
+    /// Siblings that are current and have the content of their files.
+    pub up_to_date: u64,
+    /// Unused siblings with the content of their files, whose times were set; in a dry run, to set.
+    pub refreshed: u64,
+    /// Unused siblings with other content that are not replaced, because a new one would save too little.
+    pub stale: u64,
+    /// Siblings not made because they would save too little.
+    pub not_smaller: u64,
+    /// Bytes of the files whose siblings were made.
+    pub bytes_before: u64,
+    /// Bytes of their siblings.
+    pub bytes_after: u64,
+}
+
+/// A failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The error.
+    pub why: String,
+}
+
+impl Summary {
+    pub(crate) fn of(formats: impl Iterator<Item = Coding>) -> Self {
+        let none = |format| PerFormat {
+            format,
+            made: 0,
+            up_to_date: 0,
+            refreshed: 0,
+            stale: 0,
+            not_smaller: 0,
+            bytes_before: 0,
+            bytes_after: 0,
+        };
+        Self { formats: formats.map(none).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn failed(&mut self, path: &Path, error: &io::Error) {
+        if self.failures.len() < FAILURES_MAX {
+            self.failures.push(Failed { path: path.to_owned(), why: error.to_string() });
+        } else {
+            self.failures_left_out += 1;
+        }
+    }
+
+    /// Returns the number of all failures.
+    #[must_use]
+    pub fn failures_count(&self) -> u64 {
+        self.failures.len() as u64 + self.failures_left_out
+    }
+}
+
+/// SiblingOutcome for one sibling.
 #[derive(Debug, Clone, Copy)]
-enum Outcome {
+enum SiblingOutcome {
     /// Skipped: the file is too small or compressed, and has no sibling.
     Skipped,
     UpToDate,
@@ -99,7 +177,7 @@ enum Outcome {
 }
 
 /// A file to compress.
-struct Source<'a> {
+struct SourceFile<'a> {
     path: &'a Path,
     meta: Meta,
     /// Its format or size excludes siblings.
@@ -108,7 +186,7 @@ struct Source<'a> {
     compresses: OnceCell<bool>,
 }
 
-impl Source<'_> {
+impl SourceFile<'_> {
     fn compresses(&self) -> io::Result<bool> {
         if let Some(&compresses) = self.compresses.get() {
             return Ok(compresses);
@@ -118,7 +196,7 @@ impl Source<'_> {
     }
 }
 
-/// State shared by the threads of a run.
+/// SiblingState shared by the threads of a run.
 struct Run<'a> {
     options: &'a Options,
     files: &'a [PathBuf],
@@ -144,9 +222,9 @@ impl Run<'_> {
             Err(error) => return self.lock().failed(path, &error),
         };
         let is_skipped = self.skip(path, &meta);
-        let source = Source { path, meta, is_skipped, compresses: OnceCell::new() };
+        let source = SourceFile { path, meta, is_skipped, compresses: OnceCell::new() };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            match self.settle(&source, format, level.min(format.level_max())) {
+            match self.settle(&source, format, level.min(level_max(format))) {
                 Ok(outcome) => self.note(index, source.meta.len, outcome),
                 Err(error) => self.lock().failed(&sibling::path(path, format), &error),
             }
@@ -164,55 +242,55 @@ impl Run<'_> {
     }
 
     /// Checks, refreshes or makes one sibling.
-    fn settle(&self, source: &Source<'_>, format: Format, level: u32) -> io::Result<Outcome> {
+    fn settle(&self, source: &SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
         let Options { dry_run, force, .. } = *self.options;
-        let state = State::of(&sibling::path(source.path, format), &source.meta);
+        let state = SiblingState::of(&sibling::path(source.path, format), &source.meta);
         let is_made_anew = force && !source.is_skipped;
         match state {
             // Times and length don't prove that it has this content.
-            State::Current if !is_made_anew && sibling::is_of_file(source.path, format)? => {
-                return Ok(Outcome::UpToDate);
+            SiblingState::Current if !is_made_anew && sibling::is_of_file(source.path, format)? => {
+                return Ok(SiblingOutcome::UpToDate);
             }
-            State::Unused if !is_made_anew && sibling::refresh(source.path, format, dry_run)? => {
-                return Ok(Outcome::Refreshed);
+            SiblingState::Unused if !is_made_anew && sibling::refresh(source.path, format, dry_run)? => {
+                return Ok(SiblingOutcome::Refreshed);
             }
             _ => {}
         }
         let outcome = if source.is_skipped {
-            Outcome::Skipped
+            SiblingOutcome::Skipped
         } else if !source.compresses()? {
-            Outcome::NotSmaller
+            SiblingOutcome::NotSmaller
         } else if dry_run {
-            Outcome::WouldBeMade
+            SiblingOutcome::WouldBeMade
         } else {
             match sibling::make(source.path, format, level)? {
-                Made::Bytes(bytes) => Outcome::Made(bytes),
-                Made::NotSmaller => Outcome::NotSmaller,
+                Made::Bytes(bytes) => SiblingOutcome::Made(bytes),
+                Made::NotSmaller => SiblingOutcome::NotSmaller,
             }
         };
-        let is_left = matches!(outcome, Outcome::Skipped | Outcome::NotSmaller);
+        let is_left = matches!(outcome, SiblingOutcome::Skipped | SiblingOutcome::NotSmaller);
         match state {
-            State::Unused if is_left => Ok(Outcome::Stale),
-            State::Current if is_left && !sibling::is_of_file(source.path, format)? => {
+            SiblingState::Unused if is_left => Ok(SiblingOutcome::Stale),
+            SiblingState::Current if is_left && !sibling::is_of_file(source.path, format)? => {
                 if !dry_run {
                     sibling::retire(source.path, format)?;
                 }
-                Ok(Outcome::Stale)
+                Ok(SiblingOutcome::Stale)
             }
             _ => Ok(outcome),
         }
     }
 
-    fn note(&self, index: usize, len: u64, outcome: Outcome) {
+    fn note(&self, index: usize, len: u64, outcome: SiblingOutcome) {
         let format = &mut self.lock().formats[index];
         match outcome {
-            Outcome::Skipped => {}
-            Outcome::UpToDate => format.up_to_date += 1,
-            Outcome::Refreshed => format.refreshed += 1,
-            Outcome::Stale => format.stale += 1,
-            Outcome::NotSmaller => format.not_smaller += 1,
-            Outcome::WouldBeMade => format.made += 1,
-            Outcome::Made(bytes) => {
+            SiblingOutcome::Skipped => {}
+            SiblingOutcome::UpToDate => format.up_to_date += 1,
+            SiblingOutcome::Refreshed => format.refreshed += 1,
+            SiblingOutcome::Stale => format.stale += 1,
+            SiblingOutcome::NotSmaller => format.not_smaller += 1,
+            SiblingOutcome::WouldBeMade => format.made += 1,
+            SiblingOutcome::Made(bytes) => {
                 format.made += 1;
                 format.bytes_before += len;
                 format.bytes_after += bytes;
