@@ -1,75 +1,120 @@
-//! Error pages: files of the site, and built-in pages for errors without one.
+//! Responses that are encoded at the start, once for each worker: fixed ones, and built-in pages of errors.
 //!
 //! A built-in page is a line of text, or a small HTML page without scripts for clients that accept HTML.
 
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, KnownField, Prebuilt, Request, Response, Shared};
+use shearwater::{FieldLines, Item, KnownField, Method, Prebuilt, Request, Response, Shared};
 use shearwater_files::negotiation::names_media_type;
-use shearwater_files::resolve::path::resolve;
 
-use crate::mistakes::{Invalid, invalid};
-use crate::options::ErrorPage;
-use crate::plan::{Action, Page, SitePlan};
-use crate::routes::bad_path;
+use crate::headers::{self, Changes};
+use crate::limits::FIXED_BYTES_MAX;
+use crate::options::{Fixed, Invalid, invalid};
 
-/// Finds the folders of error pages. Returns the valid pages, and errors by status.
-pub(crate) fn find(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<Page>, Vec<(u16, Invalid)>) {
-    let mut found: Vec<Page> = Vec::new();
-    let mut wrong = Vec::new();
-    for page in pages {
-        let status = page.status;
-        let is_twice = found.iter().any(|known| known.status == status);
-        match locate(page, plan) {
-            _ if is_twice => wrong.push((status, invalid("duplicate error page", ""))),
-            Ok((folder, path)) => found.push(Page { status, folder, path }),
-            Err(invalid) => wrong.push((status, invalid)),
-        }
-    }
-    (found, wrong)
+/// Methods of a response that isn't an error (RFC 9110 section 10.2.1).
+pub(crate) const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// A fixed response, encoded for one worker.
+pub(crate) struct FixedResponse {
+    status: u16,
+    content: FixedBody,
 }
 
-/// Returns the folder of a page, which is that of the route of its path, and its path in the folder.
-fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), Invalid> {
-    if !(400..=599).contains(&page.status) {
-        return Err(invalid("status is not an error", "allowed: 400 to 599"));
+enum FixedBody {
+    Content(Rc<Prebuilt>),
+    /// A `204` or `205` without content and media type.
+    Nothing,
+    /// The reason phrase of an error without a body.
+    Reason(String),
+}
+
+impl FixedResponse {
+    /// # Panics
+    /// If [`check`] returns an error.
+    pub(crate) fn new(fixed: &Fixed) -> Self {
+        let content = match fixed.status {
+            204 | 205 => FixedBody::Nothing,
+            400.. if fixed.body.is_empty() => FixedBody::Reason(format!("{}\n", reason(fixed.status))),
+            _ => FixedBody::Content(Rc::new(content(fixed).expect("checked at the start"))),
+        };
+        Self { status: fixed.status, content }
     }
-    let path = &page.path;
-    if !path.starts_with('/') || path.contains(['?', '#']) {
-        return Err(invalid(
-            "invalid path of an error page",
-            "write a path of the site, such as \"/404.html\"",
-        ));
+
+    /// Responds. Returns `false` for an error without a body of its own, which gets an error page.
+    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        match (request.method(), &self.content) {
+            (_, FixedBody::Reason(reason)) => {
+                response.status(self.status).text(reason);
+                false
+            }
+            (method, FixedBody::Content(content)) if self.has(method) => {
+                response.status(self.status).prebuilt(content);
+                true
+            }
+            (Method::Get | Method::Head, FixedBody::Nothing) => {
+                response.status(self.status);
+                true
+            }
+            _ => {
+                response.unhandled_method(request, ALLOW);
+                false
+            }
+        }
     }
-    let mut name = Vec::new();
-    resolve(path, &mut name).map_err(bad_path)?;
-    let rule = plan.routes.find(&name);
-    let is_file = !matches!(name.as_slice(), [] | [.., b'/']);
-    let Some(name) = String::from_utf8(name).ok().filter(|_| is_file) else {
-        return Err(invalid("path of an error page is not a file", ""));
+
+    /// Returns whether a method has the content: an error has it for every method.
+    const fn has(&self, method: Method) -> bool {
+        matches!(method, Method::Get | Method::Head) || self.status >= 400
+    }
+}
+
+/// Encodes the content.
+fn content(fixed: &Fixed) -> Result<Prebuilt, String> {
+    let body = Item::Shared(Shared::Block(Rc::new(fixed.body.as_slice().into())));
+    Prebuilt::new(&fixed.media_type, &FieldLines::new(), body)
+}
+
+/// Checks the headers that some statuses require (RFC 9110 sections 15.5.2 and 15.5.8).
+pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), Invalid> {
+    let required = match fixed.status {
+        401 => "WWW-Authenticate",
+        407 => "Proxy-Authenticate",
+        _ => return Ok(()),
     };
-    match plan.rules[rule as usize].action {
-        Action::Files(folder) => Ok((folder, format!("/{name}").into())),
-        Action::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
-        Action::Fixed(_) | Action::Nothing => {
-            Err(invalid("no files are served at the path of an error page", ""))
+    match headers::sets(changes, required) {
+        true => Ok(()),
+        false => {
+            let message = format!("status {} requires the header {required}", fixed.status);
+            Err(invalid(message, format!("add it to `headers`: {{ set = {{ {required} = \"…\" }} }}")))
         }
     }
 }
 
-/// Merges the pages of a site into those of its route, which take precedence.
-pub(crate) fn merge(site: &[Page], route: Vec<Page>) -> Vec<Page> {
-    let is_own = |page: &&Page| route.iter().any(|own| own.status == page.status);
-    let others: Vec<_> = site.iter().filter(|page| !is_own(page)).cloned().collect();
-    [route, others].concat()
+/// Checks a fixed response. An error comes with the key it belongs to.
+pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, Invalid)> {
+    let status = |help: &str| Err(("status", invalid("status can't be used for a fixed response", help)));
+    match fixed.status {
+        204 | 205 if !fixed.body.is_empty() => {
+            status("a response with this status has no body: remove `body`")
+        }
+        206 | 405 | 426 => status("it requires headers that a fixed response doesn't have"),
+        300..=399 => status("write it as a redirect"),
+        200..=599 => {
+            if fixed.body.len() > FIXED_BYTES_MAX {
+                let message = format!("body is larger than {FIXED_BYTES_MAX} bytes");
+                return Err(("body", invalid(message, "serve it as a file")));
+            }
+            let is_type = |text: &str| {
+                text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty())
+            };
+            match is_type(&fixed.media_type) && content(fixed).is_ok() {
+                true => Ok(()),
+                false => Err(("type", invalid("invalid media type", "write one such as \"text/plain\""))),
+            }
+        }
+        _ => status("allowed: 200 to 599"),
+    }
 }
-
-/// Returns the page of a status.
-pub(crate) fn of(pages: &[Page], status: u16) -> Option<&Page> {
-    pages.iter().find(|page| page.status == status)
-}
-
-const HTML: &str = "text/html; charset=utf-8";
 
 /// Reason phrase (RFC 9110 section 15) and text for people, by status. The last one is for all others.
 const ERRORS: [(u16, &str, &str); 16] = [
@@ -154,7 +199,7 @@ fn page(status: u16) -> Rc<Prebuilt> {
     let body = Item::Shared(Shared::Block(Rc::new(html(status).into_bytes().into())));
     let mut lines = FieldLines::new();
     lines.push("Content-Security-Policy", POLICY).expect("a policy can be sent");
-    Rc::new(Prebuilt::new(HTML, &lines, body).expect("a media type can be sent"))
+    Rc::new(Prebuilt::new("text/html; charset=utf-8", &lines, body).expect("a media type can be sent"))
 }
 
 fn html(status: u16) -> String {
