@@ -1,4 +1,4 @@
-//! Links, pipes, sockets and unreadable files.
+//! No path leads out of the folder; links, pipes, sockets and unreadable files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -131,4 +131,57 @@ fn no_link_is_followed_where_none_may_be() {
     assert_eq!([site.status("/a/f.txt"), site.status("/a/"), site.status("/none")], [200, 200, 404]);
     let response = site.connect().request("GET", "/f.css", &["Accept-Encoding: gzip"]);
     assert_eq!((response.text(), response.field("Vary")), ("plain", None), "a link isn't a sibling either");
+}
+
+/// Request targets, a line each; `CANARY` is `outside/canary`, which is beside the folder.
+const FORMS: &str = include_str!("hostile_targets.txt");
+/// Further forms, of bytes that aren't text.
+const RAW_FORMS: [&[u8]; 2] = [b"/\xff\xfe../CANARY", b"/..\x01/CANARY"];
+
+fn filled(site: Site) -> Site {
+    site.file("f.txt", "file").file("a/b/f.txt", "file");
+    site.link("out", "../outside").link("out_file", "../outside/canary").link("up", "..").link("slash", "/");
+    site.link("absolute", site.outside("canary")).link("absolute_dir", site.outside(""));
+    site.link("a/out", "../../outside");
+    site
+}
+
+fn target(form: &[u8]) -> Vec<u8> {
+    let Some(at) = form.windows(6).position(|window| window == b"CANARY") else { return form.to_vec() };
+    [&form[..at], b"outside/canary", &form[at + 6..]].concat()
+}
+
+/// Returns all bytes of the response to one request with this target.
+fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
+    let mut client = site.connect();
+    let head =
+        [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
+            .concat();
+    String::from_utf8_lossy(&client.send(head).end_sending().rest()).into_owned()
+}
+
+#[test]
+fn no_form_gives_what_is_outside() {
+    assert!(FORMS.lines().count() >= 40);
+    let site = filled(Site::new());
+    for form in FORMS.lines().map(str::as_bytes).chain(RAW_FORMS) {
+        for method in ["GET", "HEAD", "POST"] {
+            let response = raw_response(&site, method, &target(form));
+            let shown = format!("{method} {}: {response}", form.escape_ascii());
+            assert!(!response.contains(CANARY) && !response.contains("root:"), "{shown}");
+            let status: u16 = response.get(9..12).and_then(|status| status.parse().ok()).expect(&shown);
+            let refused = matches!(status, 400 | 403 | 404 | 405 | 421);
+            // A query isn't part of the name: this is a folder, inside.
+            let inside = status == 301 && response.contains("\r\nLocation: /a/?/../../outside/canary\r\n");
+            assert!(refused || inside, "{shown}");
+        }
+    }
+    assert_eq!(site.get("/f.txt"), (200, b"file".to_vec()));
+}
+
+#[test]
+fn the_canary_would_have_been_seen() {
+    let site = filled(Site::of_all());
+    assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
+    assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));
 }
