@@ -14,8 +14,7 @@ use crate::cache::cached_file::CachedFile;
 use crate::cache::clock_cache::{ClockCache, FolderCache};
 use crate::cache::lookups::Lookup;
 use crate::cache::store::FileStore;
-use crate::files::Files;
-use crate::finder::{Finder, NameBuffers};
+use crate::files::{Files, Finder, NameBuffers};
 use crate::limits::{
     CacheLimits, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
     LOOKUPS_PER_CACHED_FILE,

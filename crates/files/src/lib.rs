@@ -1,6 +1,6 @@
 //! Static files of one folder.
 //!
-//! [`Files`] serves a request as `finder` shows it:
+//! [`Files`] serves a request as `files` shows it:
 //!
 //! 1. `resolve`: turns the path into a name, and searches for its file among the candidates beneath the root.
 //! 2. `cache`: names that were looked up in the last 500 ms, files in memory, open files. `siblings` and `negotiation`
@@ -31,7 +31,6 @@ pub mod conditional {
     pub(crate) mod validators;
 }
 mod files;
-mod finder;
 mod folder;
 pub mod limits;
 mod listing;

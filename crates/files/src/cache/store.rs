@@ -64,7 +64,7 @@ impl FileStore {
     }
 
     /// Returns the time of the root's last look-up, since which names that are found now are valid.
-    pub(crate) fn as_of_root(&self, now: Now) -> Now {
+    pub(crate) fn root_checked(&self, now: Now) -> Now {
         Now { ms: self.root_checked_ms.unwrap_or(now.ms), ..now }
     }
 
@@ -153,9 +153,8 @@ impl FileStore {
         request: &Request<'_>,
         now: Now,
     ) -> FoundFile {
-        let kept = self.cached(name);
         let siblings = self.siblings(&opened, name, now);
-        let cached = self.cached_or_read(kept, &mut opened, Representation::plain(name, siblings), now);
+        let cached = self.cached_or_read(&mut opened, Representation::plain(name, siblings), now);
         let content = match (self.sibling(siblings, name, request, now), &cached) {
             (Some(sibling), _) => sibling,
             (None, Some(cached)) => FileContent::Cached(Rc::clone(cached)),
@@ -229,7 +228,7 @@ impl FileStore {
                 return None;
             }
         };
-        Some(match self.cached_or_read(kept, &mut opened, entry, now) {
+        Some(match self.cached_or_read(&mut opened, entry, now) {
             Some(cached) => FileContent::Cached(cached),
             None => self.open_files.open(opened, entry, &self.settings, now),
         })
@@ -238,13 +237,18 @@ impl FileStore {
     /// Returns the present version of a file in memory: cached or read now. `None` if it must be sent from its
     /// descriptor; `opened` has its latest metadata then.
     fn cached_or_read(
-        &mut self,
-        kept: Option<Rc<CachedFile>>,
+        &self,
         opened: &mut Opened,
         entry: Representation<'_>,
         now: Now,
     ) -> Option<Rc<CachedFile>> {
-        if let Some(cached) = kept.filter(|cached| cached.is_of(opened, entry.siblings, now)) {
+        if !self.limits.takes(opened.meta.len) {
+            self.cached.remove(entry.key);
+            return None;
+        }
+        if let Some(cached) =
+            self.cached(entry.key).filter(|cached| cached.is_of(opened, entry.siblings, now))
+        {
             return Some(cached);
         }
         let cached = retry(|| {

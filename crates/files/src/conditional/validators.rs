@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater::Item;
-use shearwater_io::fs::{Coding, Meta, Timestamp};
+use shearwater_io::fs::{Coding, Meta};
 use twox_hash::XxHash3_128;
 
 /// Seconds within which a file may change and keep its `mtime`: some file systems store it with a resolution of two
@@ -44,8 +44,11 @@ impl Validators {
         let etag = match content {
             Item::Shared(bytes) => Some(format!("\"{}{form}\"", hash(bytes))),
             Item::File(_) => has_mtime.then(|| {
+                // Since 1970, possibly negative.
+                let nanoseconds =
+                    i128::from(meta.mtime.seconds) * 1_000_000_000 + i128::from(meta.mtime.nanoseconds);
                 let weak = if is_settled { "" } else { "W/" };
-                format!("{weak}\"{:x}-{:x}{form}\"", nanoseconds(meta.mtime), meta.len)
+                format!("{weak}\"{:x}-{:x}{form}\"", nanoseconds, meta.len)
             }),
         };
         // If the system set the time, it is that of the last change, and no other version has this second once it is
@@ -65,11 +68,6 @@ impl Validators {
 /// author can create two files with the same hash.
 fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", XxHash3_128::oneshot(bytes))
-}
-
-/// Returns nanoseconds since 1970, possibly negative.
-fn nanoseconds(time: Timestamp) -> i128 {
-    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
 }
 
 #[cfg(test)]

@@ -129,10 +129,9 @@ pub(crate) fn is_plain(path: &[u8]) -> bool {
     let before = &path[..shifted.len()];
     if let (Some(left), Some(right)) = (before.last_chunk(), shifted.last_chunk()) {
         // The last word overlaps the one before it.
-        let words = zip(before.as_chunks().0, shifted.as_chunks().0);
-        return words.fold(are_plain(word(left), word(right)), |all, (left, right)| {
-            all & are_plain(word(left), word(right))
-        });
+        let are_plain = |left, right| are_plain(u64::from_le_bytes(left), u64::from_le_bytes(right));
+        let words = zip(before.as_chunks::<WORD>().0, shifted.as_chunks::<WORD>().0);
+        return words.fold(are_plain(*left, *right), |all, (left, right)| all & are_plain(*left, *right));
     }
     match (halves(before), halves(shifted)) {
         (Some(left), Some(right)) => are_plain(left, right),
@@ -154,10 +153,6 @@ fn are_plain(left: u64, right: u64) -> bool {
 fn differs(word: u64, byte: u8) -> u64 {
     let difference = word ^ splat(byte);
     ((difference & LOW_BITS) + LOW_BITS) | difference
-}
-
-fn word(bytes: &[u8; WORD]) -> u64 {
-    u64::from_le_bytes(*bytes)
 }
 
 /// Loads four to seven bytes as the first and the last four.

@@ -48,7 +48,8 @@ impl Search<'_> {
                 // A trailing slash requests a folder.
                 (Candidate::Itself, Shape::Directory) => None,
                 (Candidate::Itself, Shape::File) => {
-                    let opened = self.open(name, file)?;
+                    name.clone_into(file);
+                    let opened = self.open(file)?;
                     is_folder = Some(is_directory(opened.as_ref()));
                     file_found(opened, true)
                 }
@@ -56,7 +57,10 @@ impl Search<'_> {
                 (Candidate::Folder, Shape::File) => {
                     let is_folder = match is_folder {
                         Some(known) => known,
-                        None => is_directory(self.open(name, file)?.as_ref()),
+                        None => {
+                            name.clone_into(file);
+                            is_directory(self.open(file)?.as_ref())
+                        }
                     };
                     is_folder.then_some(SearchResult::Folder)
                 }
@@ -106,14 +110,15 @@ impl Search<'_> {
         for index in &self.candidates.index {
             name.clone_into(file);
             file.extend_from_slice(index);
-            if let Some(found) = file_found(open(self.root, file)?, true) {
+            if let Some(found) = file_found(self.open(file)?, true) {
                 return Ok(Some(found));
             }
         }
         if !self.candidates.listing {
             return Ok(None);
         }
-        let folder = self.open(name, file)?.filter(|opened| opened.kind == Kind::Directory);
+        name.clone_into(file);
+        let folder = self.open(file)?.filter(|opened| opened.kind == Kind::Directory);
         Ok(folder.map(SearchResult::Listing))
     }
 
@@ -129,23 +134,17 @@ impl Search<'_> {
         }
         // Relative links in an index need a trailing slash in the path.
         let is_without_slash = pattern.is_index && shape == Shape::File;
-        let found = file_found(open(self.root, file)?, pattern.after.is_some());
+        let found = file_found(self.open(file)?, pattern.after.is_some());
         Ok(found.map(|found| if is_without_slash { SearchResult::Folder } else { found }))
     }
 
-    /// Copies a name to the buffer and opens it.
-    fn open(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
-        name.clone_into(file);
-        open(self.root, file)
-    }
-}
-
-/// Opens a file or folder. Returns `None` if there is none.
-fn open(root: &Root, name: &[u8]) -> Result<Option<Opened>, OpenError> {
-    match root.open_beneath(name) {
-        Ok(opened) => Ok(Some(opened)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(error),
+    /// Opens a file or folder. Returns `None` if there is none.
+    fn open(self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
+        match self.root.open_beneath(name) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
