@@ -16,4 +16,4 @@ mod walk;
 pub use opened::{Entry, EntryKind, Kind, Meta, Opened, Timestamp};
 pub use path::{Links, OpenError};
 pub use root::{Resolver, Root};
-pub use sibling::is_current_sibling;
+pub use sibling::{Coding, is_current_sibling};
