@@ -3,8 +3,8 @@
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::Fault;
 
+use crate::harness::Dice;
 use crate::harness::conversation::Trouble;
-use crate::harness::dice::Dice;
 use crate::{model, random};
 
 /// Longest text of a client, in bytes.

@@ -97,7 +97,7 @@ impl Crew {
 }
 
 #[test]
-fn each_worker_gets_as_many_and_all_are_responded() {
+fn each_worker_gets_as_many_and_all_clients_their_responses() {
     for seed in 0..20 {
         let mut crew = Crew::new(seed, 16, usize::MAX);
         let mut clients: Vec<_> = (0..101).map(|_| crew.connect(&Unit::get(1))).collect();
@@ -117,7 +117,7 @@ fn each_worker_gets_as_many_and_all_are_responded() {
 }
 
 #[test]
-fn with_room_for_all_the_spread_is_even() {
+fn spreads_evenly_with_room_for_all() {
     let mut crew = Crew::new(0, 100, usize::MAX);
     let _clients: Vec<_> = (0..102).map(|_| crew.connect(&Unit::get(1))).collect();
     crew.dispatcher().wake();
@@ -126,7 +126,7 @@ fn with_room_for_all_the_spread_is_even() {
 }
 
 #[test]
-fn who_was_handed_over_is_responded_in_a_drain_whatever_comes_first() {
+fn a_drain_serves_dispatched_connections() {
     for seed in 0..50 {
         let mut crew = Crew::new(seed, 64, usize::MAX);
         let mut early: Vec<_> = (0..50).map(|_| crew.connect(&Unit::get(1))).collect();
@@ -144,8 +144,7 @@ fn who_was_handed_over_is_responded_in_a_drain_whatever_comes_first() {
                 let told = String::from_utf8_lossy(client.read()).contains("Connection: close");
                 assert!(told || seed > 0, "seed {seed}");
                 let response = unit.response.clone();
-                client.assert_got(&[if told { response.last() } else { response }]);
-                client.assert_closed();
+                client.assert_last(&[if told { response.last() } else { response }]);
             }
         }
         assert_eq!(crew.control.totals().requests, 100, "seed {seed}");
@@ -153,7 +152,7 @@ fn who_was_handed_over_is_responded_in_a_drain_whatever_comes_first() {
 }
 
 #[test]
-fn a_drain_with_full_workers_responses_all_in_their_turn() {
+fn a_drain_of_full_workers_serves_all() {
     let mut crew = Crew::new(0, 8, 2);
     let mut clients: Vec<_> = (0..24).map(|_| crew.connect(&Unit::get(1))).collect();
     crew.control.drain(60_000);
@@ -165,7 +164,7 @@ fn a_drain_with_full_workers_responses_all_in_their_turn() {
 }
 
 #[test]
-fn a_stop_closes_who_was_handed_over_and_waits_for_the_acceptor() {
+fn a_stop_closes_dispatched_connections_and_waits_for_the_acceptor() {
     let mut crew = Crew::new(0, 64, usize::MAX);
     let clients: Vec<_> = (0..10).map(|_| crew.connect(&Unit::get(1))).collect();
     crew.control.stop();
@@ -182,7 +181,7 @@ fn a_stop_closes_who_was_handed_over_and_waits_for_the_acceptor() {
 }
 
 #[test]
-fn a_worker_that_has_failed_is_passed_over() {
+fn passes_over_a_failed_worker() {
     let mut crew = Crew::new(0, 64, usize::MAX);
     let mut lost = Vec::new();
     let mut kept = Vec::new();

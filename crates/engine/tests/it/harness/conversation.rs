@@ -1,9 +1,7 @@
-//! A conversation: clients with their requests, and a script of steps.
+//! A conversation: clients with their requests, a script of steps, and the model of the expected responses.
 
-use super::client::{Client, End, drained, expected};
-use super::response::{Verdict, show};
-use super::unit::Unit;
-use super::world::{Setting, World};
+use super::unit::{Expected, ExpectedResponse, Unit, Verdict, show};
+use super::world::{Client, Setting, World};
 
 /// A step of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +25,19 @@ pub(crate) enum Step {
     Reset,
     /// Drains the worker with this limit in milliseconds.
     Drain(u64),
+}
+
+/// The way in which the client's side of a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The client becomes silent; time passes.
+    Silence,
+    /// The client sends a FIN and continues reading.
+    Finish,
+    /// The server is drained: unfinished requests are cut off.
+    Cut,
+    /// The client disconnects.
+    Gone,
 }
 
 /// A script and its world.
@@ -158,8 +169,7 @@ impl Talking {
             }
             Step::Settle => world.settle(),
             Step::StopReading(window) => {
-                peer.set_window(window);
-                peer.set_reading(false);
+                self.client.stop_reading(window);
             }
             Step::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
             Step::ReadOn => peer.set_reading(true),
@@ -175,4 +185,77 @@ impl Talking {
         self.client.send(&self.stream[self.tried..until]);
         self.tried = until;
     }
+}
+
+/// Returns the expected responses to a client that has sent the first `sent` bytes of `units`.
+pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
+    let mut expected = Expected::default();
+    let mut left = sent;
+    for unit in units {
+        if unit.goes_on_at.is_some_and(|at| left >= at) {
+            expected.push_continue();
+        }
+        if left < unit.decided_at {
+            let unfinished = match end {
+                End::Silence if left > 0 => ExpectedResponse::timeout(),
+                End::Finish if left > 0 => ExpectedResponse::incomplete(),
+                _ => return expected,
+            };
+            expected.push(&if is_head(&unit.bytes[..left]) { unfinished.bodyless() } else { unfinished });
+            return expected;
+        }
+        expected.push(&unit.response);
+        if unit.is_last {
+            return expected;
+        }
+        left -= unit.bytes.len();
+    }
+    expected
+}
+
+/// Returns the possible output for a client of a draining worker: any number of its responses, the last of
+/// which says so; then a rejection as too slow or incomplete.
+pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
+    let mut responded = Expected::default();
+    let mut allowed = Vec::new();
+    let mut left = sent;
+    for unit in units {
+        if unit.goes_on_at.is_some_and(|at| left >= at) {
+            allowed.extend(with_tails(&responded, unit));
+            responded.push_continue();
+        }
+        allowed.extend(with_tails(&responded, unit));
+        if left < unit.decided_at {
+            return allowed;
+        }
+        let mut last = responded.clone();
+        last.push(&unit.response.clone().last());
+        allowed.push(last);
+        responded.push(&unit.response);
+        if unit.is_last {
+            return allowed;
+        }
+        left -= unit.bytes.len();
+    }
+    allowed.push(responded);
+    allowed
+}
+
+/// Returns the possible output if `unit` is unfinished: the responses so far, and a rejection.
+fn with_tails(responded: &Expected, unit: &Unit) -> Vec<Expected> {
+    let mut tails = vec![ExpectedResponse::timeout(), ExpectedResponse::incomplete()];
+    if is_head(&unit.bytes) {
+        tails.extend(tails.clone().into_iter().map(ExpectedResponse::bodyless));
+    }
+    let with = |tail: &ExpectedResponse| {
+        let mut expected = responded.clone();
+        expected.push(tail);
+        expected
+    };
+    std::iter::once(responded.clone()).chain(tails.iter().map(with)).collect()
+}
+
+/// Returns true if the method was sent, and is `HEAD`.
+pub(crate) fn is_head(sent: &[u8]) -> bool {
+    sent.starts_with(b"HEAD ") || sent.starts_with(b"\r\nHEAD ")
 }

@@ -4,8 +4,8 @@ use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::conversation::Trouble;
-use crate::harness::dice::Dice;
-use crate::harness::{Conversation, End, Setting, Step, Unit};
+
+use crate::harness::{Conversation, Dice, End, Setting, Step, Unit};
 
 /// Clients of a conversation at most.
 const CLIENTS_MAX: usize = 5;
@@ -44,17 +44,17 @@ pub(crate) fn conversation(dice: &mut Dice, seed: u64, first: Vec<Unit>) -> Conv
 
 fn setting(seed: u64, dice: &mut Dice) -> Setting {
     let sim = SimOptions {
-        recv_buffer_bytes: [64 * 1024, 23, 200, 2000][dice.below(4)],
-        send_buffer_bytes: [256 * 1024, 50, 1000][dice.below(3)],
-        resets: [0.0, 0.0, 0.01][dice.below(3)],
-        accept_errors: [0.0, 0.0, 0.0, 0.1][dice.below(4)],
+        recv_buffer_bytes: dice.pick(&[64 * 1024, 23, 200, 2000]),
+        send_buffer_bytes: dice.pick(&[256 * 1024, 50, 1000]),
+        resets: dice.pick(&[0.0, 0.0, 0.01]),
+        accept_errors: dice.pick(&[0.0, 0.0, 0.0, 0.1]),
         ..if dice.below(5) == 0 {
             SimOptions { seed, ..SimOptions::default() }
         } else {
             SimOptions::rough(seed)
         }
     };
-    let limits = Limits { output_bytes_max: [64 * 1024, 1, 300][dice.below(3)], ..Limits::default() };
+    let limits = Limits { output_bytes_max: dice.pick(&[64 * 1024, 1, 300]), ..Limits::default() };
     Setting { sim, limits, ..Setting::default() }
 }
 
@@ -143,10 +143,10 @@ fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
 }
 
 fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
-    let route = ["plain", "buffer", "sink", "taken"][dice.below(4)];
+    let route = dice.pick(&["plain", "buffer", "sink", "taken"]);
     match dice.below(44) {
         0..=9 => Unit::get(number),
-        10 | 11 => Unit::head(number),
+        10 | 11 => Unit::plain("HEAD", number),
         12 => Unit::no_content(number),
         13 => Unit::not_modified(number),
         14..=19 => Unit::post(route, number, dice.below(300)),

@@ -1,24 +1,67 @@
-//! The scripts of the conversations.
+//! Scripted conversations, each without faults and with each fault at each operation.
 
 use shearwater_engine::Limits;
+use shearwater_engine::io::sim::{Fault, SimOptions};
 
+use crate::harness::conversation::Trouble;
 use crate::harness::unit::head;
 use crate::harness::{Conversation, End, ExpectedResponse, Setting, Step, Unit};
 
-/// 1: three requests, each after the response to the one before.
-pub(crate) fn keep_alive() -> Conversation {
+/// Maximum number of operations per conversation, to bound the duration of a sweep.
+const OPERATIONS_MAX: u64 = 2000;
+
+/// Runs the conversation without a fault, then with each fault at each of its operations. A failure names
+/// both.
+fn sweep(conversation: &Conversation) {
+    let operations = conversation.run().net.operations();
+    assert!((10..OPERATIONS_MAX).contains(&operations), "{operations} operations");
+    println!("{operations} operations, each with {} faults", Fault::ALL.len());
+    for fault in Fault::ALL {
+        let trouble = match fault {
+            Fault::Rst => Trouble::Resets(1),
+            Fault::Fin => Trouble::Fin,
+            Fault::Short | Fault::Eagain | Fault::Delay => Trouble::None,
+        };
+        for at in 0..operations {
+            let _report = FaultReport { fault, at };
+            let sim = SimOptions { fault_at: Some((at, fault)), ..conversation.setting.sim.clone() };
+            let setting = Setting { sim, ..conversation.setting.clone() };
+            Conversation { setting, trouble, ..conversation.clone() }.run();
+        }
+    }
+}
+
+/// Prints the fault if the conversation panics.
+struct FaultReport {
+    fault: Fault,
+    at: u64,
+}
+
+impl Drop for FaultReport {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with the fault {:?} at operation {}", self.fault, self.at);
+        }
+    }
+}
+
+/// Three requests, each after the response to the one before.
+#[test]
+fn keep_alive() {
     let units: Vec<Unit> = (0..3).map(Unit::get).collect();
     let steps = one_by_one(&units);
-    Conversation::alone(units, &steps)
+    sweep(&Conversation::alone(units, &steps));
 }
 
-/// 2: more pipelined requests than one turn processes.
-pub(crate) fn pipeline_of_two_hundred() -> Conversation {
-    Conversation::alone(mixture(200), &[Step::SendAll, Step::Settle])
+/// More pipelined requests than one turn processes.
+#[test]
+fn pipeline_of_two_hundred() {
+    sweep(&Conversation::alone(mixture(200), &[Step::SendAll, Step::Settle]));
 }
 
-/// 3: buffered and discarded bodies, each in pieces.
-pub(crate) fn bodies_in_pieces() -> Conversation {
+/// Buffered and discarded bodies, each in pieces.
+#[test]
+fn bodies_in_pieces() {
     let units = vec![
         Unit::post("buffer", 1, 500),
         Unit::post("plain", 2, 300),
@@ -27,18 +70,20 @@ pub(crate) fn bodies_in_pieces() -> Conversation {
         Unit::post("sink", 5, 0),
         Unit::get(6),
     ];
-    Conversation::alone(units, &pieces(97, 12))
+    sweep(&Conversation::alone(units, &pieces(97, 12)));
 }
 
-/// 4: chunks with extensions and trailers, streamed.
-pub(crate) fn chunked_upload_to_a_sink() -> Conversation {
+/// Chunks with extensions and trailers, streamed.
+#[test]
+fn chunked_upload_to_a_sink() {
     let units =
         vec![Unit::post_chunked("sink", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
-    Conversation::alone(units, &pieces(61, 30))
+    sweep(&Conversation::alone(units, &pieces(61, 30)));
 }
 
-/// 13: deferred handlers that read bodies as they arrive; the last digit says how they wait.
-pub(crate) fn responded_later() -> Conversation {
+/// Deferred handlers that read bodies as they arrive; the last digit says how they wait.
+#[test]
+fn deferred_responses() {
     let mut units: Vec<Unit> = (0..4).map(|number| Unit::later("GET", number)).collect();
     units.extend([
         Unit::post("taken", 1, 700),
@@ -53,19 +98,21 @@ pub(crate) fn responded_later() -> Conversation {
         let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
         steps.extend([Step::Send(at), Step::Settle, Step::Send(unit.bytes.len() - at), Step::Settle]);
     }
-    Conversation::alone(units, &steps)
+    sweep(&Conversation::alone(units, &steps));
 }
 
-/// 14: the same, all at once.
-pub(crate) fn responded_later_in_a_pipeline() -> Conversation {
+/// The same, all at once.
+#[test]
+fn deferred_responses_in_a_pipeline() {
     let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
     units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
     units.push(Unit::closing(1));
-    Conversation::alone(units, &[Step::SendAll, Step::Settle])
+    sweep(&Conversation::alone(units, &[Step::SendAll, Step::Settle]));
 }
 
-/// 5: bodies that wait for `100 Continue`.
-pub(crate) fn expect_continue() -> Conversation {
+/// Bodies that wait for `100 Continue`.
+#[test]
+fn expect_continue() {
     let units = vec![
         Unit::post_expecting("buffer", 1, 40),
         Unit::get(2),
@@ -80,11 +127,12 @@ pub(crate) fn expect_continue() -> Conversation {
             steps.extend([Step::Send(unit.bytes.len()), Step::Settle]);
         }
     }
-    Conversation::alone(units, &steps)
+    sweep(&Conversation::alone(units, &steps));
 }
 
-/// 6: heads that fill the limit to the last byte, in pieces of one byte; then one that exceeds it.
-pub(crate) fn head_in_single_bytes() -> Conversation {
+/// Heads that fill the limit to the last byte, in pieces of one byte; then one that exceeds it.
+#[test]
+fn head_in_single_bytes() {
     const HEAD_BYTES_MAX: usize = 160;
     let full = padded(1, HEAD_BYTES_MAX);
     let over = padded(2, HEAD_BYTES_MAX + 1);
@@ -95,19 +143,12 @@ pub(crate) fn head_in_single_bytes() -> Conversation {
     let over = Unit::refused(over.bytes, HEAD_BYTES_MAX + 1, refusal);
     let limits = Limits { head_bytes_max: HEAD_BYTES_MAX, ..Limits::default() };
     let alone = Conversation::alone(vec![full, over], &pieces(1, 2 * HEAD_BYTES_MAX + 1));
-    Conversation { setting: Setting { limits, ..Setting::default() }, ..alone }
+    sweep(&Conversation { setting: Setting { limits, ..Setting::default() }, ..alone });
 }
 
-/// Returns a `GET` whose head has exactly so many bytes.
-fn padded(number: usize, head_bytes: usize) -> Unit {
-    let plain = Unit::get(number);
-    let padding = head_bytes - plain.bytes.len() - "X-Pad: \r\n".len();
-    let field = format!("X-Pad: {}\r\n", "p".repeat(padding));
-    Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.response)
-}
-
-/// 7: a body rejected at its head, while the client continues sending and reads only then.
-pub(crate) fn too_large_and_still_sending() -> Conversation {
+/// A body rejected at its head, while the client continues sending and reads only then.
+#[test]
+fn too_large_and_still_sending() {
     let units = vec![Unit::get(1), Unit::too_large(2, 1 << 40, 150_000)];
     let mut steps = vec![Step::StopReading(1 << 20)];
     for _ in 0..8 {
@@ -116,11 +157,12 @@ pub(crate) fn too_large_and_still_sending() -> Conversation {
     steps.extend([Step::Settle, Step::ReadOn, Step::Settle, Step::Finish, Step::Settle]);
     let mut conversation = Conversation::default();
     conversation.add(units, &steps, End::Finish);
-    conversation
+    sweep(&conversation);
 }
 
-/// 8: large responses to a client that stops reading, with more pipelined requests than are stored.
-pub(crate) fn slow_reader() -> Conversation {
+/// Large responses to a client that stops reading, with more pipelined requests than are stored.
+#[test]
+fn slow_reader() {
     let mut units = vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)];
     units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
     units.push(Unit::big());
@@ -130,30 +172,33 @@ pub(crate) fn slow_reader() -> Conversation {
         steps.extend([Step::Read(1 << 18), Step::Settle]);
     }
     steps.extend([Step::ReadOn, Step::Settle]);
-    Conversation::alone(units, &steps)
+    sweep(&Conversation::alone(units, &steps));
 }
 
-/// 9: a client that sends a FIN right after its requests.
-pub(crate) fn half_closed() -> Conversation {
+/// A client that sends a FIN right after its requests.
+#[test]
+fn half_closed() {
     let mut conversation = Conversation::default();
     conversation.add(mixture(100), &[Step::SendAll, Step::Finish, Step::Settle], End::Finish);
     let cut = Unit::post("buffer", 1, 100);
     let cut_at = cut.bytes.len() + Unit::get(1).bytes.len() - 30;
     let steps = [Step::Send(cut_at), Step::Turn, Step::Finish, Step::Settle];
     conversation.add(vec![Unit::get(1), cut], &steps, End::Finish);
-    conversation
+    sweep(&conversation);
 }
 
-/// 10: two good requests, then a bad one that is rejected; later input is ignored.
-pub(crate) fn malformed_behind_good() -> Conversation {
+/// Two good requests, then a bad one that is rejected; later input is ignored.
+#[test]
+fn malformed_behind_good() {
     let units = vec![Unit::get(1), Unit::post("buffer", 2, 50), Unit::malformed(3), Unit::get(4)];
     let mut conversation = Conversation::alone(units.clone(), &[Step::SendAll, Step::Settle]);
     conversation.add(units, &pieces(40, 12), End::Silence);
-    conversation
+    sweep(&conversation);
 }
 
-/// 11: concurrent connections that end in different ways; one of the handlers panics.
-pub(crate) fn many_ways_to_end() -> Conversation {
+/// Concurrent connections that end in different ways; one of the handlers panics.
+#[test]
+fn many_ways_to_end() {
     let lives = [
         vec![Unit::http10(1, false)],
         vec![Unit::http10(2, true), Unit::http10(3, true), Unit::http10(4, false)],
@@ -167,30 +212,38 @@ pub(crate) fn many_ways_to_end() -> Conversation {
         let steps = [Step::Send(60), Step::Turn, Step::SendAll, Step::Turn];
         conversation.add(units, &steps, End::Silence);
     }
-    conversation
+    sweep(&conversation);
 }
 
-/// 12: a drain with an idle connection, one in a head, one in a body, one that continues, and one that
-/// doesn't read its response.
-pub(crate) fn drained_in_the_middle() -> Conversation {
-    let last = |unit: Unit| Unit::new(unit.bytes, unit.response.last());
+/// A drain with an idle connection, one in a head, one in a body, one that continues, and one that doesn't
+/// read its response.
+#[test]
+fn drained_in_the_middle() {
     let mut conversation = Conversation::default();
     conversation.add(vec![Unit::get(1)], &[Step::SendAll], End::Silence);
     conversation.add(vec![Unit::get(2), Unit::get(3)], &[Step::Send(60)], End::Cut);
-    conversation.add(vec![Unit::get(4), last(Unit::post("buffer", 5, 200))], &[Step::Send(200)], End::Cut);
+    conversation.add(vec![Unit::get(4), Unit::post("buffer", 5, 200).last()], &[Step::Send(200)], End::Cut);
     let first = Unit::get(6).bytes.len();
-    conversation.add(vec![Unit::get(6), last(Unit::get(7))], &[Step::Send(first)], End::Cut);
+    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[Step::Send(first)], End::Cut);
     conversation.add(vec![Unit::big()], &[Step::StopReading(1 << 16), Step::SendAll], End::Gone);
     conversation.steps.extend([(0, Step::Settle), (0, Step::Drain(3000)), (0, Step::Settle)]);
     conversation.steps.extend([(2, Step::SendAll), (3, Step::SendAll), (0, Step::Settle)]);
-    conversation
+    sweep(&conversation);
+}
+
+/// Returns a `GET` whose head has exactly so many bytes.
+fn padded(number: usize, head_bytes: usize) -> Unit {
+    let plain = Unit::get(number);
+    let padding = head_bytes - plain.bytes.len() - "X-Pad: \r\n".len();
+    let field = format!("X-Pad: {}\r\n", "p".repeat(padding));
+    Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.response)
 }
 
 /// Returns a mixture of requests that leave the connection open.
 fn mixture(count: usize) -> Vec<Unit> {
     let unit = |number| match number % 9 {
         0 => Unit::get(number),
-        1 => Unit::head(number),
+        1 => Unit::plain("HEAD", number),
         2 => Unit::no_content(number),
         3 => Unit::post("buffer", number, number),
         4 => Unit::post_chunked("sink", number, number, 7),

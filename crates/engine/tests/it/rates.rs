@@ -1,12 +1,13 @@
 //! Minimum rates: clients that are too slow are disconnected in time, those just fast enough are served.
 
-use shearwater_engine::io::sim::SimPeer;
+use std::ops::RangeInclusive;
+
 use shearwater_engine::limits::WRITE_CHECK_MS;
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::app::BIG_BYTES;
-use crate::harness::unit::head;
-use crate::harness::{Client, ExpectedResponse, Unit, World};
+use crate::harness::unit::{chunked, head};
+use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
 
 const LATE_MS: u64 = 256;
 /// Two checks, each up to 1.3 s late.
@@ -28,76 +29,58 @@ fn each_second(
     })
 }
 
-/// A client that has begun a body of so many bytes.
-fn uploading(route: &str, len: usize) -> (World, Client) {
+/// A client that has begun a body by this head.
+fn uploading(request: impl AsRef<[u8]>) -> (World, Client) {
     let mut world = World::default();
     world.net.advance(777);
-    let mut client = world.connect();
-    client.send(head("POST", &format!("/{route}/1"), &format!("Content-Length: {len}\r\n")));
-    world.settle();
+    let client = world.send(request);
     (world, client)
 }
 
+fn upload(route: &str, len: usize) -> Vec<u8> {
+    head("POST", &format!("/{route}/1"), &format!("Content-Length: {len}\r\n"))
+}
+
 #[test]
-fn a_body_that_trickles_is_refused_when_its_grace_is_over() {
-    for route in ["plain", "buffer", "sink"] {
-        let (mut world, mut client) = uploading(route, 30_000);
-        let ended = each_second(&mut world, &mut client, 60, |client| client.send(b"x"));
-        // Ten bytes have earned 42 ms.
-        assert!(ended.is_some_and(|seconds| (10..=11).contains(&seconds)), "{route}: {ended:?}");
-        client.assert_got(&[ExpectedResponse::timeout()]);
-        client.assert_closed();
+fn rejects_a_body_that_is_too_slow() {
+    // Ten bytes earn 42 ms; chunk framing earns nothing. A little below the rate, each second costs a sixth.
+    const GRACE: RangeInclusive<u64> = 10..=11;
+    let chunk = format!("1;{}\r\nx\r\n", "x".repeat(250)).into_bytes();
+    for (name, request, piece, seconds) in [
+        ("discarded", upload("plain", 30_000), &b"x"[..], GRACE),
+        ("buffered", upload("buffer", 30_000), b"x", GRACE),
+        ("streamed", upload("sink", 30_000), b"x", GRACE),
+        ("chunked", chunked("/plain/1", ""), &chunk, GRACE),
+        ("a little too slow", upload("plain", 100_000), &[b'x'; 200], 55..=57),
+    ] {
+        let (mut world, mut client) = uploading(request);
+        let ended = each_second(&mut world, &mut client, 100, |client| client.send(piece));
+        assert!(ended.is_some_and(|ended| seconds.contains(&ended)), "{name}: {ended:?}");
+        client.assert_last(&[ExpectedResponse::timeout()]);
         world.end();
-        assert_eq!((world.totals().hit_body_rate, world.totals().hit_body_ms), (1, 0));
+        assert_eq!((world.totals().hit_body_rate, world.totals().hit_body_ms), (1, 0), "{name}");
     }
 }
 
 #[test]
-fn chunks_earn_nothing_but_their_content() {
-    let mut world = World::default();
-    let mut client = world.connect();
-    client.send(head("POST", "/plain/1", "Transfer-Encoding: chunked\r\n"));
-    let chunk = format!("1;{}\r\nx\r\n", "x".repeat(250));
-    let ended = each_second(&mut world, &mut client, 60, |client| client.send(&chunk));
-    assert!(ended.is_some_and(|seconds| (10..=11).contains(&seconds)), "{ended:?}");
-    client.assert_got(&[ExpectedResponse::timeout()]);
-    world.end();
-    assert_eq!(world.totals().hit_body_rate, 1);
-}
-
-#[test]
-fn a_body_a_little_too_slow_is_refused_when_its_time_is_used_up() {
-    let (mut world, mut client) = uploading("plain", 100_000);
-    // Each second costs a sixth of one.
-    let ended = each_second(&mut world, &mut client, 100, |client| client.send([b'x'; 200]));
-    assert!(ended.is_some_and(|seconds| (55..=57).contains(&seconds)), "{ended:?}");
-    client.assert_got(&[ExpectedResponse::timeout()]);
-    world.end();
-    assert_eq!(world.totals().hit_body_rate, 1);
-}
-
-#[test]
-fn a_body_just_fast_enough_is_taken() {
+fn accepts_a_body_that_is_just_fast_enough() {
     for (route, bytes_per_second) in [("plain", 240), ("buffer", 240), ("sink", 241)] {
         let unit = Unit::post(route, 1, 30_000);
-        let (mut world, mut client) = uploading(route, 30_000);
+        let (mut world, mut client) = uploading(upload(route, 30_000));
         let mut body = unit.bytes[unit.bytes.len() - 30_000..].chunks(bytes_per_second);
         let ended = each_second(&mut world, &mut client, 125, |client| {
-            if let Some(piece) = body.next() {
-                client.send(piece);
-            }
+            body.next().into_iter().for_each(|piece| client.send(piece));
         });
         assert_eq!(ended, None, "{route}");
         client.assert_got(&[unit.response]);
-        client.peer.finish();
-        world.end();
+        world.finish(&client);
         assert_eq!(world.totals().hit_body_rate, 0);
     }
 }
 
 #[test]
-fn a_stall_is_forgiven_who_was_fast_before_it() {
-    let (mut world, mut client) = uploading("plain", 200_000);
+fn a_fast_body_may_stall() {
+    let (mut world, mut client) = uploading(upload("plain", 200_000));
     for _ in 0..3 {
         assert_eq!(each_second(&mut world, &mut client, 30, |client| client.send([b'x'; 990])), None);
         world.pass(28_500);
@@ -116,23 +99,22 @@ fn a_stall_is_forgiven_who_was_fast_before_it() {
 }
 
 #[test]
-fn a_body_that_is_not_read_has_its_grace_when_it_is_read_again() {
+fn a_body_has_its_grace_again_after_backpressure() {
     let mut world = World::default();
     let mut client = world.connect();
-    client.peer.set_window(0);
-    client.peer.set_reading(false);
+    client.stop_reading(0);
     let (first, second) = (Unit::get(1), Unit::post("buffer", 2, 100));
-    client.send([&first.bytes, &second.bytes[..second.bytes.len() - 100]].concat());
+    let (head, body) = second.bytes.split_at(second.bytes.len() - 100);
+    client.send([&first.bytes, head].concat());
     // The response to the first request is in flight meanwhile.
     world.pass(25_000);
     client.peer.set_window(100_000);
     client.peer.set_reading(true);
     world.pass(9000);
-    client.send(&second.bytes[second.bytes.len() - 100..]);
+    client.send(body);
     world.settle();
     client.assert_got(&[first.response, second.response]);
-    client.peer.finish();
-    world.end();
+    world.finish(&client);
 }
 
 /// A client that has requested the large response and doesn't read by itself. The network holds so many
@@ -141,9 +123,8 @@ fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client
     let mut world = World::with_limits(limits);
     world.net.advance(777);
     let mut client = world.connect();
-    client.peer.set_window(window);
     client.peer.set_room_min(room_min);
-    client.peer.set_reading(false);
+    client.stop_reading(window);
     client.send(Unit::big().bytes);
     world.settle();
     (world, client)
@@ -151,16 +132,24 @@ fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client
 
 /// Reads so many bytes each second, for so many seconds; returns the second in which the server closed.
 fn read_slowly(world: &mut World, client: &mut Client, bytes_per_second: usize, seconds: u64) -> Option<u64> {
-    let peer: SimPeer = client.peer.clone();
-    each_second(world, client, seconds, |client| client.got.extend(peer.read_at_most(bytes_per_second)))
+    each_second(world, client, seconds, |client| {
+        client.got.extend(client.peer.read_at_most(bytes_per_second));
+    })
+}
+
+/// The client reads everything and gets these responses.
+#[track_caller]
+fn assert_read_on(world: &mut World, client: &mut Client, responses: &[ExpectedResponse]) {
+    client.peer.set_reading(true);
+    world.settle();
+    client.assert_got(responses);
 }
 
 #[test]
-fn who_reads_a_byte_a_second_is_reset_in_time() {
+fn resets_a_client_that_reads_a_byte_a_second() {
     for (window, room_min) in [(5000, 1), (100_000, 1), (2_000_000, 700_000)] {
         let (mut world, mut client) = downloading(Limits::default(), window, room_min);
-        let ended = read_slowly(&mut world, &mut client, 1, 100).expect("it is put out");
-        let took_ms = ended * 1000;
+        let took_ms = 1000 * read_slowly(&mut world, &mut client, 1, 100).expect("it is reset");
         let least_ms = WRITE_CHECK_MS + WRITE_MS;
         assert!((least_ms..=least_ms + LATE_CHECKS_MS + 1000).contains(&took_ms), "{window}: {took_ms} ms");
         assert!(client.peer.saw_reset());
@@ -171,47 +160,53 @@ fn who_reads_a_byte_a_second_is_reset_in_time() {
 }
 
 #[test]
-fn who_reads_a_little_too_slowly_is_reset_and_who_is_just_fast_enough_is_not() {
-    for (bytes_per_second, is_reset) in [(230, true), (245, false)] {
-        let (mut world, mut client) = downloading(Limits::default(), 100_000, 1);
-        let ended = read_slowly(&mut world, &mut client, bytes_per_second, 300);
+fn resets_a_slow_reader_and_serves_one_that_is_just_fast_enough() {
+    let faster = Limits { send_bytes_per_second_min: 10_000, ..Limits::default() };
+    for (limits, write_ms, bytes_per_second, is_reset) in [
+        (Limits::default(), WRITE_MS, 230, true),
+        (Limits::default(), WRITE_MS, 245, false),
+        (faster, 2000, 9000, true),
+        (faster, 2000, 15_000, false),
+    ] {
+        let timeouts = Timeouts { write_ms, ..Timeouts::default() };
+        let mut world = World::new(Setting { limits, timeouts, ..Setting::default() });
+        let mut client = world.connect();
+        client.stop_reading(100_000);
+        client.send(Unit::big().bytes);
+        world.settle();
+        let seconds = 5 * write_ms / 1000;
+        let ended = read_slowly(&mut world, &mut client, bytes_per_second, seconds.max(60));
         assert_eq!(ended.is_some(), is_reset, "{bytes_per_second} bytes a second: {ended:?}");
         assert_eq!(world.totals().hit_send_rate, u64::from(is_reset));
-        client.peer.set_reading(true);
-        world.settle();
         if !is_reset {
-            client.assert_got(&[ExpectedResponse::big()]);
+            assert_read_on(&mut world, &mut client, &[ExpectedResponse::big()]);
         }
-        world.end();
+        world.finish(&client);
     }
 }
 
 #[test]
-fn an_honest_slow_reader_behind_a_large_buffer_is_served() {
+fn serves_a_slow_reader_with_a_large_buffer() {
     // Room is reported to the server after 70 s: by then the client has long shown that it reads.
     let (mut world, mut client) = downloading(Limits::default(), 2_000_000, 700_000);
     read_slowly(&mut world, &mut client, 10_000, BIG_BYTES as u64 / 10_000 + 2);
     client.assert_got(&[ExpectedResponse::big()]);
     assert!(!client.peer.saw_reset());
-    client.peer.finish();
-    world.end();
+    world.finish(&client);
     // The end was in the buffer for longer than a connection may be idle: it arrived nevertheless.
     let reached: Vec<_> = world.totals().limits().filter(|(_, times)| *times > 0).collect();
     assert_eq!(reached, [("idle_ms", 1)]);
 }
 
 #[test]
-fn what_earlier_responses_left_in_the_buffer_is_no_slowness_of_the_next() {
+fn earlier_responses_in_the_buffer_do_not_count_against_the_next() {
     let (mut world, mut client) = downloading(Limits::default(), 3_200_000, 1);
     // The first is in the buffer as a whole, and most of it still there when the second begins to wait.
     client.send(Unit::big().bytes);
     world.settle();
     assert_eq!(read_slowly(&mut world, &mut client, 2000, 120), None);
-    client.peer.set_reading(true);
-    world.settle();
-    client.assert_got(&[ExpectedResponse::big(), ExpectedResponse::big()]);
-    client.peer.finish();
-    world.end();
+    assert_read_on(&mut world, &mut client, &[ExpectedResponse::big(), ExpectedResponse::big()]);
+    world.finish(&client);
 }
 
 #[test]
@@ -221,9 +216,7 @@ fn each_send_is_measured_by_itself() {
         // At the check the total equals that of the round before, which implies nothing about this round.
         world.pass(WRITE_CHECK_MS + LATE_CHECKS_MS);
         assert!(!client.peer.saw_reset(), "round {round}");
-        client.peer.set_reading(true);
-        world.settle();
-        client.assert_got(&[ExpectedResponse::big()]);
+        assert_read_on(&mut world, &mut client, &[ExpectedResponse::big()]);
         client.got.clear();
         client.peer.set_reading(false);
         client.send(Unit::big().bytes);
@@ -235,44 +228,19 @@ fn each_send_is_measured_by_itself() {
 }
 
 #[test]
-fn without_a_pace_some_progress_is_enough() {
+fn without_a_minimum_rate_some_progress_is_enough() {
     let limits = Limits { send_bytes_per_second_min: 0, body_bytes_per_second_min: 0, ..Limits::default() };
     let (mut world, mut client) = downloading(limits, 100_000, 1);
     assert_eq!(read_slowly(&mut world, &mut client, 5, 300), None);
-    client.peer.set_reading(true);
-    world.settle();
-    client.assert_got(&[ExpectedResponse::big()]);
+    assert_read_on(&mut world, &mut client, &[ExpectedResponse::big()]);
     client.got.clear();
     let unit = Unit::post("buffer", 1, 40);
-    client.send(&unit.bytes[..unit.bytes.len() - 40]);
-    let mut rest = unit.bytes[unit.bytes.len() - 40..].chunks(1);
+    let (head, body) = unit.bytes.split_at(unit.bytes.len() - 40);
+    client.send(head);
+    let mut body = body.chunks(1);
     let ended =
-        each_second(&mut world, &mut client, 40, |client| client.send(rest.next().expect("40 bytes")));
+        each_second(&mut world, &mut client, 40, |client| client.send(body.next().expect("40 bytes")));
     assert_eq!(ended, None);
     client.assert_got(&[unit.response]);
-    client.peer.finish();
-    world.end();
-}
-
-#[test]
-fn other_times_and_paces_hold_as_they_are_set() {
-    let limits = Limits { send_bytes_per_second_min: 10_000, ..Limits::default() };
-    let mut world = World::new(crate::harness::Setting {
-        limits,
-        timeouts: Timeouts { write_ms: 2000, ..Timeouts::default() },
-        ..crate::harness::Setting::default()
-    });
-    for (bytes_per_second, is_reset) in [(9000, true), (15_000, false)] {
-        let mut client = world.connect();
-        client.peer.set_window(100_000);
-        client.peer.set_reading(false);
-        client.send(Unit::big().bytes);
-        world.settle();
-        let ended = read_slowly(&mut world, &mut client, bytes_per_second, 60);
-        assert_eq!(ended.is_some(), is_reset, "{bytes_per_second} bytes a second: {ended:?}");
-        client.peer.set_reading(true);
-        world.settle();
-        client.peer.finish();
-    }
-    world.end();
+    world.finish(&client);
 }
