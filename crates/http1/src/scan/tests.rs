@@ -1,9 +1,9 @@
 //! Compares every scanner with a plain loop, and the native scanners with the portable one.
 
-use super::block::{BLOCK_BYTES, Block, HALF_BYTES, Scanner};
-use super::stretch::LANE_BYTES;
-use super::{Cutter, Progress, Stop, best, portable};
-use crate::fields::FieldSpans;
+use super::lines::ascii;
+use super::masks::{BLOCK_BYTES, BlockMasks, HALF_BYTES, LANE_BYTES, Scanner};
+use super::words::{is_plain_name, portable};
+use super::{Cutter, FieldSpans, LineProgress, ScanStop, baseline_lines, best, lines, words};
 
 /// Bytes at the edges of all classes.
 const EDGES: &[u8] = b"\0\x08\t\n\r\x1f !\"#$,-./09:;>?@AZ[`az{~\x7f\x80\x89\xa0\xba\xff";
@@ -54,11 +54,8 @@ fn searches_agree_with_a_plain_loop_at_every_length_and_place() {
                 assert_eq!(super::space(&bytes), first(|byte| *byte == b' '));
                 assert_eq!(super::question_mark(&bytes), first(|byte| *byte == b'?'));
                 assert_eq!(super::has_control(&bytes), bytes.iter().any(|byte| is_control(*byte)));
-                assert_eq!(
-                    super::ascii(&bytes),
-                    std::str::from_utf8(&bytes).ok().filter(|text| text.is_ascii())
-                );
-                if super::is_plain_name(&bytes) {
+                assert_eq!(ascii(&bytes), std::str::from_utf8(&bytes).ok().filter(|text| text.is_ascii()));
+                if words::all(&bytes, is_plain_name) {
                     assert!(bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'));
                 }
             }
@@ -71,14 +68,14 @@ fn halves_agree_with_a_plain_loop() {
     let mut sequence = Sequence(1);
     for _ in 0..rounds(50_000) {
         let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| sequence.byte());
-        let expected = Block {
+        let expected = BlockMasks {
             controls: plain_bits(&bytes, is_control),
             colons: plain_bits(&bytes, |byte| byte == b':'),
         };
         assert_eq!(portable::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
         assert_eq!(best::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = super::avx2::Avx2::detect() {
+        if let Some(avx2) = super::x86::Avx2::detect() {
             assert_eq!(avx2.half(&bytes), expected, "{}", bytes.escape_ascii());
         }
     }
@@ -113,13 +110,13 @@ fn blocks_are_exact_at_every_length_and_place() {
         let bytes = sequence.bytes(length);
         for at in 0..=length {
             let seen = &bytes[at..length.min(at + BLOCK_BYTES)];
-            let expected = (!seen.is_empty()).then(|| Block {
+            let expected = (!seen.is_empty()).then(|| BlockMasks {
                 controls: plain_bits(seen, is_control),
                 colons: plain_bits(seen, |byte| byte == b':'),
             });
-            assert_eq!(Block::at(best::BASELINE, &bytes, at), expected, "{at} of {length}");
+            assert_eq!(BlockMasks::at(best::BASELINE, &bytes, at), expected, "{at} of {length}");
         }
-        assert_eq!(Block::at(best::BASELINE, &bytes, length + 1), None);
+        assert_eq!(BlockMasks::at(best::BASELINE, &bytes, length + 1), None);
     }
 }
 
@@ -156,30 +153,33 @@ fn stretches_are_exact_at_every_length() {
 }
 
 /// Returns the lines and the reason for stopping, found byte by byte.
-fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, Stop) {
+fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, ScanStop) {
     let (mut lines, mut start) = (Vec::new(), 0);
     while let Some(end) = (start..bytes.len()).find(|at| is_control(bytes[*at])) {
         if !bytes[end..].starts_with(b"\r\n") {
-            return (lines, start, Stop::Control(end));
+            return (lines, start, ScanStop::Control(end));
         } else if end == start {
-            return (lines, start, Stop::EmptyLine);
+            return (lines, start, ScanStop::EmptyLine);
         } else if lines.len() == room {
-            return (lines, start, Stop::Full);
+            return (lines, start, ScanStop::Full);
         }
         let colon = (start..end).find(|at| bytes[*at] == b':').unwrap_or(end);
         lines.push((start, colon, end));
         start = end + 2;
     }
-    (lines, start, Stop::Starved)
+    (lines, start, ScanStop::Starved)
 }
 
-type Cut = fn(&[u8], &mut Progress, &mut [FieldSpans]) -> Stop;
+type Cut = fn(&[u8], &mut LineProgress, &mut [FieldSpans]) -> ScanStop;
 
 /// Returns the splitters that this processor supports.
 fn cuts() -> Vec<Cut> {
-    let mut cuts: Vec<Cut> = vec![portable::lines, best::lines];
+    let mut cuts: Vec<Cut> = vec![
+        |bytes, progress, table| lines::lines(portable::BASELINE, bytes, progress, table),
+        baseline_lines,
+    ];
     #[cfg(target_arch = "x86_64")]
-    if super::avx2::Avx2::detect().is_some() {
+    if super::x86::Avx2::detect().is_some() {
         cuts.push(|bytes, progress, table| Cutter::detect().lines(bytes, progress, table));
     }
     cuts
@@ -203,9 +203,9 @@ fn lines_are_cut_as_by_a_plain_loop_however_the_bytes_arrive() {
         for cut in &cuts {
             for first in [split, bytes.len()] {
                 let mut table = vec![FieldSpans::NONE; ROOM];
-                let mut progress = Progress::START;
+                let mut progress = LineProgress::START;
                 let early = cut(&bytes[..first], &mut progress, &mut table);
-                if early == Stop::Starved {
+                if early == ScanStop::Starved {
                     progress.scanned = first;
                 }
                 let stop = cut(&bytes, &mut progress, &mut table);

@@ -5,28 +5,28 @@ mod compare;
 mod generate;
 mod oracle;
 
-pub(crate) use compare::{Comparer, Outcome};
+pub(crate) use compare::{Comparer, Comparison};
 pub(crate) use generate::Generator;
 
 /// Number of occurrences of each outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    counts: std::collections::BTreeMap<Outcome, u64>,
+    counts: std::collections::BTreeMap<Comparison, u64>,
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, outcome: Outcome) {
+    pub(crate) fn add(&mut self, outcome: Comparison) {
         *self.counts.entry(outcome).or_default() += 1;
     }
 
-    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
+    pub(crate) fn of(&self, outcome: Comparison) -> u64 {
         self.counts.get(&outcome).copied().unwrap_or_default()
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for outcome in Outcome::ALL {
+        for outcome in Comparison::ALL {
             writeln!(formatter, "{:>12}  {outcome:?}: {}", self.of(*outcome), outcome.reason())?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Masks over 64 bytes: possible line ends and colons.
+//! Masks over the bytes of a head: possible line ends and colons of 64 bytes, byte classes of short ranges.
 
 /// Bytes that one mask covers.
 pub(super) const BLOCK_BYTES: usize = u64::BITS as usize;
@@ -7,7 +7,7 @@ pub(super) const HALF_BYTES: usize = BLOCK_BYTES / 2;
 
 /// Masks over up to 64 bytes, with the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct BlockMasks {
     /// Control bytes other than HTAB: line ends and invalid bytes.
     pub(super) controls: u64,
     pub(super) colons: u64,
@@ -15,10 +15,10 @@ pub(super) struct Block {
 
 /// Scans `HALF_BYTES` bytes. The masks have no bits beyond them.
 pub(super) trait Scanner: Copy {
-    fn half(self, bytes: &[u8; HALF_BYTES]) -> Block;
+    fn half(self, bytes: &[u8; HALF_BYTES]) -> BlockMasks;
 }
 
-impl Block {
+impl BlockMasks {
     /// Scans the 64 bytes from `at` on, or fewer at the end of `bytes`. `None` if there are none.
     #[inline(always)]
     pub(super) fn at(scanner: impl Scanner, bytes: &[u8], at: usize) -> Option<Self> {
@@ -59,4 +59,25 @@ impl Block {
         half[..bytes.len()].copy_from_slice(bytes);
         scanner.half(&half)
     }
+}
+
+/// Bytes of a lane: a short range of a head.
+pub(super) const LANE_BYTES: usize = 16;
+
+/// Masks over a part of a request target, with the first byte in the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TargetMasks {
+    /// Visible ASCII characters other than `#`.
+    pub(super) allowed: u32,
+    /// `?`
+    pub(super) marks: u32,
+}
+
+/// Masks over a host and port, with the first byte in the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameMasks {
+    /// Letters, digits, `-` and `.`.
+    pub(crate) plain: u32,
+    pub(crate) digits: u32,
+    pub(crate) colons: u32,
 }

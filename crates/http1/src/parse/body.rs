@@ -3,7 +3,7 @@
 //! Each byte is read once and consumed at once; the decoder never needs a byte again. Errors depend on the
 //! bytes alone, never on how they were split.
 
-use crate::{BodyLimits, Framing, ParseError, class};
+use crate::{BodyLimits, Framing, ParseError, scan};
 
 /// The state of one body, small enough to be kept per connection.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +17,11 @@ pub struct BodyDecoder {
     chunk_line_bytes_max: u16,
     trailers: u16,
     trailers_max: u16,
-    state: State,
+    state: BodyState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BodyState {
     /// Content of known length.
     Length,
     /// Before a chunk size's first digit.
@@ -88,9 +88,9 @@ impl BodyDecoder {
     #[must_use]
     pub fn new(framing: Framing, limits: BodyLimits) -> Self {
         let (state, remaining) = match framing {
-            Framing::None | Framing::Length(0) => (State::Done, 0),
-            Framing::Length(length) => (State::Length, length),
-            Framing::Chunked => (State::SizeStart, 0),
+            Framing::None | Framing::Length(0) => (BodyState::Done, 0),
+            Framing::Length(length) => (BodyState::Length, length),
+            Framing::Chunked => (BodyState::SizeStart, 0),
         };
         Self {
             remaining,
@@ -107,7 +107,7 @@ impl BodyDecoder {
     /// Returns true if the body has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == BodyState::Done
     }
 
     /// Decodes the next part. Call again with the unconsumed input until the event is [`BodyEvent::More`] or
@@ -119,10 +119,10 @@ impl BodyDecoder {
         let mut consumed = 0;
         while let Some(&byte) = input.get(consumed) {
             match self.state {
-                State::Done => break,
-                State::Length | State::ChunkData => return Ok(self.take_data(input, consumed)),
-                State::TrailerStart if byte != b'\r' => return self.take_trailers(input, consumed),
-                State::TrailerName | State::TrailerValue | State::TrailerLf => {
+                BodyState::Done => break,
+                BodyState::Length | BodyState::ChunkData => return Ok(self.take_data(input, consumed)),
+                BodyState::TrailerStart if byte != b'\r' => return self.take_trailers(input, consumed),
+                BodyState::TrailerName | BodyState::TrailerValue | BodyState::TrailerLf => {
                     return self.take_trailers(input, consumed);
                 }
                 _ => self.state = self.after_framing_byte(byte)?,
@@ -140,28 +140,28 @@ impl BodyDecoder {
             usize::try_from(self.remaining).map_or(available.len(), |left| left.min(available.len()));
         self.remaining -= length as u64;
         if self.remaining == 0 {
-            self.state = if self.state == State::Length { State::Done } else { State::ChunkCr };
+            self.state = if self.state == BodyState::Length { BodyState::Done } else { BodyState::ChunkCr };
         }
         BodyStep { consumed: start + length, event: BodyEvent::Data(&available[..length]) }
     }
 
     /// Returns the state after a byte of the chunked framing (RFC 9112 7.1).
-    fn after_framing_byte(&mut self, byte: u8) -> Result<State, ParseError> {
+    fn after_framing_byte(&mut self, byte: u8) -> Result<BodyState, ParseError> {
         match (self.state, byte) {
-            (State::SizeStart | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+            (BodyState::SizeStart | BodyState::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.after_size_digit(byte)
             }
-            (State::SizeStart, b'\n') => Err(ParseError::BareLf),
-            (State::SizeStart, _) => Err(ParseError::InvalidChunkSize),
-            (State::SizeLf, b'\n') => Ok(self.after_size_line()),
-            (State::ChunkCr, b'\r') => Ok(State::ChunkLf),
-            (State::ChunkLf, b'\n') => Ok(State::SizeStart),
-            (State::ChunkCr | State::ChunkLf, _) => Err(ParseError::MissingChunkEnd),
-            (State::TrailerStart, _) => Ok(State::EndLf),
-            (State::EndLf, b'\n') => Ok(State::Done),
-            (State::SizeLf | State::EndLf, _) => Err(ParseError::BareCr),
-            (State::Length | State::ChunkData | State::Done, _)
-            | (State::TrailerName | State::TrailerValue | State::TrailerLf, _) => {
+            (BodyState::SizeStart, b'\n') => Err(ParseError::BareLf),
+            (BodyState::SizeStart, _) => Err(ParseError::InvalidChunkSize),
+            (BodyState::SizeLf, b'\n') => Ok(self.after_size_line()),
+            (BodyState::ChunkCr, b'\r') => Ok(BodyState::ChunkLf),
+            (BodyState::ChunkLf, b'\n') => Ok(BodyState::SizeStart),
+            (BodyState::ChunkCr | BodyState::ChunkLf, _) => Err(ParseError::MissingChunkEnd),
+            (BodyState::TrailerStart, _) => Ok(BodyState::EndLf),
+            (BodyState::EndLf, b'\n') => Ok(BodyState::Done),
+            (BodyState::SizeLf | BodyState::EndLf, _) => Err(ParseError::BareCr),
+            (BodyState::Length | BodyState::ChunkData | BodyState::Done, _)
+            | (BodyState::TrailerName | BodyState::TrailerValue | BodyState::TrailerLf, _) => {
                 unreachable!("data, trailers and the end are taken by decode")
             }
             _ => self.after_extension_byte(byte),
@@ -170,36 +170,46 @@ impl BodyDecoder {
 
     /// Returns the state after a byte that follows a chunk's size, possibly in extensions (RFC 9112 7.1.1):
     /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`.
-    fn after_extension_byte(&mut self, byte: u8) -> Result<State, ParseError> {
+    fn after_extension_byte(&mut self, byte: u8) -> Result<BodyState, ParseError> {
         let next = match (self.state, byte) {
             (_, b'\n') => return Err(ParseError::BareLf),
-            (State::Size | State::ExtensionName | State::Value | State::AfterQuoted, b'\r') => {
-                return Ok(State::SizeLf);
+            (
+                BodyState::Size | BodyState::ExtensionName | BodyState::Value | BodyState::AfterQuoted,
+                b'\r',
+            ) => {
+                return Ok(BodyState::SizeLf);
             }
-            (State::Size | State::BeforeExtension | State::ExtensionName, b';')
-            | (State::AfterName | State::Value | State::AfterQuoted, b';') => State::ExtensionStart,
-            (State::Size | State::BeforeExtension | State::Value | State::AfterQuoted, b' ' | b'\t') => {
-                State::BeforeExtension
+            (BodyState::Size | BodyState::BeforeExtension | BodyState::ExtensionName, b';')
+            | (BodyState::AfterName | BodyState::Value | BodyState::AfterQuoted, b';') => {
+                BodyState::ExtensionStart
             }
-            (State::Size, _) => return Err(ParseError::InvalidChunkSize),
-            (State::ExtensionStart | State::ValueStart | State::AfterName, b' ' | b'\t') => self.state,
-            (State::ExtensionName, b' ' | b'\t') => State::AfterName,
-            (State::ExtensionName | State::AfterName, b'=') => State::ValueStart,
-            (State::ValueStart, b'"') => State::Quoted,
-            (State::Quoted, b'"') => State::AfterQuoted,
-            (State::Quoted, b'\\') => State::QuotedPair,
-            (State::Quoted | State::QuotedPair, _) if class::is_field_value_byte(byte) => State::Quoted,
-            (State::ExtensionStart | State::ExtensionName, _) if class::is_token_byte(byte) => {
-                State::ExtensionName
+            (
+                BodyState::Size | BodyState::BeforeExtension | BodyState::Value | BodyState::AfterQuoted,
+                b' ' | b'\t',
+            ) => BodyState::BeforeExtension,
+            (BodyState::Size, _) => return Err(ParseError::InvalidChunkSize),
+            (BodyState::ExtensionStart | BodyState::ValueStart | BodyState::AfterName, b' ' | b'\t') => {
+                self.state
             }
-            (State::ValueStart | State::Value, _) if class::is_token_byte(byte) => State::Value,
+            (BodyState::ExtensionName, b' ' | b'\t') => BodyState::AfterName,
+            (BodyState::ExtensionName | BodyState::AfterName, b'=') => BodyState::ValueStart,
+            (BodyState::ValueStart, b'"') => BodyState::Quoted,
+            (BodyState::Quoted, b'"') => BodyState::AfterQuoted,
+            (BodyState::Quoted, b'\\') => BodyState::QuotedPair,
+            (BodyState::Quoted | BodyState::QuotedPair, _) if scan::is_field_value_byte(byte) => {
+                BodyState::Quoted
+            }
+            (BodyState::ExtensionStart | BodyState::ExtensionName, _) if scan::is_token_byte(byte) => {
+                BodyState::ExtensionName
+            }
+            (BodyState::ValueStart | BodyState::Value, _) if scan::is_token_byte(byte) => BodyState::Value,
             _ => return Err(ParseError::InvalidChunkExtension),
         };
         self.within_line(next)
     }
 
     /// Counts one more byte of a size line.
-    fn within_line(&mut self, next: State) -> Result<State, ParseError> {
+    fn within_line(&mut self, next: BodyState) -> Result<BodyState, ParseError> {
         if self.line_bytes >= self.chunk_line_bytes_max {
             return Err(ParseError::ChunkLineTooLong);
         }
@@ -207,8 +217,8 @@ impl BodyDecoder {
         Ok(next)
     }
 
-    fn after_size_digit(&mut self, byte: u8) -> Result<State, ParseError> {
-        let next = self.within_line(State::Size)?;
+    fn after_size_digit(&mut self, byte: u8) -> Result<BodyState, ParseError> {
+        let next = self.within_line(BodyState::Size)?;
         if self.remaining > u64::MAX >> 4 {
             return Err(ParseError::ChunkSizeOverflow);
         }
@@ -216,16 +226,16 @@ impl BodyDecoder {
         Ok(next)
     }
 
-    fn after_size_line(&mut self) -> State {
+    fn after_size_line(&mut self) -> BodyState {
         self.line_bytes = 0;
-        if self.remaining == 0 { State::TrailerStart } else { State::ChunkData }
+        if self.remaining == 0 { BodyState::TrailerStart } else { BodyState::ChunkData }
     }
 
     /// Takes the available trailer bytes from `start` on. Bytes before an invalid one are returned first.
     fn take_trailers<'a>(&mut self, input: &'a [u8], start: usize) -> Result<BodyStep<'a>, ParseError> {
         let mut end = start;
         while let Some(&byte) = input.get(end) {
-            if self.state == State::TrailerStart && byte == b'\r' {
+            if self.state == BodyState::TrailerStart && byte == b'\r' {
                 break;
             }
             match self.after_trailer_byte(byte) {
@@ -241,26 +251,26 @@ impl BodyDecoder {
 
     /// Returns the state after a byte of a trailer line (RFC 9112 7.1.2). Only the line count changes, and
     /// only if the byte is valid.
-    fn after_trailer_byte(&mut self, byte: u8) -> Result<State, ParseError> {
+    fn after_trailer_byte(&mut self, byte: u8) -> Result<BodyState, ParseError> {
         if self.trailer_bytes >= self.trailer_bytes_max {
             return Err(ParseError::TrailersTooLarge);
         }
         match (self.state, byte) {
-            (State::TrailerStart, _) if self.trailers >= self.trailers_max => {
+            (BodyState::TrailerStart, _) if self.trailers >= self.trailers_max => {
                 Err(ParseError::TooManyTrailers)
             }
-            (State::TrailerStart, b' ' | b'\t') => Err(ParseError::ObsFold),
-            (State::TrailerStart, _) if class::is_token_byte(byte) => {
+            (BodyState::TrailerStart, b' ' | b'\t') => Err(ParseError::ObsFold),
+            (BodyState::TrailerStart, _) if scan::is_token_byte(byte) => {
                 self.trailers += 1;
-                Ok(State::TrailerName)
+                Ok(BodyState::TrailerName)
             }
-            (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerName, _) if class::is_token_byte(byte) => Ok(State::TrailerName),
-            (State::TrailerName, b' ' | b'\t') => Err(ParseError::SpaceBeforeColon),
-            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
-            (State::TrailerValue, _) if class::is_field_value_byte(byte) => Ok(State::TrailerValue),
-            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
-            (State::TrailerLf, _) => Err(ParseError::BareCr),
+            (BodyState::TrailerName, b':') => Ok(BodyState::TrailerValue),
+            (BodyState::TrailerName, _) if scan::is_token_byte(byte) => Ok(BodyState::TrailerName),
+            (BodyState::TrailerName, b' ' | b'\t') => Err(ParseError::SpaceBeforeColon),
+            (BodyState::TrailerValue, b'\r') => Ok(BodyState::TrailerLf),
+            (BodyState::TrailerValue, _) if scan::is_field_value_byte(byte) => Ok(BodyState::TrailerValue),
+            (BodyState::TrailerLf, b'\n') => Ok(BodyState::TrailerStart),
+            (BodyState::TrailerLf, _) => Err(ParseError::BareCr),
             (_, b'\n') => Err(ParseError::BareLf),
             _ => Err(ParseError::InvalidTrailer),
         }

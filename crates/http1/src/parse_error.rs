@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-macro_rules! rejects {
+macro_rules! parse_errors {
     ($($variant:ident $status:literal $rfc:literal $sentence:literal)*) => {
         /// Reason to reject a request. The connection can't be used for another request afterwards.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ macro_rules! rejects {
     };
 }
 
-rejects! {
+parse_errors! {
     BareLf 400 "RFC 9112 2.2" "A line ends with LF alone instead of CRLF."
     BareCr 400 "RFC 9112 2.2" "A CR is not followed by LF."
     ExtraEmptyLine 400 "RFC 9112 2.2" "More than one empty line precedes the request line."

@@ -1,18 +1,9 @@
 //! The request line: method SP target SP version (RFC 9112 3).
 
+use super::target::{TargetForm, TargetSpans};
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
-use crate::span::Span;
-use crate::target::{Form, TargetSpans};
-use crate::{Method, ParseError, class, scan};
-
-/// HTTP version by which a request is interpreted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1, and any later minor version (RFC 9110 2.5).
-    Http11,
-}
+use crate::scan::{self, Span};
+use crate::{Method, ParseError, Version};
 
 /// The parts of a request line.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +45,12 @@ impl RequestLine {
         self.method = method;
         self.version = version;
         self.start = line.start() as u32;
-        self.target =
-            TargetSpans { form: Form::Origin, whole: Span::new(start, end), authority: Span::EMPTY, path };
+        self.target = TargetSpans {
+            form: TargetForm::Origin,
+            whole: Span::new(start, end),
+            authority: Span::EMPTY,
+            path,
+        };
         Some(())
     }
 
@@ -106,7 +101,7 @@ pub(crate) fn refuse_long_line(line: &[u8]) -> ParseError {
 
 fn parse_method(name: &[u8]) -> Result<Method, ParseError> {
     match Method::from_name(name) {
-        Method::Other if !class::is_token(name) => Err(ParseError::NotAMethod),
+        Method::Other if !scan::is_token(name) => Err(ParseError::NotAMethod),
         Method::Other if name.len() > METHOD_BYTES_MAX => Err(ParseError::MethodTooLong),
         method => Ok(method),
     }
@@ -119,7 +114,7 @@ fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), ParseErr
     if target.len() > limits.target_bytes_max {
         return Err(ParseError::TargetTooLong);
     }
-    match class::is_target(target) {
+    match scan::is_target(target) {
         true => Ok(()),
         false => Err(ParseError::InvalidTargetByte),
     }

@@ -1,6 +1,105 @@
-//! A perfect, case-insensitive hash from field names to their numbers.
+//! Known field names: recognized while parsing, found in constant time by a perfect, case-insensitive hash.
 
-use crate::KnownField;
+macro_rules! known {
+    ($($variant:ident $name:literal)*) => {
+        /// A known request field name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum KnownField {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        const ALL: &[KnownField] = &[$(KnownField::$variant,)*];
+        const NAMES: &[&str] = &[$($name,)*];
+    };
+}
+
+known! {
+    Accept "Accept"
+    AcceptCharset "Accept-Charset"
+    AcceptEncoding "Accept-Encoding"
+    AcceptLanguage "Accept-Language"
+    AccessControlRequestHeaders "Access-Control-Request-Headers"
+    AccessControlRequestMethod "Access-Control-Request-Method"
+    Authorization "Authorization"
+    CacheControl "Cache-Control"
+    Connection "Connection"
+    ContentEncoding "Content-Encoding"
+    ContentLength "Content-Length"
+    ContentType "Content-Type"
+    Cookie "Cookie"
+    Date "Date"
+    Dnt "DNT"
+    Expect "Expect"
+    Forwarded "Forwarded"
+    Host "Host"
+    IfMatch "If-Match"
+    IfModifiedSince "If-Modified-Since"
+    IfNoneMatch "If-None-Match"
+    IfRange "If-Range"
+    IfUnmodifiedSince "If-Unmodified-Since"
+    KeepAlive "Keep-Alive"
+    MaxForwards "Max-Forwards"
+    Origin "Origin"
+    Pragma "Pragma"
+    Priority "Priority"
+    ProxyAuthorization "Proxy-Authorization"
+    ProxyConnection "Proxy-Connection"
+    Range "Range"
+    Referer "Referer"
+    SecChUa "Sec-CH-UA"
+    SecChUaMobile "Sec-CH-UA-Mobile"
+    SecChUaPlatform "Sec-CH-UA-Platform"
+    SecFetchDest "Sec-Fetch-Dest"
+    SecFetchMode "Sec-Fetch-Mode"
+    SecFetchSite "Sec-Fetch-Site"
+    SecFetchUser "Sec-Fetch-User"
+    SecWebSocketExtensions "Sec-WebSocket-Extensions"
+    SecWebSocketKey "Sec-WebSocket-Key"
+    SecWebSocketProtocol "Sec-WebSocket-Protocol"
+    SecWebSocketVersion "Sec-WebSocket-Version"
+    Te "TE"
+    Traceparent "Traceparent"
+    Trailer "Trailer"
+    TransferEncoding "Transfer-Encoding"
+    Upgrade "Upgrade"
+    UpgradeInsecureRequests "Upgrade-Insecure-Requests"
+    UserAgent "User-Agent"
+    Via "Via"
+    XForwardedFor "X-Forwarded-For"
+    XForwardedHost "X-Forwarded-Host"
+    XForwardedProto "X-Forwarded-Proto"
+    XRealIp "X-Real-IP"
+    XRequestId "X-Request-ID"
+}
+
+impl KnownField {
+    /// Number of known names. At most 64: a head keeps a set of them in one word.
+    pub const COUNT: usize = ALL.len();
+
+    /// Returns all known names, in the order of their numbers.
+    #[must_use]
+    pub const fn all() -> &'static [Self] {
+        ALL
+    }
+
+    /// Returns the usual spelling.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+
+    /// Returns the known name that `name` spells, case-insensitively.
+    #[inline]
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        find(name)
+    }
+}
+
+// Field tables keep sets of names in one word.
+const _: () = assert!(KnownField::COUNT <= u64::BITS as usize);
 
 const WORD_BYTES: usize = size_of::<u64>();
 /// Longest name in the table, in bytes: it fits four words.
@@ -11,21 +110,21 @@ const OUTER_BYTES: usize = 2 * WORD_BYTES;
 const SLOT_COUNT: usize = 256;
 /// Found by trial; the assertion fails if it no longer fits after a name is added.
 const MULTIPLIER: u64 = 0x550D_40DD_C255_7035;
-static TABLE: Table = {
+static TABLE: NameTable = {
     assert!(is_perfect(), "two known names share a slot: try other odd multipliers");
-    Table { slots: slots(), inner: inners() }
+    NameTable { slots: slots(), inner: inners() }
 };
 
-struct Table {
-    slots: [Slot; SLOT_COUNT],
-    /// Words between the outer words of names of more than 16 bytes.
-    inner: [Words; KnownField::COUNT],
+struct NameTable {
+    slots: [NameSlot; SLOT_COUNT],
+    /// NameWords between the outer words of names of more than 16 bytes.
+    inner: [NameWords; KnownField::COUNT],
 }
 
 /// The first and the last eight bytes of a name. A shorter name is in both words: at the low end of `first`
 /// and the high end of `last`, padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Words {
+struct NameWords {
     first: u64,
     last: u64,
 }
@@ -34,10 +133,10 @@ struct Words {
 /// the kernel evicts most lines between two requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-struct Slot {
-    outer: Words,
+struct NameSlot {
+    outer: NameWords,
     /// Bits that all spellings share.
-    mask: Words,
+    mask: NameWords,
     /// `NO_NAME` if the slot is empty.
     len: u32,
     known: KnownField,
@@ -47,7 +146,7 @@ struct Slot {
 const NO_NAME: u32 = u32::MAX;
 
 /// Returns the known name that `name` spells, case-insensitively.
-pub(crate) fn find(name: &[u8]) -> Option<KnownField> {
+fn find(name: &[u8]) -> Option<KnownField> {
     find_by(words(name), name.len(), |number| is_like_within(name, number))
 }
 
@@ -63,11 +162,11 @@ pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<KnownFie
     let beside = WORD_BYTES.saturating_sub(len) as u32 * u8::BITS;
     let first = u64::from_le_bytes(*first).wrapping_shl(beside).wrapping_shr(beside);
     let last = u64::from_le_bytes(*last).wrapping_shr(beside).wrapping_shl(beside);
-    find_by(Words { first, last }, len, |number| is_like_within(&bytes[start..end], number))
+    find_by(NameWords { first, last }, len, |number| is_like_within(&bytes[start..end], number))
 }
 
 #[inline(always)]
-fn find_by(outer: Words, len: usize, is_like_within: impl Fn(KnownField) -> bool) -> Option<KnownField> {
+fn find_by(outer: NameWords, len: usize, is_like_within: impl Fn(KnownField) -> bool) -> Option<KnownField> {
     let slot = &TABLE.slots[place(outer)];
     let is_same = is_like(outer, slot.outer, slot.mask)
         && len == slot.len as usize
@@ -83,21 +182,21 @@ fn is_like_within(name: &[u8], known: KnownField) -> bool {
 }
 
 #[inline(always)]
-fn is_like(words: Words, usual: Words, mask: Words) -> bool {
+fn is_like(words: NameWords, usual: NameWords, mask: NameWords) -> bool {
     ((words.first ^ usual.first) & mask.first) | ((words.last ^ usual.last) & mask.last) == 0
 }
 
 /// Returns the outer words.
-const fn words(name: &[u8]) -> Words {
+const fn words(name: &[u8]) -> NameWords {
     match (name.first_chunk(), name.last_chunk()) {
         (Some(first), Some(last)) => {
-            Words { first: u64::from_le_bytes(*first), last: u64::from_le_bytes(*last) }
+            NameWords { first: u64::from_le_bytes(*first), last: u64::from_le_bytes(*last) }
         }
         _ => words_of_short(name),
     }
 }
 
-const fn words_of_short(name: &[u8]) -> Words {
+const fn words_of_short(name: &[u8]) -> NameWords {
     let (mut first, mut last) = (0, 0);
     let mut index = 0;
     while index < name.len() {
@@ -105,13 +204,13 @@ const fn words_of_short(name: &[u8]) -> Words {
         last = last >> u8::BITS | (name[index] as u64) << (u64::BITS - u8::BITS);
         index += 1;
     }
-    Words { first, last }
+    NameWords { first, last }
 }
 
 /// Returns the words between the outer words of a name of more than 16 bytes.
-const fn inner(name: &[u8]) -> Words {
+const fn inner(name: &[u8]) -> NameWords {
     if name.len() <= OUTER_BYTES {
-        return Words { first: 0, last: 0 };
+        return NameWords { first: 0, last: 0 };
     }
     let (_, behind_first) = name.split_at(WORD_BYTES);
     let (between, _) = behind_first.split_at(behind_first.len() - WORD_BYTES);
@@ -124,14 +223,14 @@ const fn splat(byte: u8) -> u64 {
 
 /// Returns the slot; ignores bit 5, which distinguishes upper from lower case.
 #[inline(always)]
-const fn place(words: Words) -> usize {
+const fn place(words: NameWords) -> usize {
     let mixed = (words.first ^ (words.last >> 1)) & splat(!0x30);
     (mixed.wrapping_mul(MULTIPLIER) >> (u64::BITS - SLOT_COUNT.ilog2())) as usize
 }
 
-const fn slots() -> [Slot; SLOT_COUNT] {
-    let nothing = Words { first: 0, last: 0 };
-    let empty = Slot { outer: nothing, mask: nothing, len: NO_NAME, known: KnownField::all()[0] };
+const fn slots() -> [NameSlot; SLOT_COUNT] {
+    let nothing = NameWords { first: 0, last: 0 };
+    let empty = NameSlot { outer: nothing, mask: nothing, len: NO_NAME, known: KnownField::all()[0] };
     let mut slots = [empty; SLOT_COUNT];
     let mut index = 0;
     while index < KnownField::COUNT {
@@ -139,7 +238,7 @@ const fn slots() -> [Slot; SLOT_COUNT] {
         let name = known.name().as_bytes();
         assert!(name.len() <= NAME_BYTES_MAX, "a known name is longer than names are looked for");
         let outer = words(name);
-        slots[place(outer)] = Slot { outer, mask: mask(outer), len: name.len() as u32, known };
+        slots[place(outer)] = NameSlot { outer, mask: mask(outer), len: name.len() as u32, known };
         index += 1;
     }
     slots
@@ -158,8 +257,8 @@ const fn is_perfect() -> bool {
     true
 }
 
-const fn inners() -> [Words; KnownField::COUNT] {
-    let mut inners = [Words { first: 0, last: 0 }; KnownField::COUNT];
+const fn inners() -> [NameWords; KnownField::COUNT] {
+    let mut inners = [NameWords { first: 0, last: 0 }; KnownField::COUNT];
     let mut index = 0;
     while index < KnownField::COUNT {
         inners[index] = inner(KnownField::all()[index].name().as_bytes());
@@ -168,8 +267,8 @@ const fn inners() -> [Words; KnownField::COUNT] {
     inners
 }
 
-const fn mask(words: Words) -> Words {
-    Words { first: !case_bits(words.first), last: !case_bits(words.last) }
+const fn mask(words: NameWords) -> NameWords {
+    NameWords { first: !case_bits(words.first), last: !case_bits(words.last) }
 }
 
 /// Returns bit 5 of each letter: known names consist of letters and hyphens, which bit 6 distinguishes.
@@ -182,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_each_known_name_once() {
+    fn the_table_has_each_name_once() {
         assert!(is_perfect());
         let (slots, inners) = (slots(), inners());
         assert_eq!((slots, inners), (TABLE.slots, TABLE.inner));
@@ -199,8 +298,9 @@ mod tests {
     /// Tests each known name, and each with one byte changed, in both cases, at the start, at the end and
     /// within a head.
     #[test]
-    fn a_name_is_the_same_wherever_it_stands() {
+    fn finds_a_name_wherever_it_is() {
         for known in KnownField::all() {
+            assert_eq!(find(known.name().to_ascii_uppercase().as_bytes()), Some(*known));
             for place in 0..=known.name().len() {
                 for byte in *b"\0\r-_aA" {
                     let mut name = known.name().to_ascii_lowercase().into_bytes();

@@ -11,7 +11,7 @@ macro_rules! registered {
         }
 
         /// Returns the complete status line; empty for a status without a phrase.
-        pub(super) fn registered_line(status: u16) -> &'static str {
+        fn registered_line(status: u16) -> &'static str {
             match status {
                 $($status => concat!("HTTP/1.1 ", $status, " ", $phrase, "\r\n"),)*
                 _ => "",
@@ -81,4 +81,28 @@ registered! {
     507 "Insufficient Storage"
     508 "Loop Detected"
     511 "Network Authentication Required"
+}
+
+/// Replacement for an invalid status.
+const STATUS_FALLBACK: u16 = 500;
+
+/// Appends a status line. A status outside 100 to 599 is no HTTP status (RFC 9110 15) and is sent as 500; one without a
+/// registered meaning is sent without a reason phrase.
+pub fn status_line(out: &mut Vec<u8>, status: u16) {
+    let line = registered_line(status);
+    match line.is_empty() {
+        true => unregistered_line(out, status),
+        false => out.extend_from_slice(line.as_bytes()),
+    }
+}
+
+#[cold]
+fn unregistered_line(out: &mut Vec<u8>, status: u16) {
+    if !matches!(status, 100..=599) {
+        return status_line(out, STATUS_FALLBACK);
+    }
+    let digit = |power: u16| b'0' + (status / power % 10) as u8;
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(&[digit(100), digit(10), digit(1)]);
+    out.extend_from_slice(b" \r\n");
 }

@@ -8,13 +8,21 @@
 //!
 //! So the first result other than `Partial` is the same for every way of splitting the same bytes.
 
-use crate::connection::{self, Expectation};
-use crate::fields::FieldTable;
-use crate::request_line::{self, RequestLine};
-use crate::scan::{Cutter, Progress, Stop};
-use crate::span::Span;
-use crate::target::Form;
-use crate::{Framing, Head, HeadLimits, KnownField, ParseError, Version, authority, class};
+mod body;
+pub(crate) mod fields;
+mod head;
+mod request_line;
+mod target;
+
+pub use body::{BodyDecoder, BodyEvent, BodyStep};
+pub use fields::Field;
+pub use head::{Expectation, Head, is_protocol, is_same_protocol};
+pub use target::Target;
+
+use crate::scan::{self, Cutter, LineProgress, ScanStop, Span};
+use crate::{Framing, HeadLimits, KnownField, ParseError, Version};
+use head::ParsedHead;
+use target::TargetForm;
 
 /// Progress of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,34 +43,18 @@ pub enum Parsed {
 #[derive(Debug)]
 pub struct HeadParser {
     limits: HeadLimits,
-    stage: Stage,
+    stage: HeadStage,
     cutter: Cutter,
-    progress: Progress,
-    pub(crate) request: RequestLine,
-    pub(crate) fields: FieldTable,
-    pub(crate) summary: Summary,
+    progress: LineProgress,
+    head: ParsedHead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum HeadStage {
     Start,
     RequestLine,
     Fields,
     Complete,
-}
-
-/// Results that need all fields.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Summary {
-    pub(crate) host: Span,
-    pub(crate) framing: Framing,
-    pub(crate) keep_alive: bool,
-    pub(crate) expectation: Expectation,
-}
-
-impl Summary {
-    const NONE: Self =
-        Self { host: Span::EMPTY, framing: Framing::None, keep_alive: false, expectation: Expectation::None };
 }
 
 impl HeadParser {
@@ -81,32 +73,30 @@ impl HeadParser {
     pub fn without_room(limits: HeadLimits) -> Self {
         Self {
             limits: limits.usable(),
-            stage: Stage::Start,
+            stage: HeadStage::Start,
             cutter: Cutter::detect(),
-            progress: Progress::START,
-            request: RequestLine::NONE,
-            fields: FieldTable::empty(),
-            summary: Summary::NONE,
+            progress: LineProgress::START,
+            head: ParsedHead::empty(),
         }
     }
 
     /// Allocates the buffers if they are missing; a head in the parser is lost then.
     #[inline]
     pub fn make_room(&mut self) {
-        self.fields.make_room(self.limits.fields_max);
+        self.head.fields.make_room(self.limits.fields_max);
     }
 
     /// Returns its allocated memory in bytes, used or not.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.fields.held_bytes()
+        self.head.fields.held_bytes()
     }
 
     /// Prepares the parser for another head.
     pub fn reset(&mut self) {
-        self.stage = Stage::Start;
-        self.progress = Progress::START;
-        self.fields.clear();
+        self.stage = HeadStage::Start;
+        self.progress = LineProgress::START;
+        self.head.fields.clear();
     }
 
     /// Continues parsing. `bytes` is everything received since the head's first byte: the same bytes as in
@@ -119,20 +109,20 @@ impl HeadParser {
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         // Bytes beyond the limit are never read: their presence is enough.
         let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
-        if self.stage == Stage::Start && !self.find_start(seen)? {
+        if self.stage == HeadStage::Start && !self.find_start(seen)? {
             return Ok(Parsed::Partial);
         }
-        if self.stage == Stage::Complete {
+        if self.stage == HeadStage::Complete {
             return Ok(Parsed::Complete { head_len: self.progress.line_start });
         }
-        let stop = self.cutter.lines(seen, &mut self.progress, self.fields.lines_mut());
+        let stop = self.cutter.lines(seen, &mut self.progress, self.head.fields.lines_mut());
         // Lines already split come first.
         self.parse_lines(seen)?;
         match stop {
-            Stop::EmptyLine => self.complete(seen),
-            Stop::Starved => self.check_incomplete(bytes),
-            Stop::Control(at) => self.check_control(bytes, at),
-            Stop::Full => Err(ParseError::TooManyFields),
+            ScanStop::EmptyLine => self.complete(seen),
+            ScanStop::Starved => self.check_incomplete(bytes),
+            ScanStop::Control(at) => self.check_control(bytes, at),
+            ScanStop::Full => Err(ParseError::TooManyFields),
         }
     }
 
@@ -144,8 +134,8 @@ impl HeadParser {
     #[inline(always)]
     #[must_use]
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> Head<'a> {
-        assert!(self.stage == Stage::Complete, "no complete head has been parsed");
-        Head::new(self, &bytes[..self.progress.line_start])
+        assert!(self.stage == HeadStage::Complete, "no complete head has been parsed");
+        Head::new(&self.head, &bytes[..self.progress.line_start])
     }
 
     /// Copies the parsed state of `head`, for keeping a copy of the head's bytes ([`Head::raw`]) and passing
@@ -153,25 +143,22 @@ impl HeadParser {
     ///
     /// Allocates 20 bytes for each line that exceeds the present buffers.
     pub fn adopt(&mut self, head: &Head<'_>) {
-        let other = head.parser();
-        self.stage = other.stage;
-        self.progress = other.progress;
-        self.request = other.request;
-        self.fields.copy_from(&other.fields);
-        self.summary = other.summary;
+        self.stage = HeadStage::Complete;
+        self.progress = LineProgress { line_start: head.len(), ..LineProgress::START };
+        self.head.copy_from(head.parsed());
     }
 
     /// Finds the request line's first byte.
     #[inline]
     fn find_start(&mut self, bytes: &[u8]) -> Result<bool, ParseError> {
         let start = match bytes.first() {
-            Some(&byte) if class::is_token_byte(byte) => 0,
+            Some(&byte) if scan::is_token_byte(byte) => 0,
             _ if !is_empty_line_skipped(bytes)? => return Ok(false),
             _ => b"\r\n".len(),
         };
         self.progress.line_start = start;
         self.progress.scanned = start;
-        self.stage = Stage::RequestLine;
+        self.stage = HeadStage::RequestLine;
         Ok(true)
     }
 
@@ -204,7 +191,7 @@ impl HeadParser {
             (b'\r', Some(_)) if next >= self.limits.head_bytes_max => Err(ParseError::HeadTooLarge),
             (b'\r', Some(_)) => Err(ParseError::BareCr),
             (b'\n', _) => Err(ParseError::BareLf),
-            _ if self.stage == Stage::RequestLine => Err(ParseError::ControlInRequestLine),
+            _ if self.stage == HeadStage::RequestLine => Err(ParseError::ControlInRequestLine),
             _ => Err(ParseError::ControlInField),
         }
     }
@@ -212,7 +199,7 @@ impl HeadParser {
     /// Returns the offset by which the incomplete line must end.
     fn line_end_max(&self) -> usize {
         match self.stage {
-            Stage::RequestLine => self.progress.line_start + self.limits.request_line_bytes_max(),
+            HeadStage::RequestLine => self.progress.line_start + self.limits.request_line_bytes_max(),
             _ => usize::MAX,
         }
     }
@@ -225,50 +212,52 @@ impl HeadParser {
     /// Parses the lines that have been split since the last time.
     #[inline(always)]
     fn parse_lines(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
-        if self.stage == Stage::RequestLine && self.progress.lines > 0 {
-            let line = self.fields.request_line();
+        if self.stage == HeadStage::RequestLine && self.progress.lines > 0 {
+            let line = self.head.fields.request_line();
             if line.end() - line.start() > self.limits.request_line_bytes_max() {
                 return Err(self.refuse_long_line(bytes, line.start()));
             }
-            self.request.read(bytes, line, &self.limits)?;
-            self.stage = Stage::Fields;
+            self.head.request.read(bytes, line, &self.limits)?;
+            self.stage = HeadStage::Fields;
         }
-        self.fields.parse(bytes, self.progress.lines)
+        self.head.fields.parse(bytes, self.progress.lines)
     }
 
     /// Checks the head as a whole after its empty line.
     #[inline]
     fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
-        let version = self.request.version;
-        self.summary.host = self.find_host(bytes)?;
-        self.summary.framing = Framing::of_request(bytes, &self.fields, version)?;
-        self.summary.keep_alive = connection::keep_alive(bytes, &self.fields, version);
-        self.summary.expectation = connection::expectation(bytes, &self.fields, version);
+        let version = self.head.request.version;
+        self.head.summary.host = self.find_host(bytes)?;
+        self.head.summary.framing = Framing::of_request(bytes, &self.head.fields, version)?;
+        self.head.summary.keep_alive = head::keep_alive(bytes, &self.head.fields, version);
+        self.head.summary.expectation = head::expectation(bytes, &self.head.fields, version);
         self.progress.line_start += b"\r\n".len();
-        self.stage = Stage::Complete;
+        self.stage = HeadStage::Complete;
         Ok(Parsed::Complete { head_len: self.progress.line_start })
     }
 
     /// Returns the requested host: the target's, if it has one, else the Host field's. An absolute target
     /// replaces that field's value (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
     fn find_host(&mut self, bytes: &[u8]) -> Result<Span, ParseError> {
-        let field = match self.fields.first(KnownField::Host) {
-            None if self.request.version == Version::Http11 => return Err(ParseError::MissingHost),
+        let field = match self.head.fields.first(KnownField::Host) {
+            None if self.head.request.version == Version::Http11 => return Err(ParseError::MissingHost),
             None => Span::EMPTY,
-            Some(_) if self.fields.is_repeated(KnownField::Host) => return Err(ParseError::DuplicateHost),
+            Some(_) if self.head.fields.is_repeated(KnownField::Host) => {
+                return Err(ParseError::DuplicateHost);
+            }
             Some(field) => field.value,
         };
-        if field.start() != field.end() && !authority::is_host_field(bytes, field) {
+        if field.start() != field.end() && !target::is_host_field(bytes, field) {
             return Err(ParseError::InvalidHost);
         }
-        Ok(match self.request.target.form {
-            Form::Absolute => {
-                let authority = self.request.target.authority;
-                self.fields.replace_first(KnownField::Host, authority);
+        Ok(match self.head.request.target.form {
+            TargetForm::Absolute => {
+                let authority = self.head.request.target.authority;
+                self.head.fields.replace_first(KnownField::Host, authority);
                 authority
             }
-            Form::Authority => self.request.target.authority,
-            Form::Origin | Form::Asterisk => field,
+            TargetForm::Authority => self.head.request.target.authority,
+            TargetForm::Origin | TargetForm::Asterisk => field,
         })
     }
 }
@@ -286,7 +275,7 @@ fn is_empty_line_skipped(bytes: &[u8]) -> Result<bool, ParseError> {
     match first {
         b'\n' => Err(ParseError::BareLf),
         b'\r' => Err(ParseError::ExtraEmptyLine),
-        byte if class::is_token_byte(*byte) => Ok(true),
+        byte if scan::is_token_byte(*byte) => Ok(true),
         _ => Err(ParseError::NotAMethod),
     }
 }

@@ -1,7 +1,7 @@
 //! Fields of a head: parsing one field line, and the table of all lines.
 
-use crate::span::Span;
-use crate::{KnownField, ParseError, class, name_hash};
+use crate::scan::{self, FieldSpans, Span};
+use crate::{KnownField, ParseError, known_field};
 
 /// Number of lines before the first field.
 const REQUEST_LINES: usize = 1;
@@ -17,43 +17,15 @@ pub struct Field<'a> {
     pub known: Option<KnownField>,
 }
 
-/// Spans of a field's parts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldSpans {
-    pub(crate) name: Span,
-    pub(crate) value: Span,
-    pub(crate) known: Option<KnownField>,
-}
-
 impl FieldSpans {
-    pub(crate) const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
-
-    /// Stores the unparsed line `start..end`. `colon` is the offset of its first colon, or the line's end.
-    #[inline(always)]
-    pub(crate) fn cut(&mut self, start: usize, colon: usize, end: usize) {
-        self.name = Span::new(start, colon);
-        self.value.set_end(end);
-    }
-
-    /// Returns the arguments of [`FieldSpans::cut`].
-    #[cfg(test)]
-    pub(crate) fn as_cut(&self) -> (usize, usize, usize) {
-        (self.name.start(), self.name.end(), self.value.end())
-    }
-
-    /// Returns the whole line, as long as it is unparsed.
-    fn line(&self) -> Span {
-        Span::new(self.name.start(), self.value.end())
-    }
-
     /// Parses a line that is not empty, has no control bytes other than HTAB, and is followed by CRLF (RFC
     /// 9112 5).
     #[inline(always)]
     fn parse(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         let (start, colon, end) = (self.name.start(), self.name.end(), self.value.end());
-        let known = name_hash::find_at(bytes, start, colon);
+        let known = known_field::find_at(bytes, start, colon);
         self.known = known;
-        if known.is_none() && !class::is_token(&bytes[start..colon]) {
+        if known.is_none() && !scan::is_token(&bytes[start..colon]) {
             return Err(refuse_line(&bytes[start..end], &bytes[start..colon]));
         }
         // Nearly all clients send one space before the value and none after it. An empty value would have its
@@ -74,7 +46,7 @@ impl FieldSpans {
 /// Returns the reason to reject a line whose name is not a token, or has no colon after it.
 #[cold]
 fn refuse_line(line: &[u8], name: &[u8]) -> ParseError {
-    let is_blank = |byte: Option<&u8>| byte.copied().is_some_and(class::is_blank);
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if is_blank(line.first()) {
         ParseError::ObsFold
     } else if name.len() == line.len() {
@@ -88,21 +60,11 @@ fn refuse_line(line: &[u8], name: &[u8]) -> ParseError {
 
 /// Returns the span between the colon and the end of a line, without surrounding OWS.
 #[cold]
-fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, ParseError> {
-    let [b':', rest @ ..] = &bytes[colon..end] else { return Err(ParseError::MissingColon) };
-    let mut value = rest;
-    while let [first, rest @ ..] = value
-        && class::is_blank(*first)
-    {
-        value = rest;
-    }
-    while let [rest @ .., last] = value
-        && class::is_blank(*last)
-    {
-        value = rest;
-        end -= 1;
-    }
-    Ok(Span::new(end - value.len(), end))
+fn trim(bytes: &[u8], colon: usize, end: usize) -> Result<Span, ParseError> {
+    let [b':', value @ ..] = &bytes[colon..end] else { return Err(ParseError::MissingColon) };
+    let value = value.trim_ascii_start();
+    let start = end - value.len();
+    Ok(Span::new(start, start + value.trim_ascii_end().len()))
 }
 
 /// Lines of one head, in order: the request line, then the fields. Allocated once, unless created
