@@ -20,8 +20,7 @@ fn with_descriptors(connections_max: usize) -> SimOptions {
 #[track_caller]
 fn assert_served(world: &mut World, client: &mut Client) {
     client.got.clear();
-    client.send(Unit::get(1).bytes);
-    world.settle();
+    world.feed(client, Unit::get(1).bytes);
     client.assert_got(&[Unit::get(1).response]);
 }
 

@@ -67,8 +67,7 @@ fn a_body_that_no_handler_reads_gets_no_100() {
             let responses = [response.clone().last()];
             client.assert_last(&responses);
             // A client that sends the body anyway isn't reset, and nothing in it is a request.
-            client.send(Unit::get(2).bytes);
-            world.settle();
+            world.feed(&mut client, Unit::get(2).bytes);
             client.assert_last(&responses);
             world.finish(&client);
             assert_eq!(world.totals().connections_reset, 0);
@@ -87,8 +86,7 @@ fn a_body_that_arrives_while_its_handler_is_deferred_is_no_request() {
     world.turn();
     client.assert_got(&[]);
     world.pass(10);
-    client.send(Unit::get(3).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::get(3).bytes);
     client.assert_last(&[ExpectedResponse::ok("POST", "/later/2", b"").last()]);
     world.finish(&client);
     assert_eq!((world.totals().requests, world.totals().connections_reset), (1, 0));
@@ -122,8 +120,7 @@ fn a_panic_costs_its_request_and_nothing_else() {
             world.settle();
         }
     }
-    other.send(&unit.bytes[90..]);
-    world.settle();
+    world.feed(&mut other, &unit.bytes[90..]);
     other.assert_got(&[unit.response]);
     world.finish(&other);
     assert_eq!(world.totals().handler_panics, 10);

@@ -45,8 +45,7 @@ fn the_last_response_arrives_though_the_client_keeps_sending() {
         }
         world.settle();
         assert_eq!(client.peer.unread(), 0, "{status}: input is read");
-        client.send(b"and more");
-        world.settle();
+        world.feed(&mut client, b"and more");
         let text = client.text();
         let about = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{about}: {text}");
@@ -63,11 +62,9 @@ fn paused_input_is_read_after_the_last_response() {
     let mut client = world.connect();
     client.stop_reading(1000);
     let units = [Unit::big(), Unit::closed_by_handler(1)];
-    client.send([Unit::stream(&units), vec![b'z'; 300_000]].concat());
-    world.settle();
+    world.feed(&mut client, [Unit::stream(&units), vec![b'z'; 300_000]].concat());
     assert!(client.peer.unread() > 100_000, "receiving is paused");
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     assert_eq!(client.peer.unread(), 0);
     client.assert_last(&Unit::responses(&units));
     world.finish(&client);
@@ -79,11 +76,9 @@ fn a_client_that_sends_more_than_is_discarded_is_reset() {
     let mut world = World::with_limits(Limits { linger_bytes_max: 50_000, ..Limits::default() });
     let mut client = world.send(Unit::malformed(1).bytes);
     client.assert_closed();
-    client.send(vec![b'z'; 50_000]);
-    world.settle();
+    world.feed(&mut client, vec![b'z'; 50_000]);
     client.assert_closed();
-    client.send(b"z");
-    world.settle();
+    world.feed(&mut client, b"z");
     assert!(client.peer.saw_reset());
     world.end();
     assert_eq!((world.totals().hit_linger_bytes, world.totals().connections_reset), (1, 1));
@@ -155,13 +150,10 @@ fn late_input_after_the_last_request_resets_nothing() {
         let mut world = World::default();
         let mut client = world.connect();
         client.peer.set_reading(false);
-        client.send(&last.bytes);
-        world.settle();
-        client.send(Unit::get(2).bytes);
-        world.settle();
+        world.feed(&mut client, &last.bytes);
+        world.feed(&mut client, Unit::get(2).bytes);
         client.peer.set_reading(true);
-        client.send(Unit::get(3).bytes);
-        world.settle();
+        world.feed(&mut client, Unit::get(3).bytes);
         client.assert_last(&[last.response]);
         client.peer.finish();
         world.settle();
@@ -233,8 +225,7 @@ fn a_reset_with_unread_data_leaves_nothing() {
         let mut world = World::new(Setting { sim, ..Setting::default() });
         let mut client = world.connect();
         client.stop_reading(1000);
-        client.send(Unit::stream(&[Unit::big(), Unit::get(1)]));
-        world.settle();
+        world.feed(&mut client, Unit::stream(&[Unit::big(), Unit::get(1)]));
         client.send(Unit::post("buffer", 2, 20_000).bytes);
         client.peer.reset();
         world.settle();

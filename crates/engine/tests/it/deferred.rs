@@ -143,8 +143,7 @@ fn echoes_a_body_while_it_arrives() {
     assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n") && text.ends_with("\r\n\r\n"), "{text:?}");
     for chunk in ["3\r\nabc\r\n", "5\r\ndefgh\r\n", "0\r\n\r\n"] {
         client.got.clear();
-        client.send(chunk);
-        world.settle();
+        world.feed(&mut client, chunk);
         assert_eq!(client.text(), chunk);
     }
     world.assert_usable(&mut client);
@@ -207,8 +206,7 @@ fn makes_no_more_than_the_client_takes() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
-    client.send(get("/stream/0?1000000"));
-    world.settle();
+    world.feed(&mut client, get("/stream/0?1000000"));
     let before = world.totals();
     world.pass(1000);
     assert_eq!(at_work(), 1, "it waits for room");
@@ -236,8 +234,7 @@ fn a_bad_body_is_rejected_before_the_response_and_cut_off_after_its_head() {
     assert_response(&mut world, chunked("/taken/0", bad), ("HTTP/1.1 400 Bad Request\r\n", ""), true);
     let (text, mut client) = world.ask(chunked("/mirror/0", ""));
     assert!(text.starts_with("HTTP/1.1 202 "), "{text:?}");
-    client.send(bad);
-    world.settle();
+    world.feed(&mut client, bad);
     let text = client.text();
     assert!(!text.contains("400") && !text.ends_with("0\r\n\r\n"), "{text:?}");
     client.assert_closed();

@@ -23,8 +23,7 @@ const ROUNDS: usize = 8;
 fn waiting(world: &mut World, request: impl AsRef<[u8]>, next: &[u8]) -> Client {
     let (text, mut client) = world.ask(request);
     assert_eq!((&*text, at_work() > 0), ("", true));
-    client.send(next);
-    world.settle();
+    world.feed(&mut client, next);
     client
 }
 
@@ -90,8 +89,7 @@ fn responds_to_a_half_closed_client_within_the_time() {
 fn half_closed_during_a_response(world: &mut World, next: [&[u8]; 2]) -> Client {
     let (_, mut client) = world.ask(get("/plain/1"));
     client.stop_reading(10);
-    client.send(get("/plain/2"));
-    world.settle();
+    world.feed(&mut client, get("/plain/2"));
     next.into_iter().for_each(|piece| client.send(piece));
     client.peer.finish();
     world.settle();

@@ -55,8 +55,7 @@ fn a_request_on_an_idle_connection_gets_the_last_response() {
     let mut client = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
-    client.send(Unit::get(1).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::get(1).bytes);
     client.assert_last(&[Unit::get(1).response.last()]);
     client.peer.finish();
     world.run();
@@ -69,8 +68,7 @@ fn a_client_that_stays_after_its_last_response_is_closed_shortly() {
     let mut lingering = world.send(Unit::closed_by_handler(1).bytes);
     world.control.drain(60_000);
     world.settle();
-    client.send(Unit::get(2).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::get(2).bytes);
     client.assert_got(&[Unit::get(2).response.last()]);
     lingering.assert_got(&[Unit::closed_by_handler(1).response]);
     let took_ms = world.run();
@@ -90,8 +88,7 @@ fn lingers_as_usual_for_a_client_that_has_not_read_its_last_response_or_still_se
         world.settle();
         world.control.drain(60_000);
         client.peer.set_reading(is_reading);
-        client.send(Unit::get(2).bytes);
-        world.settle();
+        world.feed(&mut client, Unit::get(2).bytes);
         client.send(sent_after);
         world.pass(9_000);
         assert_eq!(world.in_use().0, usize::from(is_long), "connections after 9 s");
@@ -112,8 +109,7 @@ fn only_the_last_of_the_received_requests_gets_a_close() {
     world.turn();
     world.control.drain(60_000);
     world.settle();
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     let mut responses = Unit::responses(&units);
     responses[199] = responses[199].clone().last();
     client.assert_last(&responses);
@@ -129,8 +125,7 @@ fn a_partial_request_is_completed() {
     world.control.drain(60_000);
     world.pass(5000);
     for (cut, client) in &mut clients {
-        client.send(&unit.bytes[*cut..]);
-        world.settle();
+        world.feed(client, &unit.bytes[*cut..]);
         client.assert_last(&[unit.response.clone().last()]);
         client.peer.finish();
     }
@@ -142,14 +137,12 @@ fn a_large_response_in_flight_has_its_time() {
     let mut world = World::default();
     let mut client = world.connect();
     client.stop_reading(0);
-    client.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut client, Unit::big().bytes);
     world.control.drain(60_000);
     world.pass(20_000);
     assert!(!client.peer.saw_reset(), "no shorter write timeout than otherwise");
     client.peer.set_window(1 << 18);
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     client.assert_got(&[ExpectedResponse::big()]);
     world.run();
     client.assert_closed();
@@ -203,8 +196,7 @@ fn a_stop_closes_everything_now() {
     let mut idle = idle_client(&mut world);
     let mut slow = world.connect();
     slow.peer.set_reading(false);
-    slow.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut slow, Unit::big().bytes);
     world.control.stop();
     assert_eq!(world.run(), 0);
     idle.assert_closed();

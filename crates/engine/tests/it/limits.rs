@@ -126,8 +126,7 @@ fn buffered_bytes_of_heads() {
     let part = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 30_000]].concat();
     let mut clients: Vec<Client> = (0..20).map(|_| world.connect()).collect();
     for client in &mut clients {
-        client.send(&part);
-        world.settle();
+        world.feed(client, &part);
     }
     clients.retain_mut(|client| client.read().starts_with(b"HTTP/1.1 503 "));
     let refused = clients.len();
@@ -145,8 +144,7 @@ fn buffered_bytes_of_single_bytes() {
         let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
         let mut clients: Vec<Client> = (0..200).map(|_| world.connect()).collect();
         for client in &mut clients {
-            client.send(part);
-            world.settle();
+            world.feed(client, part);
             assert!(world.worker.buffered_bytes() <= 100_000);
         }
         let refused = clients.iter_mut().filter(|client| client.peer.saw_fin()).count();
@@ -163,10 +161,8 @@ fn buffered_bytes_of_pipelined_input() {
     let slow = |world: &mut World| {
         let mut client = world.connect();
         client.stop_reading(100);
-        client.send(Unit::big().bytes);
-        world.settle();
-        client.send(Unit::stream(&units));
-        world.settle();
+        world.feed(&mut client, Unit::big().bytes);
+        world.feed(&mut client, Unit::stream(&units));
         client
     };
     let mut clients: Vec<Client> = (0..6).map(|_| slow(&mut world)).collect();
@@ -180,8 +176,7 @@ fn buffered_bytes_of_pipelined_input() {
     let responses = [vec![ExpectedResponse::big()], Unit::responses(&units)].concat();
     for client in &mut clients {
         client.peer.set_window(1 << 20);
-        client.peer.set_reading(true);
-        world.settle();
+        world.read_on(client);
         client.assert_got(&responses);
     }
 }
@@ -266,16 +261,13 @@ fn input_kept_while_sending() {
     let mut client = world.connect();
     client.stop_reading(1000);
     let units: Vec<Unit> = (0..200).map(|number| Unit::post("plain", number, 5000)).collect();
-    client.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut client, Unit::big().bytes);
     let stream = Unit::stream(&units);
-    client.send(&stream);
-    world.settle();
+    world.feed(&mut client, &stream);
     let taken = stream.len() - client.peer.unread();
     assert!(taken <= 8 * 1024 + RECV_AFTER_PAUSE_MAX, "one receive, and input after a pause: {taken}");
     client.peer.set_window(1 << 20);
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     client.assert_got(&[vec![ExpectedResponse::big()], Unit::responses(&units)].concat());
     world.end();
 }
@@ -287,14 +279,11 @@ fn a_body_waits_while_its_100_continue_is_in_flight() {
     client.stop_reading(0);
     let unit = Unit::post_expecting("sink", 1, 1_000_000);
     let (head, body) = unit.bytes.split_at(unit.goes_on_at.expect("it expects"));
-    client.send(head);
-    world.settle();
-    client.send(body);
-    world.settle();
+    world.feed(&mut client, head);
+    world.feed(&mut client, body);
     assert!(client.peer.unread() > 800_000, "{} bytes unread", client.peer.unread());
     client.peer.set_window(1000);
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     let mut expected = Expected::default();
     expected.push_continue();
     expected.push(&unit.response);

@@ -67,8 +67,7 @@ fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Ending) {
         client.peer.set_window(100);
         client.peer.set_reading(ending == Ending::Refused);
         for bytes in [first, then] {
-            client.send(bytes);
-            world.settle();
+            world.feed(client, bytes);
         }
     }
     let held = world.worker.buffered_bytes();
@@ -228,8 +227,7 @@ fn unfinished_requests_outlive_a_trim() {
     client.send(first);
     other.send(bytes.repeat(3));
     world.sleep_until(|| trims() == 1);
-    client.send(last);
-    world.settle();
+    world.feed(&mut client, last);
     client.assert_got([&response]);
     other.assert_got([&response; 3]);
 }
@@ -266,8 +264,7 @@ fn closes_a_file_shortly_after_its_last_request() {
     let (mut world, mut client) = counting_trims(count_trim);
     assert!(!is_kept());
     let began_ms = world.net.now_ms();
-    client.send(get("/kept-file"));
-    world.settle();
+    world.feed(&mut client, get("/kept-file"));
     assert!(is_kept(), "for the next request");
     client.send(get("/kept-file"));
     let took_ms = world.sleep_until(|| !is_kept()) - began_ms;

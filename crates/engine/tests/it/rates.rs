@@ -85,8 +85,7 @@ fn a_fast_body_may_stall() {
         assert_eq!(each_second(&mut world, &mut client, 30, |client| client.send([b'x'; 990])), None);
         world.pass(28_500);
     }
-    client.send([b'x'; 9000]);
-    world.settle();
+    world.feed(&mut client, [b'x'; 9000]);
     assert!(!client.peer.saw_fin());
     // Longer than `body_ms` is too long at any rate.
     let began_ms = world.net.now_ms();
@@ -111,8 +110,7 @@ fn a_body_has_its_grace_again_after_backpressure() {
     client.peer.set_window(100_000);
     client.peer.set_reading(true);
     world.pass(9000);
-    client.send(body);
-    world.settle();
+    world.feed(&mut client, body);
     client.assert_got(&[first.response, second.response]);
     world.finish(&client);
 }
@@ -125,8 +123,7 @@ fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client
     let mut client = world.connect();
     client.peer.set_room_min(room_min);
     client.stop_reading(window);
-    client.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut client, Unit::big().bytes);
     (world, client)
 }
 
@@ -140,8 +137,7 @@ fn read_slowly(world: &mut World, client: &mut Client, bytes_per_second: usize, 
 /// The client reads everything and gets these responses.
 #[track_caller]
 fn assert_read_on(world: &mut World, client: &mut Client, responses: &[ExpectedResponse]) {
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(client);
     client.assert_got(responses);
 }
 
@@ -172,8 +168,7 @@ fn resets_a_slow_reader_and_serves_one_that_is_just_fast_enough() {
         let mut world = World::new(Setting { limits, timeouts, ..Setting::default() });
         let mut client = world.connect();
         client.stop_reading(100_000);
-        client.send(Unit::big().bytes);
-        world.settle();
+        world.feed(&mut client, Unit::big().bytes);
         let seconds = 5 * write_ms / 1000;
         let ended = read_slowly(&mut world, &mut client, bytes_per_second, seconds.max(60));
         assert_eq!(ended.is_some(), is_reset, "{bytes_per_second} bytes a second: {ended:?}");
@@ -202,8 +197,7 @@ fn serves_a_slow_reader_with_a_large_buffer() {
 fn earlier_responses_in_the_buffer_do_not_count_against_the_next() {
     let (mut world, mut client) = downloading(Limits::default(), 3_200_000, 1);
     // The first is in the buffer as a whole, and most of it still there when the second begins to wait.
-    client.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut client, Unit::big().bytes);
     assert_eq!(read_slowly(&mut world, &mut client, 2000, 120), None);
     assert_read_on(&mut world, &mut client, &[ExpectedResponse::big(), ExpectedResponse::big()]);
     world.finish(&client);
@@ -219,8 +213,7 @@ fn each_send_is_measured_by_itself() {
         assert_read_on(&mut world, &mut client, &[ExpectedResponse::big()]);
         client.got.clear();
         client.peer.set_reading(false);
-        client.send(Unit::big().bytes);
-        world.settle();
+        world.feed(&mut client, Unit::big().bytes);
     }
     client.peer.set_reading(true);
     client.peer.finish();

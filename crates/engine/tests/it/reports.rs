@@ -52,8 +52,7 @@ fn counts_bytes_of_a_response_in_flight_and_after_a_reset() {
         let mut world = World::with_timeouts(Timeouts { write_ms: 1_000, ..Timeouts::default() });
         let mut client = world.connect();
         client.stop_reading(WINDOW);
-        client.send(Unit::big().bytes);
-        world.settle();
+        world.feed(&mut client, Unit::big().bytes);
         assert_eq!(world.totals().bytes_sent, WINDOW as u64, "in flight");
         if is_reset_by_client {
             client.peer.reset();

@@ -269,8 +269,7 @@ fn the_date_follows_the_clock() {
     let mut world = World::default();
     let mut client = world.send(&Unit::get(1).bytes);
     world.net.advance(2000);
-    client.send(&Unit::get(2).bytes);
-    world.settle();
+    world.feed(&mut client, &Unit::get(2).bytes);
     let text = client.text();
     let dates: Vec<&str> = text.lines().filter(|line| line.starts_with("Date: ")).collect();
     assert_eq!(dates, ["Date: Sun, 06 Nov 1994 08:49:37 GMT", "Date: Sun, 06 Nov 1994 08:49:39 GMT"]);

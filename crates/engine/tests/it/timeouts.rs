@@ -39,8 +39,7 @@ fn begin(timeouts: Timeouts) -> (World, Client) {
 /// Returns a connection that has had a response already.
 fn begin_later(timeouts: Timeouts) -> (World, Client) {
     let (mut world, mut client) = begin(timeouts);
-    client.send(Unit::get(0).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::get(0).bytes);
     client.assert_got(&[Unit::get(0).response]);
     client.got.clear();
     (world, client)
@@ -74,15 +73,13 @@ fn the_time_of_the_first_head_begins_at_accept() {
 #[test]
 fn an_empty_line_begins_a_first_head_and_no_other() {
     let (mut world, mut client) = begin(Timeouts::default());
-    client.send(b"\r\n");
-    world.settle();
+    world.feed(&mut client, b"\r\n");
     ends_after(&mut world, &client, 10_000, LATE_MS);
     client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();
     for stray in STRAY {
         let (mut world, mut client) = begin_later(Timeouts::default());
-        client.send(stray);
-        world.settle();
+        world.feed(&mut client, stray);
         assert_eq!(world.in_use(), (1, 0, 1), "(connections, blocks, timers)");
         assert_eq!(world.worker.buffered_bytes(), 0, "it holds no memory");
         ends_after(&mut world, &client, 60_000, LATE_IDLE_MS);
@@ -108,8 +105,7 @@ fn a_stray_line_end_is_part_of_the_next_head() {
         for piece in 1..=bytes.len() {
             let (mut world, mut client) = begin_later(Timeouts::default());
             for piece in bytes.chunks(piece) {
-                client.send(piece);
-                world.settle();
+                world.feed(&mut client, piece);
             }
             let start = format!("HTTP/1.1 {status} ");
             assert!(client.read().starts_with(start.as_bytes()), "{first:?} in pieces of {piece}");
@@ -125,8 +121,7 @@ fn stray_line_ends_between_requests_do_no_harm() {
     let units = [Unit::get(1), Unit::get(2)];
     let (start, rest) = units[1].bytes.split_at(9);
     for piece in [b"\r", b"\n", &units[0].bytes[..], b"\r\n", start, rest, b"\r\n"] {
-        client.send(piece);
-        world.settle();
+        world.feed(&mut client, piece);
     }
     world.finish(&client);
     client.assert_last(&Unit::responses(&units));
@@ -136,8 +131,7 @@ fn stray_line_ends_between_requests_do_no_harm() {
 fn the_time_of_a_later_head_begins_with_its_first_byte() {
     let (mut world, mut client) = begin_later(Timeouts { head_ms: 3000, ..Timeouts::default() });
     world.pass(20_000);
-    client.send(b"G");
-    world.settle();
+    world.feed(&mut client, b"G");
     for byte in &Unit::get(1).bytes[1..3] {
         world.pass(1000);
         client.send([*byte]);
@@ -151,8 +145,7 @@ fn the_time_of_a_later_head_begins_with_its_first_byte() {
 #[test]
 fn a_head_after_pipelined_requests_has_its_time() {
     let (mut world, mut client) = begin(Timeouts { head_ms: 3000, idle_ms: 100_000, ..Timeouts::default() });
-    client.send([&Unit::stream(&[Unit::get(1), Unit::get(2)])[..], b"GET / HT"].concat());
-    world.settle();
+    world.feed(&mut client, [&Unit::stream(&[Unit::get(1), Unit::get(2)])[..], b"GET / HT"].concat());
     ends_after(&mut world, &client, 3000, LATE_MS);
     client.assert_got(&[Unit::get(1).response, Unit::get(2).response, ExpectedResponse::timeout()]);
     world.end();
@@ -171,8 +164,7 @@ fn each_piece_restarts_the_time_of_a_body() {
         client.send(head("POST", &format!("/{route}/1"), "Content-Length: 100\r\n"));
         for _ in 0..10 {
             world.pass(4900);
-            client.send(b"x");
-            world.settle();
+            world.feed(&mut client, b"x");
         }
         client.assert_got(&[]);
         ends_after(&mut world, &client, 5000, LATE_MS);
@@ -186,8 +178,7 @@ fn each_piece_restarts_the_time_of_a_body() {
 fn a_body_after_100_continue_has_its_time() {
     let (mut world, mut client) = begin(Timeouts { body_ms: 5000, ..Timeouts::default() });
     let unit = Unit::post_expecting("buffer", 1, 40);
-    client.send(&unit.bytes[..unit.bytes.len() - 40]);
-    world.settle();
+    world.feed(&mut client, &unit.bytes[..unit.bytes.len() - 40]);
     ends_after(&mut world, &client, 5000, LATE_MS);
     assert!(client.text().contains("100 Continue\r\n\r\nHTTP/1.1 408 "));
     world.end();
@@ -243,8 +234,7 @@ fn resets_a_client_that_reads_nothing() {
 fn does_not_reset_a_client_that_waits_for_a_disk() {
     let (mut world, mut client) = begin_later(Timeouts::default());
     client.peer.set_on_disk(true);
-    client.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut client, Unit::big().bytes);
     world.pass(10 * WRITE_MS);
     assert!(!client.peer.saw_reset());
     client.peer.set_on_disk(false);
@@ -273,8 +263,7 @@ fn serves_a_client_that_reads_a_little_at_a_time() {
         client.got.extend(client.peer.read_at_most(8000));
     }
     assert!(!client.peer.saw_reset());
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     client.assert_got(&[ExpectedResponse::big()]);
     world.end();
 }
@@ -282,8 +271,7 @@ fn serves_a_client_that_reads_a_little_at_a_time() {
 #[test]
 fn ends_a_linger_without_a_fin() {
     let (mut world, mut client) = begin_later(Timeouts { linger_ms: 4000, ..Timeouts::default() });
-    client.send(Unit::malformed(1).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::malformed(1).bytes);
     client.assert_last(&[Unit::malformed(1).response]);
     let began_ms = world.net.now_ms();
     let net = world.net.clone();
@@ -368,8 +356,7 @@ fn the_longest_timeouts_do_not_overflow() {
     let (mut world, mut client) = begin(timeouts);
     let units = [Unit::get(1), Unit::post("buffer", 2, 50), Unit::get(3), Unit::malformed(4)];
     for byte in Unit::stream(&units) {
-        client.send([byte]);
-        world.settle();
+        world.feed(&mut client, [byte]);
     }
     client.assert_got(&Unit::responses(&units));
     world.pass(100_000);

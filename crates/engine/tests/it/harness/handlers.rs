@@ -89,38 +89,38 @@ pub(crate) fn takes_body(route: &str) -> bool {
 /// Defers the response, if the route is one of these.
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
-        "later" => response.defer(request, later),
+        "later" => defer(request, response, later),
         "looked" => looked(request, response),
-        "taken" => response.defer(request, taken),
-        "mirror" => response.defer(request, mirror),
-        "unread" => response.defer(request, unread),
-        "hungry" => response.defer(request, hungry),
+        "taken" => defer(request, response, taken),
+        "mirror" => defer(request, response, mirror),
+        "unread" => defer(request, response, unread),
+        "hungry" => defer(request, response, hungry),
         "at-once" => drop(response.text("at once\n")),
-        "stream" => response.defer(request, stream),
-        "ticks" | "unread-ticks" => response.defer(request, ticks),
-        "announced" => response.defer(request, announced),
-        "stream-status" => response.defer(request, stream_status),
-        "cut" => response.defer(request, cut),
-        "later-panics" => response.defer(request, later_panics),
-        "never" | "buffer-never" => response.defer(request, never),
-        "loyal" | "loyal-taken" => response.defer(request, loyal),
-        "background" => response.defer(request, background),
-        "prebuilt-stream" => response.defer(request, prebuilt_stream),
-        "bad-field-stream" => response.defer(request, bad_field_stream),
+        "stream" => defer(request, response, stream),
+        "ticks" | "unread-ticks" => defer(request, response, ticks),
+        "announced" => defer(request, response, announced),
+        "stream-status" => defer(request, response, stream_status),
+        "cut" => defer(request, response, cut),
+        "later-panics" => defer(request, response, later_panics),
+        "never" | "buffer-never" => defer(request, response, never),
+        "loyal" | "loyal-taken" => defer(request, response, loyal),
+        "background" => defer(request, response, background),
+        "prebuilt-stream" => defer(request, response, prebuilt_stream),
+        "bad-field-stream" => defer(request, response, bad_field_stream),
         "twice" => {
-            response.defer(request, never);
-            response.defer(request, later);
+            defer(request, response, never);
+            defer(request, response, later);
         }
         "begins-and-panics" => {
-            response.defer(request, never);
+            defer(request, response, never);
             panic!("{ON_PURPOSE}");
         }
-        "make-panics" => response.defer(request, make_panics),
-        "forgets-sleep" => response.defer(request, forgets_sleep),
-        "flood" => response.defer(request, flood),
-        "speaks-first" => response.defer(request, speaks_first),
-        "large" => response.defer(request, large),
-        "keeps" => response.defer(request, keeps),
+        "make-panics" => defer(request, response, make_panics),
+        "forgets-sleep" => defer(request, response, forgets_sleep),
+        "flood" => defer(request, response, flood),
+        "speaks-first" => defer(request, response, speaks_first),
+        "large" => defer(request, response, large),
+        "keeps" => defer(request, response, keeps),
         "lets-go" => {
             KEPT.with(RefCell::take);
             response.text("let go\n");
@@ -128,6 +128,20 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         _ => return false,
     }
     true
+}
+
+/// Defers the response to a handler, which counts as at work.
+fn defer<F>(request: &Request<'_>, response: &mut Response<'_>, handler: fn(Call) -> F)
+where
+    F: Future<Output = ()> + 'static,
+{
+    response.defer(request, move |call| {
+        let handling = handler(call);
+        async {
+            let _presence = Presence::new();
+            handling.await;
+        }
+    });
 }
 
 fn digit(call: &Call) -> u8 {
@@ -152,7 +166,6 @@ async fn wait(call: &Call) {
 }
 
 async fn later(mut call: Call) {
-    let _presence = Presence::new();
     wait(&call).await;
     let text =
         text_of(call.head().method_name(), call.head().target_str(), call.kept_body().unwrap_or_default());
@@ -180,7 +193,6 @@ fn looked(request: &Request<'_>, response: &mut Response<'_>) {
 }
 
 async fn taken(mut call: Call) {
-    let _presence = Presence::new();
     let (mut len, mut sum) = (0, DIGEST_START);
     while let Some(piece) = call.read().await {
         assert!(!piece.is_empty(), "a piece of a body is never empty");
@@ -194,7 +206,6 @@ async fn taken(mut call: Call) {
 
 /// Echoes the body as it arrives.
 async fn mirror(mut call: Call) {
-    let _presence = Presence::new();
     call.response().status(202).content_type("application/octet-stream");
     call.begin(None);
     while let Some(piece) = call.read().await {
@@ -205,14 +216,12 @@ async fn mirror(mut call: Call) {
 
 /// Responds without reading the body.
 async fn unread(mut call: Call) {
-    let _presence = Presence::new();
     wait(&call).await;
     call.response().text("unread\n");
 }
 
 /// Delays, then reads the body piece by piece.
 async fn hungry(mut call: Call) {
-    let _presence = Presence::new();
     call.sleep(Duration::from_secs(20)).await;
     let mut len = 0;
     while let Some(piece) = call.read().await {
@@ -224,7 +233,6 @@ async fn hungry(mut call: Call) {
 
 /// Sends as many lines as the query says.
 async fn stream(mut call: Call) {
-    let _presence = Presence::new();
     let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(3);
     for line in 0..lines {
         wait(&call).await;
@@ -234,7 +242,6 @@ async fn stream(mut call: Call) {
 
 /// Sends as many lines as the query says, at intervals.
 async fn ticks(mut call: Call) {
-    let _presence = Presence::new();
     let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
     for line in 0..lines {
         call.sleep(Duration::from_millis(TICK_MS)).await;
@@ -246,7 +253,6 @@ async fn ticks(mut call: Call) {
 
 /// Announces a length, and sends as much as the query says.
 async fn announced(mut call: Call) {
-    let _presence = Presence::new();
     let sent = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
     call.begin(Some(ANNOUNCED_BYTES));
     for _ in 0..sent {
@@ -257,7 +263,6 @@ async fn announced(mut call: Call) {
 
 /// Streams with the status in the query.
 async fn stream_status(mut call: Call) {
-    let _presence = Presence::new();
     let status = call.query().and_then(|query| query.parse().ok()).expect("a status");
     wait(&call).await;
     call.response().status(status);
@@ -269,7 +274,6 @@ async fn stream_status(mut call: Call) {
 }
 
 async fn cut(mut call: Call) {
-    let _presence = Presence::new();
     if digit(&call) > 0 {
         call.send(b"begun").await.expect("the client is there");
         wait(&call).await;
@@ -278,7 +282,6 @@ async fn cut(mut call: Call) {
 }
 
 async fn later_panics(mut call: Call) {
-    let _presence = Presence::new();
     if call.query() == Some("begun") {
         call.send(b"begun").await.expect("the client is there");
     }
@@ -287,7 +290,6 @@ async fn later_panics(mut call: Call) {
 }
 
 async fn never(call: Call) {
-    let _presence = Presence::new();
     std::future::pending::<()>().await;
     drop(call);
 }
@@ -300,23 +302,19 @@ async fn loyal(mut call: Call) {
 
 /// Continues after its response is complete.
 async fn background(mut call: Call) {
-    let presence = Presence::new();
     let timers = std::rc::Rc::clone(call.timers());
     call.response().text("responded\n");
     drop(call);
     timers.sleep(Duration::from_millis(500)).await;
-    drop(presence);
 }
 
 async fn prebuilt_stream(mut call: Call) {
-    let _presence = Presence::new();
     call.response().prebuilt(&prebuilt());
     call.send(b"streamed").await.expect("the client is there");
 }
 
 /// Ignores all errors.
 async fn bad_field_stream(mut call: Call) {
-    let _presence = Presence::new();
     call.response().field("X-Value", "a\r\nX-Other: b");
     let _ = call.send(b"streamed").await;
     call.sleep(Duration::from_millis(50)).await;
@@ -330,7 +328,6 @@ fn make_panics(call: Call) -> Ready<()> {
 
 /// Begins a sleep and keeps it unawaited, beyond its own end.
 async fn forgets_sleep(mut call: Call) {
-    let _presence = Presence::new();
     let mut sleep = Box::pin(call.timers().sleep(Duration::from_secs(1)));
     poll_fn(|cx| {
         assert!(sleep.as_mut().poll(cx).is_pending(), "a second is not over at once");
@@ -343,7 +340,6 @@ async fn forgets_sleep(mut call: Call) {
 
 /// Streams much, and never reads the body.
 async fn flood(mut call: Call) {
-    let _presence = Presence::new();
     let piece = vec![b'x'; FLOOD.0];
     for _ in 0..FLOOD.1 {
         call.send(&piece).await.expect("the client is there");
@@ -352,19 +348,16 @@ async fn flood(mut call: Call) {
 
 /// Sends a large piece before it reads the body.
 async fn speaks_first(mut call: Call) {
-    let _presence = Presence::new();
     call.send(&vec![b'x'; FIRST_BYTES]).await.expect("the client is there");
     while call.read().await.is_some() {}
 }
 
 async fn large(mut call: Call) {
-    let _presence = Presence::new();
     call.response().body(vec![b'x'; LARGE_BYTES]);
 }
 
 /// Moves its call elsewhere, and never ends.
 async fn keeps(mut call: Call) {
-    let _presence = Presence::new();
     call.response().text("kept\n");
     KEPT.with_borrow_mut(|kept| kept.push(call));
     std::future::pending::<()>().await;

@@ -81,10 +81,21 @@ impl World {
     pub(crate) fn send_pieces(&mut self, pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> Client {
         let mut client = self.connect();
         for piece in pieces {
-            client.send(piece);
-            self.settle();
+            self.feed(&mut client, piece);
         }
         client
+    }
+
+    /// The client sends `bytes`, and the worker runs until it is idle.
+    pub(crate) fn feed(&mut self, client: &mut Client, bytes: impl AsRef<[u8]>) {
+        client.send(bytes);
+        self.settle();
+    }
+
+    /// The client reads again, and the worker runs until it is idle.
+    pub(crate) fn read_on(&mut self, client: &Client) {
+        client.peer.set_reading(true);
+        self.settle();
     }
 
     /// Connects a client that sends `bytes`, and returns what it receives within a moment.
