@@ -136,32 +136,20 @@ mod tests {
     use super::*;
 
     /// Pieces of generated lines.
-    const METHODS: &[&str] =
-        &["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "X", "get"];
+    #[rustfmt::skip]
+    const METHODS: &[&str] = &[
+        "GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "X", "get",
+    ];
+    #[rustfmt::skip]
     const TARGETS: &[&str] = &[
-        "/",
-        "/a",
-        "*",
-        "",
-        "/a?b",
-        "/?",
-        "/a b",
-        "/#",
-        "/a\tb",
-        "/\u{e9}",
-        "//",
-        "a",
-        "http://b/c",
-        "b:1",
-        "/a?b?c",
-        "/0123456789abcde",
-        "/0123456789abcdef",
-        "/0123456789abcdef?g",
-        "/0123456789abcdef\u{7f}",
+        "/", "/a", "*", "", "/a?b", "/?", "/a b", "/#", "/a\tb", "/\u{e9}", "//", "a", "http://b/c", "b:1",
+        "/a?b?c", "/0123456789abcde", "/0123456789abcdef", "/0123456789abcdef?g", "/0123456789abcdef\u{7f}",
         "/too-long-for-the-limit-of-this-test",
     ];
-    const VERSIONS: &[&str] =
-        &["HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1 ", "", "HTTP/1.11"];
+    #[rustfmt::skip]
+    const VERSIONS: &[&str] = &[
+        "HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1 ", "", "HTTP/1.11",
+    ];
 
     #[test]
     fn the_usual_line_is_read_as_any_line_is() {

@@ -4,6 +4,7 @@ use super::lines::ascii;
 use super::masks::{BLOCK_BYTES, BlockMasks, HALF_BYTES, LANE_BYTES, Scanner};
 use super::words::{is_plain_name, portable};
 use super::{Cutter, FieldSpans, LineProgress, ScanStop, baseline_lines, best, lines, words};
+use testkit::random::Rng;
 
 /// Bytes at the edges of all classes.
 const EDGES: &[u8] = b"\0\x08\t\n\r\x1f !\"#$,-./09:;>?@AZ[`az{~\x7f\x80\x89\xa0\xba\xff";
@@ -12,26 +13,9 @@ fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
 
-/// A pseudo-random sequence.
-struct Sequence(u64);
-
-impl Sequence {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        self.0 >> 33
-    }
-
-    /// Returns an edge byte or any byte, with equal probability.
-    fn byte(&mut self) -> u8 {
-        match self.next() % 2 {
-            0 => EDGES[self.next() as usize % EDGES.len()],
-            _ => self.next() as u8,
-        }
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.byte()).collect()
-    }
+/// Returns an edge byte or any byte, with equal probability.
+fn byte(random: &mut Rng) -> u8 {
+    if random.bool() { EDGES[random.usize(..EDGES.len())] } else { random.u8(..) }
 }
 
 fn plain_bits(bytes: &[u8], matches: impl Fn(u8) -> bool) -> u64 {
@@ -65,9 +49,9 @@ fn searches_agree_with_a_plain_loop_at_every_length_and_place() {
 
 #[test]
 fn halves_agree_with_a_plain_loop() {
-    let mut sequence = Sequence(1);
+    let mut random = Rng::with_seed(1);
     for _ in 0..rounds(50_000) {
-        let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| sequence.byte());
+        let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| byte(&mut random));
         let expected = BlockMasks {
             controls: plain_bits(&bytes, is_control),
             colons: plain_bits(&bytes, |byte| byte == b':'),
@@ -83,9 +67,9 @@ fn halves_agree_with_a_plain_loop() {
 
 #[test]
 fn lanes_agree_with_a_plain_loop() {
-    let mut sequence = Sequence(2);
+    let mut random = Rng::with_seed(2);
     for _ in 0..rounds(50_000) {
-        let bytes: [u8; LANE_BYTES] = std::array::from_fn(|_| sequence.byte());
+        let bytes: [u8; LANE_BYTES] = std::array::from_fn(|_| byte(&mut random));
         let (target, name) = (best::target(&bytes), best::name(&bytes));
         assert_eq!(
             (target, name),
@@ -105,9 +89,9 @@ fn lanes_agree_with_a_plain_loop() {
 
 #[test]
 fn blocks_are_exact_at_every_length_and_place() {
-    let mut sequence = Sequence(3);
+    let mut random = Rng::with_seed(3);
     for length in 0..if cfg!(miri) { 70 } else { 200 } {
-        let bytes = sequence.bytes(length);
+        let bytes = (0..length).map(|_| byte(&mut random)).collect::<Vec<_>>();
         for at in 0..=length {
             let seen = &bytes[at..length.min(at + BLOCK_BYTES)];
             let expected = (!seen.is_empty()).then(|| BlockMasks {
@@ -122,16 +106,16 @@ fn blocks_are_exact_at_every_length_and_place() {
 
 #[test]
 fn stretches_are_exact_at_every_length() {
-    let mut sequence = Sequence(4);
+    let mut random = Rng::with_seed(4);
     let is_allowed = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
     for round in 0..rounds(20_000) {
         let mut bytes = vec![b'/'; 80];
         for _ in 0..round % 4 {
-            let place = sequence.next() as usize % bytes.len();
-            bytes[place] = sequence.byte();
+            let place = random.usize(..bytes.len());
+            bytes[place] = byte(&mut random);
         }
-        let start = sequence.next() as usize % 30;
-        let end = start + 1 + sequence.next() as usize % 50;
+        let start = random.usize(..30);
+        let end = start + 1 + random.usize(..50);
         let target = &bytes[start..end];
         let mark = target.iter().position(|byte| *byte == b'?').map_or(end, |offset| start + offset);
         let expected = target.iter().all(is_allowed).then_some(mark);
@@ -188,18 +172,16 @@ fn cuts() -> Vec<Cut> {
 #[test]
 fn lines_are_cut_as_by_a_plain_loop_however_the_bytes_arrive() {
     const ROOM: usize = 12;
-    let (mut sequence, cuts) = (Sequence(5), cuts());
+    let (mut random, cuts) = (Rng::with_seed(5), cuts());
     for _ in 0..rounds(20_000) {
         let mut bytes = Vec::new();
-        for _ in 0..sequence.next() % 16 {
-            bytes.extend(
-                (0..sequence.next() % 90).map(|_| b"abcdefg:: \t\xff"[sequence.next() as usize % 12]),
-            );
+        for _ in 0..random.usize(..16) {
+            bytes.extend((0..random.usize(..90)).map(|_| b"abcdefg:: \t\xff"[random.usize(..12)]));
             let end = [&b"\r\n"[..], b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b"\0"];
-            bytes.extend_from_slice(end[sequence.next() as usize % if bytes.len() > 200 { 8 } else { 4 }]);
+            bytes.extend_from_slice(end[random.usize(..if bytes.len() > 200 { 8 } else { 4 })]);
         }
         let expected = plain_lines(&bytes, ROOM);
-        let split = sequence.next() as usize % (bytes.len() + 1);
+        let split = random.usize(..=bytes.len());
         for cut in &cuts {
             for first in [split, bytes.len()] {
                 let mut table = vec![FieldSpans::NONE; ROOM];

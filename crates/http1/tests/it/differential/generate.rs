@@ -2,77 +2,34 @@
 
 use testkit::random::Rng;
 
+#[rustfmt::skip]
 const METHODS: &[&str] = &[
     "GET", "GET", "GET", "POST", "HEAD", "PUT", "DELETE", "PROPFIND", "get", "M-SEARCH", "!#$%", "OPTIONS",
     "CONNECT",
 ];
 /// Number of methods to use, from the first.
 const METHODS_WITH_ANY_PATH: usize = 12;
+#[rustfmt::skip]
 const TARGETS: &[&str] = &[
-    "/",
-    "/",
-    "/index.html",
-    "/favicon.ico",
-    "/?",
-    "/a/../b/./c//d",
-    "/a/b/c?d=e&f=g",
-    "/%41?",
-    "//x/y",
-    "/a;b=c/~d",
-    "/\"<>\\^`{|}",
-    "http://example.org/a?b",
-    "https://example.org:8443",
-    "*",
-    "example.org:443",
-    "[::1]:80",
-    "http://u@example.org/",
-    "urn:x",
-    "/a#b",
-    "/\u{e9}",
+    "/", "/", "/index.html", "/favicon.ico", "/?", "/a/../b/./c//d", "/a/b/c?d=e&f=g", "/%41?", "//x/y",
+    "/a;b=c/~d", "/\"<>\\^`{|}", "http://example.org/a?b", "https://example.org:8443", "*",
+    "example.org:443", "[::1]:80", "http://u@example.org/", "urn:x", "/a#b", "/\u{e9}",
 ];
 /// Number of targets to use, from the first.
 const TARGETS_OF_ORIGIN_FORM: usize = 11;
 const VERSIONS: &[&str] = &["HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1x", "HTTP/1.9"];
+#[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "Accept",
-    "accept-encoding",
-    "User-Agent",
-    "Connection",
-    "Content-Length",
-    "Transfer-Encoding",
-    "Host",
-    "X-Forwarded-For",
-    "Cookie",
-    "x",
-    "X-Very-Long-Header-Name-That-Is-Longer-Than-A-Vector",
-    "!#$%&'*+-.^_`|~",
-    "Expect",
-    "TE",
+    "Accept", "accept-encoding", "User-Agent", "Connection", "Content-Length", "Transfer-Encoding", "Host",
+    "X-Forwarded-For", "Cookie", "x", "X-Very-Long-Header-Name-That-Is-Longer-Than-A-Vector",
+    "!#$%&'*+-.^_`|~", "Expect", "TE",
 ];
+#[rustfmt::skip]
 const VALUES: &[&str] = &[
-    "",
-    "a",
-    "*/*",
-    "gzip, deflate, br",
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)",
-    "close",
-    "keep-alive",
-    "5",
-    "0",
-    "5, 5",
-    "+1",
-    "18446744073709551616",
-    "chunked",
-    "gzip, chunked",
-    "chunked, chunked",
-    "identity",
-    "example.org",
-    "a:80",
-    "a b",
-    "[::1]",
-    "\u{e9}t\u{e9}",
-    "a\tb",
-    "100-continue",
+    "", "a", "*/*", "gzip, deflate, br",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)", "close", "keep-alive", "5",
+    "0", "5, 5", "+1", "18446744073709551616", "chunked", "gzip, chunked", "chunked, chunked", "identity",
+    "example.org", "a:80", "a b", "[::1]", "\u{e9}t\u{e9}", "a\tb", "100-continue",
 ];
 const BLANKS: &[&str] = &[" ", " ", " ", " ", "", "\t", "  ", " \t "];
 /// Bytes with a meaning to some parser.
