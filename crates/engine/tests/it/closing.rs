@@ -164,35 +164,24 @@ fn late_input_after_the_last_request_resets_nothing() {
 
 #[test]
 fn a_half_closed_client_gets_all_its_responses() {
-    let mut world = World::default();
-    let units: Vec<Unit> = (0..300).map(Unit::get).collect();
-    let mut client = world.connect();
-    client.send(Unit::stream(&units));
-    client.peer.finish();
-    world.settle();
-    client.assert_last(&Unit::responses(&units));
-    world.end();
-    assert_eq!(world.net.now_ms(), 0, "without waiting for anything");
-}
-
-#[test]
-fn a_half_closed_client_that_reads_late_gets_all_its_responses() {
     let uploads = (0..60).map(|number| Unit::post("plain", number, 5000)).collect();
-    for (name, units, window) in [
-        ("large responses", vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)], None),
-        ("paused input", uploads, Some(1000)),
+    let large = vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)];
+    for (name, units, window, is_paused) in [
+        ("many requests", (0..300).map(Unit::get).collect(), 1 << 20, false),
+        ("large responses", large, 1 << 16, false),
+        ("paused input", uploads, 1000, true),
     ] {
         let mut world = World::default();
         let mut client = world.connect();
-        client.peer.set_reading(false);
-        window.into_iter().for_each(|window| client.stop_reading(window));
+        client.stop_reading(window);
         client.send(Unit::stream(&units));
         client.peer.finish();
         world.settle();
-        assert_eq!(client.peer.unread() > 100_000, window.is_some(), "{name}: {}", client.peer.unread());
-        client.peer.set_reading(true);
-        world.end();
+        assert_eq!(client.peer.unread() > 100_000, is_paused, "{name}: {} unread", client.peer.unread());
+        world.read_on(&client);
         client.assert_last(&Unit::responses(&units));
+        world.end();
+        assert_eq!(world.net.now_ms(), 0, "{name}: without waiting for anything");
     }
 }
 

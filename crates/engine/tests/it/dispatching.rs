@@ -117,15 +117,6 @@ fn each_worker_gets_as_many_and_all_clients_their_responses() {
 }
 
 #[test]
-fn spreads_evenly_with_room_for_all() {
-    let mut crew = Crew::new(0, 100, usize::MAX);
-    let _clients: Vec<_> = (0..102).map(|_| crew.connect(&Unit::get(1))).collect();
-    crew.dispatcher().wake();
-    crew.settle();
-    assert_eq!(crew.accepted(), [26, 26, 25, 25]);
-}
-
-#[test]
 fn a_drain_serves_dispatched_connections() {
     for seed in 0..50 {
         let mut crew = Crew::new(seed, 64, usize::MAX);

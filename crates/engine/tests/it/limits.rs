@@ -7,7 +7,7 @@ use shearwater_engine::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER
 use shearwater_engine::tasks::Order;
 
 use crate::harness::app::BUFFER_BYTES_MAX;
-use crate::harness::unit::{chunked, get, head};
+use crate::harness::unit::{get, head};
 use crate::harness::{Client, Expected, ExpectedResponse, Setting, Unit, World};
 
 /// Asserts the response to each request, sent in two pieces.
@@ -74,30 +74,6 @@ fn body_bytes_of_a_handler() {
     let len = BUFFER_BYTES_MAX as usize;
     let beyond = [Unit::post("buffer", 1, len + 1), Unit::post_chunked("buffer", 1, len + 1, 5000)];
     assert_each(Limits::default(), [Unit::post("buffer", 1, len)].into_iter().chain(beyond.map(too_large)));
-}
-
-#[test]
-fn chunk_lines_and_trailers() {
-    let units = [
-        (
-            format!("5;{}\r\n", "x".repeat(300)),
-            "400 Bad Request",
-            "A chunk's size line is longer than the limit.",
-        ),
-        (
-            format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000)),
-            TOO_LARGE,
-            "The trailers are larger than the limit.",
-        ),
-        (
-            format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)),
-            TOO_LARGE,
-            "The message has more trailers than the limit.",
-        ),
-    ];
-    let rejected =
-        |(chunks, status, sentence): (String, _, _)| rejected(chunked("/plain/1", &chunks), status, sentence);
-    assert_each(Limits::default(), units.map(rejected));
 }
 
 #[test]

@@ -121,19 +121,19 @@ fn counts_responses_by_class() {
 }
 
 #[test]
-fn counts_each_limit_by_its_name() {
+fn rejects_and_counts_beyond_each_limit() {
     let x = |count: usize| "x".repeat(count);
-    for (name, request) in [
-        ("head_bytes_max", head("GET", "/", &format!("X: {}\r\n", x(65_536)))),
-        ("target_bytes_max", get(&"/".repeat(8193))),
-        ("fields_max", head("GET", "/", &"X: y\r\n".repeat(100))),
-        ("METHOD_BYTES_MAX", head(&"M".repeat(33), "/", "")),
-        ("body_bytes_max", head("POST", "/", "Content-Length: 99999999\r\n")),
-        ("chunk_line_bytes_max", chunked("/plain/1", &format!("5;{}\r\n", x(300)))),
-        ("trailer_bytes_max", chunked("/plain/1", &format!("0\r\nX: {}\r\n\r\n", x(9000)))),
-        ("trailers_max", chunked("/plain/1", &format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)))),
-        ("first_head_ms", b"GET".to_vec()),
-        ("body_ms", head("POST", "/buffer/1", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
+    for (name, status, request) in [
+        ("head_bytes_max", 431, head("GET", "/", &format!("X: {}\r\n", x(65_536)))),
+        ("target_bytes_max", 414, get(&"/".repeat(8193))),
+        ("fields_max", 431, head("GET", "/", &"X: y\r\n".repeat(100))),
+        ("METHOD_BYTES_MAX", 501, head(&"M".repeat(33), "/", "")),
+        ("body_bytes_max", 413, head("POST", "/", "Content-Length: 99999999\r\n")),
+        ("chunk_line_bytes_max", 400, chunked("/plain/1", &format!("5;{}\r\n", x(300)))),
+        ("trailer_bytes_max", 431, chunked("/plain/1", &format!("0\r\nX: {}\r\n\r\n", x(9000)))),
+        ("trailers_max", 431, chunked("/plain/1", &format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)))),
+        ("first_head_ms", 408, b"GET".to_vec()),
+        ("body_ms", 408, head("POST", "/buffer/1", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
     ] {
         let mut world = World::with_timeouts(Timeouts { body_ms: 1000, ..Timeouts::default() });
         let mut client = world.connect();
@@ -141,6 +141,7 @@ fn counts_each_limit_by_its_name() {
         let peer = client.peer.clone();
         world.sleep_until(|| peer.saw_fin());
         world.finish(&client);
+        assert!(client.text().contains(&format!("HTTP/1.1 {status} ")), "{name}: {}", client.text());
         let reached: Vec<_> = world.totals().limits().filter(|(_, times)| *times > 0).collect();
         assert_eq!(reached, [(name, 1)]);
         assert!(world.totals().to_string().ends_with(&format!("; limits reached: {name} 1")));
