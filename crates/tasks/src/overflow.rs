@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
+use std::fmt::{self, Write};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
@@ -118,39 +119,27 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     pass_on(signal, info, context);
 }
 
-/// Runs the previous action.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let which = SIGNALS.iter().position(|known| *known == signal);
-    let previous = which.and_then(|which| Some(&PREVIOUS.get()?[which]));
-    let Some(previous) = previous.filter(|previous| has_handler(previous)) else {
-        return by_default(signal);
-    };
-    if previous.sa_flags & libc::SA_SIGINFO != 0 {
-        handler_of_three(previous)(signal, info, context);
-    } else {
-        handler_of_one(previous)(signal);
-    }
-}
-
 type HandlerOfThree = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 type HandlerOfOne = extern "C" fn(c_int);
 
+/// Runs the previous action.
 #[expect(clippy::disallowed_methods, reason = "no other conversion makes a function of an address")]
-fn handler_of_three(action: &libc::sigaction) -> HandlerOfThree {
-    let address = ptr::with_exposed_provenance::<()>(action.sa_sigaction);
-    // SAFETY: it is the address of a handler with three arguments, according to its action's flags.
-    unsafe { mem::transmute::<*const (), HandlerOfThree>(address) }
-}
-
-#[expect(clippy::disallowed_methods, reason = "no other conversion makes a function of an address")]
-fn handler_of_one(action: &libc::sigaction) -> HandlerOfOne {
-    let address = ptr::with_exposed_provenance::<()>(action.sa_sigaction);
-    // SAFETY: it is the address of a handler with one argument, according to its action's flags.
-    unsafe { mem::transmute::<*const (), HandlerOfOne>(address) }
-}
-
-fn has_handler(action: &libc::sigaction) -> bool {
-    action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let which = SIGNALS.iter().position(|known| *known == signal);
+    let previous = which.and_then(|which| Some(&PREVIOUS.get()?[which]));
+    let has_handler =
+        |action: &&libc::sigaction| ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
+    let Some(previous) = previous.filter(has_handler) else { return by_default(signal) };
+    let address = ptr::with_exposed_provenance::<()>(previous.sa_sigaction);
+    if previous.sa_flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: it is the address of a handler with three arguments, according to its action's flags.
+        let handler = unsafe { mem::transmute::<*const (), HandlerOfThree>(address) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: it is the address of a handler with one argument, according to its action's flags.
+        let handler = unsafe { mem::transmute::<*const (), HandlerOfOne>(address) };
+        handler(signal);
+    }
 }
 
 /// Applies the default action: a repeated fault ends the process, and a sent signal is sent again. (Ignoring
@@ -223,12 +212,8 @@ impl Drop for SignalStack {
     }
 }
 
-const BEFORE_LABEL: &[u8] = b"shearwater: coroutine ";
-const BEFORE_SIZE: &[u8] = b" has overflowed its stack of ";
-const BEHIND_SIZE: &[u8] = b" bytes; it needs a larger one, or less recursion\n";
-const DIGITS_MAX: usize = 20;
-const REPORT_BYTES_MAX: usize =
-    BEFORE_LABEL.len() + LABEL_BYTES_MAX + BEFORE_SIZE.len() + DIGITS_MAX + BEHIND_SIZE.len();
+/// Enough for a label, the largest size and the text around them.
+const REPORT_BYTES_MAX: usize = LABEL_BYTES_MAX + 128;
 
 /// The report of an overflow, formatted without allocating: a signal handler writes it.
 struct OverflowReport {
@@ -238,14 +223,16 @@ struct OverflowReport {
 
 impl OverflowReport {
     fn new(guarded: &Guarded<'_>) -> Self {
+        let mut report = Self { bytes: [0; REPORT_BYTES_MAX], len: 0 };
         let label = guarded.label.as_bytes();
-        let mut text = Self { bytes: [0; REPORT_BYTES_MAX], len: 0 };
-        text.push(BEFORE_LABEL);
-        text.push(&label[..label.len().min(LABEL_BYTES_MAX)]);
-        text.push(BEFORE_SIZE);
-        text.push_number(guarded.stack_bytes);
-        text.push(BEHIND_SIZE);
-        text
+        report.push(b"shearwater: coroutine ");
+        report.push(&label[..label.len().min(LABEL_BYTES_MAX)]);
+        let size = guarded.stack_bytes;
+        let _fits = writeln!(
+            report,
+            " has overflowed its stack of {size} bytes; it needs a larger one, or less recursion"
+        );
+        report
     }
 
     /// Writes it to standard error by one call. Errors are ignored.
@@ -260,19 +247,12 @@ impl OverflowReport {
             self.len += 1;
         }
     }
+}
 
-    fn push_number(&mut self, mut number: usize) {
-        let mut digits = [0; DIGITS_MAX];
-        let mut at = DIGITS_MAX;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        self.push(&digits[at..]);
+impl Write for OverflowReport {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
     }
 }
 
