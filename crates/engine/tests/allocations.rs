@@ -24,9 +24,9 @@ const ELSEWHERE_BYTES: usize = 320;
 /// Length of a large response.
 const LARGE_BYTES: usize = 20_000_000;
 
-struct TestApp;
+struct CountedApp;
 
-impl Service for TestApp {
+impl Service for CountedApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match head.path() {
             "/kept" => BodyPolicy::Buffer { bytes_max: u64::MAX },
@@ -54,18 +54,18 @@ impl Service for TestApp {
     }
 }
 
-struct World {
-    worker: Worker<Sim, TestApp>,
+struct CountedWorld {
+    worker: Worker<Sim, CountedApp>,
     net: SimNet,
 }
 
-impl World {
+impl CountedWorld {
     fn new() -> Self {
         let sim = Sim::new(SimOptions::default());
         let net = sim.net();
         let (control, _notices) = Control::new();
         let setup = Setup::new(0, Limits::default(), Timeouts::default(), Arc::new(control));
-        Self { worker: Worker::new(sim, TestApp, setup), net }
+        Self { worker: Worker::new(sim, CountedApp, setup), net }
     }
 
     /// Sends `bytes` from each client; returns how many bytes it got in total.
@@ -87,7 +87,7 @@ impl World {
 
 /// Returns the bytes that each client makes the worker allocate by sending `bytes`, and those that it counts.
 fn held_by_each(bytes: &[u8]) -> (usize, usize) {
-    let mut world = World::new();
+    let mut world = CountedWorld::new();
     let peers = world.net.connect_many(CLIENTS);
     // The simulated network has allocated its own buffers after some requests.
     let whole = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2 * LEN));
@@ -127,7 +127,7 @@ fn counts_all_memory_of_an_unfinished_request() {
 fn a_large_response_leaves_little_memory() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for target in ["/large", "/large-later"] {
-        let mut world = World::new();
+        let mut world = CountedWorld::new();
         let peers = world.net.connect_many(1);
         let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
         world.send(&peers, &request("/"));

@@ -38,14 +38,14 @@ thread_local! {
 /// Runs code on a stack whose overflow is reported.
 pub(crate) fn watched<R>(guarded: &Guarded<'_>, run: impl FnOnce() -> R) -> R {
     /// Restores the previous stack, even on a panic.
-    struct Restore(*mut Guarded<'static>);
-    impl Drop for Restore {
+    struct RestoreWatched(*mut Guarded<'static>);
+    impl Drop for RestoreWatched {
         fn drop(&mut self) {
             watch(self.0);
         }
     }
-    // The handler uses it only until `Restore` is dropped.
-    let _before = Restore(watch(ptr::from_ref(guarded).cast_mut().cast()));
+    // The handler uses it only until `RestoreWatched` is dropped.
+    let _before = RestoreWatched(watch(ptr::from_ref(guarded).cast_mut().cast()));
     run()
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn install() -> io::Result<()> {
 }
 
 fn our_action() -> libc::sigaction {
-    let handler: HandlerOfThree = on_fault;
+    let handler: FaultHandler = on_fault;
     // SAFETY: integers and nullable pointers, for which zero is a valid value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
@@ -119,8 +119,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     pass_on(signal, info, context);
 }
 
-type HandlerOfThree = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-type HandlerOfOne = extern "C" fn(c_int);
+type FaultHandler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+type PlainFaultHandler = extern "C" fn(c_int);
 
 /// Runs the previous action.
 #[expect(clippy::disallowed_methods, reason = "no other conversion makes a function of an address")]
@@ -133,11 +133,11 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let address = ptr::with_exposed_provenance::<()>(previous.sa_sigaction);
     if previous.sa_flags & libc::SA_SIGINFO != 0 {
         // SAFETY: it is the address of a handler with three arguments, according to its action's flags.
-        let handler = unsafe { mem::transmute::<*const (), HandlerOfThree>(address) };
+        let handler = unsafe { mem::transmute::<*const (), FaultHandler>(address) };
         handler(signal, info, context);
     } else {
         // SAFETY: it is the address of a handler with one argument, according to its action's flags.
-        let handler = unsafe { mem::transmute::<*const (), HandlerOfOne>(address) };
+        let handler = unsafe { mem::transmute::<*const (), PlainFaultHandler>(address) };
         handler(signal);
     }
 }

@@ -7,7 +7,7 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::limits::{ACCEPT_RETRY_MS, NOTICES_MAX};
 use shearwater_engine::{Limits, Notice};
 
-use crate::harness::{Client, Setting, Unit, World};
+use crate::harness::{Setting, SimClient, SimWorld, Unit};
 
 const PAUSED: Notice = Notice::AcceptPaused { worker: 0, error: AcceptError::ProcessDescriptors };
 const RESUMED: Notice = Notice::AcceptResumed { worker: 0 };
@@ -18,7 +18,7 @@ fn with_descriptors(connections_max: usize) -> SimOptions {
 }
 
 #[track_caller]
-fn assert_served(world: &mut World, client: &mut Client) {
+fn assert_served(world: &mut SimWorld, client: &mut SimClient) {
     client.got.clear();
     world.feed(client, Unit::get(1).bytes);
     client.assert_got(&[Unit::get(1).response]);
@@ -28,7 +28,7 @@ fn assert_served(world: &mut World, client: &mut Client) {
 #[test]
 fn accepting_resumes_after_a_shortage_of_descriptors() {
     for retries in [1, 30] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         (0..retries).for_each(|_| world.net.fail_accept(AcceptError::ProcessDescriptors));
         let mut client = world.connect();
         world.settle();
@@ -45,7 +45,7 @@ fn accepting_resumes_after_a_shortage_of_descriptors() {
 #[test]
 fn each_kind_of_shortage_is_reported() {
     for error in [AcceptError::ProcessDescriptors, AcceptError::SystemFiles, AcceptError::Memory] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         world.net.fail_accept(error);
         let client = world.connect();
         world.settle();
@@ -57,7 +57,7 @@ fn each_kind_of_shortage_is_reported() {
 #[test]
 fn reports_a_failed_listener_once() {
     let sim = SimOptions { listeners: 2, ..SimOptions::default() };
-    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
     let mut client = world.connect();
     world.settle();
     world.net.fail_listener(1, 22);
@@ -74,8 +74,8 @@ fn reports_a_failed_listener_once() {
 
 #[test]
 fn a_close_makes_room_at_once() {
-    let mut world = World::new(Setting { sim: with_descriptors(2), ..Setting::default() });
-    let mut clients: Vec<Client> = (0..5).map(|_| world.connect()).collect();
+    let mut world = SimWorld::new(Setting { sim: with_descriptors(2), ..Setting::default() });
+    let mut clients: Vec<SimClient> = (0..5).map(|_| world.connect()).collect();
     world.settle();
     assert_eq!((world.net.waiting(), world.net.connections()), (3, 2));
     assert_eq!(world.notices(), [PAUSED]);
@@ -96,11 +96,11 @@ fn a_close_makes_room_at_once() {
 fn a_configured_limit_is_reported_differently_than_a_shortage() {
     let limits = Limits { connections_max: 2, ..Limits::default() };
     for (clients, notice) in [(1, PAUSED), (3, FULL)] {
-        let mut world = World::new(Setting { sim: with_descriptors(2), limits, ..Setting::default() });
+        let mut world = SimWorld::new(Setting { sim: with_descriptors(2), limits, ..Setting::default() });
         if clients == 1 {
             world.net.fail_accept(AcceptError::ProcessDescriptors);
         }
-        let clients: Vec<Client> = (0..clients).map(|_| world.connect()).collect();
+        let clients: Vec<SimClient> = (0..clients).map(|_| world.connect()).collect();
         world.settle();
         assert_eq!(world.notices(), [notice]);
         clients.iter().for_each(|client| client.peer.finish());
@@ -112,7 +112,7 @@ fn a_configured_limit_is_reported_differently_than_a_shortage() {
 
 #[test]
 fn a_drain_ends_during_a_shortage() {
-    let mut world = World::new(Setting { sim: with_descriptors(1), ..Setting::default() });
+    let mut world = SimWorld::new(Setting { sim: with_descriptors(1), ..Setting::default() });
     let (mut first, mut second) = (world.connect(), world.connect());
     assert_served(&mut world, &mut first);
     second.send(Unit::get(2).bytes);
@@ -125,8 +125,8 @@ fn a_drain_ends_during_a_shortage() {
 
 #[test]
 fn a_stop_ends_during_a_shortage() {
-    let mut world = World::default();
-    let _clients: Vec<Client> = (0..3).map(|_| world.connect()).collect();
+    let mut world = SimWorld::default();
+    let _clients: Vec<SimClient> = (0..3).map(|_| world.connect()).collect();
     world.net.fail_accept(AcceptError::Memory);
     world.settle();
     world.net.fail_accept(AcceptError::Memory);
@@ -136,9 +136,9 @@ fn a_stop_ends_during_a_shortage() {
 
 #[test]
 fn connections_of_an_address_are_limited() {
-    let mut world = World::with_limits(Limits { connections_per_address_max: 2, ..Limits::default() });
-    let from = |world: &mut World, host: u8, port: u16| {
-        let client = Client::new(world.net.connect_as(0, SocketAddr::from(([127, 0, 0, host], port))));
+    let mut world = SimWorld::with_limits(Limits { connections_per_address_max: 2, ..Limits::default() });
+    let from = |world: &mut SimWorld, host: u8, port: u16| {
+        let client = SimClient::new(world.net.connect_as(0, SocketAddr::from(([127, 0, 0, host], port))));
         world.settle();
         client
     };
@@ -159,7 +159,7 @@ fn connections_of_an_address_are_limited() {
 
 #[test]
 fn unread_notices_are_dropped_and_counted() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     // Each round pauses and resumes: two notices.
     for _ in 0..NOTICES_MAX {
         world.net.fail_accept(AcceptError::Memory);

@@ -4,7 +4,7 @@ use shearwater_engine::Limits;
 
 use crate::harness::app::{self, REFUSED_AT};
 use crate::harness::unit::{chunked, get, head, post};
-use crate::harness::{ExpectedResponse, Unit, World};
+use crate::harness::{ExpectedResponse, SimWorld, Unit};
 
 const EXPECT: &str = "Expect: 100-continue\r\n";
 
@@ -15,14 +15,14 @@ fn empty_bodies(routes: &[&str]) -> Vec<Unit> {
 
 #[test]
 fn a_request_with_an_empty_body_gets_its_response_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     for unit in empty_bodies(&["plain", "buffer", "sink"]) {
         world.assert_responds([&unit.bytes], &[unit.response]);
     }
     assert_eq!(world.totals().requests, 6);
     // Also if a `100` would fill the output.
     for output_bytes_max in [1, 64 * 1024] {
-        let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
+        let mut world = SimWorld::with_limits(Limits { output_bytes_max, ..Limits::default() });
         let request = head("POST", "/sink/1", &format!("{EXPECT}Content-Length: 0\r\n"));
         world.assert_responds([request], &[ExpectedResponse::ok("POST", "/sink/1", b"")]);
     }
@@ -44,7 +44,7 @@ fn no_100_continue_is_sent_in_vain() {
         ("a refused body", vec![&too_large], ExpectedResponse::too_large()),
     ] {
         println!("{name}");
-        World::default().assert_responds(pieces, &[response]);
+        SimWorld::default().assert_responds(pieces, &[response]);
     }
 }
 
@@ -61,7 +61,7 @@ fn a_body_that_no_handler_reads_gets_no_100() {
         ("/panic/1", ExpectedResponse::failed()),
     ] {
         for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
-            let mut world = World::default();
+            let mut world = SimWorld::default();
             let mut client = world.send(head("POST", target, &format!("{EXPECT}{framing}\r\n")));
             world.pass(10);
             let responses = [response.clone().last()];
@@ -77,7 +77,7 @@ fn a_body_that_no_handler_reads_gets_no_100() {
 
 #[test]
 fn a_body_that_arrives_while_its_handler_is_deferred_is_no_request() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.send(head("POST", "/later/2", &format!("{EXPECT}Content-Length: 500\r\n")));
     world.turn();
@@ -94,7 +94,7 @@ fn a_body_that_arrives_while_its_handler_is_deferred_is_no_request() {
 
 #[test]
 fn a_sink_may_refuse() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let refusal = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
     let request = head("POST", "/sink-refuses/1", "Content-Length: 200\r\n");
     let within = vec![b'x'; REFUSED_AT];
@@ -106,7 +106,7 @@ fn a_sink_may_refuse() {
 
 #[test]
 fn a_panic_costs_its_request_and_nothing_else() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 7, 100);
     let mut other = world.send(&unit.bytes[..90]);
     for target in ["/sink-panics/1", "/sink-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
@@ -130,12 +130,12 @@ fn a_panic_costs_its_request_and_nothing_else() {
 #[test]
 fn trailers_are_no_fields_and_no_request() {
     let units = [Unit::post_chunked("buffer", 1, 10, 3), Unit::get(2)];
-    World::default().assert_responds([Unit::stream(&units)], &Unit::responses(&units));
+    SimWorld::default().assert_responds([Unit::stream(&units)], &Unit::responses(&units));
 }
 
 #[test]
 fn a_file_that_is_too_short_ends_the_connection() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.send([get("/short-file"), Unit::get(1).bytes].concat());
     world.end();
@@ -145,7 +145,7 @@ fn a_file_that_is_too_short_ends_the_connection() {
 
 #[test]
 fn a_file_that_has_changed_since_its_head_ends_the_connection_short() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.send([get("/changed-file"), Unit::get(1).bytes].concat());
     world.end();
@@ -165,7 +165,7 @@ fn nothing_after_a_rejected_request_is_a_request() {
     let both = "Content-Length: 6\r\nTransfer-Encoding: chunked";
     let with = |fields: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\nhello");
     let in_chunks = |chunks: &str| String::from_utf8(chunked("/buffer/1", chunks)).expect("text");
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let shapes = [
         ("two lengths", with("Content-Length: 5\r\nContent-Length: 5")),
         ("a length and chunks", with(both)),

@@ -5,7 +5,7 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::limits::DISCONNECTS_PER_TURN_MAX;
 
 use crate::harness::unit::{chunked, get, head};
-use crate::harness::{ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimWorld, Unit};
 
 /// One request for each kind of rejection or failure, with its status.
 fn refused() -> Vec<(&'static str, Vec<u8>)> {
@@ -35,7 +35,7 @@ fn refused() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn the_last_response_arrives_though_the_client_keeps_sending() {
     for (status, request) in refused() {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.peer.set_reading(false);
         client.send(&request);
@@ -58,7 +58,7 @@ fn the_last_response_arrives_though_the_client_keeps_sending() {
 
 #[test]
 fn paused_input_is_read_after_the_last_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.stop_reading(1000);
     let units = [Unit::big(), Unit::closed_by_handler(1)];
@@ -73,7 +73,7 @@ fn paused_input_is_read_after_the_last_response() {
 
 #[test]
 fn a_client_that_sends_more_than_is_discarded_is_reset() {
-    let mut world = World::with_limits(Limits { linger_bytes_max: 50_000, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { linger_bytes_max: 50_000, ..Limits::default() });
     let mut client = world.send(Unit::malformed(1).bytes);
     client.assert_closed();
     world.feed(&mut client, vec![b'z'; 50_000]);
@@ -86,7 +86,7 @@ fn a_client_that_sends_more_than_is_discarded_is_reset() {
 
 #[test]
 fn a_turn_releases_a_few_of_many_that_disconnect_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut leaving: Vec<_> = (0..10 * DISCONNECTS_PER_TURN_MAX).map(|_| world.connect()).collect();
     let mut staying = world.connect();
     world.settle();
@@ -112,7 +112,7 @@ fn a_turn_releases_a_few_of_many_that_disconnect_at_once() {
 #[test]
 fn clients_that_disconnect_at_once_do_not_pile_up() {
     const EACH_TURN: usize = 4 * DISCONNECTS_PER_TURN_MAX;
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut clients = Vec::new();
     for turn in 0..50 {
         for _ in 0..EACH_TURN {
@@ -130,7 +130,7 @@ fn clients_that_disconnect_at_once_do_not_pile_up() {
 #[test]
 fn nothing_after_the_last_request_gets_a_response() {
     for last in [Unit::closing(1), Unit::http10(1, false), Unit::closed_by_handler(1), Unit::panicking(1)] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.send(Unit::stream(&[Unit::get(0), last.clone(), Unit::get(2), Unit::malformed(3)]));
         world.end();
@@ -147,7 +147,7 @@ fn late_input_after_the_last_request_resets_nothing() {
         Unit::new(head("GET", target, "Connection: close\r\n"), response)
     };
     for last in [closing("/plain/1"), closing("/later/0"), closing("/later/1"), Unit::http10(1, false)] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.peer.set_reading(false);
         world.feed(&mut client, &last.bytes);
@@ -171,7 +171,7 @@ fn a_half_closed_client_gets_all_its_responses() {
         ("large responses", large, 1 << 16, false),
         ("paused input", uploads, 1000, true),
     ] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.stop_reading(window);
         client.send(Unit::stream(&units));
@@ -189,7 +189,7 @@ fn a_half_closed_client_gets_all_its_responses() {
 fn a_fin_within_a_request_gets_a_400() {
     let bytes = Unit::post("buffer", 1, 50).bytes;
     for cut in [1, 20, bytes.len() - 1] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.send(&bytes[..cut]);
         client.peer.finish();
@@ -201,7 +201,7 @@ fn a_fin_within_a_request_gets_a_400() {
 
 #[test]
 fn a_fin_between_requests_closes_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     world.assert_responds([Unit::get(1).bytes], &[Unit::get(1).response]);
     world.assert_responds([b""], &[]);
     assert_eq!(world.net.now_ms(), 0);
@@ -211,7 +211,7 @@ fn a_fin_between_requests_closes_at_once() {
 fn a_reset_with_unread_data_leaves_nothing() {
     for reset_losses in [0.0, 1.0] {
         let sim = SimOptions { reset_losses, ..SimOptions::default() };
-        let mut world = World::new(Setting { sim, ..Setting::default() });
+        let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
         let mut client = world.connect();
         client.stop_reading(1000);
         world.feed(&mut client, Unit::stream(&[Unit::big(), Unit::get(1)]));
@@ -226,7 +226,7 @@ fn a_reset_with_unread_data_leaves_nothing() {
 
 #[test]
 fn a_reset_of_an_idle_connection_frees_it_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let client = world.send(Unit::get(1).bytes);
     client.peer.reset();
     world.settle();

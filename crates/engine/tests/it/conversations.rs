@@ -5,7 +5,7 @@ use shearwater_engine::io::sim::{Fault, SimOptions};
 
 use crate::harness::conversation::Trouble;
 use crate::harness::unit::head;
-use crate::harness::{Conversation, End, ExpectedResponse, Setting, Step, Unit};
+use crate::harness::{ClientEnd, ClientStep, Conversation, ExpectedResponse, Setting, Unit};
 
 /// Maximum number of operations per conversation, to bound the duration of a sweep.
 const OPERATIONS_MAX: u64 = 2000;
@@ -56,7 +56,7 @@ fn keep_alive() {
 /// More pipelined requests than one turn processes.
 #[test]
 fn pipeline_of_two_hundred() {
-    sweep(&Conversation::alone(mixture(200), &[Step::SendAll, Step::Settle]));
+    sweep(&Conversation::alone(mixture(200), &[ClientStep::SendAll, ClientStep::Settle]));
 }
 
 /// Buffered and discarded bodies, each in pieces.
@@ -96,7 +96,12 @@ fn deferred_responses() {
     let mut steps = Vec::new();
     for unit in &units {
         let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
-        steps.extend([Step::Send(at), Step::Settle, Step::Send(unit.bytes.len() - at), Step::Settle]);
+        steps.extend([
+            ClientStep::Send(at),
+            ClientStep::Settle,
+            ClientStep::Send(unit.bytes.len() - at),
+            ClientStep::Settle,
+        ]);
     }
     sweep(&Conversation::alone(units, &steps));
 }
@@ -107,7 +112,7 @@ fn deferred_responses_in_a_pipeline() {
     let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
     units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
     units.push(Unit::closing(1));
-    sweep(&Conversation::alone(units, &[Step::SendAll, Step::Settle]));
+    sweep(&Conversation::alone(units, &[ClientStep::SendAll, ClientStep::Settle]));
 }
 
 /// Bodies that wait for `100 Continue`.
@@ -122,9 +127,14 @@ fn expect_continue() {
     let mut steps = Vec::new();
     for unit in &units {
         if let Some(at) = unit.goes_on_at {
-            steps.extend([Step::Send(at), Step::Settle, Step::Send(unit.bytes.len() - at), Step::Settle]);
+            steps.extend([
+                ClientStep::Send(at),
+                ClientStep::Settle,
+                ClientStep::Send(unit.bytes.len() - at),
+                ClientStep::Settle,
+            ]);
         } else {
-            steps.extend([Step::Send(unit.bytes.len()), Step::Settle]);
+            steps.extend([ClientStep::Send(unit.bytes.len()), ClientStep::Settle]);
         }
     }
     sweep(&Conversation::alone(units, &steps));
@@ -150,13 +160,19 @@ fn head_in_single_bytes() {
 #[test]
 fn too_large_and_still_sending() {
     let units = vec![Unit::get(1), Unit::too_large(2, 1 << 40, 150_000)];
-    let mut steps = vec![Step::StopReading(1 << 20)];
+    let mut steps = vec![ClientStep::StopReading(1 << 20)];
     for _ in 0..8 {
-        steps.extend([Step::Send(20_000), Step::Turn]);
+        steps.extend([ClientStep::Send(20_000), ClientStep::Turn]);
     }
-    steps.extend([Step::Settle, Step::ReadOn, Step::Settle, Step::Finish, Step::Settle]);
+    steps.extend([
+        ClientStep::Settle,
+        ClientStep::ReadOn,
+        ClientStep::Settle,
+        ClientStep::Finish,
+        ClientStep::Settle,
+    ]);
     let mut conversation = Conversation::default();
-    conversation.add(units, &steps, End::Finish);
+    conversation.add(units, &steps, ClientEnd::Finish);
     sweep(&conversation);
 }
 
@@ -167,11 +183,11 @@ fn slow_reader() {
     units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
     units.push(Unit::big());
     units.push(Unit::closing(60));
-    let mut steps = vec![Step::StopReading(1 << 19), Step::SendAll, Step::Settle];
+    let mut steps = vec![ClientStep::StopReading(1 << 19), ClientStep::SendAll, ClientStep::Settle];
     for _ in 0..4 {
-        steps.extend([Step::Read(1 << 18), Step::Settle]);
+        steps.extend([ClientStep::Read(1 << 18), ClientStep::Settle]);
     }
-    steps.extend([Step::ReadOn, Step::Settle]);
+    steps.extend([ClientStep::ReadOn, ClientStep::Settle]);
     sweep(&Conversation::alone(units, &steps));
 }
 
@@ -179,11 +195,15 @@ fn slow_reader() {
 #[test]
 fn half_closed() {
     let mut conversation = Conversation::default();
-    conversation.add(mixture(100), &[Step::SendAll, Step::Finish, Step::Settle], End::Finish);
+    conversation.add(
+        mixture(100),
+        &[ClientStep::SendAll, ClientStep::Finish, ClientStep::Settle],
+        ClientEnd::Finish,
+    );
     let cut = Unit::post("buffer", 1, 100);
     let cut_at = cut.bytes.len() + Unit::get(1).bytes.len() - 30;
-    let steps = [Step::Send(cut_at), Step::Turn, Step::Finish, Step::Settle];
-    conversation.add(vec![Unit::get(1), cut], &steps, End::Finish);
+    let steps = [ClientStep::Send(cut_at), ClientStep::Turn, ClientStep::Finish, ClientStep::Settle];
+    conversation.add(vec![Unit::get(1), cut], &steps, ClientEnd::Finish);
     sweep(&conversation);
 }
 
@@ -191,8 +211,8 @@ fn half_closed() {
 #[test]
 fn malformed_behind_good() {
     let units = vec![Unit::get(1), Unit::post("buffer", 2, 50), Unit::malformed(3), Unit::get(4)];
-    let mut conversation = Conversation::alone(units.clone(), &[Step::SendAll, Step::Settle]);
-    conversation.add(units, &pieces(40, 12), End::Silence);
+    let mut conversation = Conversation::alone(units.clone(), &[ClientStep::SendAll, ClientStep::Settle]);
+    conversation.add(units, &pieces(40, 12), ClientEnd::Silence);
     sweep(&conversation);
 }
 
@@ -209,8 +229,8 @@ fn many_ways_to_end() {
     ];
     let mut conversation = Conversation::default();
     for units in lives {
-        let steps = [Step::Send(60), Step::Turn, Step::SendAll, Step::Turn];
-        conversation.add(units, &steps, End::Silence);
+        let steps = [ClientStep::Send(60), ClientStep::Turn, ClientStep::SendAll, ClientStep::Turn];
+        conversation.add(units, &steps, ClientEnd::Silence);
     }
     sweep(&conversation);
 }
@@ -220,14 +240,26 @@ fn many_ways_to_end() {
 #[test]
 fn drained_in_the_middle() {
     let mut conversation = Conversation::default();
-    conversation.add(vec![Unit::get(1)], &[Step::SendAll], End::Silence);
-    conversation.add(vec![Unit::get(2), Unit::get(3)], &[Step::Send(60)], End::Cut);
-    conversation.add(vec![Unit::get(4), Unit::post("buffer", 5, 200).last()], &[Step::Send(200)], End::Cut);
+    conversation.add(vec![Unit::get(1)], &[ClientStep::SendAll], ClientEnd::Silence);
+    conversation.add(vec![Unit::get(2), Unit::get(3)], &[ClientStep::Send(60)], ClientEnd::Cut);
+    conversation.add(
+        vec![Unit::get(4), Unit::post("buffer", 5, 200).last()],
+        &[ClientStep::Send(200)],
+        ClientEnd::Cut,
+    );
     let first = Unit::get(6).bytes.len();
-    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[Step::Send(first)], End::Cut);
-    conversation.add(vec![Unit::big()], &[Step::StopReading(1 << 16), Step::SendAll], End::Gone);
-    conversation.steps.extend([(0, Step::Settle), (0, Step::Drain(3000)), (0, Step::Settle)]);
-    conversation.steps.extend([(2, Step::SendAll), (3, Step::SendAll), (0, Step::Settle)]);
+    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[ClientStep::Send(first)], ClientEnd::Cut);
+    conversation.add(
+        vec![Unit::big()],
+        &[ClientStep::StopReading(1 << 16), ClientStep::SendAll],
+        ClientEnd::Gone,
+    );
+    conversation.steps.extend([
+        (0, ClientStep::Settle),
+        (0, ClientStep::Drain(3000)),
+        (0, ClientStep::Settle),
+    ]);
+    conversation.steps.extend([(2, ClientStep::SendAll), (3, ClientStep::SendAll), (0, ClientStep::Settle)]);
     sweep(&conversation);
 }
 
@@ -255,13 +287,14 @@ fn mixture(count: usize) -> Vec<Unit> {
     (0..count).map(unit).collect()
 }
 
-fn one_by_one(units: &[Unit]) -> Vec<Step> {
-    units.iter().flat_map(|unit| [Step::Send(unit.bytes.len()), Step::Settle]).collect()
+fn one_by_one(units: &[Unit]) -> Vec<ClientStep> {
+    units.iter().flat_map(|unit| [ClientStep::Send(unit.bytes.len()), ClientStep::Settle]).collect()
 }
 
 /// Sends `count` pieces of so many bytes, one per turn, then the rest.
-fn pieces(bytes: usize, count: usize) -> Vec<Step> {
-    let mut steps: Vec<Step> = (0..count).flat_map(|_| [Step::Send(bytes), Step::Turn]).collect();
-    steps.extend([Step::SendAll, Step::Settle]);
+fn pieces(bytes: usize, count: usize) -> Vec<ClientStep> {
+    let mut steps: Vec<ClientStep> =
+        (0..count).flat_map(|_| [ClientStep::Send(bytes), ClientStep::Turn]).collect();
+    steps.extend([ClientStep::SendAll, ClientStep::Settle]);
     steps
 }

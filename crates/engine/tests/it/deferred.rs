@@ -4,15 +4,15 @@ use shearwater_engine::{Limits, Notice, Timeouts};
 
 use crate::harness::handlers::{ANNOUNCED_BYTES, at_work};
 use crate::harness::unit::{chunked, get, head, post};
-use crate::harness::{Client, Setting, World};
+use crate::harness::{Setting, SimClient, SimWorld};
 
 const OK: &str = "HTTP/1.1 200 ";
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const CHUNKED: &str = "\r\nTransfer-Encoding: chunked";
 const CLOSE: &str = "\r\nConnection: close";
 
-fn with_calls(calls_max: usize) -> World {
-    World::with_limits(Limits { calls_max, ..Limits::default() })
+fn with_calls(calls_max: usize) -> SimWorld {
+    SimWorld::with_limits(Limits { calls_max, ..Limits::default() })
 }
 
 /// Returns head and body of a response.
@@ -24,7 +24,12 @@ fn parts(response: &str) -> (&str, &str) {
 /// Asserts a response that begins with `start` and ends with `end`, after which the connection is usable, or
 /// closed.
 #[track_caller]
-fn assert_response(world: &mut World, request: impl AsRef<[u8]>, (start, end): (&str, &str), closes: bool) {
+fn assert_response(
+    world: &mut SimWorld,
+    request: impl AsRef<[u8]>,
+    (start, end): (&str, &str),
+    closes: bool,
+) {
     let (text, mut client) = world.ask(request);
     assert!(text.starts_with(start) && text.ends_with(end), "{text:?}");
     match closes {
@@ -47,7 +52,7 @@ fn a_stream_is_framed_by_the_request() {
             ("1.0", "GET", CLOSE, "line 0\nline 1\n"),
             ("1.1", "HEAD", "", ""),
         ] {
-            let mut world = World::default();
+            let mut world = SimWorld::default();
             let (text, mut client) = world.ask(request(digit, version, method));
             let (head, body) = parts(&text);
             for field in [CHUNKED, CLOSE, "\r\nContent-Length"] {
@@ -67,7 +72,7 @@ fn a_stream_is_framed_by_the_request() {
 fn a_response_to_head_needs_not_have_the_announced_length() {
     for digit in 0..4 {
         for sent in [0, 3, ANNOUNCED_BYTES + 2] {
-            let mut world = World::default();
+            let mut world = SimWorld::default();
             let request = head("HEAD", &format!("/announced/{digit}?{sent}"), "");
             let (text, mut client) = world.ask(request);
             let (head, body) = parts(&text);
@@ -83,7 +88,7 @@ fn a_response_to_head_needs_not_have_the_announced_length() {
 fn a_response_has_the_announced_length_or_the_connection_ends_short() {
     for digit in 0..4 {
         for sent in [0, 3, ANNOUNCED_BYTES, ANNOUNCED_BYTES + 2] {
-            let mut world = World::default();
+            let mut world = SimWorld::default();
             let (text, mut client) = world.ask(get(&format!("/announced/{digit}?{sent}")));
             let faults = u64::from(sent != ANNOUNCED_BYTES);
             assert_eq!(world.totals().handler_errors, faults, "{digit} {sent}");
@@ -123,7 +128,7 @@ fn a_failing_handler_costs_its_request() {
         ("/bad-field-stream", FAILED),
     ] {
         println!("{target}");
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         assert_response(&mut world, get(target), response, true);
         let totals = world.totals();
         let is_panic = target.contains("panics");
@@ -137,7 +142,7 @@ fn a_failing_handler_costs_its_request() {
 
 #[test]
 fn echoes_a_body_while_it_arrives() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(chunked("/mirror/0", ""));
     let text = client.text();
     assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n") && text.ends_with("\r\n\r\n"), "{text:?}");
@@ -155,7 +160,7 @@ fn a_response_before_the_body_is_read_closes_unless_the_body_is_there() {
     for target in ["/unread/0", "/unread/1", "/unread/2", "/at-once/1"] {
         let end = if target.starts_with("/unread") { "unread\n" } else { "at once\n" };
         let whole = post(target, "twelve bytes");
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         assert_response(&mut world, &whole[..whole.len() - 5], (OK, end), true);
         assert_response(&mut world, &whole, (OK, end), false);
         world.end();
@@ -165,12 +170,12 @@ fn a_response_before_the_body_is_read_closes_unless_the_body_is_there() {
 #[test]
 fn a_100_continue_is_sent_when_the_handler_reads_the_body() {
     let expecting = |target: &str| head("POST", target, "Expect: 100-continue\r\nContent-Length: 3\r\n");
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let (text, client) = world.ask(expecting("/unread/1"));
     assert!(text.starts_with(OK), "no 100: {text:?}");
     world.finish(&client);
 
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let (text, mut client) = world.ask(expecting("/hungry/0"));
     assert_eq!(text, "", "it doesn't read yet");
     world.pass(20_000);
@@ -187,7 +192,7 @@ fn receives_no_more_than_the_handler_takes() {
     const BODY: usize = 1_000_000;
     let limits = Limits { buffered_bytes_max: 400_000, ..Limits::default() };
     let timeouts = Timeouts { body_grace_ms: 1000, body_ms: 1000, ..Timeouts::default() };
-    let mut world = World::new(Setting { limits, timeouts, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { limits, timeouts, ..Setting::default() });
     let mut client = world.connect();
     client.send(head("POST", "/hungry/0", &format!("Content-Length: {BODY}\r\n")));
     client.send(vec![b'x'; BODY]);
@@ -203,7 +208,7 @@ fn receives_no_more_than_the_handler_takes() {
 /// Output that the client doesn't read is not produced.
 #[test]
 fn makes_no_more_than_the_client_takes() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
     world.feed(&mut client, get("/stream/0?1000000"));
@@ -218,7 +223,7 @@ fn makes_no_more_than_the_client_takes() {
 #[test]
 fn a_slow_body_is_rejected_and_its_handler_dropped() {
     let mut world =
-        World::with_timeouts(Timeouts { body_ms: 2000, body_grace_ms: 1000, ..Timeouts::default() });
+        SimWorld::with_timeouts(Timeouts { body_ms: 2000, body_grace_ms: 1000, ..Timeouts::default() });
     let (text, mut client) = world.ask(head("POST", "/taken/0", "Content-Length: 10\r\n"));
     assert_eq!((&*text, at_work()), ("", 1));
     world.pass(5000);
@@ -229,7 +234,7 @@ fn a_slow_body_is_rejected_and_its_handler_dropped() {
 
 #[test]
 fn a_bad_body_is_rejected_before_the_response_and_cut_off_after_its_head() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let bad = "3\r\nabc\r\nzz\r\n";
     assert_response(&mut world, chunked("/taken/0", bad), ("HTTP/1.1 400 Bad Request\r\n", ""), true);
     let (text, mut client) = world.ask(chunked("/mirror/0", ""));
@@ -251,7 +256,7 @@ fn a_body_beyond_the_limit_is_rejected_and_reported_once() {
     for (request, calls) in
         [(head("POST", "/taken/0", "Content-Length: 101\r\n"), Some(0)), (chunked("/taken/1", &chunks), None)]
     {
-        let mut world = World::with_limits(Limits { body_bytes_max: 100, ..Limits::default() });
+        let mut world = SimWorld::with_limits(Limits { body_bytes_max: 100, ..Limits::default() });
         for _ in 0..2 {
             assert_response(&mut world, &request, ("HTTP/1.1 413 ", ""), true);
         }
@@ -285,7 +290,7 @@ fn as_many_responses_are_deferred_as_allowed() {
 
 #[test]
 fn a_handler_may_continue_after_its_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let (text, mut client) = world.ask(get("/background"));
     assert!(text.ends_with("responded\n"), "{text:?}");
     assert_eq!(at_work(), 1);
@@ -297,7 +302,7 @@ fn a_handler_may_continue_after_its_response() {
 
 #[test]
 fn a_drain_waits_for_handlers_and_ends_those_that_take_too_long() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut clients = [world.connect(), world.connect()];
     clients[0].send(get("/later/2"));
     clients[1].send(get("/never"));
@@ -315,7 +320,7 @@ fn a_drain_waits_for_handlers_and_ends_those_that_take_too_long() {
 #[test]
 fn a_drain_serves_pipelined_requests() {
     for route in ["buffer/0", "taken/0", "taken/1", "later/0", "later/1"] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let (_, mut client) = world.ask(get("/plain/1"));
         world.control.drain(5000);
         world.turn();
@@ -330,8 +335,8 @@ fn a_drain_serves_pipelined_requests() {
 #[test]
 fn ten_thousand_waiting_handlers_delay_no_other() {
     const WAITING: usize = 10_000;
-    let mut world = World::default();
-    let mut clients: Vec<Client> = (0..WAITING).map(|_| world.connect()).collect();
+    let mut world = SimWorld::default();
+    let mut clients: Vec<SimClient> = (0..WAITING).map(|_| world.connect()).collect();
     clients.iter_mut().for_each(|client| client.send(get("/hungry/2")));
     world.settle();
     assert_eq!(at_work(), WAITING);
@@ -353,7 +358,7 @@ fn ten_thousand_waiting_handlers_delay_no_other() {
 /// The prebuilt response has its own length.
 #[test]
 fn a_stream_replaces_a_prebuilt_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let (text, mut client) = world.ask(get("/prebuilt-stream"));
     let (head, body) = parts(&text);
     assert!(head.contains(CHUNKED) && !head.contains("Content-Length"), "{head}");
@@ -365,7 +370,7 @@ fn a_stream_replaces_a_prebuilt_response() {
 /// The rest of a response to `HEAD` is never sent: the handler ends at once, whatever its length.
 #[test]
 fn the_head_of_a_long_stream_ends() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let (text, mut client) = world.ask(head("HEAD", "/stream/0?20000", ""));
     assert!(text.starts_with(OK) && parts(&text).1.is_empty(), "{text:?}");
     assert_eq!(at_work(), 0);
@@ -376,7 +381,7 @@ fn the_head_of_a_long_stream_ends() {
 #[test]
 fn polling_at_once_changes_no_turn() {
     let turns = |target: &str, end: &str| {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.send(get(target));
         let turns = (1..10).find(|_| {

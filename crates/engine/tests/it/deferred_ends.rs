@@ -6,7 +6,7 @@ use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::handlers::{TICK_MS, at_work};
 use crate::harness::unit::{chunked, get, head, post};
-use crate::harness::{Client, World};
+use crate::harness::{SimClient, SimWorld};
 
 const HALF_CLOSED_MS: u64 = 30_000;
 /// Tolerance of deadlines.
@@ -20,7 +20,7 @@ const TWO_LARGE_BYTES: usize = 40_000;
 const ROUNDS: usize = 8;
 
 /// A request whose handler is at work, followed by this input.
-fn waiting(world: &mut World, request: impl AsRef<[u8]>, next: &[u8]) -> Client {
+fn waiting(world: &mut SimWorld, request: impl AsRef<[u8]>, next: &[u8]) -> SimClient {
     let (text, mut client) = world.ask(request);
     assert_eq!((&*text, at_work() > 0), ("", true));
     world.feed(&mut client, next);
@@ -30,7 +30,7 @@ fn waiting(world: &mut World, request: impl AsRef<[u8]>, next: &[u8]) -> Client 
 #[test]
 fn drops_the_handler_of_a_half_closed_client_in_time() {
     for next in NEXT {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let client = waiting(&mut world, get("/never"), next);
         client.peer.finish();
         world.pass(HALF_CLOSED_MS - LATE_MS);
@@ -55,7 +55,7 @@ fn drops_the_handler_of_a_client_that_is_gone() {
         (loyal_half_read, false),
     ] {
         for next in NEXT.into_iter().take(if request.starts_with(b"GET") { 3 } else { 1 }) {
-            let mut world = World::default();
+            let mut world = SimWorld::default();
             let mut client = waiting(&mut world, &request, next);
             match is_reset {
                 true => client.peer.reset(),
@@ -73,7 +73,7 @@ fn drops_the_handler_of_a_client_that_is_gone() {
 #[test]
 fn responds_to_a_half_closed_client_within_the_time() {
     for (next, expected) in NEXT.into_iter().zip(["200", "200 400", "200 200"]) {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = waiting(&mut world, get("/hungry/0"), next);
         client.peer.finish();
         world.pass(21_000);
@@ -86,7 +86,7 @@ fn responds_to_a_half_closed_client_within_the_time() {
 }
 
 /// Returns a client whose second response waits for it to read, and which has sent this and a FIN meanwhile.
-fn half_closed_during_a_response(world: &mut World, next: [&[u8]; 2]) -> Client {
+fn half_closed_during_a_response(world: &mut SimWorld, next: [&[u8]; 2]) -> SimClient {
     let (_, mut client) = world.ask(get("/plain/1"));
     client.stop_reading(10);
     world.feed(&mut client, get("/plain/2"));
@@ -102,7 +102,7 @@ fn half_closed_during_a_response(world: &mut World, next: [&[u8]; 2]) -> Client 
 #[test]
 fn limits_a_handler_that_begins_after_the_fin() {
     for target in ["/never", "/loyal"] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         half_closed_during_a_response(&mut world, [&get(target), b"G"]);
         world.pass(HALF_CLOSED_MS + LATE_MS);
         assert_eq!((at_work(), world.net.connections()), (0, 0), "{target}");
@@ -115,7 +115,7 @@ fn limits_a_handler_that_begins_after_the_fin() {
 fn limits_a_handler_that_begins_after_a_separate_body_and_the_fin() {
     for (target, lasts_ms) in [("/never", 60_000), ("/never", 10_000), ("/loyal", 0)] {
         let timeouts = Timeouts { half_closed_ms: lasts_ms.max(1), ..Timeouts::default() };
-        let mut world = World::with_timeouts(timeouts);
+        let mut world = SimWorld::with_timeouts(timeouts);
         half_closed_during_a_response(&mut world, [&chunked(target, ""), b"1\r\nx\r\n0\r\n\r\n"]);
         assert_eq!(at_work(), usize::from(lasts_ms > 0), "{target}");
         world.pass(lasts_ms.saturating_sub(2 * LATE_MS));
@@ -136,7 +136,7 @@ fn each_send_restarts_the_time_of_a_half_closed_client() {
     ];
     for request in requests {
         for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
-            let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+            let mut world = SimWorld::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
             let mut client = world.send(&request);
             client.peer.finish();
             world.pass(6 * TICK_MS);
@@ -152,7 +152,7 @@ fn each_send_restarts_the_time_of_a_half_closed_client() {
 #[test]
 fn limits_a_handler_that_takes_no_more_of_its_body() {
     for (half_closed_ms, responds) in [(25_000, true), (10_000, false)] {
-        let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+        let mut world = SimWorld::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
         let mut client = world.send(post("/hungry/0", &"x".repeat(300_000)));
         assert!(client.peer.unread() > 0, "no more is received than the handler takes");
         client.peer.finish();
@@ -167,7 +167,7 @@ fn limits_a_handler_that_takes_no_more_of_its_body() {
 /// A client that stays connected may be silent indefinitely.
 #[test]
 fn open_clients_have_no_deadline() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let clients = [b"G", &b""[..]].map(|next| waiting(&mut world, get("/never"), next));
     world.pass(10 * HALF_CLOSED_MS);
     assert_eq!((at_work(), world.totals().hit_half_closed_ms), (2, 0));
@@ -178,7 +178,7 @@ fn open_clients_have_no_deadline() {
 #[test]
 fn frees_the_calls_of_clients_that_are_gone() {
     const CALLS_MAX: usize = 100;
-    let mut world = World::with_limits(Limits { calls_max: CALLS_MAX, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { calls_max: CALLS_MAX, ..Limits::default() });
     let gone: Vec<_> =
         (0..CALLS_MAX).map(|number| waiting(&mut world, get("/never"), NEXT[number % 3])).collect();
     gone.iter().for_each(|client| client.peer.close());
@@ -192,7 +192,7 @@ fn frees_the_calls_of_clients_that_are_gone() {
 #[test]
 fn resets_a_client_that_reads_nothing_whatever_its_body_does() {
     for (expect, more) in [("", ""), ("Expect: 100-continue\r\n", ""), ("Expect: 100-continue\r\n", "a")] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.peer.set_reading(false);
         client.send(head("POST", "/flood", &format!("{expect}Content-Length: 10\r\n")));
@@ -207,7 +207,7 @@ fn resets_a_client_that_reads_nothing_whatever_its_body_does() {
 }
 
 /// Returns a client that sends a body and reads nothing of the response that its handler begins meanwhile.
-fn sending_and_not_reading(world: &mut World) -> Client {
+fn sending_and_not_reading(world: &mut SimWorld) -> SimClient {
     let mut client = world.connect();
     client.peer.set_reading(false);
     client.send(head("POST", "/speaks-first", "Content-Length: 5000000\r\n"));
@@ -216,7 +216,7 @@ fn sending_and_not_reading(world: &mut World) -> Client {
 
 #[test]
 fn a_slow_body_does_not_postpone_the_deadline_of_a_send() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = sending_and_not_reading(&mut world);
     for _ in 0..100 {
         client.send([b'a'; 2400]);
@@ -231,7 +231,7 @@ fn a_slow_body_does_not_postpone_the_deadline_of_a_send() {
 fn the_deadline_of_a_body_does_not_apply_during_a_send() {
     for body in [0, 100] {
         let timeouts = Timeouts { body_ms: 2000, body_grace_ms: 2000, ..Timeouts::default() };
-        let mut world = World::with_timeouts(timeouts);
+        let mut world = SimWorld::with_timeouts(timeouts);
         let mut client = sending_and_not_reading(&mut world);
         world.pass(8000);
         client.send(vec![b'a'; body]);
@@ -247,7 +247,7 @@ fn the_deadline_of_a_body_does_not_apply_during_a_send() {
 #[test]
 fn a_pipelined_request_that_expects_is_not_timed_out() {
     let timeouts = Timeouts { body_ms: 2000, body_grace_ms: 2000, ..Timeouts::default() };
-    let mut world = World::with_timeouts(timeouts);
+    let mut world = SimWorld::with_timeouts(timeouts);
     let expecting = head("POST", "/hungry/0", "Expect: 100-continue\r\nContent-Length: 3\r\n");
     let (text, mut client) = world.ask([get("/plain/1"), expecting].concat());
     assert!(text.starts_with("HTTP/1.1 200 ") && !text.contains("100 Continue"), "{text:?}");
@@ -263,7 +263,7 @@ fn a_pipelined_request_that_expects_is_not_timed_out() {
 #[test]
 fn a_slow_body_ends_though_it_is_echoed() {
     for route in ["taken", "mirror"] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         client.send(head("POST", &format!("/{route}/0"), "Content-Length: 100000\r\n"));
         for _ in 0..30 {
@@ -279,7 +279,7 @@ fn a_slow_body_ends_though_it_is_echoed() {
 #[test]
 fn an_abandoned_sleep_does_not_spin() {
     let turns = |target: &str| {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let (text, _client) = world.ask(get(target));
         assert!(text.starts_with("HTTP/1.1 200 "), "{text:?}");
         let mut turns = 0;
@@ -304,7 +304,7 @@ fn with_bytes(buffered_bytes_max: usize) -> Limits {
 }
 
 #[track_caller]
-fn assert_has_room(world: &mut World) {
+fn assert_has_room(world: &mut SimWorld) {
     let (text, client) = world.ask(get("/later/0"));
     assert!(text.starts_with("HTTP/1.1 200 "), "there is room: {text:?}");
     world.finish(&client);
@@ -325,7 +325,7 @@ fn frees_the_memory_of_a_request_however_it_ends() {
         ("panic instead of a future", bytes, large("GET", "/make-panics", ""), "HTTP/1.1 500 "),
         ("call without a future", calls, get("/make-panics"), "HTTP/1.1 500 "),
     ] {
-        let mut world = World::with_limits(limits);
+        let mut world = SimWorld::with_limits(limits);
         for round in 0..ROUNDS {
             let (text, client) = world.ask(&request);
             assert_eq!(text.get(..response.len()), Some(response), "{name}: round {round}");
@@ -341,7 +341,7 @@ fn frees_the_memory_of_a_request_however_it_ends() {
 
 #[test]
 fn a_request_that_is_rejected_for_lack_of_memory_holds_nothing() {
-    let mut world = World::with_limits(with_bytes(TWO_LARGE_BYTES));
+    let mut world = SimWorld::with_limits(with_bytes(TWO_LARGE_BYTES));
     let clients: Vec<_> = (0..ROUNDS).map(|_| world.ask(large("GET", "/never", ""))).collect();
     let refused = clients.iter().filter(|(text, _)| text.starts_with("HTTP/1.1 503 ")).count();
     assert_eq!((refused, at_work()), (ROUNDS - 2, 2));
@@ -353,7 +353,7 @@ fn a_request_that_is_rejected_for_lack_of_memory_holds_nothing() {
 /// The handler never ends and its call is elsewhere: the disconnect frees the memory of both.
 #[test]
 fn frees_the_memory_of_a_call_that_is_kept() {
-    let mut world = World::with_limits(with_bytes(TWO_LARGE_BYTES));
+    let mut world = SimWorld::with_limits(with_bytes(TWO_LARGE_BYTES));
     for round in 0..ROUNDS {
         let client = waiting(&mut world, large("GET", "/keeps", ""), b"");
         client.peer.reset();
@@ -368,7 +368,7 @@ fn frees_the_memory_of_a_call_that_is_kept() {
 
 #[test]
 fn counts_a_piece_until_its_handler_reads_the_next() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(post("/hungry/0", &"x".repeat(300_000)));
     assert!(world.worker.waiting_in_use().1 > CALL_INPUT_BYTES_MAX);
     // The handler holds one piece and sleeps, and as much was received after it.
@@ -385,8 +385,8 @@ fn counts_a_piece_until_its_handler_reads_the_next() {
 #[test]
 fn many_slow_handlers_stay_within_the_limit() {
     const MAX: usize = 400_000;
-    let mut world = World::with_limits(with_bytes(MAX));
-    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    let mut world = SimWorld::with_limits(with_bytes(MAX));
+    let mut clients: Vec<SimClient> = (0..100).map(|_| world.connect()).collect();
     let request = head("POST", "/hungry/0", "Content-Length: 1000000\r\n");
     clients.iter_mut().for_each(|client| client.send(&request));
     world.pass(100);

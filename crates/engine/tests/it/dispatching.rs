@@ -8,7 +8,7 @@ use shearwater_engine::io::{Dispatcher, Driver};
 use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
 
 use crate::harness::app::TestApp;
-use crate::harness::{Client, Unit};
+use crate::harness::{SimClient, Unit};
 
 /// Turns after which workers that don't become idle are considered broken.
 const TURNS_MAX: usize = 30_000;
@@ -51,9 +51,9 @@ impl Crew {
     }
 
     /// Dispatches a client's connection with its request, once there is room.
-    fn connect(&mut self, unit: &Unit) -> Client {
+    fn connect(&mut self, unit: &Unit) -> SimClient {
         let (peer, mut arrival) = self.net.arrive();
-        let mut client = Client::new(peer);
+        let mut client = SimClient::new(peer);
         client.send(&unit.bytes);
         loop {
             match self.dispatcher().dispatch(arrival, 0) {
@@ -163,7 +163,7 @@ fn a_stop_closes_dispatched_connections_and_waits_for_the_acceptor() {
     let late = crew.connect(&Unit::get(1));
     drop(crew.dispatcher.take());
     crew.run();
-    let told = |client: &Client| client.peer.saw_reset() || client.peer.saw_fin();
+    let told = |client: &SimClient| client.peer.saw_reset() || client.peer.saw_fin();
     for client in clients.iter().chain([&late]) {
         drop(client.peer.read());
         assert!(told(client), "not left waiting");

@@ -4,12 +4,12 @@ use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::unit::head;
-use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld, Unit};
 
 /// `drain_idle_ms`, a tick of the clock, and the rounding of short timeouts.
 const SHORTLY: std::ops::RangeInclusive<u64> = 500..=756;
 
-fn idle_client(world: &mut World) -> Client {
+fn idle_client(world: &mut SimWorld) -> SimClient {
     let mut client = world.send(Unit::get(0).bytes);
     client.assert_got(&[Unit::get(0).response]);
     client.got.clear();
@@ -18,7 +18,7 @@ fn idle_client(world: &mut World) -> Client {
 
 #[test]
 fn a_worker_without_clients_ends_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     world.settle();
     world.control.drain(60_000);
     assert_eq!(world.run(), 0);
@@ -27,7 +27,7 @@ fn a_worker_without_clients_ends_at_once() {
 
 #[test]
 fn a_stop_before_the_start_holds() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     world.control.stop();
     world.worker.run().expect("the simulated driver doesn't break");
     world.end();
@@ -36,7 +36,7 @@ fn a_stop_before_the_start_holds() {
 
 #[test]
 fn idle_connections_are_closed_shortly_without_a_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
     let mut silent = world.connect();
     world.settle();
@@ -51,7 +51,7 @@ fn idle_connections_are_closed_shortly_without_a_response() {
 
 #[test]
 fn a_request_on_an_idle_connection_gets_the_last_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
@@ -63,7 +63,7 @@ fn a_request_on_an_idle_connection_gets_the_last_response() {
 
 #[test]
 fn a_client_that_stays_after_its_last_response_is_closed_shortly() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = idle_client(&mut world);
     let mut lingering = world.send(Unit::closed_by_handler(1).bytes);
     world.control.drain(60_000);
@@ -83,7 +83,7 @@ fn a_client_that_stays_after_its_last_response_is_closed_shortly() {
 #[test]
 fn lingers_as_usual_for_a_client_that_has_not_read_its_last_response_or_still_sends() {
     for (is_reading, sent_after, is_long) in [(true, "", false), (false, "", true), (true, "more", true)] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         world.settle();
         world.control.drain(60_000);
@@ -101,7 +101,7 @@ fn lingers_as_usual_for_a_client_that_has_not_read_its_last_response_or_still_se
 
 #[test]
 fn only_the_last_of_the_received_requests_gets_a_close() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
     let units: Vec<Unit> = (0..200).map(Unit::get).collect();
@@ -119,7 +119,7 @@ fn only_the_last_of_the_received_requests_gets_a_close() {
 
 #[test]
 fn a_partial_request_is_completed() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 1, 1000);
     let mut clients = [10, 900].map(|cut| (cut, world.send(&unit.bytes[..cut])));
     world.control.drain(60_000);
@@ -134,7 +134,7 @@ fn a_partial_request_is_completed() {
 
 #[test]
 fn a_large_response_in_flight_has_its_time() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.stop_reading(0);
     world.feed(&mut client, Unit::big().bytes);
@@ -150,7 +150,7 @@ fn a_large_response_in_flight_has_its_time() {
 
 #[test]
 fn the_deadline_ends_everything() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 1, 1000);
     let mut slow = world.connect();
     slow.peer.set_reading(false);
@@ -165,7 +165,7 @@ fn the_deadline_ends_everything() {
 
 #[test]
 fn idle_and_lingering_connections_do_not_count_as_cut_off() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
     let _lingering = world.send_pieces([&Unit::closing(1).bytes[..], b"x"]);
     world.control.drain(100);
@@ -177,9 +177,9 @@ fn idle_and_lingering_connections_do_not_count_as_cut_off() {
 
 #[test]
 fn queued_connections_are_served() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     world.settle();
-    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    let mut clients: Vec<SimClient> = (0..100).map(|_| world.connect()).collect();
     clients.iter_mut().for_each(|client| client.send(Unit::get(1).bytes));
     world.control.drain(60_000);
     world.settle();
@@ -192,7 +192,7 @@ fn queued_connections_are_served() {
 
 #[test]
 fn a_stop_closes_everything_now() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
     let mut slow = world.connect();
     slow.peer.set_reading(false);
@@ -205,7 +205,7 @@ fn a_stop_closes_everything_now() {
 
 #[test]
 fn a_stop_overrides_a_drain_and_not_the_other_way() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let _idle = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
@@ -216,7 +216,7 @@ fn a_stop_overrides_a_drain_and_not_the_other_way() {
 
 #[test]
 fn a_second_drain_changes_nothing() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(&Unit::get(1).bytes[..5]);
     world.control.drain(1000);
     world.pass(600);
@@ -230,8 +230,8 @@ fn a_second_drain_changes_nothing() {
 #[test]
 fn connections_that_arrive_during_a_stop_are_closed() {
     let sim = SimOptions { delays: 1.0, delay_ms_max: 10, ..SimOptions::default() };
-    let mut world = World::new(Setting { sim, ..Setting::default() });
-    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
+    let mut clients: Vec<SimClient> = (0..100).map(|_| world.connect()).collect();
     world.control.stop();
     world.run();
     assert_eq!(world.totals().connections_accepted, 100);
@@ -242,7 +242,7 @@ fn connections_that_arrive_during_a_stop_are_closed() {
 #[test]
 fn a_request_after_an_empty_body_gets_its_response() {
     for empty in ["Content-Length: 0\r\n", ""] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         world.settle();
         world.control.drain(60_000);
         let mut client = world.send([head("POST", "/at-once/0", empty), Unit::get(1).bytes].concat());

@@ -8,12 +8,12 @@ use shearwater_engine::tasks::Order;
 
 use crate::harness::app::BUFFER_BYTES_MAX;
 use crate::harness::unit::{get, head};
-use crate::harness::{Client, Expected, ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedOutput, ExpectedResponse, Setting, SimClient, SimWorld, Unit};
 
 /// Asserts the response to each request, sent in two pieces.
 #[track_caller]
 fn assert_each(limits: Limits, units: impl IntoIterator<Item = Unit>) {
-    let mut world = World::with_limits(limits);
+    let mut world = SimWorld::with_limits(limits);
     for unit in units {
         let (first, second) = unit.bytes.split_at(unit.bytes.len() / 2);
         world.assert_responds([first, second], &[unit.response]);
@@ -78,7 +78,7 @@ fn body_bytes_of_a_handler() {
 
 #[test]
 fn buffered_bytes_of_bodies() {
-    let mut world = World::with_limits(Limits { buffered_bytes_max: 50_000, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { buffered_bytes_max: 50_000, ..Limits::default() });
     let unit = Unit::post("buffer", 1, 30_000);
     let (part, rest) = unit.bytes.split_at(20_000);
     let [mut first, mut second, mut third] = [0; 3].map(|_| world.send(part));
@@ -98,9 +98,9 @@ fn buffered_bytes_of_bodies() {
 
 #[test]
 fn buffered_bytes_of_heads() {
-    let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
     let part = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 30_000]].concat();
-    let mut clients: Vec<Client> = (0..20).map(|_| world.connect()).collect();
+    let mut clients: Vec<SimClient> = (0..20).map(|_| world.connect()).collect();
     for client in &mut clients {
         world.feed(client, &part);
     }
@@ -117,8 +117,8 @@ fn buffered_bytes_of_single_bytes() {
     for (name, part) in
         [("a head", &b"G"[..]), ("a body", &head("POST", "/buffer/1", "Content-Length: 9\r\n"))]
     {
-        let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
-        let mut clients: Vec<Client> = (0..200).map(|_| world.connect()).collect();
+        let mut world = SimWorld::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
+        let mut clients: Vec<SimClient> = (0..200).map(|_| world.connect()).collect();
         for client in &mut clients {
             world.feed(client, part);
             assert!(world.worker.buffered_bytes() <= 100_000);
@@ -132,16 +132,16 @@ fn buffered_bytes_of_single_bytes() {
 
 #[test]
 fn buffered_bytes_of_pipelined_input() {
-    let mut world = World::with_limits(Limits { buffered_bytes_max: 200_000, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { buffered_bytes_max: 200_000, ..Limits::default() });
     let units: Vec<Unit> = (0..20).map(|number| Unit::post("plain", number, 2900)).collect();
-    let slow = |world: &mut World| {
+    let slow = |world: &mut SimWorld| {
         let mut client = world.connect();
         client.stop_reading(100);
         world.feed(&mut client, Unit::big().bytes);
         world.feed(&mut client, Unit::stream(&units));
         client
     };
-    let mut clients: Vec<Client> = (0..6).map(|_| slow(&mut world)).collect();
+    let mut clients: Vec<SimClient> = (0..6).map(|_| slow(&mut world)).collect();
     let reset = clients.extract_if(.., |client| client.peer.saw_reset()).count();
     assert!((1..5).contains(&reset), "{reset} of 6 that made the worker keep too much");
     assert_eq!(world.totals().hit_buffered_bytes, reset as u64);
@@ -158,14 +158,14 @@ fn buffered_bytes_of_pipelined_input() {
 }
 
 /// Returns the number of sends so far.
-fn sends(world: &World) -> usize {
+fn sends(world: &SimWorld) -> usize {
     world.net.trace().iter().filter(|operation| operation.kind == OperationKind::SendAttempt).count()
 }
 
 /// Asserts that these requests, sent at once, get their responses; returns the world before its end.
 #[track_caller]
-fn pipelined(limits: Limits, units: &[Unit]) -> World {
-    let mut world = World::with_limits(limits);
+fn pipelined(limits: Limits, units: &[Unit]) -> SimWorld {
+    let mut world = SimWorld::with_limits(limits);
     world.send(Unit::stream(units)).assert_got(&Unit::responses(units));
     world
 }
@@ -181,7 +181,7 @@ fn requests_per_turn() {
 
 #[test]
 fn others_have_their_turn_between() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let units: Vec<Unit> = (0..REQUESTS_PER_TURN_MAX * 10).map(Unit::get).collect();
     let (mut busy, mut modest) = (world.connect(), world.connect());
     world.settle();
@@ -233,7 +233,7 @@ fn output_files() {
 #[test]
 fn input_kept_while_sending() {
     let sim = SimOptions { recv_buffer_bytes: 8 * 1024, data_after_pause: 1.0, ..SimOptions::default() };
-    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
     let mut client = world.connect();
     client.stop_reading(1000);
     let units: Vec<Unit> = (0..200).map(|number| Unit::post("plain", number, 5000)).collect();
@@ -250,7 +250,7 @@ fn input_kept_while_sending() {
 
 #[test]
 fn a_body_waits_while_its_100_continue_is_in_flight() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.stop_reading(0);
     let unit = Unit::post_expecting("sink", 1, 1_000_000);
@@ -260,7 +260,7 @@ fn a_body_waits_while_its_100_continue_is_in_flight() {
     assert!(client.peer.unread() > 800_000, "{} bytes unread", client.peer.unread());
     client.peer.set_window(1000);
     world.read_on(&client);
-    let mut expected = Expected::default();
+    let mut expected = ExpectedOutput::default();
     expected.push_continue();
     expected.push(&unit.response);
     client.assert_expected(&expected);
@@ -270,7 +270,7 @@ fn a_body_waits_while_its_100_continue_is_in_flight() {
 #[test]
 fn requests_per_connection() {
     let limits = Limits { requests_per_connection_max: 3, ..Limits::default() };
-    let mut world = World::with_limits(limits);
+    let mut world = SimWorld::with_limits(limits);
     // One by one, all at once, and with bodies in pieces; each connection counts from 0, also in a reused
     // slot.
     let units = [Unit::get(1), Unit::post("buffer", 2, 50), Unit::get(3).last(), Unit::get(4)];
@@ -289,7 +289,7 @@ fn requests_per_connection() {
 
 #[test]
 fn a_connection_of_one_request() {
-    let mut world = World::with_limits(Limits { requests_per_connection_max: 1, ..Limits::default() });
+    let mut world = SimWorld::with_limits(Limits { requests_per_connection_max: 1, ..Limits::default() });
     let request = Unit::stream(&[Unit::get(1), Unit::get(2)]);
     world.assert_responds([request], &[Unit::get(1).response.last()]);
 }
@@ -301,7 +301,7 @@ fn the_order_of_waiting_connections_is_a_setting() {
     for (order, expected) in [(Order::Fifo, [0, 1, 0, 1, 0, 1]), (Order::Lifo, [0, 1, 1, 0, 0, 1])] {
         // Output is sent at once: the first connection waits first.
         let sim = SimOptions { sends_at_once: 1.0, ..SimOptions::default() };
-        let mut world = World::new(Setting { order, sim, ..Setting::default() });
+        let mut world = SimWorld::new(Setting { order, sim, ..Setting::default() });
         let mut clients = [world.connect(), world.connect()];
         world.settle();
         let pipeline: Vec<Unit> = (0..2 * REQUESTS_PER_TURN_MAX + 1).map(Unit::get).collect();

@@ -8,12 +8,12 @@ use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::app::is_kept;
 use crate::harness::unit::{get, head};
-use crate::harness::{Client, Setting, Unit, World};
+use crate::harness::{Setting, SimClient, SimWorld, Unit};
 
 const HEAD_END: &str = "\r\nHost: a\r\n\r\n";
 
-fn with_bytes(buffered_bytes_max: usize) -> World {
-    World::with_limits(Limits { buffered_bytes_max, ..Limits::default() })
+fn with_bytes(buffered_bytes_max: usize) -> SimWorld {
+    SimWorld::with_limits(Limits { buffered_bytes_max, ..Limits::default() })
 }
 
 fn half_head(len: usize) -> Vec<u8> {
@@ -22,14 +22,14 @@ fn half_head(len: usize) -> Vec<u8> {
 
 /// The end of a connection as its client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum Eviction {
     Refused,
     CutOff,
     Reset,
 }
 
-impl Ending {
-    fn of(client: &mut Client) -> Option<Self> {
+impl Eviction {
+    fn of(client: &mut SimClient) -> Option<Self> {
         let text = client.text();
         match (client.peer.saw_reset(), client.peer.saw_fin()) {
             (true, _) => Some(Self::Reset),
@@ -49,23 +49,23 @@ fn evicts_the_largest_holder() {
     let upload =
         |route, len: u32| head("POST", &format!("/{route}/0"), &format!("Content-Length: {len}\r\n"));
     for (what, first, then, ending) in [
-        ("a head", half_head(0), filler(60_000), Ending::Refused),
-        ("a body that is kept", upload("buffer", 32_000), filler(31_000), Ending::Refused),
-        ("a body that its handler takes", upload("hungry", 100_000), filler(60_000), Ending::Refused),
-        ("a body whose response has begun", upload("mirror", 100_000), filler(60_000), Ending::CutOff),
-        ("requests after a response", Unit::big().bytes, pipeline, Ending::Reset),
+        ("a head", half_head(0), filler(60_000), Eviction::Refused),
+        ("a body that is kept", upload("buffer", 32_000), filler(31_000), Eviction::Refused),
+        ("a body that its handler takes", upload("hungry", 100_000), filler(60_000), Eviction::Refused),
+        ("a body whose response has begun", upload("mirror", 100_000), filler(60_000), Eviction::CutOff),
+        ("requests after a response", Unit::big().bytes, pipeline, Eviction::Reset),
     ] {
         assert_evicts(what, &first, &then, ending);
     }
 }
 
-fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Ending) {
+fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Eviction) {
     const MAX: usize = 400_000;
     let mut world = with_bytes(MAX);
-    let mut large: Vec<Client> = (0..2).map(|_| world.connect()).collect();
+    let mut large: Vec<SimClient> = (0..2).map(|_| world.connect()).collect();
     for client in &mut large {
         client.peer.set_window(100);
-        client.peer.set_reading(ending == Ending::Refused);
+        client.peer.set_reading(ending == Eviction::Refused);
         for bytes in [first, then] {
             world.feed(client, bytes);
         }
@@ -84,7 +84,7 @@ fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Ending) {
         client.peer.set_reading(true);
     }
     world.settle();
-    let endings: Vec<_> = large.iter_mut().filter_map(Ending::of).collect();
+    let endings: Vec<_> = large.iter_mut().filter_map(Eviction::of).collect();
     assert_eq!(endings, [ending], "{what}");
     small.iter_mut().for_each(|client| client.send(HEAD_END));
     world.settle();
@@ -101,7 +101,7 @@ fn does_not_evict_a_request_in_progress() {
     let mut world = with_bytes(150_000);
     let large = head("GET", "/never/0", &format!("X: {}\r\n", "x".repeat(60_000)));
     let at_work = [0, 1].map(|_| world.send(&large));
-    let small: Vec<Client> = (0..20).map(|_| world.send(half_head(3000))).collect();
+    let small: Vec<SimClient> = (0..20).map(|_| world.send(half_head(3000))).collect();
     let refused = world.totals().hit_buffered_bytes;
     assert!((10..20).contains(&refused), "{refused} of 20 refused");
     assert!(at_work.iter().all(|client| !client.peer.saw_fin()));
@@ -116,7 +116,7 @@ fn compares_a_kept_request_together_with_its_copy() {
     let large = world.send(half_head(40_000));
     let request = head("POST", "/buffer-never/0", "Content-Length: 31000\r\n");
     let mut larger = world.send_pieces([&request[..], &[b'x'; 31_000]]);
-    assert_eq!((Ending::of(&mut larger), large.peer.saw_fin()), (Some(Ending::Refused), false));
+    assert_eq!((Eviction::of(&mut larger), large.peer.saw_fin()), (Some(Eviction::Refused), false));
     large.peer.reset();
     world.finish(&larger);
 }
@@ -127,9 +127,9 @@ fn memory_that_is_being_returned_makes_room() {
     const MAX: usize = 4_000_000;
     const CLIENTS: usize = MAX / 70_000;
     let mut world = with_bytes(MAX);
-    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| world.send(half_head(60_000))).collect();
+    let mut clients: Vec<SimClient> = (0..CLIENTS).map(|_| world.send(half_head(60_000))).collect();
     assert_eq!(world.totals().hit_buffered_bytes, 0);
-    let mut next: Vec<Client> = (0..CLIENTS).map(|_| world.connect()).collect();
+    let mut next: Vec<SimClient> = (0..CLIENTS).map(|_| world.connect()).collect();
     world.settle();
     let full = world.worker.buffered_bytes();
     clients.iter_mut().for_each(|client| client.send(HEAD_END));
@@ -152,8 +152,8 @@ fn does_not_evict_small_holders() {
     }
     // A handler's copy is smaller than each of them, but larger than the remaining room.
     for waiting in 0..2 {
-        let ending = Ending::of(&mut world.send(head("GET", "/never/0", "")));
-        assert!(ending == Some(Ending::Refused) || waiting == 0, "{ending:?}");
+        let ending = Eviction::of(&mut world.send(head("GET", "/never/0", "")));
+        assert!(ending == Some(Eviction::Refused) || waiting == 0, "{ending:?}");
     }
     assert!(halves.iter().all(|client| !client.peer.saw_fin()));
 }
@@ -167,10 +167,10 @@ fn trims() -> u32 {
 }
 
 /// A world that counts its idle trims by this hook, and a client.
-fn counting_trims(at_rest: fn()) -> (World, Client) {
+fn counting_trims(at_rest: fn()) -> (SimWorld, SimClient) {
     TRIMS.set(0);
     let timeouts = Timeouts { idle_ms: 60 * IDLE_TRIM_AFTER_MS, ..Timeouts::default() };
-    let mut world = World::new(Setting { at_rest: Some(at_rest), timeouts, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { at_rest: Some(at_rest), timeouts, ..Setting::default() });
     let client = world.connect();
     world.settle();
     (world, client)
@@ -181,7 +181,7 @@ fn count_trim() {
 }
 
 /// Causes as many events as a trim requires.
-fn stir(world: &mut World, client: &mut Client) {
+fn stir(world: &mut SimWorld, client: &mut SimClient) {
     (0..IDLE_TRIM_EVENTS_MIN).for_each(|_| world.assert_usable(client));
 }
 

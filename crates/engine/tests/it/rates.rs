@@ -7,7 +7,7 @@ use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::app::BIG_BYTES;
 use crate::harness::unit::{chunked, head};
-use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld, Unit};
 
 const LATE_MS: u64 = 256;
 /// Two checks, each up to 1.3 s late.
@@ -16,10 +16,10 @@ const WRITE_MS: u64 = 60_000;
 
 /// Acts once a second; returns the seconds until the server has closed the connection, if it has.
 fn each_second(
-    world: &mut World,
-    client: &mut Client,
+    world: &mut SimWorld,
+    client: &mut SimClient,
     seconds: u64,
-    mut act: impl FnMut(&mut Client),
+    mut act: impl FnMut(&mut SimClient),
 ) -> Option<u64> {
     (1..=seconds).find(|_| {
         world.pass(1000);
@@ -30,8 +30,8 @@ fn each_second(
 }
 
 /// A client that has begun a body by this head.
-fn uploading(request: impl AsRef<[u8]>) -> (World, Client) {
-    let mut world = World::default();
+fn uploading(request: impl AsRef<[u8]>) -> (SimWorld, SimClient) {
+    let mut world = SimWorld::default();
     world.net.advance(777);
     let client = world.send(request);
     (world, client)
@@ -99,7 +99,7 @@ fn a_fast_body_may_stall() {
 
 #[test]
 fn a_body_has_its_grace_again_after_backpressure() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.stop_reading(0);
     let (first, second) = (Unit::get(1), Unit::post("buffer", 2, 100));
@@ -117,8 +117,8 @@ fn a_body_has_its_grace_again_after_backpressure() {
 
 /// A client that has requested the large response and doesn't read by itself. The network holds so many
 /// bytes, and reports room to the server when so many are free.
-fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client) {
-    let mut world = World::with_limits(limits);
+fn downloading(limits: Limits, window: usize, room_min: usize) -> (SimWorld, SimClient) {
+    let mut world = SimWorld::with_limits(limits);
     world.net.advance(777);
     let mut client = world.connect();
     client.peer.set_room_min(room_min);
@@ -128,7 +128,12 @@ fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client
 }
 
 /// Reads so many bytes each second, for so many seconds; returns the second in which the server closed.
-fn read_slowly(world: &mut World, client: &mut Client, bytes_per_second: usize, seconds: u64) -> Option<u64> {
+fn read_slowly(
+    world: &mut SimWorld,
+    client: &mut SimClient,
+    bytes_per_second: usize,
+    seconds: u64,
+) -> Option<u64> {
     each_second(world, client, seconds, |client| {
         client.got.extend(client.peer.read_at_most(bytes_per_second));
     })
@@ -136,7 +141,7 @@ fn read_slowly(world: &mut World, client: &mut Client, bytes_per_second: usize, 
 
 /// The client reads everything and gets these responses.
 #[track_caller]
-fn assert_read_on(world: &mut World, client: &mut Client, responses: &[ExpectedResponse]) {
+fn assert_read_on(world: &mut SimWorld, client: &mut SimClient, responses: &[ExpectedResponse]) {
     world.read_on(client);
     client.assert_got(responses);
 }
@@ -165,7 +170,7 @@ fn resets_a_slow_reader_and_serves_one_that_is_just_fast_enough() {
         (faster, 2000, 15_000, false),
     ] {
         let timeouts = Timeouts { write_ms, ..Timeouts::default() };
-        let mut world = World::new(Setting { limits, timeouts, ..Setting::default() });
+        let mut world = SimWorld::new(Setting { limits, timeouts, ..Setting::default() });
         let mut client = world.connect();
         client.stop_reading(100_000);
         world.feed(&mut client, Unit::big().bytes);

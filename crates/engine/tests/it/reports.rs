@@ -8,12 +8,12 @@ use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker
 
 use crate::harness::app::{ON_PURPOSE, TestApp, text_of};
 use crate::harness::unit::{chunked, get, head};
-use crate::harness::{ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimWorld, Unit};
 
 const WINDOW: usize = 100_000;
 
 /// Sends each request on a separate connection that ends.
-fn send_each(world: &mut World, requests: impl IntoIterator<Item: AsRef<[u8]>>) {
+fn send_each(world: &mut SimWorld, requests: impl IntoIterator<Item: AsRef<[u8]>>) {
     for request in requests {
         let client = world.send(request);
         client.peer.finish();
@@ -27,7 +27,7 @@ fn classes(totals: &Totals) -> [u64; 4] {
 
 #[test]
 fn counters_start_at_0() {
-    let world = World::default();
+    let world = SimWorld::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
     assert_eq!(world.totals().limits().count(), 30);
     assert_eq!(world.totals().iter().count(), 19 + 30);
@@ -35,7 +35,7 @@ fn counters_start_at_0() {
 
 #[test]
 fn counts_the_bytes_of_the_network() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     let units = [Unit::get(1), Unit::post("buffer", 2, 5000), Unit::big(), Unit::file(), Unit::closing(3)];
     client.send(Unit::stream(&units));
@@ -49,7 +49,7 @@ fn counts_the_bytes_of_the_network() {
 #[test]
 fn counts_bytes_of_a_response_in_flight_and_after_a_reset() {
     for is_reset_by_client in [true, false] {
-        let mut world = World::with_timeouts(Timeouts { write_ms: 1_000, ..Timeouts::default() });
+        let mut world = SimWorld::with_timeouts(Timeouts { write_ms: 1_000, ..Timeouts::default() });
         let mut client = world.connect();
         client.stop_reading(WINDOW);
         world.feed(&mut client, Unit::big().bytes);
@@ -68,7 +68,7 @@ fn counts_bytes_of_a_response_in_flight_and_after_a_reset() {
 #[test]
 fn counts_a_broken_connection_once() {
     let sim = SimOptions { late_completions: 0.5, reorder_within_turn: 1.0, ..SimOptions::default() };
-    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
     let mut clients: Vec<_> = (0..20).map(|_| world.connect()).collect();
     for client in &mut clients {
         client.stop_reading(WINDOW);
@@ -83,7 +83,7 @@ fn counts_a_broken_connection_once() {
 
 #[test]
 fn counts_each_response_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let not_found = ExpectedResponse::text("404 Not Found", text_of("GET", "/status?404", b""));
     let policy_panics = head("POST", "/policy-panics/4", "Content-Length: 1\r\n");
     let requests = [
@@ -112,7 +112,7 @@ fn counts_each_response_once() {
 
 #[test]
 fn counts_responses_by_class() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     for (status, times) in [(200, 2), (204, 1), (301, 1), (304, 3), (404, 4), (499, 1), (500, 1), (503, 5)] {
         send_each(&mut world, vec![get(&format!("/status?{status}")); times]);
     }
@@ -135,7 +135,7 @@ fn rejects_and_counts_beyond_each_limit() {
         ("first_head_ms", 408, b"GET".to_vec()),
         ("body_ms", 408, head("POST", "/buffer/1", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
     ] {
-        let mut world = World::with_timeouts(Timeouts { body_ms: 1000, ..Timeouts::default() });
+        let mut world = SimWorld::with_timeouts(Timeouts { body_ms: 1000, ..Timeouts::default() });
         let mut client = world.connect();
         client.send(request);
         let peer = client.peer.clone();
@@ -179,12 +179,12 @@ fn sums_the_workers_of_a_control() {
 #[test]
 fn counts_ready_handlers_and_the_turns_in_which_some_are() {
     const CLIENTS: u64 = 5;
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     // Each handler waits for one turn.
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| world.connect()).collect();
     clients.iter_mut().for_each(|client| client.send(get("/later/1")));
     world.settle();
-    let counts = |world: &World| (world.totals().task_turns, world.totals().tasks_ready);
+    let counts = |world: &SimWorld| (world.totals().task_turns, world.totals().tasks_ready);
     assert_eq!(counts(&world), (1, CLIENTS), "all in the same turn");
     // Neither an immediately ready task nor one that is never woken is counted.
     clients.extend(["/later/4", "/never/0", "/plain/1"].map(|target| world.send(get(target))));
@@ -193,12 +193,12 @@ fn counts_ready_handlers_and_the_turns_in_which_some_are() {
     world.settle();
 }
 
-fn get_each(world: &mut World, targets: &[&str]) {
+fn get_each(world: &mut SimWorld, targets: &[&str]) {
     send_each(world, targets.iter().map(|target| get(target)));
 }
 
 /// Returns request, suppressed count and file of each reported panic.
-fn panics(world: &World) -> Vec<(String, u64, String)> {
+fn panics(world: &SimWorld) -> Vec<(String, u64, String)> {
     let panic = |notice| match notice {
         Notice::HandlerPanicked { worker: 0, request, message, place, left_out } if message == ON_PURPOSE => {
             let place = place.expect("the hook has seen it");
@@ -212,7 +212,7 @@ fn panics(world: &World) -> Vec<(String, u64, String)> {
 
 #[test]
 fn reports_each_panicking_location_once_a_second_with_request_and_count() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let panic = |request: &str, left_out| {
         (request.to_owned(), left_out, "crates/engine/tests/it/harness/app.rs".to_owned())
     };
@@ -231,7 +231,7 @@ fn reports_each_panicking_location_once_a_second_with_request_and_count() {
 
 #[test]
 fn reports_panics_in_bodies_alike() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let policy_panics = head("POST", "/policy-panics/1", "Content-Length: 1\r\n");
     send_each(&mut world, [policy_panics, Unit::post("sink-panics", 2, 500).bytes]);
     let requests: Vec<_> = panics(&world).into_iter().map(|(request, _, _)| request).collect();
@@ -240,7 +240,7 @@ fn reports_panics_in_bodies_alike() {
 
 #[test]
 fn reports_suppressed_panics_at_the_end() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     get_each(&mut world, &["/panic/1", "/panic/2", "/panic/3"]);
     assert_eq!(panics(&world).len(), 1);
     world.control.stop();
@@ -251,7 +251,7 @@ fn reports_suppressed_panics_at_the_end() {
 
 #[test]
 fn sleeps_until_the_second_is_over() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     get_each(&mut world, &["/panic/1", "/panic/2"]);
     assert_eq!(panics(&world).len(), 1);
     let began_ms = world.net.now_ms();
@@ -262,7 +262,7 @@ fn sleeps_until_the_second_is_over() {
 
 #[test]
 fn reports_files_by_their_error_and_sends_the_response() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(get("/file-fails/1"));
     assert!(client.read().starts_with(b"HTTP/1.1 403 Forbidden\r\n"));
     world.assert_usable(&mut client);
@@ -299,7 +299,7 @@ fn no_text_of_a_client_ends_a_line() {
 
 #[test]
 fn reports_a_bounded_number_of_kinds() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let targets: Vec<_> = (0..REPORT_KINDS_MAX + 3).map(|kind| format!("/file-fails/1?{kind}")).collect();
     let targets: Vec<_> = targets.iter().map(String::as_str).collect();
     get_each(&mut world, &targets);
@@ -311,7 +311,7 @@ fn reports_a_bounded_number_of_kinds() {
 
 #[test]
 fn cuts_a_long_message() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     get_each(&mut world, &[&format!("/panic/{}", "x".repeat(5000))]);
     let panics = panics(&world);
     assert!(panics[0].0.starts_with("GET /panic/xx") && panics[0].0.chars().count() == 513, "{panics:?}");

@@ -2,17 +2,20 @@
 
 use crate::harness::handlers::ANNOUNCED_BYTES;
 use crate::harness::unit::{get, head};
-use crate::harness::{ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimWorld, Unit};
 
 /// Asserts that these requests, sent at once, get their responses.
 #[track_caller]
-fn assert_pipelined(world: &mut World, units: &[Unit]) {
+fn assert_pipelined(world: &mut SimWorld, units: &[Unit]) {
     world.assert_responds([Unit::stream(units)], &Unit::responses(units));
 }
 
 /// Asserts the response to each request, each on its own connection.
 #[track_caller]
-fn assert_each(world: &mut World, exchanges: impl IntoIterator<Item = (impl AsRef<[u8]>, ExpectedResponse)>) {
+fn assert_each(
+    world: &mut SimWorld,
+    exchanges: impl IntoIterator<Item = (impl AsRef<[u8]>, ExpectedResponse)>,
+) {
     for (request, response) in exchanges {
         world.assert_responds([request], &[response]);
     }
@@ -34,7 +37,7 @@ fn empty(status: &'static str, length: Option<usize>) -> ExpectedResponse {
 
 #[test]
 fn omits_bodies_where_http_has_none() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let units = [Unit::plain("HEAD", 1), Unit::no_content(2), Unit::not_modified(3), Unit::get(4)];
     assert_pipelined(&mut world, &units);
     let big = (head("HEAD", "/big", ""), ExpectedResponse::big().bodyless());
@@ -45,7 +48,7 @@ fn omits_bodies_where_http_has_none() {
 #[test]
 fn a_205_is_empty_whatever_its_handler_has_written() {
     for method in ["GET", "HEAD"] {
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let response = empty("205 Reset Content", Some(0));
         let text = ExpectedResponse::text("205 Reset Content", "");
         let prebuilt =
@@ -63,7 +66,7 @@ fn a_205_is_empty_whatever_its_handler_has_written() {
 
 #[test]
 fn keeps_http_1_0_connections_where_the_end_is_known() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     for (line, status, length) in [
         ("HEAD /stream/0", "200 OK", None),
         ("HEAD /stream/1", "200 OK", None),
@@ -80,7 +83,7 @@ fn keeps_http_1_0_connections_where_the_end_is_known() {
 
 #[test]
 fn a_rejected_head_request_gets_no_body() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let request = |target: &str, fields: &str| head("HEAD", target, fields);
     let too_large = request("/plain/1", "Content-Length: 99999999999\r\n");
     let policy_panics = request("/policy-panics/1", "Content-Length: 3\r\n");
@@ -120,7 +123,7 @@ fn a_head_request_that_is_rejected_before_it_is_complete_gets_no_body() {
         ("HEAD / HTTP/2.0\r\n".to_owned(), "505 HTTP Version Not Supported"),
     ] {
         for cut in [0, 1, 5, request.len() - 1] {
-            let mut client = World::default().send_pieces([&request[..cut], &request[cut..]]);
+            let mut client = SimWorld::default().send_pieces([&request[..cut], &request[cut..]]);
             let text = client.text();
             let about = format!("{:?} cut at {cut}: {text:?}", &request[..request.len().min(30)]);
             assert!(text.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{about}");
@@ -144,7 +147,7 @@ fn a_head_request_that_is_never_completed_gets_no_body() {
         ("head /", false),
     ] {
         let form = |response: ExpectedResponse| if is_head { response.bodyless() } else { response };
-        let mut world = World::default();
+        let mut world = SimWorld::default();
         let mut client = world.send(start);
         client.peer.finish();
         world.settle();
@@ -159,7 +162,7 @@ fn a_head_request_that_is_never_completed_gets_no_body() {
 
 #[test]
 fn an_untouched_response_is_an_empty_200() {
-    assert_each(&mut World::default(), [(get("/empty"), empty("200 OK", Some(0)))]);
+    assert_each(&mut SimWorld::default(), [(get("/empty"), empty("200 OK", Some(0)))]);
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn a_prebuilt_response_is_like_any_other() {
     let css = "Content-Type: text/css\r\nETag: \"1\"\r\nX-Own: 1\r\n";
     let kept = b"GET /prebuilt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_vec();
     assert_each(
-        &mut World::default(),
+        &mut SimWorld::default(),
         [
             (get("/prebuilt"), response.clone()),
             (head("HEAD", "/prebuilt", ""), response.clone().bodyless()),
@@ -187,7 +190,7 @@ fn a_prebuilt_response_is_like_any_other() {
 
 #[test]
 fn rejects_fields_that_are_the_servers_own() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let names = ["Connection", "content-length", "DATE", "Transfer-Encoding", "no(token", ""];
     let targets = names.map(|name| format!("/field?{name}")).into_iter().chain(["/value".to_owned()]);
     assert_each(&mut world, targets.map(|target| (get(&target), ExpectedResponse::failed())));
@@ -198,7 +201,7 @@ fn rejects_fields_that_are_the_servers_own() {
 
 #[test]
 fn an_invalid_status_becomes_a_500() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let targets = ["100", "101", "199", "600"].map(|status| format!("/status?{status}"));
     assert_each(&mut world, targets.map(|target| (get(&target), ExpectedResponse::failed())));
     assert_eq!(world.totals().handler_panics, 4);
@@ -207,7 +210,7 @@ fn an_invalid_status_becomes_a_500() {
 /// HTTP/1.0 clients learn each time whether the connection stays open, later ones only of its end.
 #[test]
 fn says_whether_the_connection_stays_open() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     assert_pipelined(&mut world, &[Unit::http10(1, true), Unit::http10(2, true), Unit::http10(3, false)]);
     assert_pipelined(&mut world, &[Unit::get(1), Unit::closing(2)]);
     let close = head("GET", "/plain/3", "Connection: keep-alive, Close\r\n");
@@ -222,7 +225,7 @@ fn rejects_what_is_not_implemented() {
     let no_proxy = refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
     let version = refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
     assert_each(
-        &mut World::default(),
+        &mut SimWorld::default(),
         [
             (connect, no_proxy),
             (b"GET / HTTP/2.0\r\n\r\n".to_vec(), version),
@@ -239,7 +242,7 @@ fn misdirects_targets_of_another_scheme() {
         target.starts_with("http:") || trusted_gateway && target.starts_with("https:")
     };
     for trusted_gateway in [false, true] {
-        let mut world = World::new(Setting { trusted_gateway, ..Setting::default() });
+        let mut world = SimWorld::new(Setting { trusted_gateway, ..Setting::default() });
         for target in [
             "http://example.org/plain/1",
             "HTTP://other.example/plain/1",
@@ -266,7 +269,7 @@ fn misdirects_targets_of_another_scheme() {
 
 #[test]
 fn the_date_follows_the_clock() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(&Unit::get(1).bytes);
     world.net.advance(2000);
     world.feed(&mut client, &Unit::get(2).bytes);
@@ -277,7 +280,7 @@ fn the_date_follows_the_clock() {
 
 #[test]
 fn handlers_know_the_peers_address() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.send(get("/peer"));
     let address = format!("{:?}", Some(client.peer.address()));
     client.assert_got(&[ExpectedResponse::text("200 OK", address)]);

@@ -5,7 +5,7 @@ use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_CHECK_MS};
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
-use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld, Unit};
 
 /// Tolerance of timers, and of those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
@@ -20,7 +20,7 @@ const STRAY: [&[u8]; 2] = [b"\r", b"\r\n"];
 /// Sleeps until the server has closed the connection, by FIN or reset; asserts that it is `after_ms` from
 /// now.
 #[track_caller]
-fn ends_after(world: &mut World, client: &Client, after_ms: u64, late_ms: u64) {
+fn ends_after(world: &mut SimWorld, client: &SimClient, after_ms: u64, late_ms: u64) {
     let began_ms = world.net.now_ms();
     let peer = client.peer.clone();
     let ended_ms = world.sleep_until(|| peer.saw_fin() || peer.saw_reset());
@@ -28,8 +28,8 @@ fn ends_after(world: &mut World, client: &Client, after_ms: u64, late_ms: u64) {
     assert!((after_ms..=after_ms + late_ms).contains(&took_ms), "{took_ms} ms, not {after_ms}");
 }
 
-fn begin(timeouts: Timeouts) -> (World, Client) {
-    let mut world = World::with_timeouts(timeouts);
+fn begin(timeouts: Timeouts) -> (SimWorld, SimClient) {
+    let mut world = SimWorld::with_timeouts(timeouts);
     world.net.advance(BEGIN_MS);
     let client = world.connect();
     world.settle();
@@ -37,7 +37,7 @@ fn begin(timeouts: Timeouts) -> (World, Client) {
 }
 
 /// Returns a connection that has had a response already.
-fn begin_later(timeouts: Timeouts) -> (World, Client) {
+fn begin_later(timeouts: Timeouts) -> (SimWorld, SimClient) {
     let (mut world, mut client) = begin(timeouts);
     world.feed(&mut client, Unit::get(0).bytes);
     client.assert_got(&[Unit::get(0).response]);
@@ -154,7 +154,7 @@ fn a_head_after_pipelined_requests_has_its_time() {
 #[test]
 fn each_piece_restarts_the_time_of_a_body() {
     for route in ["plain", "buffer", "sink"] {
-        let mut world = World::new(Setting {
+        let mut world = SimWorld::new(Setting {
             limits: Limits { body_bytes_per_second_min: 0, ..Limits::default() },
             timeouts: Timeouts { body_ms: 5000, ..Timeouts::default() },
             ..Setting::default()
@@ -210,7 +210,7 @@ fn each_request_restarts_the_idle_time() {
 }
 
 /// Requests the large response and doesn't read it; the network holds so many bytes.
-fn begin_unread(window: usize) -> (World, Client) {
+fn begin_unread(window: usize) -> (SimWorld, SimClient) {
     let (world, mut client) = begin_later(Timeouts::default());
     client.stop_reading(window);
     client.send(Unit::big().bytes);
@@ -284,7 +284,7 @@ fn ends_a_linger_without_a_fin() {
 
 #[test]
 fn timeouts_hold_for_many_at_once() {
-    let mut world = World::with_timeouts(Timeouts { first_head_ms: 2000, ..Timeouts::default() });
+    let mut world = SimWorld::with_timeouts(Timeouts { first_head_ms: 2000, ..Timeouts::default() });
     let mut clients = Vec::new();
     for number in 0..300 {
         world.pass(number % 29);
@@ -306,8 +306,8 @@ fn timeouts_hold_for_many_at_once() {
 
 #[test]
 fn a_delayed_worker_handles_a_bounded_number_of_deadlines_per_turn() {
-    let mut world = World::default();
-    let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + 100).map(|_| world.connect()).collect();
+    let mut world = SimWorld::default();
+    let mut clients: Vec<SimClient> = (0..EXPIRIES_PER_TURN_MIN + 100).map(|_| world.connect()).collect();
     world.settle();
     world.net.advance(3_600_000);
     // A request that has arrived meanwhile gets its response before its connection's deadline is checked.
@@ -321,7 +321,7 @@ fn a_delayed_worker_handles_a_bounded_number_of_deadlines_per_turn() {
     world.settle();
     assert_eq!(world.net.now_ms(), now_ms, "the rest is due at once");
     assert_eq!(world.in_use().0, 1);
-    clients[1..].iter_mut().for_each(Client::assert_closed);
+    clients[1..].iter_mut().for_each(SimClient::assert_closed);
     world.end();
 }
 
@@ -329,11 +329,12 @@ fn a_delayed_worker_handles_a_bounded_number_of_deadlines_per_turn() {
 #[test]
 fn counts_a_turn_that_leaves_due_deadlines_and_no_other() {
     for (more, counted) in [(0, 0), (1, 1)] {
-        let mut world = World::default();
-        let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + more).map(|_| world.connect()).collect();
+        let mut world = SimWorld::default();
+        let mut clients: Vec<SimClient> =
+            (0..EXPIRIES_PER_TURN_MIN + more).map(|_| world.connect()).collect();
         world.settle();
         world.pass(Timeouts::default().first_head_ms + 1000);
-        clients.iter_mut().for_each(Client::assert_closed);
+        clients.iter_mut().for_each(SimClient::assert_closed);
         assert_eq!(world.totals().hit_expiries_per_turn, counted, "{more} more");
         world.end();
     }

@@ -1,6 +1,6 @@
 //! Fields of a head: parsing one field line, and the table of all lines.
 
-use crate::scan::{self, FieldSpans, Span};
+use crate::scan::{self, FieldSpans, HeadSpan};
 use crate::{KnownField, ParseError, known_field};
 
 /// Number of lines before the first field.
@@ -34,7 +34,7 @@ impl FieldSpans {
         let is_common = is_visible(bytes.get(colon + 2))
             && bytes.get(colon..colon + 2) == Some(b": ")
             && is_visible(bytes.get(end - 1));
-        self.value = if is_common { Span::new(colon + 2, end) } else { trim(bytes, colon, end)? };
+        self.value = if is_common { HeadSpan::new(colon + 2, end) } else { trim(bytes, colon, end)? };
         Ok(())
     }
 
@@ -60,11 +60,11 @@ fn refuse_line(line: &[u8], name: &[u8]) -> ParseError {
 
 /// Returns the span between the colon and the end of a line, without surrounding OWS.
 #[cold]
-fn trim(bytes: &[u8], colon: usize, end: usize) -> Result<Span, ParseError> {
+fn trim(bytes: &[u8], colon: usize, end: usize) -> Result<HeadSpan, ParseError> {
     let [b':', value @ ..] = &bytes[colon..end] else { return Err(ParseError::MissingColon) };
     let value = value.trim_ascii_start();
     let start = end - value.len();
-    Ok(Span::new(start, start + value.trim_ascii_end().len()))
+    Ok(HeadSpan::new(start, start + value.trim_ascii_end().len()))
 }
 
 /// Lines of one head, in order: the request line, then the fields. Allocated once, unless created
@@ -135,7 +135,7 @@ impl FieldTable {
 
     /// Returns the span of the request line, if it has been found.
     #[inline]
-    pub(crate) fn request_line(&self) -> Span {
+    pub(crate) fn request_line(&self) -> HeadSpan {
         self.lines[0].line()
     }
 
@@ -179,7 +179,7 @@ impl FieldTable {
 
     /// Replaces the value of the first field with this name, if there is one.
     #[cold]
-    pub(crate) fn replace_first(&mut self, known: KnownField, value: Span) {
+    pub(crate) fn replace_first(&mut self, known: KnownField, value: HeadSpan) {
         if self.has_any(&[known]) {
             self.lines[usize::from(self.first[known as usize])].value = value;
         }

@@ -4,7 +4,7 @@
 use super::fields::{Field, FieldTable};
 use super::request_line::RequestLine;
 use super::target::{Target, TargetForm};
-use crate::scan::{self, FieldSpans, Span};
+use crate::scan::{self, FieldSpans, HeadSpan};
 use crate::{Framing, KnownField, Method, Version};
 
 /// A parsed head as offsets into its bytes.
@@ -32,15 +32,19 @@ impl ParsedHead {
 /// Results that need all fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadSummary {
-    pub(super) host: Span,
+    pub(super) host: HeadSpan,
     pub(super) framing: Framing,
     pub(super) keep_alive: bool,
     pub(super) expectation: Expectation,
 }
 
 impl HeadSummary {
-    const NONE: Self =
-        Self { host: Span::EMPTY, framing: Framing::None, keep_alive: false, expectation: Expectation::None };
+    const NONE: Self = Self {
+        host: HeadSpan::EMPTY,
+        framing: Framing::None,
+        keep_alive: false,
+        expectation: Expectation::None,
+    };
 }
 
 /// An expectation of the client before it sends the body.

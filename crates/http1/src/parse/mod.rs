@@ -19,7 +19,7 @@ pub use fields::Field;
 pub use head::{Expectation, Head, is_protocol, is_same_protocol};
 pub use target::Target;
 
-use crate::scan::{self, Cutter, LineProgress, ScanStop, Span};
+use crate::scan::{self, Cutter, HeadSpan, LineProgress, ScanStop};
 use crate::{Framing, HeadLimits, KnownField, ParseError, Version};
 use head::ParsedHead;
 use target::TargetForm;
@@ -238,10 +238,10 @@ impl HeadParser {
 
     /// Returns the requested host: the target's, if it has one, else the Host field's. An absolute target
     /// replaces that field's value (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
-    fn find_host(&mut self, bytes: &[u8]) -> Result<Span, ParseError> {
+    fn find_host(&mut self, bytes: &[u8]) -> Result<HeadSpan, ParseError> {
         let field = match self.head.fields.first(KnownField::Host) {
             None if self.head.request.version == Version::Http11 => return Err(ParseError::MissingHost),
-            None => Span::EMPTY,
+            None => HeadSpan::EMPTY,
             Some(_) if self.head.fields.is_repeated(KnownField::Host) => {
                 return Err(ParseError::DuplicateHost);
             }

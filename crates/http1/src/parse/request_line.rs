@@ -2,7 +2,7 @@
 
 use super::target::{TargetForm, TargetSpans};
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
-use crate::scan::{self, Span};
+use crate::scan::{self, HeadSpan};
 use crate::{Method, ParseError, Version};
 
 /// The parts of a request line.
@@ -22,7 +22,12 @@ impl RequestLine {
     /// Parses the request line at `line`, without its CRLF and without control bytes other than HTAB. Changes
     /// nothing if it is rejected.
     #[inline]
-    pub(crate) fn read(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<(), ParseError> {
+    pub(crate) fn read(
+        &mut self,
+        bytes: &[u8],
+        line: HeadSpan,
+        limits: &HeadLimits,
+    ) -> Result<(), ParseError> {
         if self.parse_common(bytes, line, limits).is_none() {
             *self = Self::parse(bytes, line, limits)?;
         }
@@ -32,7 +37,7 @@ impl RequestLine {
     /// Parses a line of a common method, a path with an optional query, and a common version. `None` for any
     /// other line, which may be valid as well.
     #[inline(always)]
-    fn parse_common(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Option<()> {
+    fn parse_common(&mut self, bytes: &[u8], line: HeadSpan, limits: &HeadLimits) -> Option<()> {
         let text = line.bytes(bytes);
         let (method, method_len) = Method::leading(text.first_chunk()?)?;
         let version = common_version(text.last_chunk()?)?;
@@ -41,35 +46,35 @@ impl RequestLine {
         if start >= end || end - start > limits.target_bytes_max || bytes[start] != b'/' {
             return None;
         }
-        let path = Span::new(start, scan::target(bytes, start, end)?);
+        let path = HeadSpan::new(start, scan::target(bytes, start, end)?);
         self.method = method;
         self.version = version;
         self.start = line.start() as u32;
         self.target = TargetSpans {
             form: TargetForm::Origin,
-            whole: Span::new(start, end),
-            authority: Span::EMPTY,
+            whole: HeadSpan::new(start, end),
+            authority: HeadSpan::EMPTY,
             path,
         };
         Some(())
     }
 
     /// Returns the span of the method.
-    pub(crate) fn method_name(&self) -> Span {
-        Span::new(self.start as usize, self.target.whole.start() - 1)
+    pub(crate) fn method_name(&self) -> HeadSpan {
+        HeadSpan::new(self.start as usize, self.target.whole.start() - 1)
     }
 
     /// Parses any line.
     #[cold]
-    fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, ParseError> {
+    fn parse(bytes: &[u8], line: HeadSpan, limits: &HeadLimits) -> Result<Self, ParseError> {
         let text = line.bytes(bytes);
         let method_len = scan::space(text).ok_or(ParseError::MalformedRequestLine)?;
-        let method_name = Span::new(line.start(), line.start() + method_len);
+        let method_name = HeadSpan::new(line.start(), line.start() + method_len);
         let method = parse_method(method_name.bytes(bytes))?;
         let rest = &text[method_len + 1..];
         let target_len = scan::space(rest).ok_or(ParseError::MalformedRequestLine)?;
         let target_start = method_name.end() + 1;
-        let target = Span::new(target_start, target_start + target_len);
+        let target = HeadSpan::new(target_start, target_start + target_len);
         check_target_bytes(target.bytes(bytes), limits)?;
         let version = parse_version(&rest[target_len + 1..])?;
         let target = TargetSpans::parse(bytes, target, method)?;
@@ -160,7 +165,7 @@ mod tests {
                 for version in VERSIONS {
                     for space in [" ", "  ", ""] {
                         let text = format!("..{method} {target}{space}{version}\r\nHost: somewhere\r\n\r\n");
-                        let line = Span::new(2, text.find('\r').expect("a line end"));
+                        let line = HeadSpan::new(2, text.find('\r').expect("a line end"));
                         let mut read = RequestLine::NONE;
                         match read.parse_common(text.as_bytes(), line, &limits) {
                             None => others += 1,

@@ -1,7 +1,7 @@
 //! The request target and its four forms (RFC 9112 3.2), and hosts with ports: `uri-host [ ":" port ]`
 //! (RFC 9110 4.1 and 7.2, RFC 3986 3.2).
 
-use crate::scan::{self, Span};
+use crate::scan::{self, HeadSpan};
 use crate::{Method, ParseError};
 use std::net::Ipv6Addr;
 
@@ -47,11 +47,11 @@ pub enum Target<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetSpans {
     pub(crate) form: TargetForm,
-    pub(crate) whole: Span,
+    pub(crate) whole: HeadSpan,
     /// Empty if the form has none.
-    pub(crate) authority: Span,
+    pub(crate) authority: HeadSpan,
     /// Ends with the target, or before its first `?`.
-    pub(crate) path: Span,
+    pub(crate) path: HeadSpan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,16 +63,20 @@ pub(crate) enum TargetForm {
 }
 
 impl TargetSpans {
-    pub(crate) const NONE: Self =
-        Self { form: TargetForm::Asterisk, whole: Span::EMPTY, authority: Span::EMPTY, path: Span::EMPTY };
+    pub(crate) const NONE: Self = Self {
+        form: TargetForm::Asterisk,
+        whole: HeadSpan::EMPTY,
+        authority: HeadSpan::EMPTY,
+        path: HeadSpan::EMPTY,
+    };
 
     /// Parses a target whose bytes have been checked.
-    pub(crate) fn parse(bytes: &[u8], whole: Span, method: Method) -> Result<Self, ParseError> {
+    pub(crate) fn parse(bytes: &[u8], whole: HeadSpan, method: Method) -> Result<Self, ParseError> {
         let target = whole.bytes(bytes);
         if method == Method::Connect {
             return match is_host_and_port(target) {
                 true => {
-                    let path = Span::new(whole.end(), whole.end());
+                    let path = HeadSpan::new(whole.end(), whole.end());
                     Ok(Self { form: TargetForm::Authority, whole, authority: whole, path })
                 }
                 false => Err(ParseError::InvalidConnectTarget),
@@ -81,17 +85,17 @@ impl TargetSpans {
         match target {
             [b'/', ..] => {
                 let path = path(bytes, whole.start(), whole.end());
-                Ok(Self { form: TargetForm::Origin, whole, authority: Span::EMPTY, path })
+                Ok(Self { form: TargetForm::Origin, whole, authority: HeadSpan::EMPTY, path })
             }
             b"*" if method == Method::Options => {
-                Ok(Self { form: TargetForm::Asterisk, whole, authority: Span::EMPTY, path: whole })
+                Ok(Self { form: TargetForm::Asterisk, whole, authority: HeadSpan::EMPTY, path: whole })
             }
             b"*" => Err(ParseError::AsteriskWithoutOptions),
             _ => Self::absolute(bytes, whole),
         }
     }
 
-    fn absolute(bytes: &[u8], whole: Span) -> Result<Self, ParseError> {
+    fn absolute(bytes: &[u8], whole: HeadSpan) -> Result<Self, ParseError> {
         let target = whole.bytes(bytes);
         let scheme_len = scan::colon(target).ok_or(ParseError::InvalidTarget)?;
         let rest = target[scheme_len..].strip_prefix(b"://").ok_or(ParseError::InvalidTarget)?;
@@ -103,15 +107,15 @@ impl TargetSpans {
             return Err(ParseError::InvalidTargetAuthority);
         }
         let authority_start = whole.end() - rest.len();
-        let authority = Span::new(authority_start, authority_start + authority_len);
+        let authority = HeadSpan::new(authority_start, authority_start + authority_len);
         let path = path(bytes, authority.end(), whole.end());
         Ok(Self { form: TargetForm::Absolute, whole, authority, path })
     }
 
     /// Returns the span after the path and its `?`.
-    pub(crate) fn query(&self) -> Option<Span> {
+    pub(crate) fn query(&self) -> Option<HeadSpan> {
         let (mark, end) = (self.path.end(), self.whole.end());
-        (mark < end).then(|| Span::new(mark + 1, end))
+        (mark < end).then(|| HeadSpan::new(mark + 1, end))
     }
 
     /// Returns the public view.
@@ -121,7 +125,7 @@ impl TargetSpans {
         match self.form {
             TargetForm::Origin => Target::Origin { path, query },
             TargetForm::Absolute => {
-                let scheme = Span::new(self.whole.start(), self.authority.start() - b"://".len());
+                let scheme = HeadSpan::new(self.whole.start(), self.authority.start() - b"://".len());
                 let authority = self.authority.text(bytes);
                 Target::Absolute { scheme: scheme.text(bytes), authority, path, query }
             }
@@ -136,9 +140,9 @@ impl TargetSpans {
 }
 
 /// Returns the span from `start` to the first `?` or the target's end.
-fn path(bytes: &[u8], start: usize, end: usize) -> Span {
+fn path(bytes: &[u8], start: usize, end: usize) -> HeadSpan {
     let mark = scan::question_mark(&bytes[start..end]).map(|offset| start + offset);
-    Span::new(start, mark.unwrap_or(end))
+    HeadSpan::new(start, mark.unwrap_or(end))
 }
 
 /// Returns true for a `scheme` (RFC 3986 3.1).
@@ -148,13 +152,13 @@ fn is_scheme(scheme: &[u8]) -> bool {
 }
 
 /// Returns true for a non-empty host with an optional port. Typical hosts are checked many bytes at a time.
-pub(crate) fn is_host_field(bytes: &[u8], place: Span) -> bool {
+pub(crate) fn is_host_field(bytes: &[u8], place: HeadSpan) -> bool {
     is_plain_host(bytes, place) || is_host_and_optional_port(place.bytes(bytes))
 }
 
 /// Returns true for letters, digits, `-` and `.` with at most one port below 60,000, within one lane.
 #[inline(always)]
-fn is_plain_host(bytes: &[u8], place: Span) -> bool {
+fn is_plain_host(bytes: &[u8], place: HeadSpan) -> bool {
     let (start, end) = (place.start(), place.end());
     let (Some(found), Some(all)) = (scan::name(bytes, start, end), scan::all(end - start)) else {
         return false;
@@ -272,7 +276,7 @@ mod tests {
             for second in pieces {
                 for third in pieces {
                     let text = format!("Host: {first}{second}{third}\r\nAccept: */*\r\n\r\n");
-                    let place = Span::new(6, text.find('\r').expect("a line end"));
+                    let place = HeadSpan::new(6, text.find('\r').expect("a line end"));
                     let host = &text.as_bytes()[place.start()..place.end()];
                     if !host.is_empty() {
                         assert_eq!(

@@ -7,12 +7,12 @@ use crate::KnownField;
 
 /// A half-open range of offsets into a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct HeadSpan {
     start: u32,
     end: u32,
 }
 
-impl Span {
+impl HeadSpan {
     pub(crate) const EMPTY: Self = Self { start: 0, end: 0 };
 
     /// Returns the range `start..end`. Heads are shorter than 2^30 bytes (`HeadLimits::usable`), so nothing
@@ -65,18 +65,18 @@ pub(super) fn ascii(bytes: &[u8]) -> Option<&str> {
 /// Spans of a field's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSpans {
-    pub(crate) name: Span,
-    pub(crate) value: Span,
+    pub(crate) name: HeadSpan,
+    pub(crate) value: HeadSpan,
     pub(crate) known: Option<KnownField>,
 }
 
 impl FieldSpans {
-    pub(crate) const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
+    pub(crate) const NONE: Self = Self { name: HeadSpan::EMPTY, value: HeadSpan::EMPTY, known: None };
 
     /// Stores the unparsed line `start..end`. `colon` is the offset of its first colon, or the line's end.
     #[inline(always)]
     pub(crate) fn cut(&mut self, start: usize, colon: usize, end: usize) {
-        self.name = Span::new(start, colon);
+        self.name = HeadSpan::new(start, colon);
         self.value.set_end(end);
     }
 
@@ -87,8 +87,8 @@ impl FieldSpans {
     }
 
     /// Returns the whole line, as long as it is unparsed.
-    pub(crate) fn line(&self) -> Span {
-        Span::new(self.name.start(), self.value.end())
+    pub(crate) fn line(&self) -> HeadSpan {
+        HeadSpan::new(self.name.start(), self.value.end())
     }
 }
 

@@ -10,7 +10,7 @@ mod words;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use lines::{FieldSpans, LineProgress, ScanStop, Span};
+pub(crate) use lines::{FieldSpans, HeadSpan, LineProgress, ScanStop};
 use masks::{HALF_BYTES, LANE_BYTES, NameMasks, Scanner};
 #[cfg(not(target_arch = "x86_64"))]
 use words::portable as best;

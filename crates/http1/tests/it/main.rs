@@ -7,7 +7,7 @@ mod heads;
 mod properties;
 mod session;
 
-use differential::{Comparison, run};
+use differential::{OracleComparison, run};
 
 /// Inputs of a short run of the differential test; the example `differential` runs longer.
 const INPUTS: u64 = 200_000;
@@ -21,7 +21,7 @@ fn agrees_with_httparse_or_disagrees_for_a_listed_reason() {
     println!("seed {seed}");
     let tally = run(seed, INPUTS, |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
     println!("{tally}");
-    for outcome in Comparison::ALL {
+    for outcome in OracleComparison::ALL {
         assert!(
             tally.of(*outcome) >= INPUTS / 20_000,
             "{outcome:?} hardly occurred: the generator is too tame"

@@ -12,7 +12,7 @@ use std::time::Duration;
 use shearwater_tasks::limits::{BODY_BYTES_MAX, STACK_BYTES_MIN};
 use shearwater_tasks::{Coroutine, Polled, StackOptions, Suspend, TaskId, Timers, yield_now};
 
-use crate::{CoroutineWorker, Drops, Event, message};
+use crate::{CoroutineWorker, Drops, TestEvent, message};
 
 #[test]
 fn a_body_that_never_waits_ends_in_the_first_poll() {
@@ -108,7 +108,7 @@ fn a_body_may_catch_a_panic() {
 
 #[test]
 fn cancelling_unwinds_the_stack() {
-    let (mut worker, drops, event) = (CoroutineWorker::new(), Drops::default(), Event::default());
+    let (mut worker, drops, event) = (CoroutineWorker::new(), Drops::default(), TestEvent::default());
     let (one, two, three, wait) = (drops.one(), drops.one(), drops.one(), event.wait());
     let reached = Rc::new(Cell::new(false));
     let reaching = Rc::clone(&reached);
@@ -226,7 +226,7 @@ fn a_body_may_be_large() {
 
 #[test]
 fn a_body_may_wait_within_a_future_that_it_waits_for() {
-    let (mut worker, event) = (CoroutineWorker::new(), Event::default());
+    let (mut worker, event) = (CoroutineWorker::new(), TestEvent::default());
     let (inner, outer) = (event.wait(), event.wait());
     worker.start(move |suspend| {
         let mut inner = Some(inner);
@@ -305,7 +305,7 @@ fn polling_after_the_end_panics() {
 #[test]
 fn coroutines_wait_for_a_stack_in_order() {
     let mut worker = CoroutineWorker::with_stacks(2, 10);
-    let events: Vec<_> = (0..5).map(|_| Event::default()).collect();
+    let events: Vec<_> = (0..5).map(|_| TestEvent::default()).collect();
     for (number, event) in events.iter().enumerate() {
         worker.hold(number, event);
     }
@@ -315,7 +315,7 @@ fn coroutines_wait_for_a_stack_in_order() {
     worker.assert_queue(1, 3, &[0, 1]);
     worker.turn();
     worker.assert_queue(2, 2, &[0, 1, 2]);
-    events.iter().for_each(Event::happen);
+    events.iter().for_each(TestEvent::happen);
     while !worker.turn().is_empty() {}
     worker.assert_queue(0, 0, &[0, 1, 2, 3, 4]);
     worker.assert_left(0, 0, 2);
@@ -325,8 +325,8 @@ fn coroutines_wait_for_a_stack_in_order() {
 /// doesn't move in the queue.
 fn queue_for_one_stack(
     others: std::ops::Range<usize>,
-    first: &Event,
-    later: &Event,
+    first: &TestEvent,
+    later: &TestEvent,
 ) -> (CoroutineWorker, Vec<TaskId>) {
     let mut worker = CoroutineWorker::with_stacks(1, 10);
     worker.hold(0, first);
@@ -340,7 +340,7 @@ fn queue_for_one_stack(
 
 #[test]
 fn a_woken_coroutine_gets_its_stack_before_newcomers() {
-    let (first, later) = (Event::default(), Event::default());
+    let (first, later) = (TestEvent::default(), TestEvent::default());
     let (mut worker, _) = queue_for_one_stack(1..2, &first, &later);
     first.happen();
     worker.turn();
@@ -352,7 +352,7 @@ fn a_woken_coroutine_gets_its_stack_before_newcomers() {
 
 #[test]
 fn a_cancelled_coroutine_wakes_the_next() {
-    let (first, later) = (Event::default(), Event::default());
+    let (first, later) = (TestEvent::default(), TestEvent::default());
     let (mut worker, waiting) = queue_for_one_stack(1..5, &first, &later);
     worker.tasks.cancel(waiting[1]);
     assert_eq!(worker.stacks.waiting(), 3, "it leaves the queue");
@@ -365,14 +365,14 @@ fn a_cancelled_coroutine_wakes_the_next() {
 
 #[test]
 fn a_bounded_number_of_stacks_is_kept() {
-    let (mut worker, event) = (CoroutineWorker::with_stacks(10, 3), Event::default());
+    let (mut worker, event) = (CoroutineWorker::with_stacks(10, 3), TestEvent::default());
     for number in 0..8 {
         worker.hold(number, &event);
     }
     event.happen();
     worker.turn();
     worker.assert_left(0, 0, 3);
-    worker.hold(8, &Event::default());
+    worker.hold(8, &TestEvent::default());
     worker.assert_left(1, 1, 2);
 }
 

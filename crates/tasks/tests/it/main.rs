@@ -45,7 +45,7 @@ fn turn(tasks: &mut Tasks) -> Vec<(TaskId, Polled)> {
 
 /// An event that the test triggers. Each future waits for it once.
 #[derive(Clone, Default)]
-struct Event(Rc<EventState>);
+struct TestEvent(Rc<EventState>);
 
 #[derive(Default)]
 struct EventState {
@@ -54,7 +54,7 @@ struct EventState {
     wakers: RefCell<Vec<Waker>>,
 }
 
-impl Event {
+impl TestEvent {
     fn happen(&self) {
         self.0.happened.set(true);
         self.wake();
@@ -76,15 +76,15 @@ impl Event {
         self.0.polls.get()
     }
 
-    fn wait(&self) -> Wait {
-        Wait(self.clone())
+    fn wait(&self) -> TestWait {
+        TestWait(self.clone())
     }
 }
 
-/// Waits for an [`Event`].
-struct Wait(Event);
+/// Waits for an [`TestEvent`].
+struct TestWait(TestEvent);
 
-impl Future for Wait {
+impl Future for TestWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -98,7 +98,7 @@ impl Future for Wait {
     }
 }
 
-/// Counts its dropped [`Dropped`] values.
+/// Counts its dropped [`CountedDrop`] values.
 #[derive(Clone, Default)]
 struct Drops(Rc<Cell<usize>>);
 
@@ -107,15 +107,15 @@ impl Drops {
         self.0.get()
     }
 
-    fn one(&self) -> Dropped {
-        Dropped(self.clone())
+    fn one(&self) -> CountedDrop {
+        CountedDrop(self.clone())
     }
 }
 
 /// Counts its own drop in its [`Drops`].
-struct Dropped(Drops);
+struct CountedDrop(Drops);
 
-impl Drop for Dropped {
+impl Drop for CountedDrop {
     fn drop(&mut self) {
         self.0.0.set(self.0.0.get() + 1);
     }
@@ -164,7 +164,7 @@ impl CoroutineWorker {
     }
 
     /// Starts a task that holds a stack until the event.
-    fn hold(&mut self, number: usize, event: &Event) -> TaskId {
+    fn hold(&mut self, number: usize, event: &TestEvent) -> TaskId {
         let (began, wait) = (Rc::clone(&self.began), event.wait());
         self.start(move |suspend| {
             began.borrow_mut().push(number);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use shearwater_tasks::{Options, Order, Polled, Tasks, yield_now};
 
-use crate::{Drops, Event, message, spawn, tasks, turn};
+use crate::{Drops, TestEvent, message, spawn, tasks, turn};
 
 #[test]
 fn a_ready_future_ends_in_its_first_poll() {
@@ -24,7 +24,7 @@ fn a_ready_future_ends_in_its_first_poll() {
 
 #[test]
 fn a_pending_future_is_polled_after_a_wake() {
-    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+    let (mut tasks, event, drops) = (tasks(), TestEvent::default(), Drops::default());
     let (wait, kept) = (event.wait(), drops.one());
     let id = spawn(&mut tasks, async move {
         let _kept = kept;
@@ -81,7 +81,7 @@ fn returns_a_future_beyond_the_limit() {
 
 #[test]
 fn a_cancelled_future_is_dropped_and_never_polled() {
-    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+    let (mut tasks, event, drops) = (tasks(), TestEvent::default(), Drops::default());
     let (wait, kept) = (event.wait(), drops.one());
     let id = spawn(&mut tasks, async move {
         wait.await;
@@ -100,7 +100,7 @@ fn a_cancelled_future_is_dropped_and_never_polled() {
 
 #[test]
 fn dropping_the_tasks_drops_their_futures() {
-    let (mut tasks, drops, event) = (tasks(), Drops::default(), Event::default());
+    let (mut tasks, drops, event) = (tasks(), Drops::default(), TestEvent::default());
     for _ in 0..3 {
         let (kept, wait) = (drops.one(), event.wait());
         let id = spawn(&mut tasks, async move {
@@ -118,7 +118,7 @@ fn dropping_the_tasks_drops_their_futures() {
 fn a_future_never_moves() {
     struct AtHome {
         home: Rc<Cell<usize>>,
-        event: Event,
+        event: TestEvent,
         _pinned: PhantomPinned,
     }
     impl Future for AtHome {
@@ -129,7 +129,7 @@ fn a_future_never_moves() {
             Pin::new(&mut self.event.wait()).poll(context)
         }
     }
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     let spawned = (0..200).map(|_| {
         let future = AtHome { home: Rc::default(), event: event.clone(), _pinned: PhantomPinned };
         let id = spawn(&mut tasks, future);
@@ -147,12 +147,12 @@ fn a_future_never_moves() {
 fn has_room_for_futures_of_any_size_and_alignment() {
     #[repr(align(256))]
     struct Wide(u8);
-    async fn holding<T>(mut value: T, event: Event, check: impl Fn(&mut T)) {
+    async fn holding<T>(mut value: T, event: TestEvent, check: impl Fn(&mut T)) {
         check(&mut value);
         event.wait().await;
         check(&mut value);
     }
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     for _ in 0..2 {
         let ids = [
             spawn(&mut tasks, ready(())),
@@ -186,7 +186,7 @@ fn has_room_for_futures_of_any_size_and_alignment() {
 fn polls_in_the_order_of_the_options() {
     let first_polled = |order, lifo_run_max| {
         let mut tasks = Tasks::new(Options { order, lifo_run_max, ..Options::default() }, || ());
-        let event = Event::default();
+        let event = TestEvent::default();
         let ids: Vec<_> = (0..6).map(|_| spawn(&mut tasks, event.wait())).collect();
         for id in &ids {
             tasks.poll(*id);
@@ -210,7 +210,7 @@ fn a_future_that_is_ready_when_polled_now_needs_no_task() {
 #[test]
 fn a_wake_after_poll_now_counts() {
     for woken_before in [false, true] {
-        let (mut tasks, event) = (tasks(), Event::default());
+        let (mut tasks, event) = (tasks(), TestEvent::default());
         let mut wait = Box::pin(event.wait());
         assert_eq!(tasks.poll_now(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
         if woken_before {
@@ -230,7 +230,7 @@ fn a_wake_after_poll_now_counts() {
 
 #[test]
 fn a_wake_after_poll_now_without_a_task_harms_no_later_one() {
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     for _ in 0..3 {
         let mut kept = None;
         tasks.poll_now(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
@@ -265,7 +265,7 @@ impl Drop for PanicsInDrop {
 
 #[test]
 fn a_panic_in_a_poll_comes_out_and_frees_the_slot() {
-    let (mut tasks, drops, event) = (tasks(), Drops::default(), Event::default());
+    let (mut tasks, drops, event) = (tasks(), Drops::default(), TestEvent::default());
     let (kept, wait) = (drops.one(), event.wait());
     let id = spawn(&mut tasks, async move {
         let _kept = kept;

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use shearwater_tasks::{Options, Polled, Tasks};
 
-use crate::{Event, spawn, tasks, turn};
+use crate::{TestEvent, spawn, tasks, turn};
 
 /// Wakes made by each thread.
 const WAKES: usize = if cfg!(miri) { 20 } else { 2000 };
@@ -86,7 +86,7 @@ fn join_all(threads: Vec<JoinHandle<()>>) {
 
 #[test]
 fn a_task_that_is_woken_twice_is_ready_once() {
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     let id = spawn(&mut tasks, event.wait());
     tasks.poll(id);
     let wakers = event.take_wakers();
@@ -121,7 +121,7 @@ fn a_task_that_wakes_itself_is_ready_in_the_next_turn() {
 
 #[test]
 fn a_wake_between_next_and_poll_is_not_lost() {
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     let id = spawn(&mut tasks, event.wait());
     tasks.poll(id);
     event.take_wakers()[0].wake_by_ref();
@@ -134,7 +134,7 @@ fn a_wake_between_next_and_poll_is_not_lost() {
 
 #[test]
 fn a_task_polled_out_of_turn_is_not_polled_again_without_a_wake() {
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     let id = spawn(&mut tasks, event.wait());
     tasks.poll(id);
     event.wake();
@@ -155,7 +155,7 @@ fn a_task_polled_out_of_turn_is_not_polled_again_without_a_wake() {
 
 #[test]
 fn an_old_waker_wakes_the_next_task_of_the_slot_spuriously() {
-    let (mut tasks, old, new) = (tasks(), Event::default(), Event::default());
+    let (mut tasks, old, new) = (tasks(), TestEvent::default(), TestEvent::default());
     let first = spawn(&mut tasks, old.wait());
     tasks.poll(first);
     tasks.cancel(first);
@@ -178,7 +178,7 @@ fn an_old_waker_wakes_the_next_task_of_the_slot_spuriously() {
 #[test]
 fn a_cancelled_predecessor_costs_no_wake() {
     for step in 0..3 {
-        let (mut tasks, old, new) = (tasks(), Event::default(), Event::default());
+        let (mut tasks, old, new) = (tasks(), TestEvent::default(), TestEvent::default());
         let first = spawn(&mut tasks, old.wait());
         tasks.poll(first);
         old.wake();

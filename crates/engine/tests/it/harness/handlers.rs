@@ -38,17 +38,17 @@ thread_local! {
     static FORGOTTEN: RefCell<Option<Pin<Box<Sleep>>>> = const { RefCell::new(None) };
 }
 
-type Count = std::thread::LocalKey<Cell<usize>>;
+type PresenceCount = std::thread::LocalKey<Cell<usize>>;
 
 /// Counts a handler during its lifetime.
-struct Presence(&'static Count);
+struct Presence(&'static PresenceCount);
 
 impl Presence {
     fn new() -> Self {
         Self::among(&AT_WORK)
     }
 
-    fn among(count: &'static Count) -> Self {
+    fn among(count: &'static PresenceCount) -> Self {
         count.set(count.get() + 1);
         Self(count)
     }

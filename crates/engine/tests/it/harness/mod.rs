@@ -8,18 +8,18 @@ pub(crate) mod handlers;
 pub(crate) mod unit;
 pub(crate) mod world;
 
-pub(crate) use conversation::{Conversation, End, Step};
-pub(crate) use unit::{Expected, ExpectedResponse, Unit};
-pub(crate) use world::{Client, Setting, World};
+pub(crate) use conversation::{ClientEnd, ClientStep, Conversation};
+pub(crate) use unit::{ExpectedOutput, ExpectedResponse, Unit};
+pub(crate) use world::{Setting, SimClient, SimWorld};
 
 /// A deterministic sequence of choices: from a seed (SplitMix64), or from a fuzzer's bytes.
 #[derive(Debug)]
-pub(crate) enum Dice {
+pub(crate) enum Choices {
     Seed(u64),
     Program(VecDeque<u8>),
 }
 
-impl Dice {
+impl Choices {
     pub(crate) fn new(seed: u64) -> Self {
         Self::Seed(seed ^ 0x5DEE_CE66_D1CE_CAFE)
     }

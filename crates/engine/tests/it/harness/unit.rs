@@ -98,10 +98,10 @@ impl ExpectedResponse {
 
 /// All output that a client must receive, in order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Expected(Vec<Piece>);
+pub(crate) struct ExpectedOutput(Vec<ExpectedPiece>);
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum ExpectedPiece {
     Bytes(Cow<'static, [u8]>),
     /// Any date, in its fixed length.
     Date,
@@ -109,7 +109,7 @@ enum Piece {
 
 /// Result of comparing received with expected output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum OutputMatch {
     Equal,
     /// A prefix of it.
     Prefix,
@@ -119,38 +119,43 @@ pub(crate) enum Verdict {
     },
 }
 
-impl Expected {
+impl ExpectedOutput {
     pub(crate) fn push(&mut self, response: &ExpectedResponse) {
         let head = format!("HTTP/1.1 {}\r\nServer: shearwater\r\nDate: ", response.status);
         let connection = response.connection.map(|option| format!("Connection: {option}\r\n"));
         let length = response.length.map(|length| format!("Content-Length: {length}\r\n"));
         let (connection, length) = (connection.unwrap_or_default(), length.unwrap_or_default());
         let fields = format!("\r\n{connection}{}{length}\r\n", response.fields);
-        let bytes = |text: String| Piece::Bytes(text.into_bytes().into());
-        self.0.extend([bytes(head), Piece::Date, bytes(fields), Piece::Bytes(response.body.clone())]);
+        let bytes = |text: String| ExpectedPiece::Bytes(text.into_bytes().into());
+        self.0.extend([
+            bytes(head),
+            ExpectedPiece::Date,
+            bytes(fields),
+            ExpectedPiece::Bytes(response.body.clone()),
+        ]);
     }
 
     pub(crate) fn push_continue(&mut self) {
-        self.0.push(Piece::Bytes(Cow::Borrowed(b"HTTP/1.1 100 Continue\r\n\r\n")));
+        self.0.push(ExpectedPiece::Bytes(Cow::Borrowed(b"HTTP/1.1 100 Continue\r\n\r\n")));
     }
 
-    pub(crate) fn compare(&self, got: &[u8]) -> Verdict {
+    pub(crate) fn compare(&self, got: &[u8]) -> OutputMatch {
         let mut at = 0;
         for piece in &self.0 {
             let rest = &got[at..];
             let (len, same) = match piece {
-                Piece::Bytes(bytes) => (bytes.len(), shared(bytes, rest)),
-                Piece::Date => (DATE.len(), date_len(rest)),
+                ExpectedPiece::Bytes(bytes) => (bytes.len(), shared(bytes, rest)),
+                ExpectedPiece::Date => (DATE.len(), date_len(rest)),
             };
             if same < len.min(rest.len()) {
-                return Verdict::Differs { at: at + same };
+                return OutputMatch::Differs { at: at + same };
             }
             if rest.len() < len {
-                return Verdict::Prefix;
+                return OutputMatch::Prefix;
             }
             at += len;
         }
-        if at < got.len() { Verdict::Differs { at } } else { Verdict::Equal }
+        if at < got.len() { OutputMatch::Differs { at } } else { OutputMatch::Equal }
     }
 }
 

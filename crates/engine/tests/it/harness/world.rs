@@ -10,11 +10,11 @@ use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker
 
 use super::app::{self, TestApp};
 use super::handlers;
-use super::unit::{Expected, ExpectedResponse, Verdict, get, show};
+use super::unit::{ExpectedOutput, ExpectedResponse, OutputMatch, get, show};
 
 /// Turns after which a world that doesn't become idle is considered broken.
 const TURNS_MAX: usize = 30_000;
-/// Resolution of [`World::pass`].
+/// Resolution of [`SimWorld::pass`].
 const STEP_MS: u64 = 32;
 
 /// Options of a world.
@@ -29,7 +29,7 @@ pub(crate) struct Setting {
 }
 
 /// A worker, its network and its operator.
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub(crate) worker: Worker<Sim, TestApp>,
     pub(crate) net: SimNet,
     pub(crate) control: Arc<Control>,
@@ -38,13 +38,13 @@ pub(crate) struct World {
     accept_fails: bool,
 }
 
-impl Default for World {
+impl Default for SimWorld {
     fn default() -> Self {
         Self::new(Setting::default())
     }
 }
 
-impl World {
+impl SimWorld {
     pub(crate) fn new(setting: Setting) -> Self {
         app::hush();
         let accept_fails = setting.sim.accept_errors > 0.0;
@@ -68,17 +68,17 @@ impl World {
     }
 
     /// Connects a client.
-    pub(crate) fn connect(&self) -> Client {
-        Client::new(self.net.connect())
+    pub(crate) fn connect(&self) -> SimClient {
+        SimClient::new(self.net.connect())
     }
 
     /// Connects a client that sends `bytes`, and runs the worker until it is idle.
-    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> Client {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> SimClient {
         self.send_pieces([bytes])
     }
 
     /// Connects a client that sends these pieces; the worker becomes idle after each.
-    pub(crate) fn send_pieces(&mut self, pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> Client {
+    pub(crate) fn send_pieces(&mut self, pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> SimClient {
         let mut client = self.connect();
         for piece in pieces {
             self.feed(&mut client, piece);
@@ -87,19 +87,19 @@ impl World {
     }
 
     /// The client sends `bytes`, and the worker runs until it is idle.
-    pub(crate) fn feed(&mut self, client: &mut Client, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn feed(&mut self, client: &mut SimClient, bytes: impl AsRef<[u8]>) {
         client.send(bytes);
         self.settle();
     }
 
     /// The client reads again, and the worker runs until it is idle.
-    pub(crate) fn read_on(&mut self, client: &Client) {
+    pub(crate) fn read_on(&mut self, client: &SimClient) {
         client.peer.set_reading(true);
         self.settle();
     }
 
     /// Connects a client that sends `bytes`, and returns what it receives within a moment.
-    pub(crate) fn ask(&mut self, bytes: impl AsRef<[u8]>) -> (String, Client) {
+    pub(crate) fn ask(&mut self, bytes: impl AsRef<[u8]>) -> (String, SimClient) {
         let mut client = self.send(bytes);
         self.pass(400);
         (client.text(), client)
@@ -120,7 +120,7 @@ impl World {
 
     /// Asserts that the connection is usable: another request succeeds on it.
     #[track_caller]
-    pub(crate) fn assert_usable(&mut self, client: &mut Client) {
+    pub(crate) fn assert_usable(&mut self, client: &mut SimClient) {
         let before = client.read().len();
         client.send(get("/plain/9"));
         self.settle();
@@ -194,7 +194,7 @@ impl World {
     }
 
     /// Lets a client send a FIN, and [ends](Self::end).
-    pub(crate) fn finish(&mut self, client: &Client) {
+    pub(crate) fn finish(&mut self, client: &SimClient) {
         client.peer.finish();
         self.end();
     }
@@ -245,14 +245,14 @@ impl World {
 
 /// A client of the simulated network.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct SimClient {
     pub(crate) peer: SimPeer,
     /// Bytes that the network has accepted from it.
     pub(crate) sent: usize,
     pub(crate) got: Vec<u8>,
 }
 
-impl Client {
+impl SimClient {
     pub(crate) fn new(peer: SimPeer) -> Self {
         Self { peer, sent: 0, got: Vec::new() }
     }
@@ -284,7 +284,7 @@ impl Client {
     /// Asserts that it has received exactly these responses.
     #[track_caller]
     pub(crate) fn assert_got<'a>(&mut self, responses: impl IntoIterator<Item = &'a ExpectedResponse>) {
-        let mut expected = Expected::default();
+        let mut expected = ExpectedOutput::default();
         responses.into_iter().for_each(|response| expected.push(response));
         self.assert_expected(&expected);
     }
@@ -297,10 +297,10 @@ impl Client {
     }
 
     #[track_caller]
-    pub(crate) fn assert_expected(&mut self, expected: &Expected) {
+    pub(crate) fn assert_expected(&mut self, expected: &ExpectedOutput) {
         let verdict = expected.compare(self.read());
-        let at = if let Verdict::Differs { at } = verdict { at } else { self.got.len() };
-        assert_eq!(verdict, Verdict::Equal, "got {}", show(&self.got, at));
+        let at = if let OutputMatch::Differs { at } = verdict { at } else { self.got.len() };
+        assert_eq!(verdict, OutputMatch::Equal, "got {}", show(&self.got, at));
     }
 
     /// Asserts that the server has closed the connection with a FIN, not a reset.

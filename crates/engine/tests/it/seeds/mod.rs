@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::harness::{Conversation, Dice};
+use crate::harness::{Choices, Conversation};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
@@ -22,7 +22,7 @@ const DEFERRED_SEEDS: u64 = 300;
 const SEEDS_AT_ONCE: u64 = 16;
 
 fn conversation(seed: u64) -> Conversation {
-    random::conversation(&mut Dice::new(seed), seed, Vec::new())
+    random::conversation(&mut Choices::new(seed), seed, Vec::new())
 }
 
 #[test]

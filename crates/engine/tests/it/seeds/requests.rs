@@ -6,7 +6,7 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::tasks::Order;
 use testkit::{Response, Responses};
 
-use crate::harness::{Client, Dice, Setting, World};
+use crate::harness::{Choices, Setting, SimClient, SimWorld};
 
 /// Clients of a seed that read all their responses, one after the other.
 const PATIENT_CLIENTS: usize = 4;
@@ -60,7 +60,7 @@ struct Asked {
 
 impl Asked {
     /// Returns a request for `target`, with a body of one of these lengths.
-    fn new(dice: &mut Dice, target: String, body_lens: &[usize]) -> Self {
+    fn new(dice: &mut Choices, target: String, body_lens: &[usize]) -> Self {
         let (method, is_chunked) =
             dice.pick(&[("GET", false), ("HEAD", false), ("POST", false), ("POST", true)]);
         let minor = u8::from(is_chunked || !dice.once_in(6));
@@ -80,7 +80,7 @@ impl Asked {
     }
 
     /// Appends it in wire format.
-    fn push_to(&self, dice: &mut Dice, bytes: &mut Vec<u8>) {
+    fn push_to(&self, dice: &mut Choices, bytes: &mut Vec<u8>) {
         let Self { method, target, minor, fields, .. } = self;
         bytes.extend(format!("{method} {target} HTTP/1.{minor}\r\nHost: a\r\n{fields}").bytes());
         match self.body {
@@ -98,7 +98,7 @@ impl Asked {
 }
 
 /// Appends a body of so many bytes; of fewer if they would be chunks of one byte each.
-fn push_chunks(dice: &mut Dice, len: usize, bytes: &mut Vec<u8>) {
+fn push_chunks(dice: &mut Choices, len: usize, bytes: &mut Vec<u8>) {
     let mut left = len;
     while left > 0 {
         let count = left.min(dice.pick(&[1, 17, 3000, 65_536]));
@@ -114,7 +114,7 @@ fn push_chunks(dice: &mut Dice, len: usize, bytes: &mut Vec<u8>) {
 }
 
 /// A kernel with one of these buffers, rough three times out of four; limits and an order.
-fn setting(dice: &mut Dice, seed: u64, recv: &[usize], send: &[usize]) -> Setting {
+fn setting(dice: &mut Choices, seed: u64, recv: &[usize], send: &[usize]) -> Setting {
     let calm = SimOptions { seed, ..SimOptions::default() };
     let kernel = if dice.once_in(4) { calm } else { SimOptions::rough(seed) };
     let sim = SimOptions { recv_buffer_bytes: dice.pick(recv), send_buffer_bytes: dice.pick(send), ..kernel };
@@ -129,9 +129,9 @@ fn setting(dice: &mut Dice, seed: u64, recv: &[usize], send: &[usize]) -> Settin
 
 /// Runs a seed in which each client reads its responses: all arrive, in order.
 pub(crate) fn expect_responses(seed: u64) {
-    let mut dice = Dice::new(seed);
+    let mut dice = Choices::new(seed);
     let setting = setting(&mut dice, seed, &[23, 200, 2000, 64 * 1024], &[500, 5000, 256 * 1024]);
-    let mut world = World::new(setting);
+    let mut world = SimWorld::new(setting);
     for _ in 0..PATIENT_CLIENTS {
         let asked = readable_requests(&mut dice);
         let mut client = world.connect();
@@ -142,7 +142,7 @@ pub(crate) fn expect_responses(seed: u64) {
     world.end();
 }
 
-fn readable_requests(dice: &mut Dice) -> Vec<Asked> {
+fn readable_requests(dice: &mut Choices) -> Vec<Asked> {
     let mut all = Vec::new();
     for number in 0..=dice.below(REQUESTS_MAX) {
         let (route, body_max, is_named) = dice.pick(ROUTES);
@@ -161,7 +161,7 @@ fn readable_requests(dice: &mut Dice) -> Vec<Asked> {
 }
 
 /// Sends them in pieces, and reads until the server has closed.
-fn ask(dice: &mut Dice, world: &mut World, client: &mut Client, asked: &[Asked]) {
+fn ask(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, asked: &[Asked]) {
     let mut bytes = Vec::new();
     asked.iter().for_each(|asked| asked.push_to(dice, &mut bytes));
     let mut left = &bytes[..];
@@ -187,7 +187,7 @@ fn ask(dice: &mut Dice, world: &mut World, client: &mut Client, asked: &[Asked])
 }
 
 /// Checks for its own responses in order, whole; all of them, unless one says that it is the last.
-fn check(client: &mut Client, asked: &[Asked]) {
+fn check(client: &mut SimClient, asked: &[Asked]) {
     if client.peer.saw_reset() {
         // Responses may be lost if the client continues sending after the last one.
         let text = client.text();
@@ -221,7 +221,7 @@ fn check_one(response: &Response, asked: &Asked) {
 
 /// Runs a seed in which clients connect, send anything and disconnect; after the last of them nothing is left.
 pub(crate) fn leave_nothing(seed: u64) {
-    let mut dice = Dice::new(seed);
+    let mut dice = Choices::new(seed);
     let Setting { sim, limits, order, .. } =
         setting(&mut dice, seed, &[230, 2000, 64 * 1024], &[5000, 60_000, 256 * 1024]);
     let sim = SimOptions { resets: dice.pick(&[0.0, 0.0, 0.01]), ..sim };
@@ -231,7 +231,7 @@ pub(crate) fn leave_nothing(seed: u64) {
         body_bytes_max: dice.pick(&[50, 500_000]),
         ..limits
     };
-    let mut world = World::new(Setting { sim, limits, order, ..Setting::default() });
+    let mut world = SimWorld::new(Setting { sim, limits, order, ..Setting::default() });
     let mut clients = Vec::new();
     for _ in 0..=dice.below(IMPATIENT_CLIENTS_MAX) {
         let bytes = any_requests(&mut dice);
@@ -254,7 +254,7 @@ pub(crate) fn leave_nothing(seed: u64) {
 }
 
 /// Returns a client's input; one byte of it may be wrong, and its end may be missing.
-fn any_requests(dice: &mut Dice) -> Vec<u8> {
+fn any_requests(dice: &mut Choices) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..=dice.below(REQUESTS_MAX) {
         let target = format!("/{}", dice.pick(TARGETS));
@@ -275,7 +275,7 @@ fn any_requests(dice: &mut Dice) -> Vec<u8> {
 }
 
 /// Sends in pieces, may read, lets turns and time pass, and may stop at any byte.
-fn speak(dice: &mut Dice, world: &mut World, client: &mut Client, mut bytes: &[u8]) {
+fn speak(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let (piece, rest) = bytes.split_at(dice.pick(PIECES).min(bytes.len()));
         client.send(piece);
@@ -300,7 +300,7 @@ fn speak(dice: &mut Dice, world: &mut World, client: &mut Client, mut bytes: &[u
     }
 }
 
-fn maybe_leave(dice: &mut Dice, client: &mut Client) {
+fn maybe_leave(dice: &mut Choices, client: &mut SimClient) {
     match dice.below(12) {
         0 => client.peer.finish(),
         1 => client.peer.reset(),

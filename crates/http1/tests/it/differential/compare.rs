@@ -8,9 +8,9 @@ macro_rules! outcomes {
     ($($outcome:ident $reason:literal)*) => {
         /// Result of a comparison: agreement, or a disagreement with a reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Comparison { $($outcome,)* }
+        pub(crate) enum OracleComparison { $($outcome,)* }
 
-        impl Comparison {
+        impl OracleComparison {
             pub(crate) const ALL: &'static [Self] = &[$(Self::$outcome,)*];
 
             pub(crate) fn reason(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Comparer {
 
     /// Compares the two parsers' results; fails if the combination is not listed, or if ours depends on a
     /// split.
-    pub(crate) fn compare(&mut self, input: &[u8]) -> Result<Comparison, String> {
+    pub(crate) fn compare(&mut self, input: &[u8]) -> Result<OracleComparison, String> {
         let split = self.random.usize(..=input.len());
         self.parser.reset();
         let early = self.parser.parse(&input[..split]);
@@ -67,14 +67,15 @@ impl Comparer {
         let outcome = match (ours, &theirs) {
             (Ok(Parsed::Complete { head_len }), OracleVerdict::Accepted(request)) => {
                 let head = self.parser.head(input);
-                (head_len == request.head_len && is_same(&head, request)).then_some(Comparison::AgreeAccept)
+                (head_len == request.head_len && is_same(&head, request))
+                    .then_some(OracleComparison::AgreeAccept)
             }
             (Ok(Parsed::Complete { .. }), OracleVerdict::Refused(httparse::Error::Version)) => {
-                has_later_minor_version(input).then_some(Comparison::LaterMinorVersion)
+                has_later_minor_version(input).then_some(OracleComparison::LaterMinorVersion)
             }
-            (Ok(Parsed::Partial), OracleVerdict::Partial { .. }) => Some(Comparison::AgreePartial),
+            (Ok(Parsed::Partial), OracleVerdict::Partial { .. }) => Some(OracleComparison::AgreePartial),
             (Ok(Parsed::Partial), OracleVerdict::Refused(_)) => self.refused_early(input),
-            (Err(_), OracleVerdict::Refused(_)) => Some(Comparison::AgreeReject),
+            (Err(_), OracleVerdict::Refused(_)) => Some(OracleComparison::AgreeReject),
             (Err(reject), theirs) => stricter(reject, input, theirs),
             _ => None,
         };
@@ -83,21 +84,21 @@ impl Comparer {
 
     /// They reject what is incomplete for us: explained by the incomplete line only if we reject it after its
     /// end too.
-    fn refused_early(&mut self, input: &[u8]) -> Option<Comparison> {
+    fn refused_early(&mut self, input: &[u8]) -> Option<OracleComparison> {
         self.longer.clear();
         self.longer.extend_from_slice(input.strip_suffix(b"\r").unwrap_or(input));
         self.longer.extend_from_slice(b"\r\n\r\n");
         self.parser.reset();
         match self.parser.parse(&self.longer) {
-            Err(_) => Some(Comparison::LineNotEnded),
-            Ok(_) => has_later_minor_version(&self.longer).then_some(Comparison::LaterMinorVersion),
+            Err(_) => Some(OracleComparison::LineNotEnded),
+            Ok(_) => has_later_minor_version(&self.longer).then_some(OracleComparison::LaterMinorVersion),
         }
     }
 }
 
 /// Returns the kind of an error of ours if httparse accepts, or wants more; `None` if the input lacks the
 /// claimed fault.
-fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Option<Comparison> {
+fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Option<OracleComparison> {
     let (method, target) = match theirs {
         OracleVerdict::Accepted(request) => (Some(request.method), Some(request.target)),
         OracleVerdict::Partial { target, method } => (*method, *target),
@@ -108,24 +109,24 @@ fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Opt
         _ => None,
     };
     let (outcome, is_shown) = match reject {
-        ParseError::BareLf => (Comparison::BareLf, has_bare_lf(input)),
-        ParseError::ExtraEmptyLine => (Comparison::EmptyLines, input.starts_with(b"\r\n\r")),
+        ParseError::BareLf => (OracleComparison::BareLf, has_bare_lf(input)),
+        ParseError::ExtraEmptyLine => (OracleComparison::EmptyLines, input.starts_with(b"\r\n\r")),
         ParseError::InvalidTargetByte => {
             let is_foreign = |letter: char| letter == '#' || !letter.is_ascii_graphic();
-            (Comparison::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
+            (OracleComparison::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
         }
         ParseError::InvalidTarget
         | ParseError::InvalidTargetAuthority
         | ParseError::InvalidConnectTarget
         | ParseError::AsteriskWithoutOptions => {
             let is_plain = target.is_some_and(|target| target.starts_with('/')) && method != Some("CONNECT");
-            (Comparison::TargetForm, !is_plain)
+            (OracleComparison::TargetForm, !is_plain)
         }
         ParseError::TargetTooLong | ParseError::MethodTooLong | ParseError::HeadTooLarge => {
-            (Comparison::Limits, is_long(input))
+            (OracleComparison::Limits, is_long(input))
         }
         ParseError::MissingHost | ParseError::DuplicateHost | ParseError::InvalidHost => {
-            (Comparison::Host, request.is_some_and(|request| !request.has_plain_host()))
+            (OracleComparison::Host, request.is_some_and(|request| !request.has_plain_host()))
         }
         ParseError::TransferEncodingAndContentLength
         | ParseError::DuplicateContentLength
@@ -134,7 +135,7 @@ fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Opt
         | ParseError::InvalidTransferEncoding
         | ParseError::ChunkedNotLast
         | ParseError::UnknownTransferCoding => {
-            (Comparison::Framing, request.is_some_and(|request| request.framing().is_none()))
+            (OracleComparison::Framing, request.is_some_and(|request| request.framing().is_none()))
         }
         _ => return None,
     };
