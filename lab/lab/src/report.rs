@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::bar::{self, BarRow};
+use crate::bench::Bench;
 use crate::experiment::Experiment;
 use crate::machine;
-use crate::programs::{OurPrograms, root, target};
+use crate::programs::{root, target};
 use crate::series::Series;
 use crate::statistics::Estimate;
 
@@ -149,7 +150,7 @@ pub(crate) fn align<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String 
 }
 
 /// Describes a run: its rows, all that they rest on, and with what it was measured.
-pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], programs: &OurPrograms) -> Value {
+pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>) -> Value {
     let describe_row = |row: &&BarRow| {
         let verdict = row.judge(measured);
         json!({
@@ -165,8 +166,9 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], programs: &OurProg
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "unix_seconds": unix_seconds(),
         "commit": machine::commit(),
-        "profile": programs.profile,
-        "profile_guided": programs.guidance,
+        "profile": bench.programs.profile,
+        "profile_guided": bench.programs.guidance,
+        "settings": bench.settings,
         "machine": machine::describe(),
         "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
         "series": measured.iter().map(describe_series).collect::<Vec<_>>(),
