@@ -47,7 +47,9 @@ pub(crate) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
     let mut folder = RunFolder::create()?;
     for (name, length, is_coded) in FILES {
         let siblings = ["br", "gz"].map(|extension| (format!("{name}.{extension}"), length / 3));
-        let written = siblings.into_iter().filter(|_| is_coded).chain([(name.to_owned(), length)]);
+        // Siblings last: one that is older than its file is not served.
+        let written =
+            [(name.to_owned(), length)].into_iter().chain(siblings.into_iter().filter(|_| is_coded));
         for (name, length) in written {
             folder.serve(&name, &file_bytes(length)).map_err(|error| format!("{name}: {error}"))?;
         }
