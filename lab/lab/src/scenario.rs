@@ -132,14 +132,18 @@ impl Scenario {
     pub(crate) fn load(&self, address: SocketAddr, bytes: u64, millis: u64) -> Load {
         let requests = self.requests().map(|request| CheckedRequest { request, status: 200, bytes });
         Load {
+            address,
+            millis,
+            responses_max: None,
             connections: self.connections,
             depth: self.depth,
             requests_per_connection: self.requests_per_connection,
             pacing: self.rate.map_or(Pacing::Closed, Pacing::Rate),
             receive_buffer_bytes: self.receive_buffer_bytes,
             latencies: self.has_latencies(),
+            downloads: Vec::new(),
             own_headers: self.varied,
-            ..Load::new(address, millis, requests.collect())
+            requests: requests.collect(),
         }
     }
 }

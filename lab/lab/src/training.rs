@@ -88,8 +88,14 @@ fn train_one(program: &Path, driver: &str, folder: &RunFolder) -> Result<u64, St
     let requests = wanted.into_iter().map(|it| probe(address, it)).collect::<Result<Vec<_>, _>>()?;
     let mut responses = 0;
     for (connections, depth, requests_per_connection) in LOADS {
-        let (responses_max, load) = (Some(RESPONSES), Load::new(address, MILLIS, requests.clone()));
-        let load = Load { responses_max, connections, depth, requests_per_connection, ..load };
+        let load = Load {
+            responses_max: Some(RESPONSES),
+            connections,
+            depth,
+            requests_per_connection,
+            requests: requests.clone(),
+            ..scenario::find("plaintext")?.load(address, 0, MILLIS)
+        };
         let counts = client::run(&load)?;
         if counts.socket_errors() + counts.status_errors > 0 || counts.responses < RESPONSES {
             return Err(format!("wrong or missing responses: {counts:?}"));
