@@ -26,8 +26,8 @@ const SYSTEM_CALL_EVENT: &str = "raw_syscalls:sys_enter";
 const WAIT_PERCENT_MAX: f64 = 1.0;
 /// The same where connections end: kernel threads free sockets on the server's core, about 1 % for every server alike.
 const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
-/// Maximum time of others on the server's core, in per cent of the window, where its own threads wait for one another. It is
-/// counted in ticks and includes interrupts.
+/// Maximum time of others on the server's core, in per cent of the window. It replaces the wait where the server's threads wait
+/// for one another; it is counted in ticks and includes interrupts.
 const FOREIGN_PERCENT_MAX: f64 = 5.0;
 /// Share of the window, in per cent, from which a busy client limits what it measures.
 const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
