@@ -12,7 +12,7 @@ use testkit::Response;
 
 use crate::client::{Load, LoadCounts, Pacing};
 use crate::folder::RunFolder;
-use crate::process::{self, CLIENT_CORE, ServerProcess, free_address, on_core};
+use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
 use crate::programs::{OurPrograms, root};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
@@ -109,18 +109,7 @@ impl MeasuredRound {
     }
 }
 
-impl<'a> ServerSetup<'a> {
-    /// Chooses a port.
-    pub(crate) fn new(
-        bench: &'a Bench<'a>,
-        spec: &'static ServerSpec,
-        scenario: &'static Scenario,
-        workers: u32,
-        null_bytes: u64,
-    ) -> Result<Self, String> {
-        Ok(Self { bench, spec, scenario, address: free_address()?, workers, null_bytes })
-    }
-
+impl ServerSetup<'_> {
     /// Returns the command that starts the server, after writing its configuration into the run's folder.
     pub(crate) fn command(&self) -> Result<Command, String> {
         let Self { bench, spec, scenario, address, .. } = self;

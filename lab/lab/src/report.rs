@@ -35,8 +35,9 @@ pub(crate) fn comparison(measured: &[Series]) -> String {
 /// Renders the figures of a series, each with its ratio to the base's.
 fn figures(series: &Series) -> String {
     let mut rows = vec![["figure", "server", "counted", "measured", "÷ base"].map(str::to_owned)];
-    for (title, name) in series.plan.experiment.figures() {
-        if *name != "responses_per_s" && series.servers.iter().all(|server| server.figure(name).is_empty()) {
+    for (at, (title, name)) in series.plan.experiment.figures().iter().enumerate() {
+        // The first two of a load are always shown, so that a missing one is seen.
+        if at > 1 && series.servers.iter().all(|server| server.figure(name).is_empty()) {
             continue;
         }
         for server in &series.servers {
@@ -126,13 +127,12 @@ pub(crate) fn list_rows() -> String {
 
 /// Formats a median and its interval.
 fn show(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { median, low: Some(low), high: Some(high), .. }) => {
-            format!("{median:.3} [{low:.3} {high:.3}]")
-        }
-        Some(Estimate { median, values: 1, .. }) => format!("{median:.3} [one value]"),
-        Some(Estimate { median, .. }) => format!("{median:.3} [too few]"),
-        None => NONE.to_owned(),
+    let Some(Estimate { median, low, high, values }) = estimate else { return NONE.to_owned() };
+    let decimals = if median < 1_000.0 { 3 } else { 0 };
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{median:.decimals$} [{low:.decimals$} {high:.decimals$}]"),
+        _ if values == 1 => format!("{median:.decimals$} [one value]"),
+        _ => format!("{median:.decimals$} [too few]"),
     }
 }
 

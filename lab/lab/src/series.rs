@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 use crate::bench::{Bench, MeasuredRound, RunSettings, ServerSetup};
 use crate::experiment::{Experiment, Subject};
+use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{self, REFERENCE, ServerSpec};
 use crate::statistics::{Estimate, estimate};
@@ -83,10 +84,12 @@ impl SeriesPlan {
         crate::progress(&format!("{experiment:?}, {}: about {seconds:.0} s", scenario.name));
         // First of all: the validators of a new file are longer, and so is its response.
         bench.folder.settle(scenario);
-        let null_bytes = if self.servers.iter().any(|spec| spec.is_null()) {
-            ServerSetup::new(bench, server::find(REFERENCE, scenario)?, scenario, 1, 0)?.start()?.bytes
-        } else {
-            0
+        let setup = |spec, workers, null_bytes| -> Result<ServerSetup<'_>, String> {
+            Ok(ServerSetup { bench, spec, scenario, address: free_address()?, workers, null_bytes })
+        };
+        let null_bytes = match self.servers.iter().any(|spec| spec.is_null()) {
+            true => setup(server::find(REFERENCE, scenario)?, 1, 0)?.start()?.bytes,
+            false => 0,
         };
         let rounds = experiment.rounds(settings);
         let mut series =
@@ -101,7 +104,7 @@ impl SeriesPlan {
             random.shuffle(&mut order);
             for at in order {
                 let server = &mut series.servers[at];
-                let setup = ServerSetup::new(bench, server.spec, scenario, experiment.workers(), null_bytes);
+                let setup = setup(server.spec, experiment.workers(), null_bytes);
                 let round = setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it));
                 let text = describe(experiment, &round);
                 crate::progress(&format!("{number}/{rounds} {}: {text}", server.label));
