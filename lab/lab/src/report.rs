@@ -182,8 +182,8 @@ fn describe_series(series: &Series) -> Value {
         series.servers.iter().zip(described["servers"].as_array_mut().into_iter().flatten())
     {
         let estimate = |(_, name): &(&str, &'static str)| {
-            let [own, ratio] = [series.estimate(server, name)?, series.ratio_to_base(server, name)?];
-            Some((*name, json!({ "estimate": own, "ratio_to_base": ratio })))
+            let ratio = series.ratio_to_base(server, name);
+            Some((*name, json!({ "estimate": series.estimate(server, name)?, "ratio_to_base": ratio })))
         };
         let estimates: BTreeMap<&str, Value> =
             series.plan.experiment.figures().iter().filter_map(estimate).collect();
