@@ -49,7 +49,7 @@ mod target;
 pub use body::{BodyDecoder, BodyEvent, BodyStep};
 pub use connection::{Expectation, is_protocol, is_same_protocol};
 pub use fields::Field;
-pub use framing::{Framing, ResponseContent, StreamFraming};
+pub use framing::{Framing, ResponseContent, ResponseFraming};
 pub use head::Head;
 pub use known::KnownField;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
