@@ -102,10 +102,10 @@ pub use shearwater_engine::http1::{
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionGuard, ConnectionId, Context, Control, DriverChoice,
-    End, Failure, FieldLines, Gone, HandedOver, HeaderRules, LimitWarning, Limits, ListenAddress,
-    ListeningSocket, Notice, On, Pieces, Prebuilt, Request, Response, Service, StartError, StartReport,
-    Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
+    AcceptMode, BodyPolicy, Call, ConnectionGuard, ConnectionId, Context, Control, DriverChoice, End,
+    Failure, FieldLines, Gone, HandedOver, HeaderRules, LimitWarning, Limits, ListenAddress, ListeningSocket,
+    Notice, On, Pieces, Prebuilt, Request, Response, Service, StartError, StartReport, Summary, TcpOptions,
+    Timeouts, Totals, Wanted, raise_descriptor_limit,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

@@ -1,6 +1,6 @@
 //! A route: a handler, and how it receives request bodies.
 
-use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
+use shearwater_engine::{BodyPolicy, Request, Response};
 use std::fmt;
 
 use crate::RouteMethod;
@@ -16,20 +16,11 @@ pub(crate) enum Handler {
     Deferred(usize),
 }
 
-type MakeSink = Box<dyn Fn() -> Box<dyn BodySink> + Send + Sync>;
-
-enum Body {
-    Discard,
-    Buffer { bytes_max: u64 },
-    Stream(MakeSink),
-    Call,
-}
-
 /// A handler for a method and a path. Request bodies are discarded unless one of these methods is called.
 pub struct Route {
     pub(crate) method: RouteMethod,
     handler: Handler,
-    body: Body,
+    body: BodyPolicy,
 }
 
 impl fmt::Debug for Route {
@@ -40,38 +31,26 @@ impl fmt::Debug for Route {
 
 impl Route {
     pub(crate) fn new(method: RouteMethod, handler: Handler) -> Self {
-        Self { method, handler, body: Body::Discard }
+        Self { method, handler, body: BodyPolicy::Discard }
     }
 
     /// Buffers the body, up to `bytes_max` bytes, for [`Request::body`]. A longer one is rejected with `413`.
     pub fn buffer(&mut self, bytes_max: u64) -> &mut Self {
-        self.body = Body::Buffer { bytes_max };
-        self
-    }
-
-    /// Passes each body in pieces to a new sink, which then responds instead of the handler.
-    ///
-    /// The handler responds to requests without `Content-Length` and `Transfer-Encoding`. A request with
-    /// `Content-Length: 0` goes to the sink, without any piece.
-    pub fn stream<S: BodySink + 'static>(
-        &mut self,
-        make: impl Fn() -> S + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.body = Body::Stream(Box::new(move || Box::new(make())));
+        self.body = BodyPolicy::Buffer { bytes_max };
         self
     }
 
     /// Lets the handler read the body as it arrives, by [`Call::read`](crate::Call::read). For async handlers and
     /// coroutines only.
     pub fn read(&mut self) -> &mut Self {
-        self.body = Body::Call;
+        self.body = BodyPolicy::Call;
         self
     }
 
     /// Returns the mistake in its body policy, if any. `kind` is the method that added it, such as `post`, or empty if
     /// it has no variant for deferred handlers.
     pub(crate) fn mistake(&self, kind: &str) -> Option<String> {
-        if !matches!((&self.handler, &self.body), (Handler::Sync(_), Body::Call)) {
+        if !matches!((&self.handler, &self.body), (Handler::Sync(_), BodyPolicy::Call)) {
             return None;
         }
         let other = match kind {
@@ -97,11 +76,6 @@ impl Route {
     }
 
     pub(crate) fn body_policy(&self) -> BodyPolicy {
-        match &self.body {
-            Body::Discard => BodyPolicy::Discard,
-            Body::Buffer { bytes_max } => BodyPolicy::Buffer { bytes_max: *bytes_max },
-            Body::Stream(make) => BodyPolicy::Stream(make()),
-            Body::Call => BodyPolicy::Call,
-        }
+        self.body
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
+use shearwater_engine::{BodyPolicy, FieldLines, Prebuilt, Request, Response};
 use shearwater_http1::Head;
 
 use crate::by_origin::ByOrigin;
@@ -65,12 +65,7 @@ pub(crate) struct WorkerRoutes {
 
 impl Service for RoutesService {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.0.body_policy(head) {
-            BodyPolicy::Stream(sink) => {
-                BodyPolicy::Stream(Box::new(RoutedSink { worker: Rc::clone(&self.0), sink }))
-            }
-            policy => policy,
-        }
+        self.0.body_policy(head)
     }
 
     #[inline]
@@ -90,24 +85,6 @@ impl Service for RoutesService {
                 None => worker.respond_inexact(None, request, response),
             },
         }
-    }
-}
-
-/// A sink whose response passes through the app's middleware.
-struct RoutedSink {
-    worker: Rc<WorkerRoutes>,
-    sink: Box<dyn BodySink>,
-}
-
-impl BodySink for RoutedSink {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        self.sink.data(bytes)
-    }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let head = request.head();
-        let resolved = self.worker.table.find(&head);
-        self.worker.respond_found(&resolved, request, response, Some(&mut *self.sink));
     }
 }
 
@@ -138,7 +115,7 @@ impl WorkerRoutes {
         });
     }
 
-    /// Routes a request whose exact path has no target, and responds.
+    /// Routes a request whose exact path has no target, and calls what is found between its middleware.
     #[inline(never)]
     fn respond_inexact(
         self: &Rc<Self>,
@@ -148,24 +125,13 @@ impl WorkerRoutes {
     ) {
         let head = request.head();
         let resolved = self.table.find_inexact(exact, &head);
-        self.respond_found(&resolved, request, response, None);
-    }
-
-    /// Responds with the routed handler between its middleware. A sink that received the body replaces the handler.
-    fn respond_found(
-        self: &Rc<Self>,
-        resolved: &Resolved<'_>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        sink: Option<&mut dyn BodySink>,
-    ) {
         let middleware = &self.table.middleware;
         if middleware.is_empty() {
-            return self.dispatch(resolved, request, response, sink);
+            return self.dispatch(&resolved, request, response);
         }
         let context = self.context(request, resolved.params.as_ref(), 0);
         middleware.run_matching(&request.within(&context), response, |request, response| {
-            self.dispatch(resolved, request, response, sink);
+            self.dispatch(&resolved, request, response);
         });
     }
 
@@ -174,18 +140,16 @@ impl WorkerRoutes {
         resolved: &Resolved<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        sink: Option<&mut dyn BodySink>,
     ) {
         let mount_len =
             if let Resolution::Mount { prefix_len, .. } = resolved.resolution { prefix_len } else { 0 };
         let context = self.context(request, resolved.params.as_ref(), mount_len);
         let request = &request.within(&context);
-        match (&resolved.resolution, sink) {
-            (Resolution::MethodNotAllowed(node), _) => drop(response.unhandled_method(request, node.allow())),
-            (Resolution::NotFound, _) => drop(response.unhandled_target(request, "")),
-            (Resolution::Target(_) | Resolution::Mount { .. }, Some(sink)) => sink.finish(request, response),
-            (Resolution::Target(target), None) => self.call(target, request, response),
-            (Resolution::Mount { service, .. }, None) => self.services[*service].respond(request, response),
+        match &resolved.resolution {
+            Resolution::MethodNotAllowed(node) => drop(response.unhandled_method(request, node.allow())),
+            Resolution::NotFound => drop(response.unhandled_target(request, "")),
+            Resolution::Target(target) => self.call(target, request, response),
+            Resolution::Mount { service, .. } => self.services[*service].respond(request, response),
         }
     }
 

@@ -16,15 +16,15 @@ fn empty_bodies(routes: &[&str]) -> Vec<Unit> {
 #[test]
 fn a_request_with_an_empty_body_gets_its_response_at_once() {
     let mut world = SimWorld::default();
-    for unit in empty_bodies(&["plain", "buffer", "sink"]) {
+    for unit in empty_bodies(&["plain", "buffer", "pulled"]) {
         world.assert_responds([&unit.bytes], &[unit.response]);
     }
     assert_eq!(world.totals().requests, 6);
     // Also if a `100` would fill the output.
     for output_bytes_max in [1, 64 * 1024] {
         let mut world = SimWorld::with_limits(Limits { output_bytes_max, ..Limits::default() });
-        let request = head("POST", "/sink/1", &format!("{EXPECT}Content-Length: 0\r\n"));
-        world.assert_responds([request], &[ExpectedResponse::ok("POST", "/sink/1", b"")]);
+        let request = head("POST", "/pulled/1", &format!("{EXPECT}Content-Length: 0\r\n"));
+        world.assert_responds([request], &[ExpectedResponse::ok("POST", "/pulled/1", b"")]);
     }
 }
 
@@ -93,15 +93,16 @@ fn a_body_that_arrives_while_its_handler_is_deferred_is_no_request() {
 }
 
 #[test]
-fn a_sink_may_refuse() {
+fn rejects_a_body_while_reading_it() {
     let mut world = SimWorld::default();
     let refusal = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
-    let request = head("POST", "/sink-refuses/1", "Content-Length: 200\r\n");
+    let request = head("POST", "/pulled-refuses/1", "Content-Length: 200\r\n");
     let within = vec![b'x'; REFUSED_AT];
     world.assert_responds([&request[..], &within, b"x"], [&refusal]);
-    world.assert_responds([[&request[..], &within, &within].concat()], &[refusal]);
-    assert_eq!(world.totals().requests_refused, 2);
-    assert_eq!(world.totals().requests, 0);
+    // Nothing of the body is left: the connection is kept.
+    let kept = ExpectedResponse { connection: None, ..refusal };
+    world.assert_responds([[&request[..], &within, &within].concat()], [&kept]);
+    assert_eq!((world.totals().requests, world.totals().requests_refused), (2, 0));
 }
 
 #[test]
@@ -109,7 +110,8 @@ fn a_panic_costs_its_request_and_nothing_else() {
     let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 7, 100);
     let mut other = world.send(&unit.bytes[..90]);
-    for target in ["/sink-panics/1", "/sink-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
+    for target in
+        ["/pulled-panics/1", "/pulled-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
     {
         let request = post(target, "hello");
         let (head, body) = request.split_at(request.len() - 5);

@@ -67,7 +67,7 @@ fn bodies_in_pieces() {
         Unit::post("plain", 2, 300),
         Unit::post("buffer", 3, 1),
         Unit::post("buffer", 4, 0),
-        Unit::post("sink", 5, 0),
+        Unit::post("pulled", 5, 0),
         Unit::get(6),
     ];
     sweep(&Conversation::alone(units, &pieces(97, 12)));
@@ -75,9 +75,9 @@ fn bodies_in_pieces() {
 
 /// Chunks with extensions and trailers, streamed.
 #[test]
-fn chunked_upload_to_a_sink() {
+fn reads_a_chunked_upload() {
     let units =
-        vec![Unit::post_chunked("sink", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
+        vec![Unit::post_chunked("pulled", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
     sweep(&Conversation::alone(units, &pieces(61, 30)));
 }
 
@@ -121,7 +121,7 @@ fn expect_continue() {
     let units = vec![
         Unit::post_expecting("buffer", 1, 40),
         Unit::get(2),
-        Unit::post_expecting("sink", 3, 700),
+        Unit::post_expecting("pulled", 3, 700),
         Unit::post_expecting("plain", 4, 5),
     ];
     let mut steps = Vec::new();
@@ -278,7 +278,7 @@ fn mixture(count: usize) -> Vec<Unit> {
         1 => Unit::plain("HEAD", number),
         2 => Unit::no_content(number),
         3 => Unit::post("buffer", number, number),
-        4 => Unit::post_chunked("sink", number, number, 7),
+        4 => Unit::post_chunked("pulled", number, number, 7),
         5 => Unit::http10(number, true),
         6 => Unit::not_modified(number),
         7 => Unit::plain("PATCH", number),

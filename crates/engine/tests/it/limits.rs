@@ -62,7 +62,7 @@ fn fields() {
 #[test]
 fn body_bytes() {
     let of_len = |route: &str, len| [Unit::post(route, 1, len), Unit::post_chunked(route, 1, len, 333)];
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         let allowed = [999, 1000].into_iter().flat_map(|len| of_len(route, len));
         let units = allowed.chain(of_len(route, 1001).map(too_large));
         assert_each(Limits { body_bytes_max: 1000, ..Limits::default() }, units);
@@ -253,7 +253,7 @@ fn a_body_waits_while_its_100_continue_is_in_flight() {
     let mut world = SimWorld::default();
     let mut client = world.connect();
     client.stop_reading(0);
-    let unit = Unit::post_expecting("sink", 1, 1_000_000);
+    let unit = Unit::post_expecting("pulled", 1, 1_000_000);
     let (head, body) = unit.bytes.split_at(unit.goes_on_at.expect("it expects"));
     world.feed(&mut client, head);
     world.feed(&mut client, body);

@@ -49,7 +49,7 @@ fn rejects_a_body_that_is_too_slow() {
     for (name, request, piece, seconds) in [
         ("discarded", upload("plain", 30_000), &b"x"[..], GRACE),
         ("buffered", upload("buffer", 30_000), b"x", GRACE),
-        ("streamed", upload("sink", 30_000), b"x", GRACE),
+        ("streamed", upload("pulled", 30_000), b"x", GRACE),
         ("chunked", chunked("/plain/1", ""), &chunk, GRACE),
         ("a little too slow", upload("plain", 100_000), &[b'x'; 200], 55..=57),
     ] {
@@ -64,7 +64,7 @@ fn rejects_a_body_that_is_too_slow() {
 
 #[test]
 fn accepts_a_body_that_is_just_fast_enough() {
-    for (route, bytes_per_second) in [("plain", 240), ("buffer", 240), ("sink", 241)] {
+    for (route, bytes_per_second) in [("plain", 240), ("buffer", 240), ("pulled", 241)] {
         let unit = Unit::post(route, 1, 30_000);
         let (mut world, mut client) = uploading(upload(route, 30_000));
         let mut body = unit.bytes[unit.bytes.len() - 30_000..].chunks(bytes_per_second);

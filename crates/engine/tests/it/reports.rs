@@ -93,7 +93,7 @@ fn counts_each_response_once() {
         Unit::new(policy_panics, ExpectedResponse::failed()),
         Unit::new(get("/value"), ExpectedResponse::failed()),
         Unit::too_large(5, 1 << 30, 0),
-        Unit::post("sink", 6, 10),
+        Unit::post("pulled", 6, 10),
         Unit::closed_by_handler(7),
         Unit::new(get("/status?404"), not_found),
     ];
@@ -233,9 +233,9 @@ fn reports_each_panicking_location_once_a_second_with_request_and_count() {
 fn reports_panics_in_bodies_alike() {
     let mut world = SimWorld::default();
     let policy_panics = head("POST", "/policy-panics/1", "Content-Length: 1\r\n");
-    send_each(&mut world, [policy_panics, Unit::post("sink-panics", 2, 500).bytes]);
+    send_each(&mut world, [policy_panics, Unit::post("pulled-panics", 2, 500).bytes]);
     let requests: Vec<_> = panics(&world).into_iter().map(|(request, _, _)| request).collect();
-    assert_eq!(requests, ["POST /policy-panics/1", "POST /sink-panics/2"]);
+    assert_eq!(requests, ["POST /policy-panics/1", "POST /pulled-panics/2"]);
 }
 
 #[test]

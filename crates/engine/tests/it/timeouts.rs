@@ -153,7 +153,7 @@ fn a_head_after_pipelined_requests_has_its_time() {
 
 #[test]
 fn each_piece_restarts_the_time_of_a_body() {
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         let mut world = SimWorld::new(Setting {
             limits: Limits { body_bytes_per_second_min: 0, ..Limits::default() },
             timeouts: Timeouts { body_ms: 5000, ..Timeouts::default() },

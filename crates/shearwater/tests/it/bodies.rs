@@ -1,6 +1,6 @@
-//! Request bodies: discarded, buffered up to a limit, or streamed into a sink.
+//! Request bodies: discarded, buffered up to a limit, or read as they arrive.
 
-use shearwater::{App, BodySink, Call, Request, Response};
+use shearwater::{App, Call, Request, Response};
 
 use crate::client::Client;
 use crate::served::Served;
@@ -8,24 +8,19 @@ use crate::served::Served;
 const BUFFER_BYTES_MAX: u64 = 1000;
 
 /// Sums up bytes, and rejects those above 127.
-#[derive(Default)]
-struct Sum {
-    bytes: u64,
-    sum: u64,
-}
-
-impl BodySink for Sum {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        assert!(!bytes.is_empty());
-        self.bytes += bytes.len() as u64;
-        self.sum += bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-        if bytes.is_ascii() { Ok(()) } else { Err(422) }
+async fn sum(call: &mut Call) {
+    let (mut bytes, mut sum) = (0, 0);
+    while let Some(piece) = call.read().await {
+        assert!(!piece.is_empty());
+        bytes += piece.len();
+        sum += piece.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        if !piece.is_ascii() {
+            call.response().status(422);
+            return;
+        }
     }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        assert_eq!(request.body(), b"");
-        response.text(&format!("{} bytes, sum {}", self.bytes, self.sum));
-    }
+    assert!(call.kept_body().is_none_or(<[u8]>::is_empty));
+    call.response().text(&format!("{bytes} bytes, sum {sum}"));
 }
 
 fn served() -> Served {
@@ -58,10 +53,7 @@ fn served() -> Served {
         response.body(request.body());
     })
     .buffer(BUFFER_BYTES_MAX);
-    app.post("/stream", |_: &Request, response: &mut Response| {
-        response.text("not the sink");
-    })
-    .stream(Sum::default);
+    app.post_async("/sum", sum).read();
     Served::app(app)
 }
 
@@ -83,13 +75,12 @@ fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usi
 }
 
 #[test]
-fn a_body_is_discarded_kept_or_streamed() {
+fn a_body_is_discarded_buffered_or_read() {
     let served = served();
     let mut client = served.connect();
     let body = [b'x'; BUFFER_BYTES_MAX as usize];
     let sum = format!("{} bytes, sum {}", body.len(), body.len() * usize::from(b'x')).into_bytes();
-    for (target, expected) in
-        [("/discard", b"None seen".to_vec()), ("/buffer", body.to_vec()), ("/stream", sum)]
+    for (target, expected) in [("/discard", b"None seen".to_vec()), ("/buffer", body.to_vec()), ("/sum", sum)]
     {
         assert_eq!(post(&mut client, target, &body), (200, expected.clone()), "{target}");
         assert_eq!(post_chunked(&mut client, target, &body, 333), (200, expected), "{target}, chunked");
@@ -125,12 +116,12 @@ fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
 }
 
 #[test]
-fn a_large_body_streams_through() {
+fn reads_a_large_body_in_pieces() {
     let served = served();
     let body = vec![b'a'; 5_000_000];
     let expected = format!("5000000 bytes, sum {}", 5_000_000 * u64::from(b'a')).into_bytes();
-    assert_eq!(post(&mut served.connect(), "/stream", &body), (200, expected.clone()));
-    assert_eq!(post_chunked(&mut served.connect(), "/stream", &body, 70_000), (200, expected));
+    assert_eq!(post(&mut served.connect(), "/sum", &body), (200, expected.clone()));
+    assert_eq!(post_chunked(&mut served.connect(), "/sum", &body, 70_000), (200, expected));
 }
 
 #[test]
@@ -151,12 +142,13 @@ fn a_body_over_the_bound_of_its_buffer_is_refused() {
 }
 
 #[test]
-fn a_sink_can_refuse() {
+fn rejects_a_body_while_reading_it() {
     let served = served();
     let mut client = served.connect();
-    assert_eq!(post(&mut client, "/stream", b"\xff\xff").0, 422);
-    client.is_ended();
-    assert_eq!(post(&mut served.connect(), "/stream", b"a"), (200, b"1 bytes, sum 97".to_vec()));
+    client.ask("POST", "/sum", &["Content-Length: 10"]).send(b"\xff\xff");
+    assert_eq!(client.response("POST").status, 422);
+    client.end_sending().is_ended();
+    assert_eq!(post(&mut served.connect(), "/sum", b"a"), (200, b"1 bytes, sum 97".to_vec()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
+use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
 use crate::client::{Client, ClientResponse, WAIT_MAX};
 use crate::served::{Served, drivers, here};
@@ -241,38 +241,24 @@ fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
     }
 }
 
-/// Upgrades the connection, immediately or in a task.
-struct UpgradingSink {
-    is_deferred: bool,
-}
-
-impl BodySink for UpgradingSink {
-    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
-        Err(400)
-    }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let take = |handed| drop(thread::spawn(|| speak(handed)));
-        if self.is_deferred {
-            response.defer(request, async move |mut call| call.upgrade("x/2", take));
-        } else {
-            response.upgrade(request, "x/2", take);
-        }
-        response.field("X-Own", "set");
-    }
-}
-
 #[test]
-fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
+fn upgrades_a_request_with_a_length_of_0_whose_body_is_read() {
     for driver in drivers() {
-        for is_deferred in [false, true] {
+        for waits in [false, true] {
             let mut app = App::new();
-            app.get("/up", |_: &Request, _: &mut Response| unreachable!("the sink responds"))
-                .stream(move || UpgradingSink { is_deferred });
+            app.get_async("/up", async move |call: &mut Call| {
+                if waits {
+                    call.sleep(Duration::from_millis(1)).await;
+                }
+                assert!(call.read().await.is_none());
+                call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+                call.response().field("X-Own", "set");
+            })
+            .read();
             let served = Served::of(here().driver(driver), app);
             let mut client = served.connect();
             client.send(UPGRADE.replace("Host", "Content-Length: 0\r\nHost") + "with it");
-            assert_eq!(client.head().status, 101, "deferred: {is_deferred}");
+            assert_eq!(client.head().status, 101, "waits: {waits}");
             let sum: u32 = b"with it".iter().map(|byte| u32::from(*byte)).sum();
             client.end_sending();
             assert_eq!(client.rest(), format!("{GREETING}7 {sum}").as_bytes());

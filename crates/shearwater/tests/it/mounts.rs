@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use shearwater::{App, BodyPolicy, BodySink, Head, Request, Response, Service};
+use shearwater::{App, BodyPolicy, Head, Request, Response, Service};
 
 use crate::served::Served;
 
@@ -13,7 +13,7 @@ struct Show(Cell<u32>);
 impl Service for Show {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match head.query() {
-            Some("stream") => BodyPolicy::Stream(Box::new(Sink)),
+            Some("read") => BodyPolicy::Call,
             Some("buffer") => BodyPolicy::Buffer { bytes_max: 3 },
             _ => BodyPolicy::Discard,
         }
@@ -21,20 +21,15 @@ impl Service for Show {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.0.set(self.0.get() + 1);
+        if request.query() == Some("read") {
+            return response.defer(request, async |mut call| {
+                let body = call.read_to_end(10).await.expect("it is short");
+                let text = format!("read {}|{}", call.path(), String::from_utf8_lossy(&body));
+                call.response().text(&text);
+            });
+        }
         let body = String::from_utf8_lossy(request.kept_body().unwrap_or_default());
         response.text(&format!("{}|{}|{}|{body}", request.mount(), request.path(), request.head().path()));
-    }
-}
-
-struct Sink;
-
-impl BodySink for Sink {
-    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
-        Ok(())
-    }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        response.text(&format!("sink {}|{}", request.mount(), request.path()));
     }
 }
 
@@ -116,7 +111,7 @@ fn bodies_go_where_the_mounted_service_says() {
     assert_eq!(post("/a/b", "xyz"), (200, "/a|/b|/a/b|".to_owned()));
     assert_eq!(post("/a/b?buffer", "xyz"), (200, "/a|/b|/a/b|xyz".to_owned()));
     assert_eq!(post("/a/b?buffer", "wxyz").0, 413);
-    assert_eq!(post("/a/b?stream", "xyz"), (200, "sink /a|/b".to_owned()));
+    assert_eq!(post("/a/b?read", "xyz"), (200, "read /b|xyz".to_owned()));
 }
 
 #[test]
@@ -156,6 +151,6 @@ fn a_mount_of_everything_responses_as_one_among_others() {
         let response = client.request(method, target, &[]);
         assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
-    client.send("POST /a?stream HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
-    assert_eq!(client.response("POST").text(), "sink |/a");
+    client.send("POST /a?read HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
+    assert_eq!(client.response("POST").text(), "read /a|xyz");
 }

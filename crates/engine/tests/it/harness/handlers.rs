@@ -10,7 +10,7 @@ use std::time::Duration;
 use shearwater_engine::tasks::{Sleep, yield_now};
 use shearwater_engine::{Call, Request, Response};
 
-use super::app::{DIGEST_START, ON_PURPOSE, digest, prebuilt, text_of};
+use super::app::{DIGEST_START, ON_PURPOSE, REFUSED_AT, digest, prebuilt, text_of};
 
 /// Maximum number of yields.
 const YIELDS: usize = 3;
@@ -74,7 +74,11 @@ pub(crate) fn at_work() -> usize {
 pub(crate) fn takes_body(route: &str) -> bool {
     matches!(
         route,
-        "taken"
+        "pulled"
+            | "pulled-refuses"
+            | "pulled-panics"
+            | "pulled-ends-in-panic"
+            | "taken"
             | "mirror"
             | "unread"
             | "unread-ticks"
@@ -92,6 +96,9 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "later" => defer(request, response, later),
         "looked" => looked(request, response),
         "taken" => defer(request, response, taken),
+        "pulled" | "pulled-refuses" | "pulled-panics" | "pulled-ends-in-panic" => {
+            defer(request, response, pulled);
+        }
         "mirror" => defer(request, response, mirror),
         "unread" => defer(request, response, unread),
         "hungry" => defer(request, response, hungry),
@@ -199,6 +206,29 @@ async fn taken(mut call: Call) {
         (len, sum) = (len + piece.len(), digest(sum, piece));
         wait(&call).await;
     }
+    let (method, target) = (call.head().method_name(), call.head().target_str());
+    let text = format!("{method} {target} {len} {sum:016x}\n");
+    call.response().text(&text);
+}
+
+/// Reads the body without waiting for anything else; rejects it or panics as its route says.
+async fn pulled(mut call: Call) {
+    let route = call.path().split('/').nth(1).unwrap_or_default().to_owned();
+    let (mut len, mut sum) = (0, DIGEST_START);
+    while let Some(piece) = call.read().await {
+        assert!(!piece.is_empty(), "a piece of a body is never empty");
+        (len, sum) = (len + piece.len(), digest(sum, piece));
+        match &*route {
+            "pulled-refuses" if len > REFUSED_AT => {
+                call.response().status(422).text("The body was refused.\n");
+                return;
+            }
+            "pulled-panics" => panic!("{ON_PURPOSE}"),
+            _ => {}
+        }
+    }
+    assert!(route != "pulled-ends-in-panic", "{ON_PURPOSE}");
+    assert!(call.kept_body().is_none_or(<[u8]>::is_empty), "a body that is read isn't buffered");
     let (method, target) = (call.head().method_name(), call.head().target_str());
     let text = format!("{method} {target} {len} {sum:016x}\n");
     call.response().text(&text);

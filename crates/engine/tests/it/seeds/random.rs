@@ -143,7 +143,7 @@ fn units_of(dice: &mut Choices, first: usize, kind: ClientKind) -> Vec<Unit> {
 }
 
 fn unit_of(dice: &mut Choices, number: usize, kind: ClientKind) -> Unit {
-    let route = dice.pick(&["plain", "buffer", "sink", "taken"]);
+    let route = dice.pick(&["plain", "buffer", "pulled", "taken"]);
     match dice.below(44) {
         0..=9 => Unit::get(number),
         10 | 11 => Unit::plain("HEAD", number),
@@ -151,7 +151,7 @@ fn unit_of(dice: &mut Choices, number: usize, kind: ClientKind) -> Unit {
         13 => Unit::not_modified(number),
         14..=19 => Unit::post(route, number, dice.below(300)),
         20 => Unit::post(route, number, dice.below(30_000)),
-        21 if kind.is_roomy && dice.once_in(4) => Unit::post("sink", number, 70_000 + dice.below(90_000)),
+        21 if kind.is_roomy && dice.once_in(4) => Unit::post("pulled", number, 70_000 + dice.below(90_000)),
         22..=25 => {
             let (len, chunk) = (dice.below(400), 1 + dice.below(99));
             Unit::post_chunked(route, number, len, chunk)

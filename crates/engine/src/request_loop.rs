@@ -1,18 +1,21 @@
-//! Verb 3, dispatch: parses input by `http1` and passes complete requests to the service, in order.
+//! The request loop: read → parse → call → encode → flush.
+//!
+//! A worker calls [`received`](Worker::received) with bytes from its driver, or [`resume`](Worker::resume) for stored
+//! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
 
-use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
-use shearwater_io::Token;
+use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
+use shearwater_tasks::Order;
 
-use crate::conn::{Flag, Phase};
-use crate::control::Notice;
+use crate::connection::{Flag, Phase};
 use crate::counters::Counter;
-use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
-use crate::panics::Panic;
+use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
-use crate::respond::{Disposition, Fault, Outcome, RequestFacts, Responded};
+use crate::respond::{Disposition, Outcome, RequestFacts, Responded};
 use crate::service::{BodyPolicy, Service};
+use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
 /// Result of processing a part of the input.
@@ -44,6 +47,138 @@ impl Step {
     }
 }
 
+/// Read and flush.
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Processes received bytes, which the driver lends; copies only leftovers.
+    pub(crate) fn received(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let state = &mut self.state;
+        state.counters.bytes_received.add(bytes.len() as u64);
+        let Some(conn) = state.table.find(token) else { return };
+        if !conn.is_live() {
+            return self.received_early(token);
+        }
+        if state.blocks.has_input(conn.block) {
+            state.keep_input(token, bytes);
+            return self.resume(token);
+        }
+        let consumed = state.run(token, bytes, &self.driver);
+        if consumed < bytes.len() {
+            state.count_wait(token, &bytes[consumed..]);
+            state.keep_input(token, &bytes[consumed..]);
+            state.refuse_if_full(token);
+        }
+        self.flush(token);
+    }
+
+    /// Processes stored input: a longer part of a head, or pipelined requests.
+    pub(crate) fn resume(&mut self, token: Token) {
+        let state = &mut self.state;
+        let index = state.table.get(token).block;
+        let Some(block) = state.blocks.get_mut(index) else { return };
+        let mut input = std::mem::take(&mut block.input);
+
+        let consumed = state.run(token, &input, &self.driver);
+        input.consume(consumed);
+        state.count_wait(token, &input);
+
+        let conn = state.table.get(token);
+        let mut block = state.blocks.take(token, &mut conn.block);
+        block.input = input;
+        state.blocks.put(conn.block, block);
+        state.refuse_if_full(token);
+        self.flush(token);
+    }
+
+    /// Resumes each connection with pending input once; `order` decides which comes first.
+    pub(crate) fn resume_ready(&mut self) {
+        if self.order == Order::Lifo {
+            self.state.ready.make_contiguous().reverse();
+        }
+        for _ in 0..self.state.ready.len() {
+            let Some(token) = self.state.ready.pop_front() else { break };
+            let Some(conn) = self.state.table.find(token) else { continue };
+            conn.unset(Flag::Queued);
+            if conn.is_live() {
+                self.resume(token);
+            }
+        }
+    }
+
+    /// Stores bytes that may not be processed yet; counts and discards those after the last response.
+    #[cold]
+    fn received_early(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        if conn.is_serving() {
+            state.keep_input(token, bytes);
+            return self.pause_early(token);
+        }
+        if conn.phase() != Phase::Linger {
+            return;
+        }
+        conn.progress = conn.progress.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        if conn.progress > state.limits.linger_bytes_max {
+            state.counters.hit_linger_bytes.add(1);
+            self.shut(token, CloseKind::Reset);
+        }
+    }
+
+    /// Sends the output of a connection's event in one send.
+    pub(crate) fn flush(&mut self, token: Token) {
+        let WorkerState { table, responder, outputs, .. } = &mut self.state;
+        if responder.out.is_empty() {
+            return self.reconcile(token);
+        }
+        let is_awaited = || !table.get(token).is_quiet();
+        if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
+            responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+            return self.output_sent(token);
+        }
+        responder.out = outputs.take();
+        table.get(token).begin_send();
+        self.reconcile(token);
+    }
+
+    /// Handles the end of a send: recycles the output and resumes the connection.
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
+        self.state.outputs.recycle(output);
+        let Some(conn) = self.state.table.find(token) else { return };
+        conn.end_send();
+        if conn.phase() == Phase::Closing {
+            return;
+        }
+        match result {
+            Ok(()) => self.output_sent(token),
+            Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
+            // The file became shorter than its Content-Length, or changed: only a close signals that to the
+            // client.
+            Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
+                self.state.counters.files_failed.add(1);
+                self.shut(token, CloseKind::Normal);
+            }
+        }
+    }
+
+    /// Continues a connection after its output: with its handler, with stored input, or by waiting for more.
+    pub(crate) fn output_sent(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        // All that `reconcile` would find: most responses end here.
+        if conn.is_quiet() {
+            return self.state.set_idle_deadline(token);
+        }
+        if conn.is_handled() {
+            return self.resume_handler(token);
+        }
+        conn.restart_deadline();
+        if conn.is_serving() && self.state.blocks.has_input(conn.block) {
+            self.state.queue(token);
+        }
+        self.reconcile(token);
+    }
+}
+
 /// A request whose head and body are complete in the input.
 #[derive(Clone, Copy)]
 struct CompleteRequest<'a> {
@@ -55,10 +190,11 @@ struct CompleteRequest<'a> {
     leaves_body: bool,
 }
 
+/// Parse and call.
 impl<S: Service> WorkerState<S> {
     /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
     /// head, or waits because a limit of the turn is reached.
-    pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
+    pub(crate) fn run(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
         let mut consumed = 0;
         let mut responded = 0;
         while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
@@ -80,74 +216,63 @@ impl<S: Service> WorkerState<S> {
     /// precompute field addresses and spill them.
     #[inline(never)]
     fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
-        match self.table.get(token).phase {
+        let conn = self.table.get(token);
+        match conn.phase() {
             // Also without input: an empty body is complete as soon as its head is.
-            Phase::Body => self.take_body(token, input, turn),
-            Phase::ReadingBody | Phase::Streaming => self.feed(token, input),
-            Phase::First | Phase::Idle | Phase::Head if !input.is_empty() => {
-                self.take_head(token, input, turn)
-            }
+            Phase::Body => return self.take_body(token, input, turn),
+            Phase::ReadingBody | Phase::Streaming => return self.feed(token, input),
+            Phase::First | Phase::Idle if !input.is_empty() => self.parser.reset(),
+            Phase::FirstHead | Phase::Head if !input.is_empty() => self.swap_parser(token),
+            // A handler comes first; `keep_input` puts a stray line end before the input, and resumes.
+            _ if conn.is_serving() => return Step::new(0, StepResult::Waits),
             // Input after the last request is discarded.
-            Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
-                Step::new(input.len(), StepResult::Waits)
+            _ => return Step::new(input.len(), StepResult::Waits),
+        }
+        match self.parser.parse(input) {
+            Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, turn),
+            Ok(Parsed::Partial) => self.keep_head(token, input),
+            Err(error) => {
+                self.mark_head(token, input);
+                self.refuse(token, Refusal::Rejected(error))
             }
-            // `keep_input` puts the line end before the input, and resumes.
-            Phase::StrayCr | Phase::StrayLine => Step::new(0, StepResult::Waits),
-            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, StepResult::Waits),
         }
     }
 
-    /// Parses the next head.
-    #[inline(always)]
-    fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+    /// Swaps the worker's parser with that of the connection's partial head.
+    #[inline(never)]
+    fn swap_parser(&mut self, token: Token) {
         let conn = self.table.get(token);
-        if conn.phase == Phase::Head {
-            let mut block = self.blocks.take(token, &mut conn.block);
-            std::mem::swap(&mut self.parser, &mut block.parser);
-            self.blocks.put(conn.block, block);
-        } else {
-            self.parser.reset();
-        }
-        match self.parser.parse(input) {
-            Ok(Parsed::Complete { head_len }) => self.take_request(token, input, head_len, turn),
-            Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
-                let is_whole = input.len() == b"\r\n".len();
-                self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
-                Step::new(input.len(), StepResult::Starve)
-            }
-            Ok(Parsed::Partial) => self.keep_head(token, input),
-            Err(reject) => {
-                self.mark_head(token, input);
-                self.refuse(token, Refusal::Rejected(reject))
-            }
-        }
+        let mut block = self.blocks.take(token, &mut conn.block);
+        std::mem::swap(&mut self.parser, &mut block.parser);
+        self.blocks.put(conn.block, block);
     }
 
     /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
+    #[inline(never)]
     fn mark_head(&mut self, token: Token, input: &[u8]) {
         if Method::is_head_begun(input) {
             self.table.get(token).set(Flag::HeadOnly);
         }
     }
 
-    /// Moves the parser of an incomplete head into the block.
+    /// Keeps the parser of a partial head in the block. A stray line end needs none.
+    #[inline(never)]
     fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
-        self.mark_head(token, input);
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(token, &mut conn.block);
-        std::mem::swap(&mut self.parser, &mut block.parser);
-        self.parser.make_room();
-        self.blocks.put(conn.block, block);
-        if conn.phase != Phase::Head {
-            conn.phase = Phase::Head;
-            self.head_began(token);
+        if is_stray(input) && conn.phase() == Phase::Idle {
+            conn.keep_stray(input.len() == b"\r\n".len());
+            return Step::new(input.len(), StepResult::Starve);
         }
+        conn.begin_head();
+        self.mark_head(token, input);
+        self.swap_parser(token);
+        self.parser.make_room();
         Step::new(0, StepResult::Starve)
     }
 
     /// Responds to a request whose head is complete, or begins to receive its body.
     #[inline(always)]
-    fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
+    fn begin(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
         if head.method() == Method::Head {
@@ -165,13 +290,12 @@ impl<S: Service> WorkerState<S> {
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
             let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
-            return self.respond_whole(token, whole, turn);
+            return self.respond(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(panic) => {
-                let request = named(&self.parser.head(bytes));
-                return self.fail(token, panic, Some(request));
+                return self.fail(token, panic, named(&self.parser.head(bytes)));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
@@ -203,45 +327,40 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Returns the refusal of a target in a rare form, if it is rejected.
-    #[cold]
-    fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
-        match head.target() {
-            Target::Authority { .. } => Some(Refusal::Connect),
-            Target::Absolute { scheme, .. } => {
-                let is_served = scheme.eq_ignore_ascii_case("http")
-                    || self.trusted_gateway && scheme.eq_ignore_ascii_case("https");
-                (!is_served).then_some(Refusal::Misdirected)
-            }
-            Target::Origin { .. } | Target::Asterisk => None,
-        }
-    }
-
     /// Responds to the request in the worker's own parser.
     #[inline(always)]
-    fn respond_whole(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+    fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
-        let service = &self.service;
         let facts = facts(&head, whole.is_followed, is_last);
-        let outcome = self.responder.respond(
-            facts,
-            || named(&head),
-            &mut self.calls,
-            |response| service.respond(&request, response),
-        );
+        let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+        Step::new(whole.head.len(), self.conclude(token, outcome, facts, 0))
+    }
+
+    /// Applies a response that was encoded, or keeps its deferred handler. `copied` are the bytes of the request that the
+    /// connection held until a deferred handler got its copy.
+    #[inline(always)]
+    pub(crate) fn conclude(
+        &mut self,
+        token: Token,
+        outcome: Outcome,
+        facts: RequestFacts,
+        copied: usize,
+    ) -> StepResult {
         match outcome {
-            Outcome::Responded(responded) => self.responded(token, responded),
-            Outcome::Deferred(deferral) => return self.defer(token, whole.head, facts, deferral),
+            Outcome::Responded(responded) => {
+                self.responded(token, responded);
+                StepResult::Responded
+            }
+            Outcome::Deferred(deferral) => self.defer(token, deferral, facts, copied),
         }
-        Step::new(whole.head.len(), StepResult::Responded)
     }
 
     /// Keeps the path of requests with a body out of line.
     #[inline(never)]
     fn respond_with_body(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
-        self.respond_whole(token, whole, turn)
+        self.respond(token, whole, turn)
     }
 
     /// Returns true if the current request is the last that its connection may send.
@@ -274,55 +393,9 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Counts and reports a handler's fault.
-    #[cold]
-    pub(crate) fn faulty(&mut self, fault: Fault) {
-        match fault {
-            Fault::Panic(_) => self.counters.handler_panics.add(1),
-            Fault::Built(_) => self.counters.handler_errors.add(1),
-            Fault::File { .. } => {}
-        }
-        self.report(fault);
-    }
-
-    /// Rejects the current request with the connection's last response.
-    pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
-        if self.drop_call(token) {
-            return self.cut_off(token, refusal);
-        }
-        self.counters.requests_refused.add(1);
-        self.counters.count_class(refusal.status());
-        if let Some(limit) = refusal.limit(&self.counters) {
-            limit.add(1);
-        }
-        self.responder.refuse(
-            refusal.status(),
-            &refusal.sentence(),
-            self.table.get(token).has(Flag::HeadOnly),
-        );
-        self.set_disposition(token, Disposition::Linger);
-        Step::new(0, StepResult::Refused)
-    }
-
-    /// Truncates a response in progress, because its request can't be rejected any more.
-    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
-        if let Some(limit) = refusal.limit(&self.counters) {
-            limit.add(1);
-        }
-        self.set_disposition(token, Disposition::Close);
-        Step::new(0, StepResult::Refused)
-    }
-
-    /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
-    pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
-            self.refuse_full(token);
-        }
-    }
-
     /// Counts the limit that makes pipelined requests wait, if there is any.
     pub(crate) fn count_wait(&mut self, token: Token, rest: &[u8]) {
-        if self.table.get(token).phase != Phase::Idle || rest.is_empty() || is_stray(rest) {
+        if self.table.get(token).phase() != Phase::Idle || rest.is_empty() || is_stray(rest) {
             return;
         }
         self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
@@ -342,40 +415,12 @@ impl<S: Service> WorkerState<S> {
         (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
     }
 
-    /// Responds with a `500` after a panic outside of the response handler.
-    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
-        panic.request = request;
-        self.faulty(Fault::Panic(panic));
-        self.counters.requests_refused.add(1);
-        self.counters.count_class(500);
-        self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
-        self.set_disposition(token, Disposition::Linger);
-        Step::new(0, StepResult::Refused)
-    }
-
-    /// Reports the worker's first rejected body that is longer than the limit.
-    pub(crate) fn report_body_limit(&mut self) {
-        if !self.is_body_limit_reported {
-            self.is_body_limit_reported = true;
-            let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
-            self.notify(Notice::BodyTooLarge { worker, bytes_max });
-        }
-    }
-
     /// Applies a disposition to the connection.
     #[inline(always)]
     pub(crate) fn set_disposition(&mut self, token: Token, disposition: Disposition) {
-        let conn = self.table.get(token);
-        conn.unset(Flag::FirstHead);
-        conn.unset(Flag::HeadOnly);
-        conn.phase = match disposition {
-            Disposition::Keep => Phase::Idle,
-            Disposition::Close | Disposition::Linger | Disposition::HandOver => Phase::LastResponse,
-        };
-        match disposition {
-            Disposition::Keep | Disposition::Close => {}
-            Disposition::Linger => conn.set(Flag::Linger),
-            Disposition::HandOver => self.hand_over_later(token),
+        self.table.get(token).end_request(disposition);
+        if disposition == Disposition::HandOver {
+            self.hand_over_later(token);
         }
     }
 }
