@@ -5,7 +5,7 @@ use super::world::{Setting, SimClient, SimWorld};
 
 /// A step of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClientStep {
+pub(crate) enum Act {
     /// Sends so many of its remaining bytes.
     Send(usize),
     /// Sends all of them.
@@ -47,7 +47,7 @@ pub(crate) struct Conversation {
     /// Requests of each client.
     pub(crate) clients: Vec<Vec<Unit>>,
     /// Steps in order.
-    pub(crate) steps: Vec<(usize, ClientStep)>,
+    pub(crate) steps: Vec<(usize, Act)>,
     /// The way in which each client's connection ends.
     pub(crate) ends: Vec<ClientEnd>,
     pub(crate) trouble: Trouble,
@@ -67,14 +67,14 @@ pub(crate) enum Trouble {
 
 impl Conversation {
     /// Returns a single client.
-    pub(crate) fn alone(units: Vec<Unit>, steps: &[ClientStep]) -> Self {
+    pub(crate) fn alone(units: Vec<Unit>, steps: &[Act]) -> Self {
         let mut conversation = Self::default();
         conversation.add(units, steps, ClientEnd::Silence);
         conversation
     }
 
     /// Adds a client whose steps follow those of the others.
-    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[ClientStep], end: ClientEnd) {
+    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[Act], end: ClientEnd) {
         let number = self.clients.len();
         self.clients.push(units);
         self.steps.extend(steps.iter().map(|step| (number, *step)));
@@ -90,7 +90,7 @@ impl Conversation {
         let mut drained_until_ms = u64::MAX;
         for (number, step) in &self.steps {
             clients[*number].take(*step, &mut world);
-            if let ClientStep::Drain(ms) = step {
+            if let Act::Drain(ms) = step {
                 drained_until_ms = world.net.now_ms() + ms;
             }
         }
@@ -119,7 +119,7 @@ impl Conversation {
         if self.trouble == Trouble::Fin {
             allowed.push(expected(units, client.sent, ClientEnd::Finish));
         }
-        if self.steps.iter().any(|(_, step)| matches!(step, ClientStep::Drain(_))) {
+        if self.steps.iter().any(|(_, step)| matches!(step, Act::Drain(_))) {
             allowed.extend(drained(units, client.sent));
         }
         if was_reset || end == ClientEnd::Gone {
@@ -161,24 +161,24 @@ impl Talking {
         Self { client, stream: Unit::stream(units), tried: 0 }
     }
 
-    fn take(&mut self, step: ClientStep, world: &mut SimWorld) {
+    fn take(&mut self, step: Act, world: &mut SimWorld) {
         let peer = &self.client.peer;
         match step {
-            ClientStep::Send(bytes) => self.send(bytes),
-            ClientStep::SendAll => self.send(usize::MAX),
-            ClientStep::Turn => {
+            Act::Send(bytes) => self.send(bytes),
+            Act::SendAll => self.send(usize::MAX),
+            Act::Turn => {
                 world.turn_if_ready();
             }
-            ClientStep::Settle => world.settle(),
-            ClientStep::StopReading(window) => {
+            Act::Settle => world.settle(),
+            Act::StopReading(window) => {
                 self.client.stop_reading(window);
             }
-            ClientStep::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
-            ClientStep::ReadOn => peer.set_reading(true),
-            ClientStep::Finish => peer.finish(),
-            ClientStep::Close => peer.close(),
-            ClientStep::Reset => peer.reset(),
-            ClientStep::Drain(ms) => world.control.drain(ms),
+            Act::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
+            Act::ReadOn => peer.set_reading(true),
+            Act::Finish => peer.finish(),
+            Act::Close => peer.close(),
+            Act::Reset => peer.reset(),
+            Act::Drain(ms) => world.control.drain(ms),
         }
     }
 

@@ -170,15 +170,21 @@ impl SimWorld {
     }
 
     /// Sleeps as the worker would, until `is_enough`; returns the time.
-    pub(crate) fn sleep_until(&mut self, is_enough: impl Fn() -> bool) -> u64 {
+    pub(crate) fn sleep_until(&mut self, is_enough: impl Fn(&SimNet) -> bool) -> u64 {
         for _ in 0..TURNS_MAX {
             self.net.advance(0);
-            if is_enough() {
+            if is_enough(&self.net) {
                 return self.net.now_ms();
             }
             self.turn();
         }
-        panic!("what is waited for doesn't come");
+        panic!("nothing ends the wait");
+    }
+
+    /// Sleeps until the server has closed the connection, by FIN or reset; returns the duration.
+    pub(crate) fn sleep_until_closed(&mut self, client: &SimClient) -> u64 {
+        let began_ms = self.net.now_ms();
+        self.sleep_until(|_| client.peer.saw_fin() || client.peer.saw_reset()) - began_ms
     }
 
     /// Lets the worker sleep and wake until all connections are closed, then checks for leftovers.
