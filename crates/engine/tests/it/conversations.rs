@@ -95,7 +95,7 @@ fn deferred_responses() {
     ]);
     let mut steps = Vec::new();
     for unit in &units {
-        let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
+        let at = unit.continue_at.unwrap_or(unit.bytes.len() / 2);
         steps.extend([Act::Send(at), Act::Settle, Act::Send(unit.bytes.len() - at), Act::Settle]);
     }
     sweep(&Conversation::alone(units, &steps));
@@ -121,7 +121,7 @@ fn expect_continue() {
     ];
     let mut steps = Vec::new();
     for unit in &units {
-        if let Some(at) = unit.goes_on_at {
+        if let Some(at) = unit.continue_at {
             steps.extend([Act::Send(at), Act::Settle, Act::Send(unit.bytes.len() - at), Act::Settle]);
         } else {
             steps.extend([Act::Send(unit.bytes.len()), Act::Settle]);

@@ -85,8 +85,8 @@ impl Conversation {
     pub(crate) fn run(&self) -> SimWorld {
         let mut world = SimWorld::new(self.setting.clone());
         // Connects all clients here, so that they are accepted in the order of the list.
-        let mut clients: Vec<Talking> =
-            self.clients.iter().map(|units| Talking::new(world.connect(), units)).collect();
+        let mut clients: Vec<ScriptedClient> =
+            self.clients.iter().map(|units| ScriptedClient::new(world.connect(), units)).collect();
         let mut drained_until_ms = u64::MAX;
         for (number, step) in &self.steps {
             clients[*number].take(*step, &mut world);
@@ -96,8 +96,8 @@ impl Conversation {
         }
         world.end();
         let is_cut = world.net.now_ms() >= drained_until_ms;
-        for (number, talking) in clients.iter_mut().enumerate() {
-            self.check(number, talking, is_cut);
+        for (number, scripted) in clients.iter_mut().enumerate() {
+            self.check(number, scripted, is_cut);
         }
         let is_reset = |number: &usize| {
             clients[*number].client.peer.saw_reset() && self.ends[*number] != ClientEnd::Gone
@@ -110,8 +110,8 @@ impl Conversation {
 
     /// Checks that only its own responses arrived, in order; all of them, unless prevented by a reset, its
     /// disconnect or a drain's deadline (`is_cut`).
-    fn check(&self, number: usize, talking: &mut Talking, is_cut: bool) {
-        let Talking { client, stream, .. } = talking;
+    fn check(&self, number: usize, scripted: &mut ScriptedClient, is_cut: bool) {
+        let ScriptedClient { client, stream, .. } = scripted;
         let (units, end) = (&self.clients[number], self.ends[number]);
         let was_reset = client.peer.saw_reset();
         client.read();
@@ -149,14 +149,14 @@ fn furthest(verdicts: &[OutputMatch], len: usize) -> usize {
 }
 
 /// A client in a conversation.
-struct Talking {
+struct ScriptedClient {
     client: SimClient,
     stream: Vec<u8>,
     /// Bytes that it has tried to send.
     tried: usize,
 }
 
-impl Talking {
+impl ScriptedClient {
     fn new(client: SimClient, units: &[Unit]) -> Self {
         Self { client, stream: Unit::stream(units), tried: 0 }
     }
@@ -194,7 +194,7 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: ClientEnd) -> ExpectedO
     let mut expected = ExpectedOutput::default();
     let mut left = sent;
     for unit in units {
-        if unit.goes_on_at.is_some_and(|at| left >= at) {
+        if unit.continue_at.is_some_and(|at| left >= at) {
             expected.push_continue();
         }
         if left < unit.decided_at {
@@ -222,7 +222,7 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<ExpectedOutput> {
     let mut allowed = Vec::new();
     let mut left = sent;
     for unit in units {
-        if unit.goes_on_at.is_some_and(|at| left >= at) {
+        if unit.continue_at.is_some_and(|at| left >= at) {
             allowed.extend(with_tails(&responded, unit));
             responded.push_continue();
         }

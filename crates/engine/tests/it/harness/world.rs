@@ -146,15 +146,15 @@ impl SimWorld {
     /// Runs a turn, unless the worker would only sleep until a client sends or a deadline expires. Waits some
     /// milliseconds for a connection that the simulated kernel delays.
     pub(crate) fn turn_if_ready(&mut self) -> bool {
-        let goes_on = self.worker.is_busy()
+        let is_ready = self.worker.is_busy()
             || self.net.is_ready()
             || handlers::is_one_asleep()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
-        if goes_on {
+        if is_ready {
             self.turn();
         }
-        goes_on
+        is_ready
     }
 
     /// Lets time pass, waking the worker at intervals.

@@ -58,7 +58,7 @@ fn setting(seed: u64, dice: &mut Choices) -> Setting {
     Setting { sim, limits, ..Setting::default() }
 }
 
-/// What may be asked of whom.
+/// Restrictions on the requests of a client.
 #[derive(Debug, Clone, Copy)]
 struct ClientKind {
     /// The client stops reading: it would not see the `100` that it waits for.
@@ -111,7 +111,7 @@ fn client_of(
 /// Sends a request in one or more pieces, with pauses.
 fn plan_unit(dice: &mut Choices, unit: &Unit, is_slow: bool, plan: &mut Vec<Act>) {
     let mut left = unit.bytes.len();
-    if let Some(at) = unit.goes_on_at {
+    if let Some(at) = unit.continue_at {
         // Waits for the 100, behind all earlier responses.
         plan.extend([Act::Settle, Act::Send(at), Act::Settle]);
         left -= at;
