@@ -1,8 +1,8 @@
-//! Request bodies: discarded, buffered up to a limit, or read as they arrive.
+//! Request bodies, and pipelined requests byte for byte.
 
 use shearwater::{App, Call, Request, Response};
+use testkit::TestClient;
 
-use crate::client::Client;
 use crate::served::Served;
 
 const BUFFER_BYTES_MAX: u64 = 1000;
@@ -57,14 +57,14 @@ fn served() -> Served {
     Served::app(app)
 }
 
-fn post(client: &mut Client, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+fn post(client: &mut TestClient, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
     client.ask("POST", target, &[&format!("Content-Length: {}", body.len())]).send(body);
     let response = client.response("POST");
     (response.status, response.body)
 }
 
 /// The same body in chunks of `chunk_bytes`.
-fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
+fn post_chunked(client: &mut TestClient, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
     client.ask("POST", target, &["Transfer-Encoding: chunked"]);
     for chunk in body.chunks(chunk_bytes) {
         client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
@@ -75,7 +75,7 @@ fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usi
 }
 
 #[test]
-fn a_body_is_discarded_buffered_or_read() {
+fn discards_buffers_or_reads_bodies() {
     let served = served();
     let mut client = served.connect();
     let body = [b'x'; BUFFER_BYTES_MAX as usize];
@@ -90,7 +90,7 @@ fn a_body_is_discarded_buffered_or_read() {
 
 /// The body would silently be empty.
 #[test]
-fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
+fn panics_on_access_to_a_discarded_body() {
     const FORGOTTEN: [&str; 5] =
         ["/forgotten", "/forgotten-async", "/forgotten-read", "/read-though-kept", "/kept-though-read"];
     let served = served();
@@ -125,7 +125,7 @@ fn reads_a_large_body_in_pieces() {
 }
 
 #[test]
-fn a_body_over_the_bound_of_its_buffer_is_refused() {
+fn rejects_bodies_over_the_buffers_limit() {
     let served = served();
     let body = [b'x'; BUFFER_BYTES_MAX as usize + 1];
     for chunked in [false, true] {
@@ -152,7 +152,7 @@ fn rejects_a_body_while_reading_it() {
 }
 
 #[test]
-fn a_client_that_asks_first_is_told_to_go_on_or_not() {
+fn sends_100_or_rejects() {
     let served = served();
     let mut client = served.connect();
     client.ask("POST", "/buffer", &["Content-Length: 3", "Expect: 100-continue"]);
@@ -164,11 +164,115 @@ fn a_client_that_asks_first_is_told_to_go_on_or_not() {
 }
 
 #[test]
-fn a_body_for_no_route_is_discarded_and_the_connection_goes_on() {
+fn discards_bodies_of_unmatched_requests() {
     let served = served();
     let mut client = served.connect();
     for (target, status) in [("/none", 404), ("/discard", 200), ("/none", 404)] {
         assert_eq!(post(&mut client, target, &[b'x'; 100_000]).0, status);
     }
     assert_eq!(client.request("DELETE", "/buffer", &["Content-Length: 0"]).status, 405);
+}
+
+fn pipelined() -> Served {
+    let mut app = App::new();
+    app.post("/echo", |request: &Request, response: &mut Response| {
+        response.body(request.body());
+    })
+    .buffer(1000);
+    app.get("/", |request: &Request, response: &mut Response| {
+        response.text(request.query().unwrap_or("root"));
+    });
+    Served::app(app)
+}
+
+/// Removes the value of `Date` from responses, after checking its format.
+fn without_dates(responses: &[u8]) -> String {
+    let text = std::str::from_utf8(responses).expect("text");
+    let mut parts = text.split("\r\nDate: ");
+    let first = parts.next().unwrap_or("").to_owned();
+    parts.fold(first, |gathered, part| {
+        let (date, rest) = part.split_at(29);
+        assert!(date.ends_with(" GMT") && rest.starts_with("\r\n"), "{date:?}");
+        gathered + "\r\nDate: *" + rest
+    })
+}
+
+const REQUESTS: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n\
+    POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\
+    HEAD / HTTP/1.1\r\nHost: a\r\n\r\n\
+    POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\n\
+    GET /none HTTP/1.1\r\nHost: a\r\n\r\n\
+    OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /?last HTTP/1.0\r\n\r\n";
+
+const ANSWERS: &str = "HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\nroot\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nContent-Length: 5\r\n\r\nhello\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\n\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nContent-Length: 5\r\n\r\nabcde\
+    HTTP/1.1 404 Not Found\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 10\r\n\r\nNot Found\n\
+    HTTP/1.1 204 No Content\r\nServer: shearwater\r\nDate: *\r\nAllow: GET, HEAD, OPTIONS\r\n\r\n\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nConnection: close\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\nlast";
+
+#[test]
+fn responds_in_order_however_requests_are_split() {
+    let served = pipelined();
+    for piece_bytes in [REQUESTS.len(), 1, 2, 7, 100] {
+        let mut client = served.connect();
+        for piece in REQUESTS.as_bytes().chunks(piece_bytes) {
+            client.send(piece);
+        }
+        assert_eq!(without_dates(&client.rest()), ANSWERS, "in pieces of {piece_bytes}");
+    }
+}
+
+#[test]
+fn responds_to_more_requests_than_fit_a_turn() {
+    const REQUESTS: usize = 1000;
+    let served = pipelined();
+    let mut client = served.connect();
+    let asked: String =
+        (0..REQUESTS).map(|number| format!("GET /?{number} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    client.send(asked);
+    for number in 0..REQUESTS {
+        assert_eq!(client.response("GET").text(), number.to_string());
+    }
+    client.end_sending().is_ended();
+    assert_eq!(served.stop().requests, REQUESTS as u64);
+}
+
+#[test]
+fn responds_to_a_half_closed_client() {
+    let served = pipelined();
+    let mut client = served.connect();
+    client.ask("GET", "/?one", &[]).ask("GET", "/?two", &[]).end_sending();
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").text(), "two");
+    client.is_ended();
+}
+
+#[test]
+fn ignores_requests_after_connection_close() {
+    let served = pipelined();
+    let mut client = served.connect();
+    // Sent whole: after the client's `Connection: close` the server may be gone before a second piece arrives (RFC 9112
+    // section 9.6).
+    let both =
+        "GET /?one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /?two HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.send(both).end_sending();
+    assert_eq!(client.response("GET").text(), "one");
+    client.is_ended();
+}
+
+#[test]
+fn responds_before_rejecting_a_malformed_request() {
+    let served = pipelined();
+    let mut client = served.connect();
+    client.ask("GET", "/?one", &[]).send("GET / HTTP/1.1\r\nHost : a\r\n\r\n").ask("GET", "/?two", &[]);
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").status, 400);
+    client.end_sending().is_ended();
 }
