@@ -6,10 +6,10 @@ use std::path::{Path, absolute};
 use toml::de::{DeTable, DeValue};
 
 use crate::context::{Context, Written};
-use crate::diagnostics::{Diagnostics, Found, Severity};
+use crate::diagnostics::{Diagnostics, Found};
 use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
 use crate::rules::{Table, Tables, Value};
-use crate::section::{Source, read_table, section};
+use crate::section::{Kind::Once, Source, read_table, section};
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
 use crate::sections::server::{Listen, Logging, Server, check_listeners};
 use crate::sections::site::Site;
@@ -19,17 +19,17 @@ section! {
     ///
     /// Two are equal if their values are, whatever their text.
     Config[written: Written] {
-        server: Server = Server::default(), Table("a section [server]"),
+        server: Server = Server::default(), Table(Once, "a section [server]"),
             "Worker threads, the port and kernel options.";
-        performance: Performance = Performance::default(), Table("a section [performance]"),
+        performance: Performance = Performance::default(), Table(Once, "a section [performance]"),
             "Number of connections, their idle timeouts and buffer sizes.";
-        limits: Limits = Limits::default(), Table("a section [limits]"),
+        limits: Limits = Limits::default(), Table(Once, "a section [limits]"),
             "Limits of requests and connections, described in docs/limits.md. Integers are bytes.";
-        timeouts: Timeouts = Timeouts::default(), Table("a section [timeouts]"),
+        timeouts: Timeouts = Timeouts::default(), Table(Once, "a section [timeouts]"),
             "Timeouts of connections, described in docs/limits.md. Integers are seconds.";
-        cache: Cache = Cache::default(), Table("a section [cache]"),
+        cache: Cache = Cache::default(), Table(Once, "a section [cache]"),
             "Each worker's cache of files. Integers are bytes.";
-        logging: Logging = Logging::default(), Table("a section [logging]"),
+        logging: Logging = Logging::default(), Table(Once, "a section [logging]"),
             "Messages on standard error.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
             "An address to listen on, in addition to `server.http_port`. There can be several.";
@@ -102,10 +102,10 @@ impl Config {
             }
         }
         if !context.found.is_empty() {
-            return Err(Diagnostics::new(file, text, Severity::Error, context.found, context.left_out));
+            return Err(Diagnostics::new(file, text, "error", context.found, context.left_out));
         }
         let warnings = warnings.into_iter().map(|finding| located(finding, table, &context.written));
-        let warnings = Diagnostics::new(file, text, Severity::Warning, warnings.collect(), 0);
+        let warnings = Diagnostics::new(file, text, "warning", warnings.collect(), 0);
         config.written = context.written;
         Ok((config, warnings))
     }
@@ -171,7 +171,7 @@ fn element<'a, 'b, 'k>(value: &'a Value<'b>, after: &'k str) -> (&'a Value<'b>, 
 fn parse_toml<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, Diagnostics> {
     if text.len() > CONFIG_BYTES_MAX {
         let found = Found::of_file(0..0, format!("configuration is larger than {CONFIG_BYTES_MAX} bytes"));
-        return Err(Diagnostics::new(file, "", Severity::Error, vec![found], 0));
+        return Err(Diagnostics::new(file, "", "error", vec![found], 0));
     }
     DeTable::parse(text).map_err(|first| {
         let mut errors = vec![first];
@@ -183,6 +183,6 @@ fn parse_toml<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a
             let span = error.span().unwrap_or(text.len()..text.len());
             Found::of_file(span, format!("invalid TOML: {}", error.message()))
         };
-        Diagnostics::new(file, text, Severity::Error, errors.iter().map(found).collect(), 0)
+        Diagnostics::new(file, text, "error", errors.iter().map(found).collect(), 0)
     })
 }

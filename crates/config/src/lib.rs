@@ -29,7 +29,7 @@ mod sections {
 mod unknown;
 
 pub use config::{Config, Finding, Findings};
-pub use diagnostics::{Diagnostics, Problem, Severity};
+pub use diagnostics::{Diagnostics, Problem};
 pub use print::{page, print_default, print_effective};
 pub use rules::{Choices, parse_duration, parse_size};
 pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};

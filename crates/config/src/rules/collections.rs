@@ -116,54 +116,39 @@ fn inline_table(lines: impl Iterator<Item = String>) -> String {
     if lines.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", lines.join(", ")) }
 }
 
-/// A table with known keys, written in one line; the text describes it.
-pub(crate) struct Inline(pub(crate) &'static str);
+/// A table with known keys: with a heading if it can be in the file once, or in one line. The text describes it.
+pub(crate) struct Table(pub(crate) Kind, pub(crate) &'static str);
 
-impl<T: Section> Rule<T> for Inline {
+impl<T: Section> Rule<T> for Table {
     fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => read_table(table, value.span(), place, context),
-            _ => context.mismatch(value, "a table", self.0),
+            _ => context.mismatch(value, "a table", self.1),
         }
     }
 
     fn write(&self, value: &T, at: &KeyPath<'_>) -> Option<String> {
-        let lines = rows(value, at).into_iter();
-        Some(inline_table(lines.map(|row| format!("{} = {}", row.name, row.value))))
+        let lines = || rows(value, at).into_iter().map(|row| format!("{} = {}", row.name, row.value));
+        (self.0 == Kind::Inline).then(|| inline_table(lines()))
     }
 
     fn allowed(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn tables(&self, heading: &str, _: &'static str) -> Vec<Description> {
-        let name = heading.rsplit('.').next().unwrap_or(heading);
-        describe::<T>(Kind::Inline, name, T::MEANS)
-    }
-}
-
-/// A table with a heading, `[name]`.
-pub(crate) struct Table(pub(crate) &'static str);
-
-impl<T: Section> Rule<T> for Table {
-    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
-        Inline(self.0).read(value, context, place);
-    }
-
-    fn write(&self, _: &T, _: &KeyPath<'_>) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        self.0.to_owned()
+        self.1.to_owned()
     }
 
     fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
-        describe::<T>(Kind::Once, heading, means)
+        match self.0 {
+            Kind::Inline => {
+                describe::<T>(Kind::Inline, heading.rsplit('.').next().unwrap_or(heading), T::MEANS)
+            }
+            kind => describe::<T>(kind, heading, means),
+        }
     }
 
     fn print(&self, value: &T, heading: &str, at: &KeyPath<'_>, text: &mut String) {
-        print_table(value, rows(value, at), Kind::Once, heading, at, text);
+        if self.0 == Kind::Once {
+            print_table(value, rows(value, at), Kind::Once, heading, at, text);
+        }
     }
 }
 

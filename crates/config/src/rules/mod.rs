@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use crate::context::{Context, KeyPath};
 use crate::section::Description;
 
-pub(crate) use collections::{Inline, List, Map, Optional, Table, Tables};
+pub(crate) use collections::{List, Map, Optional, Table, Tables};
 pub(crate) use numbers::{duration, integer, one_of, size};
 pub use numbers::{parse_duration, parse_size};
 pub use strings::Choices;
