@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::process::{Serving, Temporary, program, run};
+use crate::process::{Server, Temporary, program, run};
 
 #[test]
 fn prints_help_and_version() {
@@ -47,9 +47,9 @@ fn accepts_unambiguous_command_lines() {
         (&["site", "--listen", "0"], "of the site"),
         (&["site", "--bind", "127.0.0.1:0"], "of the site"),
     ] {
-        let serving = Serving::of(&mut program(&folder, arguments));
-        assert!(serving.address().ip().is_loopback(), "{arguments:?}");
-        assert_eq!(serving.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
+        let server = Server::of(&mut program(&folder, arguments));
+        assert!(server.address().ip().is_loopback(), "{arguments:?}");
+        assert_eq!(server.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
     }
 }
 
@@ -58,8 +58,8 @@ fn serves_folders_with_confusing_names() {
     let folder = Temporary::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
         folder.file(&format!("{name}/index.html"), name);
-        let serving = Serving::of(&mut program(&folder, &[name, "--port", "0"]));
-        assert_eq!(serving.connect().request("GET", "/", &[]).text(), name);
+        let server = Server::of(&mut program(&folder, &[name, "--port", "0"]));
+        assert_eq!(server.connect().request("GET", "/", &[]).text(), name);
     }
 }
 
@@ -67,8 +67,8 @@ fn serves_folders_with_confusing_names() {
 fn rejects_a_port_in_use() {
     let folder = Temporary::new();
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let one = Serving::start(&folder, &["--workers", "1"]);
-    let several = Serving::start(&folder, &["--workers", "4"]);
+    let one = Server::start(&folder, &["--workers", "1"]);
+    let several = Server::start(&folder, &["--workers", "4"]);
     for address in [held.local_addr().expect("an address"), one.address(), several.address()] {
         for workers in ["1", "3"] {
             let arguments = ["--listen", &address.to_string(), "--workers", workers];
@@ -78,16 +78,16 @@ fn rejects_a_port_in_use() {
             assert_eq!(run(&folder, &arguments), (2, String::new(), error));
         }
     }
-    for serving in [one, several] {
-        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+    for server in [one, several] {
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
     }
 }
 
 #[test]
 fn rejects_an_unavailable_driver() {
     let folder = Temporary::new();
-    let serving = Serving::start(&folder, &["--driver", "auto"]);
-    let driver = serving.line("driver").expect("a driver");
+    let server = Server::start(&folder, &["--driver", "auto"]);
+    let driver = server.line("driver").expect("a driver");
     let (found, reason) = driver.split_once(' ').expect("a reason");
     let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));
     for driver in ["epoll", "kqueue", "uring"].into_iter().filter(|name| !is_there(name)) {
@@ -127,9 +127,9 @@ fn warns_about_unused_precompressed_files() {
     let expected = json!([{ "folder": root, "count": 2, "example": example, "is_whole": true }]);
     assert_eq!(json["unused_siblings"], expected);
     // The server warns as well, after its start.
-    let mut serving = Serving::start(&folder, &["www"]);
-    assert_eq!(serving.hear() + &serving.hear(), warned);
-    drop(serving);
+    let mut server = Server::start(&folder, &["www"]);
+    assert_eq!(server.next_line() + &server.next_line(), warned);
+    drop(server);
     let (code, stdout, _) = run(&folder, &["precompress", "www"]);
     assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
     assert_eq!(check().2, "");

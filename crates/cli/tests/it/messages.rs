@@ -7,7 +7,7 @@ use std::process::Output;
 
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 
-use crate::process::{Serving, Temporary, program, run};
+use crate::process::{Server, Temporary, program, run};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.md");
 
@@ -217,8 +217,8 @@ fn warns_about_missing_files_and_redirect_loops() {
 
 /// Starts the server and returns as many lines of its standard error as `expected` has.
 fn printed_at_the_start(folder: &Temporary, arguments: &[&str], expected: &str) -> String {
-    let mut serving = Serving::start(folder, arguments);
-    expected.lines().map(|_| serving.hear()).collect()
+    let mut server = Server::start(folder, arguments);
+    expected.lines().map(|_| server.next_line()).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::process::{Serving, Temporary, program};
+use crate::process::{Server, Temporary, program};
 
 /// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
@@ -26,12 +26,12 @@ fn tasks() -> Vec<Page> {
 struct Reader {
     driver: &'static str,
     folder: Temporary,
-    serving: Option<Serving>,
+    server: Option<Server>,
 }
 
 impl Reader {
     fn new(driver: &'static str) -> Self {
-        Self { driver, folder: Temporary::new(), serving: None }
+        Self { driver, folder: Temporary::new(), server: None }
     }
 
     /// Executes the steps of a page. Returns `false` if the driver is unavailable.
@@ -46,7 +46,7 @@ impl Reader {
                         Some(arguments) if !self.start(&arguments) => return false,
                         // The report may be omitted.
                         Some(_) if shown.is_empty() => continue,
-                        Some(_) => self.serving.as_ref().map(|serving| serving.banner.trim_end().to_owned()),
+                        Some(_) => self.server.as_ref().map(|server| server.banner.trim_end().to_owned()),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));
@@ -59,7 +59,7 @@ impl Reader {
     /// Starts a server. Returns `false` if the driver is unavailable.
     fn start(&mut self, arguments: &[&str]) -> bool {
         // Stop the previous server first: it may use the same socket.
-        self.serving = None;
+        self.server = None;
         let mut command = program(&self.folder, &[arguments, &["--driver", self.driver]].concat());
         let configuration = arguments.iter().find(|argument| argument.ends_with(".toml"));
         let has_address = configuration.is_some_and(|file| {
@@ -69,8 +69,8 @@ impl Reader {
         if !has_address {
             command.args(["--listen", FREE]);
         }
-        match Serving::try_start(&mut command) {
-            Ok(serving) => self.serving = Some(serving),
+        match Server::try_start(&mut command) {
+            Ok(server) => self.server = Some(server),
             Err((_, output)) if output.contains("isn't there") => return false,
             Err(ended) => panic!("{arguments:?}: {}: {ended:?}", self.driver),
         }
@@ -108,8 +108,8 @@ impl Reader {
 
     /// Returns the IP address of the server, if it has one.
     fn address(&self) -> Option<String> {
-        let serving = self.serving.as_ref().filter(|serving| serving.line("URL").is_some())?;
-        Some(serving.address().to_string())
+        let server = self.server.as_ref().filter(|server| server.line("URL").is_some())?;
+        Some(server.address().to_string())
     }
 }
 

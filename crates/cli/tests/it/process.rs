@@ -59,7 +59,7 @@ fn wait(child: Child) -> Output {
 }
 
 /// A running server, killed when dropped.
-pub(crate) struct Serving {
+pub(crate) struct Server {
     child: Option<Child>,
     stdout: Option<BufReader<ChildStdout>>,
     /// Standard error, once it was read from.
@@ -68,7 +68,7 @@ pub(crate) struct Serving {
     pub(crate) banner: String,
 }
 
-impl Serving {
+impl Server {
     /// Starts the server on a free port and waits for the start report.
     pub(crate) fn start(folder: &Temporary, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
@@ -83,29 +83,29 @@ impl Serving {
     pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut serving = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
-        while !serving.banner.ends_with("\n\n") {
-            let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
+        let mut server = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
+        while !server.banner.ends_with("\n\n") {
+            let count = stdout.read_line(&mut server.banner).expect("UTF-8");
             if count == 0 {
-                let output = wait(serving.child.take().expect("it was started"));
-                let text = serving.banner.clone() + &String::from_utf8_lossy(&output.stderr);
+                let output = wait(server.child.take().expect("it was started"));
+                let text = server.banner.clone() + &String::from_utf8_lossy(&output.stderr);
                 return Err((output.status.code(), text));
             }
         }
-        serving.stdout = Some(stdout);
-        Ok(serving)
+        server.stdout = Some(stdout);
+        Ok(server)
     }
 
     /// Waits until a server without output listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
         let banner = format!("URL http://{address}/\n\n");
-        let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
-        let begun = Instant::now();
+        let server = Self { child: Some(child), stdout: None, stderr: None, banner };
+        let start = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(begun.elapsed() < WAIT_MAX, "it does not listen");
+            assert!(start.elapsed() < WAIT_MAX, "it does not listen");
             std::thread::yield_now();
         }
-        serving
+        server
     }
 
     /// Returns a line of the start report by its label.
@@ -138,11 +138,9 @@ impl Serving {
     }
 
     /// Waits for the next line on standard error.
-    pub(crate) fn hear(&mut self) -> String {
+    pub(crate) fn next_line(&mut self) -> String {
         let child = self.child.as_mut().expect("it serves");
-        let stderr = self
-            .stderr
-            .get_or_insert_with(|| BufReader::new(child.stderr.take().expect("nobody else listens")));
+        let stderr = self.stderr.get_or_insert_with(|| BufReader::new(child.stderr.take().expect("a pipe")));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("UTF-8");
         line
@@ -151,19 +149,19 @@ impl Serving {
     /// Waits until it exits. Returns the exit code, unless killed by a signal, and the rest of standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));
-        let mut farewell = String::new();
-        if let Some(stdout) = &mut self.stdout {
-            stdout.read_to_string(&mut farewell).expect("UTF-8");
+        let mut stdout = String::new();
+        if let Some(rest) = &mut self.stdout {
+            rest.read_to_string(&mut stdout).expect("UTF-8");
         }
         let mut stderr = String::from_utf8(output.stderr).expect("UTF-8");
         if let Some(rest) = &mut self.stderr {
             rest.read_to_string(&mut stderr).expect("UTF-8");
         }
-        (output.status.code(), farewell, stderr)
+        (output.status.code(), stdout, stderr)
     }
 }
 
-impl Drop for Serving {
+impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // It may have exited already.
@@ -180,7 +178,7 @@ pub(crate) fn drivers() -> &'static [&'static str] {
         let folder = Temporary::new();
         let is_there = |name: &&str| {
             let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
-            match Serving::try_start(&mut program(&folder, &arguments)) {
+            match Server::try_start(&mut program(&folder, &arguments)) {
                 Ok(_) => true,
                 Err((code, output)) => {
                     assert!(code == Some(2) && output.contains("isn't there"), "{name}: {output}");
@@ -244,10 +242,10 @@ impl Summary {
     }
 
     /// Requests the counters with SIGUSR1.
-    pub(crate) fn so_far(serving: &mut Serving) -> Self {
-        serving.signal(Signal::USR1);
+    pub(crate) fn so_far(server: &mut Server) -> Self {
+        server.signal(Signal::USR1);
         loop {
-            let line = serving.hear();
+            let line = server.next_line();
             assert!(!line.is_empty(), "it has ended");
             if line.starts_with("shearwater: so far ") {
                 return Self(line);
@@ -257,14 +255,14 @@ impl Summary {
 
     /// Requests the counters until a condition holds.
     #[track_caller]
-    pub(crate) fn until(serving: &mut Serving, mut is_there: impl FnMut(&Self) -> bool) -> Self {
-        let begun = Instant::now();
+    pub(crate) fn until(server: &mut Server, mut is_there: impl FnMut(&Self) -> bool) -> Self {
+        let start = Instant::now();
         loop {
-            let summary = Self::so_far(serving);
+            let summary = Self::so_far(server);
             if is_there(&summary) {
                 return summary;
             }
-            assert!(begun.elapsed() < WAIT_MAX, "it never comes to that: {}", summary.0);
+            assert!(start.elapsed() < WAIT_MAX, "it never comes to that: {}", summary.0);
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use testkit::versions::{Body, VersionedFile, content, read};
 
 use crate::client::{Client, WAIT_MAX};
-use crate::process::{Serving, Temporary, drivers};
+use crate::process::{Server, Temporary, drivers};
 
 /// Changes of each file in each way.
 const CHANGES: u32 = 8;
@@ -96,9 +96,9 @@ fn while_requested(
 ) {
     let (is_over, responses) = (&AtomicBool::new(false), &AtomicU64::new(0));
     let wait = || {
-        let (wanted, begun) = (responses.load(Ordering::Relaxed) + 4, Instant::now());
+        let (wanted, start) = (responses.load(Ordering::Relaxed) + 4, Instant::now());
         while responses.load(Ordering::Relaxed) < wanted {
-            assert!(begun.elapsed() < WAIT_MAX, "no responses");
+            assert!(start.elapsed() < WAIT_MAX, "no responses");
             std::thread::yield_now();
         }
     };
@@ -117,9 +117,9 @@ fn while_requested(
         let clients: Vec<_> = paths.iter().chain(paths).map(|path| scope.spawn(client(path))).collect();
         change(&wait);
         for path in paths {
-            let begun = Instant::now();
+            let start = Instant::now();
             while request(address, path, way, may_be_short, &mut Tags::new()) != Some(last) {
-                assert!(begun.elapsed() < WAIT_MAX, "{way}: {path}: the last change does not show");
+                assert!(start.elapsed() < WAIT_MAX, "{way}: {path}: the last change does not show");
             }
         }
         is_over.store(true, Ordering::Relaxed);
@@ -133,24 +133,19 @@ fn sends_the_old_or_the_new_version_of_a_changing_file() {
     for driver in drivers() {
         let folder = Temporary::new();
         folder.file("site/index.html", "");
-        let serving = Serving::start(&folder, &["site", "--driver", driver, "--workers", "2"]);
+        let server = Server::start(&folder, &["site", "--driver", driver, "--workers", "2"]);
         for (number, (way, change, may_be_short)) in WAYS.into_iter().enumerate() {
             for len in LENGTHS {
                 let name = format!("{number}-{len}.bin");
                 let file = VersionedFile { path: folder.path().join("site").join(&name), len, form: 0 };
                 file.replace(1).expect("a file");
                 let last = CHANGES + 1;
-                while_requested(
-                    serving.address(),
-                    &[format!("/{name}")],
-                    (way, may_be_short, last),
-                    |wait| {
-                        for version in 2..=last {
-                            change(&file, version, wait).expect("changed");
-                            wait();
-                        }
-                    },
-                );
+                while_requested(server.address(), &[format!("/{name}")], (way, may_be_short, last), |wait| {
+                    for version in 2..=last {
+                        change(&file, version, wait).expect("changed");
+                        wait();
+                    }
+                });
             }
         }
     }
@@ -170,9 +165,9 @@ fn serves_one_release_of_a_swapped_folder() {
     for driver in drivers() {
         let folder = Temporary::new();
         release(&folder, 1);
-        let serving = Serving::start(&folder, &["current", "--driver", driver, "--workers", "2"]);
+        let server = Server::start(&folder, &["current", "--driver", driver, "--workers", "2"]);
         let paths = LENGTHS.map(|len| format!("/{len}.bin"));
-        while_requested(serving.address(), &paths, ("swapped", false, CHANGES), |wait| {
+        while_requested(server.address(), &paths, ("swapped", false, CHANGES), |wait| {
             for version in 2..=CHANGES {
                 release(&folder, version);
                 wait();

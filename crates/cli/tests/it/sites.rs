@@ -1,7 +1,7 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
 use crate::client::{Client, ClientResponse};
-use crate::process::{Serving, Temporary, drivers};
+use crate::process::{Server, Temporary, drivers};
 
 const CASES: &str = include_str!("../sites.md");
 
@@ -175,10 +175,10 @@ fn serves_every_case() {
         let folder = folder(settings);
         for driver in drivers() {
             println!("{driver}: {settings}");
-            let serving = Serving::start(&folder, &["site.toml", "--driver", driver]);
+            let server = Server::start(&folder, &["site.toml", "--driver", driver]);
             for case in &cases {
                 // Twice: looked up, and cached.
-                let mut client = serving.connect();
+                let mut client = server.connect();
                 case.check(&mut client, driver);
                 case.check(&mut client, driver);
             }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::process::{Serving, Temporary, drivers, program};
+use crate::process::{Server, Temporary, drivers, program};
 use crate::sites;
 
 /// A site of one folder.
@@ -29,32 +29,32 @@ pub(crate) fn folder(config: &str) -> Temporary {
 }
 
 /// Serves [`SITE`] with settings on each driver.
-fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Serving)) {
+fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Server)) {
     for driver in drivers() {
         println!("{driver}: {settings}");
         let folder = folder(&format!("{settings}{SITE}"));
-        check(&folder, Serving::start(&folder, &["site.toml", "--driver", driver]));
+        check(&folder, Server::start(&folder, &["site.toml", "--driver", driver]));
     }
 }
 
 /// Sends bytes on a new connection and returns everything received until it closes, sooner than by any default.
 #[track_caller]
-fn until_closed(serving: &Serving, bytes: &str) -> String {
-    let mut client = serving.connect();
+fn until_closed(server: &Server, bytes: &str) -> String {
+    let mut client = server.connect();
     client.stream.get_ref().set_read_timeout(Some(SOONER_THAN_DEFAULTS)).expect("a timeout");
     client.send(bytes);
     String::from_utf8(client.rest()).expect("text")
 }
 
 /// Starts with a configuration for a free port. Retries if another process takes the port.
-fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, Serving, u16) {
+fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, Server, u16) {
     for _ in 0..20 {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a port").port();
         let folder = folder(&config(port));
         let mut command = program(&folder, &["site.toml", "--driver", driver]);
-        let (code, stderr) = match Serving::try_start(&mut command) {
-            Ok(serving) => return (folder, serving, port),
+        let (code, stderr) = match Server::try_start(&mut command) {
+            Ok(server) => return (folder, server, port),
             Err(ended) => ended,
         };
         assert!(code == Some(2) && stderr.contains("is taken by another program"), "{stderr}");
