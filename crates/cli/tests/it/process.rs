@@ -146,6 +146,15 @@ impl Server {
         line
     }
 
+    /// Stops it with SIGTERM, in order. Returns the rest of standard output and standard error.
+    #[track_caller]
+    pub(crate) fn stop(self) -> (String, String) {
+        self.signal(Signal::TERM);
+        let (code, stdout, stderr) = self.end();
+        assert_eq!(code, Some(0), "{stderr}");
+        (stdout, stderr)
+    }
+
     /// Waits until it exits. Returns the exit code, unless killed by a signal, and the rest of standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));

@@ -93,9 +93,7 @@ fn sigusr1_prints_counters() {
     assert!(line.ends_with("; limits reached: target_bytes_max 1\n"), "{line}");
     assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
     drop((client, other));
-    server.signal(Signal::TERM);
-    let (code, _, stderr) = server.end();
-    assert_eq!(code, Some(0));
+    let (_, stderr) = server.stop();
     let in_all = "in all 3 requests (2xx 2, 3xx 0, 4xx 1, 5xx 0), 2 connections (0 open, ";
     assert_log(&stderr, &["draining: responding to received requests for up to 30 s", in_all]);
 }
@@ -113,9 +111,7 @@ fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
         let broken = Summary::until(&mut server, |summary| summary.count("broken off") == 1);
         let sent = broken.count("bytes sent");
         assert!(read < sent && sent < LARGE_BYTES as u64, "{driver}: {sent} bytes of {LARGE_BYTES}");
-        server.signal(Signal::TERM);
-        let (code, _, stderr) = server.end();
-        assert_eq!(code, Some(0));
+        let (_, stderr) = server.stop();
         assert_eq!(Summary::of(&stderr).count("bytes sent"), sent, "{driver}: {stderr}");
     }
 }
@@ -151,9 +147,7 @@ fn a_signal_right_after_the_start_stops_it() {
     let folder = Temporary::new();
     for _ in 0..20 {
         let server = Server::start(&folder, &[]);
-        server.signal(Signal::TERM);
-        let (code, stdout, _) = server.end();
-        assert_eq!(code, Some(0));
+        let (stdout, _) = server.stop();
         assert!(stdout.starts_with("Stopped: 0 requests"), "{stdout:?}");
     }
 }
@@ -179,9 +173,7 @@ fn a_second_signal_stops_at_once() {
 fn limits_the_duration_of_a_drain() {
     let (_folder, server, mut client) = downloading(&["--drain", "1"]);
     let start = Instant::now();
-    server.signal(Signal::TERM);
-    let (code, _, stderr) = server.end();
-    assert_eq!(code, Some(0));
+    let (_, stderr) = server.stop();
     assert_log(
         &stderr,
         &["draining: responding to received requests for up to 1 s", "worker ", "in all 1 requests (2xx 1, "],

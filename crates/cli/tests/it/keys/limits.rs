@@ -5,8 +5,6 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
-use rustix::process::Signal;
-
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
 use crate::client::WAIT_MAX;
 use crate::process::Summary;
@@ -213,9 +211,7 @@ pub(super) fn drain_idle() {
         on_each_driver(&settings, |_, server| {
             let mut client = server.connect();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
-            server.signal(Signal::TERM);
-            let (code, _, stderr) = server.end();
-            assert_eq!(code, Some(0));
+            let (_, stderr) = server.stop();
             assert_eq!(Summary::of(&stderr).reached("drain_idle_ms"), u64::from(is_reached), "{stderr}");
         });
     }

@@ -117,9 +117,7 @@ pub(super) fn level() {
             if level != "off" {
                 assert!(server.next_line().starts_with("shearwater: so far 0 requests"), "{level}");
             }
-            server.signal(Signal::TERM);
-            let (code, _, stderr) = server.end();
-            assert_eq!(code, Some(0));
+            let (_, stderr) = server.stop();
             let has = |text: &str| stderr.contains(text);
             assert_eq!(has("draining: responding to received requests"), is_verbose, "{level}: {stderr}");
             assert_eq!(has("in all 0 requests"), is_verbose, "{level}: {stderr}");
