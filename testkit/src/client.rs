@@ -80,6 +80,11 @@ impl<S: Read + Write> Client<S> {
         &self.stream
     }
 
+    /// Accepts responses of HTTP/1.0 too, which other servers than ours send.
+    pub fn accept_http10(&mut self) {
+        self.reader.accept_http10();
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         Ok(self.stream.write_all(bytes.as_ref())?)
@@ -167,6 +172,17 @@ impl<S: Read + Write> Client<S> {
         Ok(rest)
     }
 
+    /// Reads exactly `length` bytes, without parsing them.
+    pub fn exactly(&mut self, length: usize) -> Result<Vec<u8>, Error> {
+        while self.buffer.len() - self.used < length {
+            if self.fill()? == 0 {
+                return Err(Error::Truncated);
+            }
+        }
+        self.used += length;
+        Ok(self.buffer[self.used - length..self.used].to_vec())
+    }
+
     /// Expects the orderly end of the connection: no further byte, no reset.
     pub fn end(&mut self) -> Result<(), Error> {
         // A response without a body may still be at its end.
@@ -182,7 +198,12 @@ impl<S: Read + Write> Client<S> {
         self.used = 0;
         let old = self.buffer.len();
         self.buffer.resize(old + READ_BYTES, 0);
-        let received = self.stream.read(&mut self.buffer[old..]);
+        let received = loop {
+            match self.stream.read(&mut self.buffer[old..]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received,
+            }
+        };
         self.buffer.truncate(old + *received.as_ref().unwrap_or(&0));
         Ok(received?)
     }

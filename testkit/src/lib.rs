@@ -2,8 +2,10 @@
 //!
 //! - [`ResponseReader`] and [`Responses`] parse responses from bytes, without I/O.
 //! - [`Client`] is a blocking HTTP/1.1 client on one connection; it sends any bytes and reads strictly.
+//! - [`TestClient`] is the same for tests: it panics where an exchange fails.
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
 //! - [`CountingAllocator`] counts what a test binary allocates.
+//! - [`TestFolder`] is a temporary folder with files of certain times.
 //! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
 //! - [`versions`] writes and reads files that change while they are served.
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
@@ -13,14 +15,18 @@
 mod allocator;
 mod client;
 mod error;
+mod folder;
 pub mod process;
 mod program;
 pub mod random;
 mod response;
+mod test_client;
 pub mod versions;
 
 pub use allocator::{Allocations, CountingAllocator};
 pub use client::{Client, TIMEOUT, request};
 pub use error::Error;
+pub use folder::TestFolder;
 pub use program::{Program, Signal, free_address};
 pub use response::{Event, Framing, Head, Response, ResponseReader, Responses, Step};
+pub use test_client::{ClientResponse, TestClient};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use shearwater_config::{Accept, Choices, Driver, parse_size};
-use shearwater_precompress::Format;
+use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
 use crate::intent::{drain_timeout, is_config, listen_address, of_missing};
@@ -170,11 +170,11 @@ pub(crate) struct Precompress {
 
     /// Formats
     #[arg(long, value_name = "LIST", value_parser = format(), value_delimiter = ',', default_value = "br,zstd,gzip")]
-    pub(crate) formats: Vec<Format>,
+    pub(crate) formats: Vec<Coding>,
 
     /// Compression levels by format [default: br=11,zstd=19,gzip=9]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
-    pub(crate) level: Vec<(Format, u32)>,
+    pub(crate) level: Vec<(Coding, u32)>,
 
     /// Minimum size of a file, such as 1KiB
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = size)]
@@ -206,24 +206,24 @@ fn choice<T: Choices + Send + Sync>() -> impl TypedValueParser<Value = T> {
 }
 
 /// Parses the name of a format.
-fn format() -> impl TypedValueParser<Value = Format> {
-    let value = |format: Format| {
+fn format() -> impl TypedValueParser<Value = Coding> {
+    let value = |format: Coding| {
         let means = match format {
-            Format::Br => "Brotli, NAME.br",
-            Format::Zstd => "Zstandard, NAME.zst",
-            Format::Gzip => "gzip, NAME.gz",
+            Coding::Br => "Brotli, NAME.br",
+            Coding::Zstd => "Zstandard, NAME.zst",
+            Coding::Gzip => "gzip, NAME.gz",
         };
         PossibleValue::new(format.name()).help(means)
     };
-    PossibleValuesParser::new(Format::ALL.map(value)).map(|given| named(&given).expect("a possible value"))
+    PossibleValuesParser::new(Coding::ALL.map(value)).map(|given| named(&given).expect("a possible value"))
 }
 
-fn named(name: &str) -> Option<Format> {
-    Format::ALL.into_iter().find(|format| format.name() == name)
+fn named(name: &str) -> Option<Coding> {
+    Coding::ALL.into_iter().find(|format| format.name() == name)
 }
 
 /// Parses a format's name and a level, such as `br=9`.
-fn level(text: &str) -> Result<(Format, u32), String> {
+fn level(text: &str) -> Result<(Coding, u32), String> {
     let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
     let format = named(name).ok_or_else(|| format!("unknown format {name}, expected br, zstd or gzip"))?;
     Ok((format, level.parse().map_err(|_| format!("invalid level {level}"))?))

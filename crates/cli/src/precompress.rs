@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shearwater_precompress::{Failed, Format, Options, PerFormat, Summary, Unused, precompress, unused};
+use shearwater_precompress::{
+    Coding, Failed, Options, PerFormat, Summary, Unused, level_max, precompress, unused,
+};
 
 use crate::args::Precompress;
 use crate::failure::Failure;
@@ -49,15 +51,15 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
 }
 
 /// Returns each format with its level, the highest by default.
-fn levels(args: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
-    let mut formats: Vec<(Format, u32)> = Vec::new();
+fn levels(args: &Precompress) -> Result<Vec<(Coding, u32)>, Failure> {
+    let mut formats: Vec<(Coding, u32)> = Vec::new();
     for format in args.formats.iter().copied() {
         if formats.iter().all(|&(known, _)| known != format) {
-            formats.push((format, format.level_max()));
+            formats.push((format, level_max(format)));
         }
     }
     for &(format, level) in &args.level {
-        let (name, most) = (format.name(), format.level_max());
+        let (name, most) = (format.name(), level_max(format));
         let Some((_, of_format)) = formats.iter_mut().find(|(of, _)| *of == format) else {
             let help = format!("add {name} to --formats, or remove the level");
             return Err(Failure::helped(format!("--level {name}={level}: {name} isn't in --formats"), help));
@@ -179,11 +181,11 @@ pub(crate) type UnusedIn = (PathBuf, Unused);
 
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
 pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
-    let mut folders: BTreeMap<PathBuf, Vec<Format>> = BTreeMap::new();
+    let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
     for Root { path, formats } in roots {
         folders.entry(path.clone()).or_default().extend(formats);
     }
-    let search = |(folder, formats): (PathBuf, Vec<Format>)| {
+    let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
         let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
         Some((folder, unused))
     };

@@ -8,7 +8,6 @@ use shearwater_files::{
     CacheRule, Coding, FileMatch, FindOptions, Folder, FolderError, FolderOptions, Hidden, Links,
     MediaTypeOptions,
 };
-use shearwater_precompress::Format;
 use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
 use crate::settings;
@@ -89,7 +88,7 @@ impl Folders {
                 }));
                 let index = self.open.len();
                 self.open.push(folder);
-                let formats = serving.precompressed.iter().copied().map(format).collect();
+                let formats = serving.precompressed.iter().copied().map(coding).collect();
                 self.roots.push(Root { path: root.clone(), formats });
                 self.known.entry(root.clone()).or_default().push((options, index));
                 return Content::Files(index);
@@ -242,15 +241,6 @@ fn try_file(text: &str) -> String {
     match text.strip_prefix('=') {
         Some(status) => format!("={}", status.trim_start()),
         None => text.to_owned(),
-    }
-}
-
-/// Returns the format of precompressed files in a coding.
-fn format(coding: config::Coding) -> Format {
-    match coding {
-        config::Coding::Br => Format::Br,
-        config::Coding::Zstd => Format::Zstd,
-        config::Coding::Gzip => Format::Gzip,
     }
 }
 

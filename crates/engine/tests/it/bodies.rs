@@ -26,7 +26,7 @@ fn said(world: &mut World, pieces: &[&[u8]], responses: &[ExpectedResponse]) {
 #[test]
 fn an_empty_body_is_responded_at_once() {
     let mut world = World::default();
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         let unit = Unit::post(route, 1, 0);
         said(&mut world, &[&unit.bytes], &[unit.response]);
         let unit = Unit::post_chunked(route, 2, 0, 1);
@@ -41,9 +41,9 @@ fn an_empty_body_that_expects_is_responded_at_once() {
     for output_bytes_max in [1, 64 * 1024] {
         let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
         let mut client = world.connect();
-        client.send(head("POST", "/sink/1", "Expect: 100-continue\r\nContent-Length: 0\r\n"));
+        client.send(head("POST", "/pulled/1", "Expect: 100-continue\r\nContent-Length: 0\r\n"));
         world.settle();
-        client.assert_got(&[ExpectedResponse::text("200 OK", text_of("POST", "/sink/1", b""))]);
+        client.assert_got(&[ExpectedResponse::text("200 OK", text_of("POST", "/pulled/1", b""))]);
         client.peer.finish();
         world.end();
     }
@@ -123,16 +123,17 @@ fn a_body_that_comes_while_its_handler_waits_is_no_request() {
 }
 
 #[test]
-fn a_sink_may_refuse() {
+fn rejects_a_body_while_reading_it() {
     let mut world = World::default();
     let refusal = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
-    let request = head("POST", "/sink-refuses/1", "Content-Length: 200\r\n");
+    let request = head("POST", "/pulled-refuses/1", "Content-Length: 200\r\n");
     let within = vec![b'x'; REFUSED_AT];
     said(&mut world, &[&request, &within, b"x"], std::slice::from_ref(&refusal));
+    // Nothing of the body is left: the connection is kept.
     let whole = [&request[..], &within, &within].concat();
-    said(&mut world, &[&whole], &[refusal]);
-    assert_eq!(world.totals().requests_refused, 2);
-    assert_eq!(world.totals().requests, 0);
+    let kept = ExpectedResponse::text("422 Unprocessable Content", "The body was refused.\n".to_owned());
+    said(&mut world, &[&whole], &[kept]);
+    assert_eq!((world.totals().requests, world.totals().requests_refused), (2, 0));
 }
 
 #[test]
@@ -142,7 +143,8 @@ fn panics_cost_their_request_and_nothing_else() {
     let unit = Unit::post("buffer", 7, 100);
     other.send(&unit.bytes[..90]);
     world.settle();
-    for target in ["/sink-panics/1", "/sink-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
+    for target in
+        ["/pulled-panics/1", "/pulled-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
     {
         let request = head("POST", target, "Content-Length: 5\r\n");
         said_beside(&mut world, &[&request, b"hello"], &[ExpectedResponse::failed()]);

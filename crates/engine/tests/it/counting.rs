@@ -81,7 +81,7 @@ fn every_response_is_counted_once() {
         Unit::new(head("POST", "/policy-panics/4", "Content-Length: 1\r\n"), ExpectedResponse::failed()),
         Unit::new(head("GET", "/value", ""), ExpectedResponse::failed()),
         Unit::too_large(5, 1 << 30, 0),
-        Unit::post("sink", 6, 10),
+        Unit::post("pulled", 6, 10),
         Unit::closed_by_handler(7),
     ];
     for unit in &requests {

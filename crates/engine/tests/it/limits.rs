@@ -71,7 +71,7 @@ fn fields() {
 #[test]
 fn body_bytes() {
     let mut world = World::with_limits(Limits { body_bytes_max: 1000, ..Limits::default() });
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         for len in [999, 1000] {
             let unit = Unit::post(route, 1, len);
             gets(&mut world, &unit.bytes, &unit.response);
@@ -337,7 +337,7 @@ fn a_body_that_comes_while_its_100_is_on_its_way_is_held_back() {
     let mut client = world.connect();
     client.peer.set_window(0);
     client.peer.set_reading(false);
-    let unit = Unit::post_expecting("sink", 1, 1_000_000);
+    let unit = Unit::post_expecting("pulled", 1, 1_000_000);
     let at = unit.goes_on_at.expect("it expects");
     client.send(&unit.bytes[..at]);
     world.settle();

@@ -40,7 +40,7 @@ fn uploading(route: &str, len: usize) -> (World, Client) {
 
 #[test]
 fn a_body_that_trickles_is_refused_when_its_grace_is_over() {
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         let (mut world, mut client) = uploading(route, 30_000);
         let ended = each_second(&mut world, &mut client, 60, |client| client.send(b"x"));
         // Ten bytes have earned 42 ms.
@@ -78,7 +78,7 @@ fn a_body_a_little_too_slow_is_refused_when_its_time_is_used_up() {
 
 #[test]
 fn a_body_just_fast_enough_is_taken() {
-    for (route, bytes_per_second) in [("plain", 240), ("buffer", 240), ("sink", 241)] {
+    for (route, bytes_per_second) in [("plain", 240), ("buffer", 240), ("pulled", 241)] {
         let unit = Unit::post(route, 1, 30_000);
         let (mut world, mut client) = uploading(route, 30_000);
         let mut body = unit.bytes[unit.bytes.len() - 30_000..].chunks(bytes_per_second);

@@ -56,7 +56,7 @@ fn panics_in_bodies_and_behind_responses_are_reported_alike() {
             head("POST", "/policy-panics/1", "Content-Length: 1\r\n"),
             crate::harness::ExpectedResponse::failed(),
         ),
-        Unit::post("sink-panics", 2, 500),
+        Unit::post("pulled-panics", 2, 500),
     ] {
         let mut client = world.connect();
         client.send(&unit.bytes);
@@ -64,7 +64,7 @@ fn panics_in_bodies_and_behind_responses_are_reported_alike() {
         world.settle();
     }
     let requests: Vec<_> = panics(&world).into_iter().map(|(request, _, _)| request).collect();
-    assert_eq!(requests, ["POST /policy-panics/1", "POST /sink-panics/2"]);
+    assert_eq!(requests, ["POST /policy-panics/1", "POST /pulled-panics/2"]);
 }
 
 #[test]

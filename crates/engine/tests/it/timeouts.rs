@@ -183,7 +183,7 @@ fn a_head_behind_pipelined_requests_has_its_time() {
 
 #[test]
 fn a_body_has_its_time_between_two_pieces() {
-    for route in ["plain", "buffer", "sink"] {
+    for route in ["plain", "buffer", "pulled"] {
         let mut world = World::new(Setting {
             limits: Limits { body_bytes_per_second_min: 0, ..Limits::default() },
             timeouts: Timeouts { body_ms: 5000, ..Timeouts::default() },

@@ -8,8 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::client::WAIT_MAX;
+use testkit::TIMEOUT;
 
 /// Environment variable set in the child process.
 const IS_PROCESS: &str = "SHEARWATER_TEST_PROCESS";
@@ -41,15 +40,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process that runs the test `signals::process`.
-    pub(crate) fn start() -> Self {
+    /// Starts a process that runs a test of this binary.
+    pub(crate) fn start(test: &str) -> Self {
         let program = env::current_exe().expect("this program is a file");
-        Self::of(&mut Command::new(program))
+        Self::of(&mut Command::new(program), test)
     }
 
     /// Starts a process by a command to which the test's name is added.
-    pub(crate) fn of(command: &mut Command) -> Self {
-        command.args(["--exact", "signals::process", "--nocapture", "--test-threads=1"]);
+    pub(crate) fn of(command: &mut Command, test: &str) -> Self {
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
         command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let net = kill_unless_dropped(Pid::from_child(&child));
@@ -91,7 +90,7 @@ impl Drop for Process {
 fn kill_unless_dropped(pid: Pid) -> SyncSender<()> {
     let (net, dropped) = sync_channel(0);
     thread::spawn(move || {
-        if dropped.recv_timeout(2 * WAIT_MAX) == Err(RecvTimeoutError::Timeout) {
+        if dropped.recv_timeout(2 * TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             kill_process(pid, Signal::KILL).ok();
         }
     });

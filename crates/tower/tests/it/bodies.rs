@@ -11,8 +11,8 @@ use axum::routing::post;
 use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use shearwater::Limits;
+use testkit::TIMEOUT;
 
-use crate::client::WAIT_MAX;
 use crate::served::{Served, drivers, here};
 
 /// Returns the length of a body and the sum of its bytes.
@@ -65,50 +65,53 @@ fn summed(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn of_any_size_they_arrive_whole_on_every_driver() {
+fn receives_bodies_of_any_size() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
+        let mut client = served.connect();
         for len in [0, 1, 1000, 1025, 16_384, 65_536, 100_000, 1_000_000] {
             let body = bytes(len);
-            assert_eq!(wire.send_body("/echo", &[], &body).body, body, "{len}");
-            assert_eq!(wire.send_body("/sum", &[], &body).text(), summed(&body), "{len}");
-            assert_eq!(wire.send_body("/elsewhere", &[], &body).text(), summed(&body), "{len}");
+            assert_eq!(client.send_body("POST", "/echo", &[], &body).body, body, "{len}");
+            assert_eq!(client.send_body("POST", "/sum", &[], &body).text(), summed(&body), "{len}");
+            assert_eq!(client.send_body("POST", "/elsewhere", &[], &body).text(), summed(&body), "{len}");
         }
         assert_eq!(served.totals().connections_accepted, 1);
     }
 }
 
 #[test]
-fn byte_by_byte_and_in_chunks_too() {
+fn receives_bodies_byte_by_byte_and_in_chunks() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/sum", &["Content-Length: 20"]);
+        let mut client = served.connect();
+        client.ask("POST", "/sum", &["Content-Length: 20"]);
         for byte in bytes(20) {
-            wire.0.send([byte]);
+            client.send([byte]);
         }
-        assert_eq!(wire.response("POST").text(), summed(&bytes(20)));
-        wire.0.ask("POST", "/sum", &["Transfer-Encoding: chunked"]);
+        assert_eq!(client.response("POST").text(), summed(&bytes(20)));
+        client.ask("POST", "/sum", &["Transfer-Encoding: chunked"]);
         for piece in bytes(200_000).chunks(999) {
-            wire.0.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
+            client.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
         }
-        wire.0.send("0\r\nX-Trailer: 1\r\n\r\n");
-        assert_eq!(wire.response("POST").text(), summed(&bytes(200_000)));
-        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
+        client.send("0\r\nX-Trailer: 1\r\n\r\n");
+        assert_eq!(client.response("POST").text(), summed(&bytes(200_000)));
+        assert_eq!(client.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
     }
 }
 
 #[test]
-fn what_is_said_of_their_length_is_right() {
+fn reports_the_length_of_bodies() {
     let served = Served::new(router());
-    let mut wire = served.wire();
-    assert_eq!(wire.request("POST", "/hint", &[]).text(), "Some(0) true Some(0)");
-    assert_eq!(wire.send_body("/hint", &[], b"12345").text(), "Some(5) false Some(5)");
-    assert_eq!(wire.send_body("/hint", &[], &bytes(200_000)).text(), "Some(200000) false Some(200000)");
-    wire.0.ask("POST", "/hint", &["Transfer-Encoding: chunked"]).send("3\r\nabc\r\n");
-    wire.0.send("0\r\n\r\n");
-    let response = wire.response("POST");
+    let mut client = served.connect();
+    assert_eq!(client.request("POST", "/hint", &[]).text(), "Some(0) true Some(0)");
+    assert_eq!(client.send_body("POST", "/hint", &[], b"12345").text(), "Some(5) false Some(5)");
+    assert_eq!(
+        client.send_body("POST", "/hint", &[], &bytes(200_000)).text(),
+        "Some(200000) false Some(200000)"
+    );
+    client.ask("POST", "/hint", &["Transfer-Encoding: chunked"]).send("3\r\nabc\r\n");
+    client.send("0\r\n\r\n");
+    let response = client.response("POST");
     assert!(
         ["None false Some(3)", "Some(3) false Some(3)"].contains(&response.text()),
         "{}",
@@ -117,38 +120,38 @@ fn what_is_said_of_their_length_is_right() {
 }
 
 #[test]
-fn an_response_may_go_on_while_its_request_does() {
+fn streams_the_response_while_the_request_arrives() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/back", &["Transfer-Encoding: chunked"]);
-        let head = wire.0.head();
+        let mut client = served.connect();
+        client.ask("POST", "/back", &["Transfer-Encoding: chunked"]);
+        let head = client.head();
         assert_eq!((head.status, head.field("transfer-encoding")), (200, Some("chunked")));
         for number in 0..20 {
             let said = format!("piece {number}");
-            wire.0.send(format!("{:x}\r\n{said}\r\n", said.len()));
-            assert_eq!(wire.chunk(), said.as_bytes());
+            client.send(format!("{:x}\r\n{said}\r\n", said.len()));
+            assert_eq!(client.data(), said.as_bytes());
         }
-        wire.0.send("0\r\n\r\n");
-        assert_eq!(wire.chunk(), b"");
-        assert_eq!(wire.send_body("/echo", &[], b"again").text(), "again");
+        client.send("0\r\n\r\n");
+        assert_eq!(client.data(), b"");
+        assert_eq!(client.send_body("POST", "/echo", &[], b"again").text(), "again");
     }
 }
 
 #[test]
-fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
+fn sends_100_once_the_body_is_read() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/sum", &["Content-Length: 3", "Expect: 100-continue"]);
-        assert_eq!(wire.0.head().status, 100);
-        wire.0.send([1, 2, 3]);
-        assert_eq!(wire.response("POST").text(), "3 6");
+        let mut client = served.connect();
+        client.ask("POST", "/sum", &["Content-Length: 3", "Expect: 100-continue"]);
+        assert_eq!(client.head().status, 100);
+        client.send([1, 2, 3]);
+        assert_eq!(client.response("POST").text(), "3 6");
     }
 }
 
 #[test]
-fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
+fn rejects_by_the_head_without_waiting_for_the_body() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         for (method, target, length, status) in [
@@ -157,46 +160,46 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
             ("DELETE", "/sum", 3, 405),
             ("POST", "/sum", 99_999_999, 413),
         ] {
-            let mut wire = served.wire();
-            wire.0.ask(method, target, &[&format!("Content-Length: {length}"), "Expect: 100-continue"]);
-            let response = wire.response(method);
+            let mut client = served.connect();
+            client.ask(method, target, &[&format!("Content-Length: {length}"), "Expect: 100-continue"]);
+            let response = client.response(method);
             assert_eq!((response.status, response.field("connection")), (status, Some("close")), "{target}");
-            wire.0.ask("GET", "/none", &[]).end_sending().is_ended();
+            client.ask("GET", "/none", &[]).end_sending().is_ended();
         }
         assert_eq!(served.totals().connections_reset, 0);
     }
 }
 
 #[test]
-fn nobody_need_read_them() {
+fn discards_bodies_that_are_not_read() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let mut wire = served.wire();
-        let response = wire.send_body("/refused", &[], b"short");
+        let mut client = served.connect();
+        let response = client.send_body("POST", "/refused", &[], b"short");
         assert_eq!((response.status, response.field("connection")), (403, None));
-        let response = wire.send_body("/refused", &[], &bytes(1_000_000));
+        let response = client.send_body("POST", "/refused", &[], &bytes(1_000_000));
         assert_eq!((response.status, response.text()), (403, "no"));
     }
 }
 
 #[test]
-fn beyond_the_limit_they_are_refused() {
+fn rejects_bodies_over_the_limit() {
     let limits = Limits { body_bytes_max: 1000, ..Limits::default() };
     let served = Served::of(here(router()).limits(limits));
-    assert_eq!(served.wire().send_body("/sum", &[], &bytes(1000)).status, 200);
-    assert_eq!(served.wire().send_body("/sum", &[], &bytes(1001)).status, 413);
-    let mut wire = served.wire();
-    wire.0
+    assert_eq!(served.connect().send_body("POST", "/sum", &[], &bytes(1000)).status, 200);
+    assert_eq!(served.connect().send_body("POST", "/sum", &[], &bytes(1001)).status, 413);
+    let mut client = served.connect();
+    client
         .ask("POST", "/sum", &["Transfer-Encoding: chunked"])
         .send("3e9\r\n")
         .send(bytes(1001))
         .send("\r\n");
-    assert_eq!(wire.response("POST").status, 413);
+    assert_eq!(client.response("POST").status, 413);
 }
 
 /// A program that raises axum's limit must raise the server's too.
 #[test]
-fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
+fn body_bytes_max_replaces_the_default_of_10_mib() {
     const LEN: usize = 20 << 20;
     let router = || router().layer(DefaultBodyLimit::disable());
     let limits = Limits { fields_max: 50, ..Limits::default() };
@@ -207,55 +210,46 @@ fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
         (here(router()).limits(limits).body_bytes_max(LEN as u64), 200),
     ] {
         let served = Served::of(serve);
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
+        let mut client = served.connect();
+        client.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
         // A rejected client may be unable to send all of it.
-        drop(std::io::Write::write_all(wire.0.stream.get_mut(), &vec![7; LEN]));
-        assert_eq!(wire.response("POST").status, status);
+        client.try_send(vec![7; LEN]);
+        assert_eq!(client.response("POST").status, status);
     }
 }
 
+/// Whether the client has closed or the response has ended.
 #[test]
-fn who_reads_elsewhere_is_told_when_the_client_goes() {
+fn cuts_off_a_body_that_is_read_on_another_thread() {
     for driver in drivers() {
-        let (tell, told) = sync_channel(1);
-        let detached = move |body: Body| {
-            let tell = tell.clone();
-            async move {
-                let task = tokio::spawn(async move {
-                    let result = sum(body).await;
-                    tell.send(result).expect("the test receives");
-                });
-                task.await.expect("no panic");
+        for awaits in [true, false] {
+            let (result, results) = sync_channel(1);
+            let detached = move |body: Body| {
+                let result = result.clone();
+                let read = async move { result.send(sum(body).await).expect("the test receives") };
+                let task = tokio::spawn(read);
+                async move {
+                    if awaits {
+                        task.await.expect("no panic");
+                    }
+                    "accepted"
+                }
+            };
+            let served = Served::on(driver, Router::new().route("/", post(detached)));
+            let mut client = served.connect();
+            client.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
+            if awaits {
+                drop(client);
+            } else {
+                assert_eq!(client.response("POST").text(), "accepted");
             }
-        };
-        let served = Served::on(driver, Router::new().route("/", post(detached)));
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
-        drop(wire);
-        assert_eq!(told.recv_timeout(WAIT_MAX).expect("it ends"), "cut off");
+            assert_eq!(results.recv_timeout(TIMEOUT).expect("it ends"), "cut off", "awaits: {awaits}");
+        }
     }
 }
 
 #[test]
-fn a_body_that_a_task_still_reads_ends_with_the_response() {
-    for driver in drivers() {
-        let (tell, told) = sync_channel(1);
-        let detached = move |body: Body| {
-            let tell = tell.clone();
-            tokio::spawn(async move { tell.send(sum(body).await).expect("the test receives") });
-            async { "accepted" }
-        };
-        let served = Served::on(driver, Router::new().route("/", post(detached)));
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
-        assert_eq!(wire.response("POST").text(), "accepted");
-        assert_eq!(told.recv_timeout(WAIT_MAX).expect("it ends"), "cut off");
-    }
-}
-
-#[test]
-fn a_slow_reader_holds_its_client_up() {
+fn stops_receiving_for_a_slow_reader() {
     // The client can't send more than the buffers in between hold while nobody reads.
     let (go_on, gone_on) = tokio::sync::watch::channel(false);
     let slow = move |body: Body| {
@@ -276,16 +270,16 @@ fn a_slow_reader_holds_its_client_up() {
     for driver in drivers() {
         let router = Router::new().route("/", post(slow.clone()));
         let served = Served::of(here(router).driver(driver).limits(limits));
-        let mut wire = served.wire();
-        wire.0.ask("POST", "/", &[&format!("Content-Length: {LEN}")]);
-        let stream = wire.0.stream.get_ref();
+        let mut client = served.connect();
+        client.ask("POST", "/", &[&format!("Content-Length: {LEN}")]);
+        let stream = client.stream();
         stream.set_nonblocking(true).expect("it can");
         let piece = vec![7; 256 * 1024];
         let mut sent = 0;
         let mut stuck = 0;
         // Blocked for many checks in a row, since the server must have made room for all that the socket accepts.
         while stuck < 2000 && sent < LEN {
-            match std::io::Write::write(&mut wire.0.stream.get_ref(), &piece[..piece.len().min(LEN - sent)]) {
+            match std::io::Write::write(&mut client.stream(), &piece[..piece.len().min(LEN - sent)]) {
                 Ok(len) => {
                     sent += len;
                     stuck = 0;
@@ -298,14 +292,14 @@ fn a_slow_reader_holds_its_client_up() {
             }
         }
         assert!(sent < LEN / 2, "{sent} bytes left the client though nobody reads");
-        wire.0.stream.get_ref().set_nonblocking(false).expect("it can");
+        client.stream().set_nonblocking(false).expect("it can");
         go_on.send_replace(true);
         while sent < LEN {
             let len = piece.len().min(LEN - sent);
-            wire.0.send(&piece[..len]);
+            client.send(&piece[..len]);
             sent += len;
         }
-        assert_eq!(wire.response("POST").text(), LEN.to_string());
+        assert_eq!(client.response("POST").text(), LEN.to_string());
         go_on.send_replace(false);
     }
 }

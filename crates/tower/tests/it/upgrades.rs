@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use axum::Router;
@@ -15,12 +15,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
-use shearwater::{App, Limits, Timeouts};
+use shearwater::{App, DriverChoice, Limits, Timeouts};
+use shearwater_tower::Serve;
+use testkit::{ClientResponse, TIMEOUT, TestClient};
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{Client, ClientResponse, WAIT_MAX};
 use crate::served::{Served, drivers, here, runtime};
-use crate::wire::Wire;
 
 /// A WebSocket that sends the client's address and then echoes.
 async fn echo(ConnectInfo(peer): ConnectInfo<SocketAddr>, upgrade: WebSocketUpgrade) -> Response {
@@ -54,8 +54,8 @@ async fn soon() -> &'static str {
     "served soon"
 }
 
-/// Middleware that sets a header field each, before and after the router.
-fn steps() -> App {
+/// Serves the router behind middleware that sets a header field before, and one after it.
+fn websockets(driver: DriverChoice) -> Serve<Router> {
     let mut app = App::new();
     app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-Before", "yes");
@@ -64,7 +64,7 @@ fn steps() -> App {
     app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-After", "yes");
     });
-    app
+    here(router()).driver(driver).connect_info().fast(app)
 }
 
 const HANDSHAKE: [&str; 4] = [
@@ -74,78 +74,89 @@ const HANDSHAKE: [&str; 4] = [
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-fn shake_hands(wire: &mut Wire) -> Vec<u8> {
-    wire.0.ask("GET", "/ws", &HANDSHAKE);
-    let response = wire.0.head();
-    assert_eq!((response.status, response.field("upgrade")), (101, Some("websocket")), "{response:?}");
-    assert_eq!(response.field("connection"), Some("upgrade"));
-    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-    message(wire)
+/// Upgrades a connection, checks the response, and returns the first message.
+fn shake_hands(client: &mut TestClient) -> Vec<u8> {
+    client.ask("GET", "/ws", &HANDSHAKE);
+    let response = client.head();
+    assert_eq!(response.status, 101, "{response:?}");
+    for (name, value) in [
+        ("Upgrade", Some("websocket")),
+        ("Connection", Some("upgrade")),
+        ("Sec-WebSocket-Accept", Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+        ("Server", Some("shearwater")),
+        ("X-Before", Some("yes")),
+        ("X-After", Some("yes")),
+        ("Content-Length", None),
+    ] {
+        assert_eq!(response.field(name), value, "{response:?}");
+    }
+    assert!(response.field("Date").is_some(), "{response:?}");
+    message(client)
 }
 
 /// Sends a text frame, masked with zeros.
-fn say(wire: &mut Wire, text: &str) {
+fn say(client: &mut TestClient, text: &str) {
     let mut frame = vec![0x81, 0x80 | text.len() as u8, 0, 0, 0, 0];
     frame.extend_from_slice(text.as_bytes());
-    wire.0.send(frame);
+    client.send(frame);
 }
 
 /// Reads a text frame.
-fn message(wire: &mut Wire) -> Vec<u8> {
-    let head = wire.exactly(2);
+fn message(client: &mut TestClient) -> Vec<u8> {
+    let head = client.exactly(2);
     assert_eq!(head[0], 0x81, "a whole text");
-    wire.exactly(usize::from(head[1]))
+    client.exactly(usize::from(head[1]))
 }
 
 #[test]
-fn axums_web_sockets_work_on_every_driver() {
+fn serves_axums_web_sockets() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
-        let mut wire = served.wire();
-        assert_eq!(wire.request("GET", "/", &[]).text(), "served", "an ordinary request goes before it");
-        let own = wire.0.stream.get_ref().local_addr().expect("an address").to_string();
-        assert_eq!(shake_hands(&mut wire), own.as_bytes());
+        let served = Served::of(websockets(driver));
+        let mut client = served.connect();
+        assert_eq!(client.get("/").text(), "served", "an ordinary request goes before it");
+        let own = client.stream().local_addr().expect("an address").to_string();
+        assert_eq!(shake_hands(&mut client), own.as_bytes());
         for number in 0..100 {
             let text = format!("said {number}");
-            say(&mut wire, &text);
-            assert_eq!(message(&mut wire), text.as_bytes());
+            say(&mut client, &text);
+            assert_eq!(message(&mut client), text.as_bytes());
         }
-        assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
-fn what_is_sent_behind_the_handshake_is_not_lost() {
+fn keeps_bytes_sent_after_the_handshake() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
-        let mut wire = served.wire();
+        let served = Served::of(websockets(driver));
+        let mut client = served.connect();
         let fields: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let mut all = format!("GET /ws HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
         all.extend_from_slice(&[0x81, 0x85, 0, 0, 0, 0]);
         all.extend_from_slice(b"early");
-        wire.0.send(all);
-        assert_eq!(wire.0.head().status, 101);
-        message(&mut wire);
-        assert_eq!(message(&mut wire), b"early");
+        client.send(all);
+        assert_eq!(client.head().status, 101);
+        message(&mut client);
+        assert_eq!(message(&mut client), b"early");
     }
 }
 
 #[test]
-fn there_are_no_more_than_there_may_be() {
-    let served = Served::of(here(router()).upgrades_max(2).connect_info());
-    let mut first = served.wire();
-    let mut second = served.wire();
+fn limits_upgraded_connections() {
+    let served = Served::of(websockets(DriverChoice::Auto).upgrades_max(2));
+    let mut first = served.connect();
+    let mut second = served.connect();
     shake_hands(&mut first);
     shake_hands(&mut second);
-    let mut third = served.wire();
+    let mut third = served.connect();
     assert_eq!(third.request("GET", "/ws", &HANDSHAKE).status, 426, "axum finds no upgrade");
     assert_eq!(third.request("GET", "/", &HANDSHAKE).text(), "served", "an upgrade isn't needed here");
     // A closed connection makes room, at a moment the client can't know.
     drop(first);
     loop {
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/ws", &HANDSHAKE);
-        match wire.0.head() {
+        let mut client = served.connect();
+        client.ask("GET", "/ws", &HANDSHAKE);
+        match client.head() {
             ClientResponse { status: 101, .. } => break,
             response => assert_eq!(response.status, 426),
         }
@@ -155,25 +166,26 @@ fn there_are_no_more_than_there_may_be() {
 }
 
 #[test]
-fn a_drain_does_not_wait_for_what_was_upgraded() {
+fn drain_does_not_wait_for_upgraded_connections() {
     for driver in drivers() {
-        let running = here(router()).driver(driver).connect_info().start().expect("starts");
-        let mut wire = Wire(Client::connect(running.address()));
-        shake_hands(&mut wire);
+        let running = websockets(driver).start().expect("starts");
+        let mut client = TestClient::connect(running.address());
+        shake_hands(&mut client);
         running.drain();
         runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 
 #[test]
-fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
+fn ignores_upgrades_that_cannot_be() {
     let router = Router::new().route("/", axum::routing::post(|body: String| async { body }));
     let served = Served::new(router);
-    let response = served.wire().send_body("/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
+    let response =
+        served.connect().send_body("POST", "/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
     assert_eq!((response.status, response.text()), (200, "a body"));
-    let mut wire = served.wire();
-    wire.0.send("GET /none HTTP/1.0\r\nConnection: upgrade, keep-alive\r\nUpgrade: other/1\r\n\r\n");
-    assert_eq!(wire.response("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
+    let mut client = served.connect();
+    client.send("GET /none HTTP/1.0\r\nConnection: upgrade, keep-alive\r\nUpgrade: other/1\r\n\r\n");
+    assert_eq!(client.response("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
 }
 
 /// Returns a response without its `Date`.
@@ -183,7 +195,7 @@ fn undated(mut response: ClientResponse) -> ClientResponse {
 }
 
 #[test]
-fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
+fn offers_do_not_change_other_responses() {
     let offers: [&[&str]; 5] = [
         &HANDSHAKE,
         &["Connection: Upgrade", "Upgrade: x"],
@@ -192,13 +204,13 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
         &["Connection: Upgrade", "Upgrade: \"odd, x/1,, websocket/"],
     ];
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).fast(steps()));
-        let mut wire = served.wire();
+        let served = Served::of(websockets(driver));
+        let mut client = served.connect();
         for target in ["/", "/soon", "/stream", "/none"] {
             for method in ["GET", "HEAD", "DELETE"] {
-                let plain = undated(wire.request(method, target, &[]));
+                let plain = undated(client.request(method, target, &[]));
                 for offer in offers {
-                    let response = undated(wire.request(method, target, offer));
+                    let response = undated(client.request(method, target, offer));
                     assert_eq!(response, plain, "{method} {target} {offer:?}");
                 }
             }
@@ -207,27 +219,10 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
 }
 
 #[test]
-fn a_101_has_the_fields_of_every_response() {
-    for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
-        let mut wire = served.wire();
-        wire.0.ask("GET", "/ws", &HANDSHAKE);
-        let response = wire.0.head();
-        assert_eq!(response.status, 101);
-        for (name, value) in [("Server", "shearwater"), ("X-Before", "yes"), ("X-After", "yes")] {
-            assert_eq!(response.field(name), Some(value), "{response:?}");
-        }
-        assert!(response.field("Date").is_some(), "{response:?}");
-        assert!(response.field("Content-Length").is_none(), "{response:?}");
-        message(&mut wire);
-    }
-}
-
-#[test]
-fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
+fn resets_a_client_that_offers_an_upgrade_and_never_reads() {
     let timeouts = Timeouts { write_ms: 200, ..Timeouts::default() };
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).timeouts(timeouts));
+        let served = Served::of(websockets(driver).timeouts(timeouts));
         let clients: Vec<_> = [&HANDSHAKE[..], &["Connection: upgrade", "Upgrade: x"]]
             .into_iter()
             .cycle()
@@ -244,50 +239,48 @@ fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
 }
 
 #[test]
-fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
+fn responds_to_requests_pipelined_after_an_offer() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver));
-        let mut wire = served.wire();
+        let served = Served::of(websockets(driver));
+        let mut client = served.connect();
         let offer: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let targets = ["/", "/soon", "/none", "/stream"];
         let requests = targets.map(|target| format!("GET {target} HTTP/1.1\r\nHost: h\r\n{offer}\r\n"));
-        wire.0.send(requests.concat() + "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        client.send(requests.concat() + "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         for (status, text) in
             [(200, "served"), (200, "served soon"), (404, ""), (200, "a stream"), (200, "served")]
         {
-            let response = wire.response("GET");
+            let response = client.response("GET");
             assert_eq!((response.status, response.text()), (status, text));
         }
     }
 }
 
 #[test]
-fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
+fn counts_upgraded_connections_per_address() {
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
-        let served = Served::of(here(router()).driver(driver).connect_info().limits(limits));
-        let mut lines = [served.wire(), served.wire()];
-        lines.iter_mut().for_each(|wire| drop(shake_hands(wire)));
+        let served = Served::of(websockets(driver).limits(limits));
+        let mut lines = [served.connect(), served.connect()];
+        lines.iter_mut().for_each(|client| drop(shake_hands(client)));
         assert_eq!(served.totals().connections_open(), 2);
         let third = TcpStream::connect(served.address).and_then(|mut stream| stream.read(&mut [0]));
         assert_eq!(third.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);
         let [first, _second] = lines;
         drop(first);
         until("the first has ended", || served.totals().connections_open() == 1);
-        assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
-fn upgraded_connections_count_for_all_until_they_close() {
+fn counts_upgraded_connections_in_the_total() {
     for driver in drivers() {
-        let served = Served::of(
-            here(router()).driver(driver).connect_info().server(|server| server.connections_max(2)),
-        );
-        let mut lines = [served.wire(), served.wire()];
-        lines.iter_mut().for_each(|wire| drop(shake_hands(wire)));
-        let mut third = served.wire();
-        third.0.ask("GET", "/", &[]);
+        let served = Served::of(websockets(driver).server(|server| server.connections_max(2)));
+        let mut lines = [served.connect(), served.connect()];
+        lines.iter_mut().for_each(|client| drop(shake_hands(client)));
+        let mut third = served.connect();
+        third.ask("GET", "/", &[]);
         until("accepting pauses", || served.totals().hit_connections > 0);
         assert_eq!(served.totals().connections_accepted, 2);
         let [first, second] = lines;
@@ -302,7 +295,7 @@ fn upgraded_connections_count_for_all_until_they_close() {
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < WAIT_MAX, "not in time: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "not in time: {what}");
         std::thread::yield_now();
     }
 }
@@ -330,7 +323,7 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
 }
 
 #[test]
-fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
+fn passes_all_bytes_of_a_registered_protocol() {
     const LENGTH: usize = 300_000;
     for driver in drivers() {
         let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));
@@ -344,7 +337,7 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
             client.send(head + &behind);
             let response = client.head();
             assert_eq!((response.status, response.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
-            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect("it is upgraded");
+            ends.recv_timeout(TIMEOUT).expect("it is notified").expect("it is upgraded");
             let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
             client.send(&sent).end_sending();
             assert!(client.rest() == [behind.as_bytes(), &sent].concat(), "{offer}");
@@ -354,22 +347,22 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
 }
 
 #[test]
-fn a_service_whose_response_is_no_101_finds_no_upgrade() {
+fn ends_the_upgrade_without_a_101() {
     for driver in drivers() {
         for offer in ["websocket", "x"] {
             let (router, ends) = switching(StatusCode::OK, Some("websocket"));
             let served = Served::of(here(router).driver(driver));
-            let mut wire = served.wire();
-            let response = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
+            let mut client = served.connect();
+            let response = client.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((response.status, response.field("Connection")), (200, Some("upgrade")));
-            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
-            assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
+            ends.recv_timeout(TIMEOUT).expect("it is notified").expect_err("it is not upgraded");
+            assert_eq!(client.get("/").status, 200, "the connection stays");
         }
     }
 }
 
 #[test]
-fn a_101_that_cannot_be_is_a_500() {
+fn replaces_an_impossible_101_with_500() {
     for driver in drivers() {
         for (upgrade, offer) in [
             (None, "Upgrade: websocket"),
@@ -385,45 +378,14 @@ fn a_101_that_cannot_be_is_a_500() {
             let mut client = served.connect();
             client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
             assert_eq!(client.response("GET").status, 500, "{upgrade:?} {offer}");
-            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
+            ends.recv_timeout(TIMEOUT).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }
     }
 }
 
 #[test]
-fn a_client_that_goes_before_the_101_takes_the_service_along() {
-    for driver in drivers() {
-        let (dropped, drops) = sync_channel(1);
-        let (begun, begins) = sync_channel(1);
-        let wait = move || {
-            let guard = Dropped(dropped.clone());
-            begun.send(()).expect("the test receives");
-            async move {
-                std::future::pending::<()>().await;
-                drop(guard);
-            }
-        };
-        let served = Served::of(here(Router::new().route("/", get(wait))).driver(driver));
-        let mut client = served.connect();
-        client.ask("GET", "/", &HANDSHAKE);
-        begins.recv_timeout(WAIT_MAX).expect("it is called");
-        drop(client);
-        drops.recv_timeout(WAIT_MAX).expect("it is dropped");
-    }
-}
-
-/// Reports its drop.
-struct Dropped(SyncSender<()>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.send(()).expect("the test receives");
-    }
-}
-
-#[test]
-fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
+fn rejects_invalid_protocols_at_startup() {
     for protocol in ["", "web socket", "/1", "x/", "x/1/2", "a,b"] {
         let Err(error) = here(Router::new()).upgrades([protocol]).start() else {
             panic!("it starts with {protocol:?}")

@@ -21,8 +21,8 @@ fn bodies_in_pieces() {
 }
 
 #[test]
-fn chunked_upload_to_a_sink() {
-    sweep(&scripts::chunked_upload_to_a_sink());
+fn reads_a_chunked_upload() {
+    sweep(&scripts::reads_a_chunked_upload());
 }
 
 #[test]

@@ -24,16 +24,16 @@ pub(crate) fn bodies_in_pieces() -> Conversation {
         Unit::post("plain", 2, 300),
         Unit::post("buffer", 3, 1),
         Unit::post("buffer", 4, 0),
-        Unit::post("sink", 5, 0),
+        Unit::post("pulled", 5, 0),
         Unit::get(6),
     ];
     Conversation::alone(units, &pieces(97, 12))
 }
 
 /// 4: chunks with extensions and trailers, streamed.
-pub(crate) fn chunked_upload_to_a_sink() -> Conversation {
+pub(crate) fn reads_a_chunked_upload() -> Conversation {
     let units =
-        vec![Unit::post_chunked("sink", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
+        vec![Unit::post_chunked("pulled", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
     Conversation::alone(units, &pieces(61, 30))
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn expect_continue() -> Conversation {
     let units = vec![
         Unit::post_expecting("buffer", 1, 40),
         Unit::get(2),
-        Unit::post_expecting("sink", 3, 700),
+        Unit::post_expecting("pulled", 3, 700),
         Unit::post_expecting("plain", 4, 5),
     ];
     let mut steps = Vec::new();
@@ -193,7 +193,7 @@ fn mixture(count: usize) -> Vec<Unit> {
         1 => Unit::head(number),
         2 => Unit::no_content(number),
         3 => Unit::post("buffer", number, number),
-        4 => Unit::post_chunked("sink", number, number, 7),
+        4 => Unit::post_chunked("pulled", number, number, 7),
         5 => Unit::http10(number, true),
         6 => Unit::not_modified(number),
         7 => Unit::plain("PATCH", number),

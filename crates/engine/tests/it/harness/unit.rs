@@ -97,7 +97,7 @@ impl Unit {
         Self::new(head("GET", "/own-file", ""), ExpectedResponse::file())
     }
 
-    /// Returns a body of known length. `route` is `plain` (discarded), `buffer`, `sink` or `taken`.
+    /// Returns a body of known length. `route` is `plain` (discarded), `buffer`, `pulled` or `taken`.
     pub(crate) fn post(route: &str, number: usize, len: usize) -> Self {
         Self::post_with(route, number, len, "")
     }

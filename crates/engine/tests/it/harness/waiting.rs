@@ -7,7 +7,7 @@ use std::time::Duration;
 use shearwater_engine::tasks::yield_now;
 use shearwater_engine::{Call, Request, Response};
 
-use super::app::{DIGEST_START, ON_PURPOSE, digest, text_of};
+use super::app::{DIGEST_START, ON_PURPOSE, REFUSED_AT, digest, text_of};
 
 /// Maximum number of yields.
 const YIELDS: usize = 3;
@@ -59,7 +59,20 @@ pub(crate) fn at_work() -> usize {
 
 /// Returns true if the route's handler reads the body itself.
 pub(crate) fn takes_body(route: &str) -> bool {
-    matches!(route, "taken" | "mirror" | "unread" | "unread-ticks" | "hungry" | "at-once" | "loyal-taken")
+    matches!(
+        route,
+        "pulled"
+            | "pulled-refuses"
+            | "pulled-panics"
+            | "pulled-ends-in-panic"
+            | "taken"
+            | "mirror"
+            | "unread"
+            | "unread-ticks"
+            | "hungry"
+            | "at-once"
+            | "loyal-taken"
+    )
 }
 
 /// Defers the response, if the route is one of these.
@@ -68,6 +81,9 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "later" => response.defer(request, later),
         "looked" => looked(request, response),
         "taken" => response.defer(request, taken),
+        "pulled" | "pulled-refuses" | "pulled-panics" | "pulled-ends-in-panic" => {
+            response.defer(request, pulled);
+        }
         "mirror" => response.defer(request, mirror),
         "unread" => response.defer(request, unread),
         "hungry" => response.defer(request, hungry),
@@ -143,6 +159,30 @@ async fn taken(mut call: Call) {
         (len, sum) = (len + piece.len(), digest(sum, piece));
         wait(&call).await;
     }
+    let (method, target) = (call.head().method_name(), call.head().target_str());
+    let text = format!("{method} {target} {len} {sum:016x}\n");
+    call.response().text(&text);
+}
+
+/// Reads the body without waiting for anything else; rejects it or panics as its route says.
+async fn pulled(mut call: Call) {
+    let _presence = Presence::new();
+    let route = call.path().split('/').nth(1).unwrap_or_default().to_owned();
+    let (mut len, mut sum) = (0, DIGEST_START);
+    while let Some(piece) = call.read().await {
+        assert!(!piece.is_empty(), "a piece of a body is never empty");
+        (len, sum) = (len + piece.len(), digest(sum, piece));
+        match &*route {
+            "pulled-refuses" if len > REFUSED_AT => {
+                call.response().status(422).text("The body was refused.\n");
+                return;
+            }
+            "pulled-panics" => panic!("{ON_PURPOSE}"),
+            _ => {}
+        }
+    }
+    assert!(route != "pulled-ends-in-panic", "{ON_PURPOSE}");
+    assert!(call.kept_body().is_none_or(<[u8]>::is_empty), "a body that is read isn't buffered");
     let (method, target) = (call.head().method_name(), call.head().target_str());
     let text = format!("{method} {target} {len} {sum:016x}\n");
     call.response().text(&text);

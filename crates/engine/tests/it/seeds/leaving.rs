@@ -16,7 +16,7 @@ const REQUESTS_MAX: usize = 5;
 /// Every kind of response, begun and ended in every way.
 #[rustfmt::skip]
 const TARGETS: &[&str] = &[
-    "plain/1", "big", "file", "panic", "buffer/1", "sink/1", "sink-panics/1",
+    "plain/1", "big", "file", "panic", "buffer/1", "pulled/1", "pulled-panics/1",
     "later/0", "later/1", "later/2", "later/3", "background", "large", "twice/1", "begins-and-panics", "make-panics",
     "taken/0", "taken/1", "taken/2", "mirror/0", "hungry/0", "flood", "speaks-first",
     "unread/0", "unread/1", "unread/2", "at-once/1",

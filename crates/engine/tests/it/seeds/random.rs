@@ -143,7 +143,7 @@ fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
 }
 
 fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
-    let route = ["plain", "buffer", "sink", "taken"][dice.below(4)];
+    let route = ["plain", "buffer", "pulled", "taken"][dice.below(4)];
     match dice.below(44) {
         0..=9 => Unit::get(number),
         10 | 11 => Unit::head(number),
@@ -151,7 +151,7 @@ fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
         13 => Unit::not_modified(number),
         14..=19 => Unit::post(route, number, dice.below(300)),
         20 => Unit::post(route, number, dice.below(30_000)),
-        21 if kind.is_roomy && dice.once_in(4) => Unit::post("sink", number, 70_000 + dice.below(90_000)),
+        21 if kind.is_roomy && dice.once_in(4) => Unit::post("pulled", number, 70_000 + dice.below(90_000)),
         22..=25 => {
             let (len, chunk) = (dice.below(400), 1 + dice.below(99));
             Unit::post_chunked(route, number, len, chunk)

@@ -20,12 +20,12 @@ const ROUTES: &[(&str, usize)] = &[
     ("at-once", 70_000),
     ("stream", 70_000),
     ("announced", 70_000),
-    ("sink", 70_000),
+    ("pulled", 70_000),
     ("buffer", 400),
     ("hungry", 400),
 ];
 /// Routes whose responses name their request.
-const NAMING: &[&str] = &["plain", "later", "taken", "sink", "buffer"];
+const NAMING: &[&str] = &["plain", "later", "taken", "pulled", "buffer"];
 
 /// Runs a seed.
 pub(crate) fn hold(seed: u64) {
