@@ -2,14 +2,17 @@
 //! command lines are in `tests/commands.md`.
 
 use std::net::TcpListener;
+use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
-use crate::process::{Server, Temporary, program, run};
+use testkit::TestFolder;
+
+use crate::process::{Server, program, run};
 
 #[test]
 fn prints_help_and_version() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for flag in ["--help", "-h"] {
         let (code, stdout, stderr) = run(&folder, &[flag]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
@@ -27,8 +30,8 @@ fn prints_help_and_version() {
     }
 }
 
-fn folder() -> Temporary {
-    let folder = Temporary::new();
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     folder.file("site/index.html", "of the site").file("public/index.html", "public");
     folder.file("site.toml", "[server]\nworkers = 1\n[[site]]\nroot = \"site\"\n");
     folder
@@ -55,9 +58,9 @@ fn accepts_unambiguous_command_lines() {
 
 #[test]
 fn serves_folders_with_confusing_names() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
-        folder.file(&format!("{name}/index.html"), name);
+        folder.file(format!("{name}/index.html"), name);
         let server = Server::of(&mut program(&folder, &[name, "--port", "0"]));
         assert_eq!(server.connect().request("GET", "/", &[]).text(), name);
     }
@@ -65,7 +68,7 @@ fn serves_folders_with_confusing_names() {
 
 #[test]
 fn rejects_a_port_in_use() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let one = Server::start(&folder, &["--workers", "1"]);
     let several = Server::start(&folder, &["--workers", "4"]);
@@ -85,7 +88,7 @@ fn rejects_a_port_in_use() {
 
 #[test]
 fn rejects_an_unavailable_driver() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let server = Server::start(&folder, &["--driver", "auto"]);
     let driver = server.line("driver").expect("a driver");
     let (found, reason) = driver.split_once(' ').expect("a reason");
@@ -100,7 +103,7 @@ fn rejects_an_unavailable_driver() {
 
 #[test]
 fn warns_about_unused_precompressed_files() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");
     folder.file("www/index.html", "x");
     folder.file(
@@ -108,13 +111,13 @@ fn warns_about_unused_precompressed_files() {
         "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a/*\"\nroot = \"www\"\nprecompressed = [\"gzip\"]\n\
          [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
     );
-    let root = folder.path().join("www").display().to_string();
+    let root = folder.at("www").display().to_string();
     let check = || run(&folder, &["check", "site.toml"]);
     assert_eq!(run(&folder, &["precompress", "www"]).0, 0);
     assert_eq!(check().2, "");
     // Older than its file now.
     for name in ["www/a.css.br", "www/a.css.gz"] {
-        folder.modified(name, 1_000_000_000);
+        folder.set_modified(name, UNIX_EPOCH);
     }
     let warned = format!(
         "warning: 2 precompressed files in {root} are not sent because their originals are newer, such as {root}/a.css.br\n\

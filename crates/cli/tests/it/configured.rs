@@ -3,16 +3,17 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::client::Client;
+use testkit::{TestClient, TestFolder};
+
 use crate::keys::{SITE, folder};
-use crate::process::{Server, Temporary, drivers, has_proc, program, run, threads};
+use crate::process::{Server, drivers, has_proc, program, run, threads};
 
 #[test]
 fn resolves_roots_against_the_folder_of_the_file() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("conf/www/f.txt", "content").file("conf/site.toml", SITE);
     let server = Server::start(&folder, &["--config", "conf/site.toml"]);
-    assert_eq!(server.line("serves"), folder.path().join("conf/www").to_str());
+    assert_eq!(server.line("serves"), folder.at("conf/www").to_str());
     assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
     // Without a site: the folder `public` beside the file, or that of the command line.
     folder.file("conf/public/f.txt", "public").file("conf/none.toml", "").file("other/f.txt", "other");
@@ -68,13 +69,13 @@ const SPECIFIED: &str = include_str!("specified.toml");
 
 #[test]
 fn loads_the_specified_file() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
     for driver in drivers() {
         let mut command = program(&folder, &["--config", "specified.toml", "--driver", driver]);
         match Server::try_start(&mut command) {
             Ok(server) => {
-                let mut client = Client::connect(([127, 0, 0, 1], 8080).into());
+                let mut client = TestClient::connect(([127, 0, 0, 1], 8080).into());
                 assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
                 assert_eq!(server.line("workers"), Some("32"));
             }

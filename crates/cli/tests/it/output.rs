@@ -2,20 +2,21 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
-use crate::process::{Server, Temporary, program};
+use testkit::TestFolder;
+
+use crate::process::{Server, program};
 
 #[test]
 fn prints_the_start_report() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     let server = Server::start(&folder, &["site", "--workers", "2"]);
     let title = format!("Shearwater {}\n", env!("CARGO_PKG_VERSION"));
     assert!(server.banner.starts_with(&title), "{}", server.banner);
     assert_ne!(server.address().port(), 0);
-    assert_eq!(server.line("serves"), folder.path().join("site").to_str());
+    assert_eq!(server.line("serves"), folder.at("site").to_str());
     assert_eq!(server.line("workers"), Some("2"));
     let driver = server.line("driver").expect("a driver");
     let (name, reason) = driver.split_once(" (").expect("a reason");
@@ -33,7 +34,7 @@ fn prints_the_start_report() {
 
 #[test]
 fn serves_with_closed_output() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("public/f.txt", "content");
     let mut server = Server::start(&folder, &[]);
     server.close_stdout();
@@ -47,7 +48,7 @@ fn serves_with_closed_output() {
 #[test]
 fn starts_with_closed_output() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut child = program(&folder, &["--listen", &free.to_string()]).spawn().expect("it starts");
     drop(child.stdout.take());
     let server = Server::silent(child, free);
@@ -62,7 +63,7 @@ fn fails_if_output_cannot_be_written() {
         println!("skipped: there is no /dev/full");
         return;
     };
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site.toml", "").file("wrong.toml", "x = 1").file("public/f.txt", "content");
     let error = "error: can't write to standard output: ";
     for arguments in [
@@ -90,13 +91,14 @@ fn fails_if_output_cannot_be_written() {
 #[test]
 fn reports_files_that_cant_be_sent() {
     for driver in ["epoll", "uring"] {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         folder.file("public/index.html", "index").file("public/dir/x", "x");
-        let public = folder.path().join("public");
+        let public = folder.at("public");
         let made = Command::new("mkfifo").arg(public.join("pipe")).status().expect("mkfifo is of POSIX");
         assert!(made.success());
-        symlink("/", public.join("out\nshearwater: forged")).expect("a link");
-        symlink("../../../etc/passwd", public.join("dir/index.html")).expect("a link");
+        folder
+            .link("public/out\nshearwater: forged", "/")
+            .link("public/dir/index.html", "../../../etc/passwd");
         let mut server = Server::start(&folder, &["--workers", "1", "--driver", driver]);
         let mut client = server.connect();
         for (target, status) in [

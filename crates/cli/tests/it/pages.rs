@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::process::{Server, Temporary, program};
+use testkit::TestFolder;
+
+use crate::process::{Server, program};
 
 /// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
@@ -25,13 +27,13 @@ fn tasks() -> Vec<Page> {
 /// Executes a page.
 struct Reader {
     driver: &'static str,
-    folder: Temporary,
+    folder: TestFolder,
     server: Option<Server>,
 }
 
 impl Reader {
     fn new(driver: &'static str) -> Self {
-        Self { driver, folder: Temporary::new(), server: None }
+        Self { driver, folder: TestFolder::new(), server: None }
     }
 
     /// Executes the steps of a page. Returns `false` if the driver is unavailable.
@@ -63,7 +65,7 @@ impl Reader {
         let mut command = program(&self.folder, &[arguments, &["--driver", self.driver]].concat());
         let configuration = arguments.iter().find(|argument| argument.ends_with(".toml"));
         let has_address = configuration.is_some_and(|file| {
-            let text = std::fs::read_to_string(self.folder.path().join(file)).expect("it was written");
+            let text = std::fs::read_to_string(self.folder.at(file)).expect("it was written");
             text.contains("[[listen]]")
         });
         if !has_address {
@@ -114,7 +116,7 @@ impl Reader {
 }
 
 /// Runs a command in a shell that finds the program.
-fn in_shell(folder: &Temporary, line: &str) -> Output {
+fn in_shell(folder: &TestFolder, line: &str) -> Output {
     let programs = Path::new(env!("CARGO_BIN_EXE_shearwater")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
     let mut command = Command::new("sh");
@@ -141,7 +143,7 @@ fn pages_work_as_shown_on_each_driver() {
 #[test]
 fn commands_print_what_is_shown() {
     let page = Page::read(&Path::new(TESTS).join("commands.md"));
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut wrong = Vec::new();
     for step in &page.steps {
         match step {

@@ -1,42 +1,37 @@
 //! The program as a process: temporary folders, drivers, start, stop, counters; its threads and sockets from `/proc`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::client::Client;
-
-/// Timeout of a program that doesn't exit.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+use testkit::{TIMEOUT, TestClient, TestFolder};
 
 /// Returns the program with arguments, to be started in a folder.
-pub(crate) fn program(folder: &Temporary, arguments: &[&str]) -> Command {
+pub(crate) fn program(folder: &TestFolder, arguments: &[&str]) -> Command {
     piped(Command::new(env!("CARGO_BIN_EXE_shearwater")), folder, arguments)
 }
 
 /// Returns a shell that executes a line before the program, such as `ulimit -n 64`.
-pub(crate) fn program_after(line: &str, folder: &Temporary, arguments: &[&str]) -> Command {
+pub(crate) fn program_after(line: &str, folder: &TestFolder, arguments: &[&str]) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{line} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_shearwater")]);
     piped(shell, folder, arguments)
 }
 
-fn piped(mut command: Command, folder: &Temporary, arguments: &[&str]) -> Command {
+fn piped(mut command: Command, folder: &TestFolder, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(folder.path()).env_remove("NO_COLOR");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs the program until it exits. Returns its exit code and output.
-pub(crate) fn run(folder: &Temporary, arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(folder: &TestFolder, arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
@@ -51,7 +46,7 @@ fn wait(child: Child) -> Output {
         ended.send(()).ok();
         output
     });
-    if has_ended.recv_timeout(WAIT_MAX).is_err() {
+    if has_ended.recv_timeout(TIMEOUT).is_err() {
         kill_process(pid, Signal::KILL).ok();
         panic!("the program did not end: {:?}", waiting.join());
     }
@@ -70,7 +65,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the server on a free port and waits for the start report.
-    pub(crate) fn start(folder: &Temporary, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &TestFolder, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
     }
 
@@ -102,7 +97,7 @@ impl Server {
         let server = Self { child: Some(child), stdout: None, stderr: None, banner };
         let start = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(start.elapsed() < WAIT_MAX, "it does not listen");
+            assert!(start.elapsed() < TIMEOUT, "it does not listen");
             std::thread::yield_now();
         }
         server
@@ -120,8 +115,8 @@ impl Server {
         authority.parse().expect("an address and a port")
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address())
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address())
     }
 
     /// Closes our end of its standard output.
@@ -184,7 +179,7 @@ impl Drop for Server {
 pub(crate) fn drivers() -> &'static [&'static str] {
     static FOUND: OnceLock<Vec<&str>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         let is_there = |name: &&str| {
             let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
             match Server::try_start(&mut program(&folder, &arguments)) {
@@ -199,44 +194,6 @@ pub(crate) fn drivers() -> &'static [&'static str] {
         assert!(!found.is_empty(), "there is no driver at all");
         found
     })
-}
-
-/// Removed when dropped.
-pub(crate) struct Temporary(PathBuf);
-
-impl Temporary {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-cli-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary folder");
-        Self(path.canonicalize().expect("it is there"))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Writes a file, with the folders that it is in.
-    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
-        fs::write(path, content).expect("a file");
-        self
-    }
-
-    /// Gives a file a time, in seconds since 1970.
-    pub(crate) fn modified(&self, name: &str, seconds: u64) {
-        let file = File::options().write(true).open(self.0.join(name)).expect("a file");
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("a time");
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let removed = fs::remove_dir_all(&self.0);
-        assert!(removed.is_ok() || std::thread::panicking(), "the folder is left behind: {removed:?}");
-    }
 }
 
 /// A line of counters.
@@ -271,7 +228,7 @@ impl Summary {
             if is_there(&summary) {
                 return summary;
             }
-            assert!(start.elapsed() < WAIT_MAX, "it never comes to that: {}", summary.0);
+            assert!(start.elapsed() < TIMEOUT, "it never comes to that: {}", summary.0);
         }
     }
 

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal};
 
-use crate::client::Client;
-use crate::process::{Server, Summary, Temporary, drivers, has_proc, program, program_after};
+use testkit::{TestClient, TestFolder};
+
+use crate::process::{Server, Summary, drivers, has_proc, program, program_after};
 
 /// Returns the most address space that a process has had, in KiB.
 fn mapped_kib(pid: Pid) -> u64 {
@@ -29,7 +30,7 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
     if !has_proc() {
         return;
     }
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for driver in drivers() {
         let arguments = ["--driver", driver, "--workers", "1", "--listen", "127.0.0.1:0"];
         let unlimited = Server::of(&mut program(&folder, &arguments));
@@ -54,7 +55,7 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
 
 #[test]
 fn reports_a_memory_limit_as_set() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site.toml", "[limits]\nbuffered_bytes_max = 1000000\n[server]\nworkers = 1\n");
     let server = Server::start(&folder, &["--config", "site.toml"]);
     assert_eq!(bytes_of(server.line("memory")), 1_000_000);
@@ -63,7 +64,7 @@ fn reports_a_memory_limit_as_set() {
 #[test]
 fn keeps_no_memory_of_the_parsed_configuration() {
     const ROUTES: u64 = 20_000;
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/index.html", "index");
     let mut config = String::new();
     for site in 0..ROUTES / 100 {
@@ -96,14 +97,14 @@ fn limit_descriptors(pid: Pid, soft: u64) -> bool {
 
 #[test]
 fn serves_curl_at_a_unix_socket() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("site/large.txt", "0123456789".repeat(100_000));
     if Command::new("curl").arg("--version").output().is_err() {
         println!("skipped: there is no curl");
         return;
     }
-    let path = folder.path().join("socket");
+    let path = folder.at("socket");
     let address = format!("unix:{}", path.display());
     for driver in drivers() {
         for (mode, workers) in [("reuseport", "1"), ("reuseport", "3"), ("dispatch", "2")] {
@@ -130,7 +131,7 @@ fn serves_curl_at_a_unix_socket() {
 
 #[test]
 fn resumes_accepting_when_descriptors_are_free() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for driver in drivers() {
         let arguments = ["--workers", "2", "--accept", "dispatch", "--driver", driver];
         let mut server = Server::start(&folder, &arguments);
@@ -138,7 +139,7 @@ fn resumes_accepting_when_descriptors_are_free() {
         if !limit_descriptors(server.pid(), 8) {
             return;
         }
-        let mut waiting: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+        let mut waiting: Vec<TestClient> = (0..3).map(|_| server.connect()).collect();
         for client in &mut waiting {
             client.ask("GET", "/", &[]);
         }
@@ -156,7 +157,7 @@ fn resumes_accepting_when_descriptors_are_free() {
 /// The only worker is full, connections wait in its inbox, and the acceptor has stopped.
 #[test]
 fn a_second_signal_stops_a_full_worker_without_acceptor() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
@@ -165,13 +166,13 @@ fn a_second_signal_stops_a_full_worker_without_acceptor() {
         let mut first = server.connect();
         assert_eq!(first.request("GET", "/", &[]).status, 200);
         // More than one batch, so that the last ones are taken after the acceptor has stopped.
-        let mut asking: Vec<Client> = (0..129).map(|_| server.connect()).collect();
+        let mut asking: Vec<TestClient> = (0..129).map(|_| server.connect()).collect();
         for client in &mut asking {
             client.ask("GET", "/", &[]);
         }
         let mut quiet = server.connect();
         quiet.send("GET / HT");
-        let _last: Vec<Client> = (0..15).map(|_| server.connect()).collect();
+        let _last: Vec<TestClient> = (0..15).map(|_| server.connect()).collect();
         server.signal(Signal::TERM);
         // Each makes room for the next by closing.
         for mut client in asking {
@@ -183,7 +184,7 @@ fn a_second_signal_stops_a_full_worker_without_acceptor() {
 
 #[test]
 fn new_clients_do_not_wait_for_a_full_worker() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
@@ -209,10 +210,10 @@ fn new_clients_do_not_wait_for_a_full_worker() {
 
 #[test]
 fn raises_the_soft_descriptor_limit_for_folders() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut config = String::new();
     for number in 0..100 {
-        folder.file(&format!("{number}/index.html"), format!("site {number}"));
+        folder.file(format!("{number}/index.html"), format!("site {number}"));
         config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
     }
     folder.file("d.toml", config);

@@ -1,14 +1,15 @@
 //! Signals: the first drains, the second stops at once.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::client::Client;
-use crate::process::{Server, Summary, Temporary, drivers};
+use testkit::{TestClient, TestFolder};
+
+use crate::process::{Server, Summary, drivers};
 
 /// More than the sockets between the program and a client that does not read can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
@@ -26,8 +27,8 @@ fn until_refused(address: SocketAddr) {
 }
 
 /// Starts a server with a client that has start a download and stopped reading.
-fn downloading(arguments: &[&str]) -> (Temporary, Server, Client) {
-    let folder = Temporary::new();
+fn downloading(arguments: &[&str]) -> (TestFolder, Server, TestClient) {
+    let folder = TestFolder::new();
     folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]).file("public/index.html", "x");
     let server = Server::start(&folder, arguments);
     let mut client = server.connect();
@@ -49,7 +50,7 @@ fn assert_log(stderr: &str, expected: &[&str]) {
 #[test]
 fn a_signal_drains_and_prints_a_summary() {
     for signal in [Signal::TERM, Signal::INT] {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         folder.file("public/f.txt", "content").file("public/index.html", "x");
         let server = Server::start(&folder, &["--workers", "2"]);
         for _ in 0..3 {
@@ -73,7 +74,7 @@ fn a_signal_drains_and_prints_a_summary() {
 
 #[test]
 fn sigusr1_prints_counters() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("public/f.txt", "content").file("public/index.html", "x");
     let mut server = Server::start(&folder, &["--workers", "2"]);
     server.signal(Signal::USR1);
@@ -102,9 +103,7 @@ fn sigusr1_prints_counters() {
 fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
     for driver in drivers() {
         let (_folder, mut server, mut client) = downloading(&["--driver", driver]);
-        let mut part = vec![0; 1024 * 1024];
-        client.stream.read_exact(&mut part).expect("a part of it");
-        let read = part.len() as u64;
+        let read = client.exactly(1024 * 1024).len() as u64;
         Summary::until(&mut server, |summary| summary.count("bytes sent") > read);
         // Closing a socket with unread input resets the connection.
         drop(client);
@@ -120,7 +119,7 @@ fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
 fn counts_bytes_sent_of_a_file_that_is_truncated_meanwhile() {
     for driver in drivers() {
         let (folder, mut server, mut client) = downloading(&["--driver", driver]);
-        let large = File::options().write(true).open(folder.path().join("public/large.bin"));
+        let large = File::options().write(true).open(folder.at("public/large.bin"));
         large.and_then(|file| file.set_len(1024)).expect("it can be cut");
         let body = client.rest().len() as u64;
         let failed = Summary::until(&mut server, |summary| summary.count("open") == 0);
@@ -144,7 +143,7 @@ fn sigusr1_while_draining_changes_nothing() {
 
 #[test]
 fn a_signal_right_after_the_start_stops_it() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for _ in 0..20 {
         let server = Server::start(&folder, &[]);
         let (stdout, _) = server.stop();

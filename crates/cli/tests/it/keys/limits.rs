@@ -5,8 +5,9 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
+use testkit::TIMEOUT;
+
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
-use crate::client::WAIT_MAX;
 use crate::process::Summary;
 
 fn get(target: &str, fields: &str) -> String {
@@ -68,8 +69,8 @@ pub(super) fn buffered_bytes_max() {
 /// Checks that a new connection is reset.
 #[track_caller]
 fn is_reset(address: SocketAddr) {
-    let read = TcpStream::connect_timeout(&address, WAIT_MAX).and_then(|mut stream| {
-        stream.set_read_timeout(Some(WAIT_MAX))?;
+    let read = TcpStream::connect_timeout(&address, TIMEOUT).and_then(|mut stream| {
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.read(&mut [0])
     });
     let error = read.expect_err("a reset");
@@ -175,13 +176,13 @@ pub(super) fn send_bytes_per_second_min() {
     const LARGE_BYTES: u64 = 1 << 36;
     let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite = \"300ms\"\n";
     on_each_driver(settings, |folder, mut server| {
-        let file = File::create(folder.path().join("www/large.bin")).expect("a file");
+        let file = File::create(folder.at("www/large.bin")).expect("a file");
         file.set_len(LARGE_BYTES).expect("a file without content");
         let mut client = server.connect();
         client.ask("GET", "/large.bin", &[]).head();
         let mut piece = vec![0; PIECE_BYTES as usize];
         let so_far = Summary::until(&mut server, |so_far| {
-            so_far.count("open") == 0 || client.stream.read_exact(&mut piece).is_err()
+            so_far.count("open") == 0 || client.stream().read_exact(&mut piece).is_err()
         });
         assert_eq!(so_far.reached("write_ms"), 0);
         Summary::until(&mut server, |so_far| so_far.reached("send_bytes_per_second_min") == 1);

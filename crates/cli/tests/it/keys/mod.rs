@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::process::{Server, Temporary, drivers, program};
+use testkit::TestFolder;
+
+use crate::process::{Server, drivers, program};
 use crate::sites;
 
 /// A site of one folder.
@@ -21,15 +23,15 @@ pub(crate) const SITE: &str = "[[site]]\nroot = \"www\"\n";
 const SOONER_THAN_DEFAULTS: Duration = Duration::from_secs(9);
 
 /// Returns a folder with a site and its configuration.
-pub(crate) fn folder(config: &str) -> Temporary {
-    let folder = Temporary::new();
+pub(crate) fn folder(config: &str) -> TestFolder {
+    let folder = TestFolder::new();
     folder.file("www/index.html", "index").file("www/f.txt", "content");
     folder.file("site.toml", config);
     folder
 }
 
 /// Serves [`SITE`] with settings on each driver.
-fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Server)) {
+fn on_each_driver(settings: &str, check: impl Fn(&TestFolder, Server)) {
     for driver in drivers() {
         println!("{driver}: {settings}");
         let folder = folder(&format!("{settings}{SITE}"));
@@ -41,13 +43,13 @@ fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Server)) {
 #[track_caller]
 fn until_closed(server: &Server, bytes: &str) -> String {
     let mut client = server.connect();
-    client.stream.get_ref().set_read_timeout(Some(SOONER_THAN_DEFAULTS)).expect("a timeout");
+    client.stream().set_read_timeout(Some(SOONER_THAN_DEFAULTS)).expect("a timeout");
     client.send(bytes);
     String::from_utf8(client.rest()).expect("text")
 }
 
 /// Starts with a configuration for a free port. Retries if another process takes the port.
-fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, Server, u16) {
+fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (TestFolder, Server, u16) {
     for _ in 0..20 {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a port").port();

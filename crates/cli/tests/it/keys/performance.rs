@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
+use testkit::{TIMEOUT, TestClient};
+
 use super::on_each_driver;
-use crate::client::{Client, WAIT_MAX};
 use crate::process::{Server, Summary};
 
 #[test]
@@ -33,7 +34,7 @@ pub(super) fn max_connections() {
 }
 
 /// Sends requests while the server is stopped, so that all arrive at once.
-fn at_once(server: &Server, request: &str, count: usize) -> Client {
+fn at_once(server: &Server, request: &str, count: usize) -> TestClient {
     let mut client = server.connect();
     assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
     server.signal(Signal::STOP);
@@ -93,7 +94,7 @@ pub(super) fn cache() {
             let mut sends_old = |version: u64| {
                 let content = format!("{version:06}");
                 folder.file("www/new", &content);
-                let path = |name: &str| folder.path().join("www").join(name);
+                let path = |name: &str| folder.at("www").join(name);
                 fs::rename(path("new"), path("f.txt")).expect("renamed");
                 if is_evicted_by_another {
                     text("/other.txt");
@@ -101,7 +102,7 @@ pub(super) fn cache() {
                 text("/f.txt") != content
             };
             let start = Instant::now();
-            let times = |version: &u64| if is_cached { start.elapsed() < WAIT_MAX } else { *version < 300 };
+            let times = |version: &u64| if is_cached { start.elapsed() < TIMEOUT } else { *version < 300 };
             assert_eq!((0..).take_while(times).any(&mut sends_old), is_cached, "{settings}");
         });
     }

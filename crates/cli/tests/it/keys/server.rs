@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
+use testkit::TIMEOUT;
+
 use super::{SITE, folder, on_each_driver, start_on_a_port};
-use crate::client::WAIT_MAX;
 use crate::process::{Server, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
 
 /// Returns the threads of workers.
@@ -182,7 +183,7 @@ fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
         if holds(&sockets) {
             return;
         }
-        assert!(start.elapsed() < WAIT_MAX, "waits for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waits for {what}");
         thread::yield_now();
     }
 }
@@ -195,7 +196,7 @@ pub(super) fn tcp_keepalive() {
     for is_on in [false, true] {
         on_each_driver(&format!("[server]\ntcp_keepalive = {is_on}\n"), |_, server| {
             let mut client = server.connect();
-            let own = client.stream.get_ref().local_addr().expect("an address").port();
+            let own = client.stream().local_addr().expect("an address").port();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
             let port = server.address().port();
             let is_servers = |socket: &Socket| socket.port == port && socket.remote_port == own;
@@ -294,7 +295,7 @@ pub(super) fn backlog() {
 
 /// Connects on another thread; fails once the server is gone.
 fn connect_later(address: SocketAddr) -> JoinHandle<Option<TcpStream>> {
-    thread::spawn(move || TcpStream::connect_timeout(&address, WAIT_MAX).ok())
+    thread::spawn(move || TcpStream::connect_timeout(&address, TIMEOUT).ok())
 }
 
 /// Sends a request on a stream and returns the response.
@@ -334,7 +335,7 @@ pub(super) fn address() {
         }
         let other = TcpStream::connect(format!("{unused}:{port}")).expect_err("nobody listens there");
         assert_eq!(other.kind(), ErrorKind::ConnectionRefused);
-        let socket = folder.path().join("here.sock");
+        let socket = folder.at("here.sock");
         assert_eq!(server.line("socket"), socket.to_str());
         assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));
     }
@@ -346,7 +347,7 @@ pub(super) fn mode() {
         for (line, mode) in [("", 0o660), ("mode = \"0600\"\n", 0o600), ("mode = \"666\"\n", 0o666)] {
             let folder = folder(&format!("[[listen]]\naddress = \"unix:here.sock\"\n{line}{SITE}"));
             let _server = Server::of(&mut program(&folder, &["site.toml", "--driver", driver]));
-            let socket = folder.path().join("here.sock");
+            let socket = folder.at("here.sock");
             let found = socket.metadata().expect("it is there").permissions().mode();
             assert_eq!(found & 0o777, mode, "{line}");
             assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));
