@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 use std::path::{Path, absolute};
+use std::sync::LazyLock;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::context::{Context, Written};
+use crate::context::{Context, Value, Written};
 use crate::diagnostics::{Diagnostics, Found};
 use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
-use crate::rules::{Table, Tables, Value};
-use crate::section::{Kind::Once, Source, read_table, section};
+use crate::rules::collections::{Table, Tables, read_table};
+use crate::section::{Description, Kind, Kind::Once, Source, describe, section};
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
-use crate::sections::server::{Listen, Logging, Server, check_listeners};
+use crate::sections::server::{Address, Listen, Logging, Server};
 use crate::sections::site::Site;
 
 section! {
@@ -40,6 +41,51 @@ section! {
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
         check_listeners(self, source, context);
     }
+}
+
+/// Reports addresses that conflict with an earlier one.
+fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
+    for (index, listen) in config.listen.iter().enumerate() {
+        if !context.is_sound(&format!("listen[{index}]")) {
+            continue;
+        }
+        let mut earlier = config.listen[..index].iter();
+        let help = match (config.server.http_port, &listen.address) {
+            (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
+                "`server.http_port` listens on this port on all addresses: remove one of both".to_owned()
+            }
+            _ => match earlier.position(|earlier| earlier.address.overlaps(&listen.address)) {
+                Some(other) => format!("listen[{other}] already listens on it"),
+                None => continue,
+            },
+        };
+        let key = format!("listen[{index}].address");
+        let span = locate(source.table, &key);
+        context.report(key, &span, "duplicate address".to_owned(), Some(help));
+    }
+}
+
+/// Returns the documentation of all tables: those that can be in the file once, repeatedly, and within others.
+pub(crate) fn tables() -> &'static [Description] {
+    static TABLES: LazyLock<Vec<Description>> = LazyLock::new(|| {
+        let mut tables = describe::<Config>(Kind::Once, "", "").split_off(1);
+        tables.sort_by_key(|table| table.kind);
+        let mut known = Vec::new();
+        tables.retain(|table| {
+            let is_new = !known.contains(&table.heading);
+            known.push(table.heading.clone());
+            is_new
+        });
+        tables
+    });
+    &TABLES
+}
+
+/// Returns the heading of the table that has a key.
+fn table_of(name: &str) -> Option<String> {
+    let mut tables = tables().iter().filter(|table| table.kind != Kind::Inline);
+    let table = tables.find(|table| table.keys.iter().any(|key| key.name == name))?;
+    Some(table.kind.heading(&table.heading))
 }
 
 /// A problem at a key that the caller of this crate found, such as a folder that doesn't exist.
@@ -90,7 +136,7 @@ impl Config {
         let table = parse_toml(file, text)?;
         let table = table.get_ref();
         let base = absolute(file).ok().and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_default();
-        let mut context = Context::new(&base, &environment);
+        let mut context = Context::new(&base, &environment, table_of);
         let mut config = Self::default();
         read_table(table, 0..0, &mut config, &mut context);
         let Findings { errors, warnings } = check(&config);

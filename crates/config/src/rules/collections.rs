@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
-use super::{Rule, Value};
-use crate::context::{Context, KeyPath, bare_or_quoted};
-use crate::section::{Description, Kind, Section, describe, print_table, read_table, rows};
+use crate::context::{Context, KeyPath, Value, bare_or_quoted};
+use crate::section::{Description, Kind, Rule, Section, Source, Visitor, describe, print_table, rows};
+use crate::unknown;
 
 /// A value that may be absent.
 pub(crate) struct Optional<R>(pub(crate) R);
@@ -187,6 +188,42 @@ impl<T: Section> Rule<Vec<T>> for Tables<T> {
             let at = at.element(index);
             let own = T::own_rows(rows(element, &at), rows(&self.0, &at));
             print_table(element, own, Kind::Repeated, heading, &at, text);
+        }
+    }
+}
+
+/// Reads a table into a section. Keys that aren't written keep their value.
+pub(crate) fn read_table<T: Section>(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    section: &mut T,
+    context: &mut Context<'_>,
+) {
+    let mut reader = Reader { table, context, known: Vec::new() };
+    section.keys(&mut reader);
+    let known = reader.known;
+    for (key, value) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+        unknown::report(key, value, &known, context);
+    }
+    for name in T::REQUIRED.iter().filter(|name| !table.contains_key(**name)) {
+        let example = rows(&T::example(), &KeyPath::default()).into_iter().find(|row| row.name == *name);
+        let example = example.map(|row| row.value).unwrap_or_default();
+        context.error_with_help(&span, format!("missing key `{name}`"), format!("add `{name} = {example}`"));
+    }
+    section.check(&Source { table, span }, context);
+}
+
+struct Reader<'a, 'c, 'e> {
+    table: &'a DeTable<'a>,
+    context: &'c mut Context<'e>,
+    known: Vec<&'static str>,
+}
+
+impl Visitor for Reader<'_, '_, '_> {
+    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
+        self.known.push(name);
+        if let Some(value) = self.table.get(name) {
+            self.context.within(name, |context| rule.read(value, context, place));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
 
 use crate::context::Context;
-use crate::rules::{Choice, Flag, List, Map, Optional, OrFalse, Table, Text, choices, text};
+use crate::rules::collections::{List, Map, Optional, Table};
+use crate::rules::strings::{Choice, Flag, OrFalse, Text, choices, text};
 use crate::section::{Kind::Inline, Source, section};
 
 section! {

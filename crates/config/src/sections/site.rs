@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::context::{Context, KeyPath};
-use crate::rules::{List, Map, Optional, Table, Tables, Text, integer, one_of, text};
+use crate::rules::collections::{List, Map, Optional, Table, Tables};
+use crate::rules::numbers::{integer, one_of};
+use crate::rules::strings::{Text, text};
 use crate::section::{Kind::Inline, Row, Section, Source, Visitor, rows, section};
 use crate::sections::files::{MEDIA_TYPE, Serving};
 
