@@ -15,8 +15,7 @@ use shearwater_precompress::{
 
 use crate::args::Precompress;
 use crate::failure::Failure;
-use crate::print;
-use crate::report::grouped;
+use crate::report::{grouped, print};
 use crate::site::Root;
 
 /// Interval of progress updates.

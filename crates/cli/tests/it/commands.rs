@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
-
 use testkit::TestFolder;
 
 use crate::process::{Server, program, run};

@@ -1,12 +1,14 @@
-//! Server with a configuration file: relative paths, flags that override it, environment variables; the specified file, which every
+//! Serving with a configuration file: relative paths, flags that override it, environment variables; the specified file, which every
 //! version must load unchanged.
 
-use rustix::process::{Resource, getrlimit};
+use std::collections::BTreeSet;
 
+use rustix::process::{Resource, getrlimit};
 use testkit::{TestClient, TestFolder};
 
-use crate::keys::{SITE, folder};
+use crate::keys::{SITE, folder, limits, performance, server};
 use crate::process::{Server, drivers, has_proc, program, run, threads};
+use crate::sites;
 
 #[test]
 fn resolves_roots_against_the_folder_of_the_file() {
@@ -120,4 +122,84 @@ fn descriptors() -> u64 {
 fn somaxconn() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(u64::MAX)
+}
+
+type Test = fn();
+
+/// Keys of the server and their tests. Those of sites are in `tests/sites.md`.
+const SHOWN: &[(Test, &[&str])] = &[
+    (server::workers, &["server.workers"]),
+    (server::http_port, &["server.http_port"]),
+    (server::tcp_nodelay, &["server.tcp_nodelay"]),
+    (server::tcp_keepalive, &["server.tcp_keepalive"]),
+    (server::trusted_gateway, &["server.trusted_gateway"]),
+    (server::backlog, &["server.backlog"]),
+    (server::driver, &["server.driver"]),
+    (server::accept, &["server.accept"]),
+    (server::order, &["server.order"]),
+    (server::pin, &["server.pin"]),
+    (server::drain_timeout, &["server.drain_timeout"]),
+    (server::address, &["listen.address"]),
+    (server::mode, &["listen.mode"]),
+    (performance::max_connections, &["performance.max_connections"]),
+    (performance::request_buffer_size, &["performance.request_buffer_size"]),
+    (performance::response_buffer_size, &["performance.response_buffer_size"]),
+    (performance::cache, &["cache.enabled", "cache.bytes_max", "cache.entries_max", "cache.file_bytes_max"]),
+    (performance::level, &["logging.level"]),
+    (
+        limits::sizes_of_requests,
+        &["limits.head_bytes_max", "limits.target_bytes_max", "limits.fields_max", "limits.body_bytes_max"],
+    ),
+    (limits::buffered_bytes_max, &["limits.buffered_bytes_max"]),
+    (limits::connections_per_address_max, &["limits.connections_per_address_max"]),
+    (limits::requests_per_connection_max, &["limits.requests_per_connection_max"]),
+    (limits::send_bytes_per_second_min, &["limits.send_bytes_per_second_min"]),
+    (limits::linger_bytes_max, &["limits.linger_bytes_max"]),
+    (
+        limits::stalled_requests,
+        &[
+            "performance.connection_timeout",
+            "performance.keep_alive_timeout",
+            "timeouts.head",
+            "timeouts.body",
+            "timeouts.body_grace",
+            "limits.body_bytes_per_second_min",
+        ],
+    ),
+    (limits::write, &["timeouts.write"]),
+    (limits::linger, &["timeouts.linger"]),
+    (limits::drain_idle, &["timeouts.drain_idle"]),
+];
+
+/// Returns all keys with their sections, from the generated page.
+fn keys() -> BTreeSet<String> {
+    let page = shearwater_config::page();
+    let mut keys = BTreeSet::new();
+    let mut section = String::new();
+    for line in page.lines() {
+        let quoted = line.split('`').nth(1).unwrap_or_default();
+        if line.starts_with("## ") {
+            section = quoted.trim_matches(['[', ']']).to_owned();
+        } else if !section.is_empty() && line.starts_with("| `") {
+            keys.insert(format!("{section}.{quoted}"));
+        }
+    }
+    // Routes have all keys of sites except these.
+    let of_routes = keys.iter().filter_map(|key| key.strip_prefix("site."));
+    let of_routes = of_routes.filter(|key| !key.contains('.') && !["hosts", "headers"].contains(key));
+    let of_routes: Vec<String> = of_routes.map(|key| format!("site.route.{key}")).collect();
+    keys.extend(of_routes);
+    keys
+}
+
+#[test]
+fn every_key_has_a_test() {
+    let of_server = SHOWN.iter().flat_map(|(_, keys)| keys.iter().copied());
+    let shown: BTreeSet<String> = of_server.chain(sites::keys_shown()).map(ToOwned::to_owned).collect();
+    let keys = keys();
+    assert!(keys.len() > 70, "the page could not be read: {keys:?}");
+    let missing: Vec<_> = keys.difference(&shown).collect();
+    assert!(missing.is_empty(), "no test shows the effect of {missing:?}");
+    let unknown: Vec<_> = shown.difference(&keys).collect();
+    assert!(unknown.is_empty(), "there is no such key: {unknown:?}");
 }

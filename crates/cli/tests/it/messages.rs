@@ -6,7 +6,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Output;
 
 use shearwater_config::limits::CONFIG_BYTES_MAX;
-
 use testkit::TestFolder;
 
 use crate::process::{Server, program, run};

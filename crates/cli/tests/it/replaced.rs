@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use testkit::versions::{Body, VersionedFile, content, read};
-
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process::{Server, drivers};

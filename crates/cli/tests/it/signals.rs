@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-
 use testkit::{TestClient, TestFolder};
 
 use crate::process::{Server, Summary, drivers};

@@ -20,7 +20,7 @@ fn post(body: &str) -> String {
 
 /// A request at the limit is accepted, and one beyond it is refused and counted under the key's name.
 #[test]
-pub(super) fn sizes_of_requests() {
+pub(crate) fn sizes_of_requests() {
     let of_len = |len: usize| {
         let bare = get("/f.txt", "X: \r\n").len();
         get("/f.txt", &format!("X: {}\r\n", "x".repeat(len - bare)))
@@ -43,7 +43,7 @@ pub(super) fn sizes_of_requests() {
 
 /// Partial heads exceed the limit together, but not each alone.
 #[test]
-pub(super) fn buffered_bytes_max() {
+pub(crate) fn buffered_bytes_max() {
     const HELD: usize = 20_000;
     for (bytes, is_reached) in [(65_536, true), (10_000_000, false)] {
         let settings = format!("[server]\nworkers = 1\n[limits]\nbuffered_bytes_max = {bytes}\n");
@@ -78,7 +78,7 @@ fn is_reset(address: SocketAddr) {
 }
 
 #[test]
-pub(super) fn connections_per_address_max() {
+pub(crate) fn connections_per_address_max() {
     on_each_driver("[limits]\nconnections_per_address_max = 2\n", |_, mut server| {
         let mut held = [server.connect(), server.connect()];
         for client in &mut held {
@@ -93,7 +93,7 @@ pub(super) fn connections_per_address_max() {
 }
 
 #[test]
-pub(super) fn requests_per_connection_max() {
+pub(crate) fn requests_per_connection_max() {
     on_each_driver("[limits]\nrequests_per_connection_max = 2\n", |_, mut server| {
         let mut client = server.connect();
         assert_eq!(client.request("GET", "/f.txt", &[]).field("Connection"), None);
@@ -104,7 +104,7 @@ pub(super) fn requests_per_connection_max() {
 }
 
 #[test]
-pub(super) fn linger_bytes_max() {
+pub(crate) fn linger_bytes_max() {
     for (bytes, is_reached) in [(1000, true), (10_000_000, false)] {
         on_each_driver(&format!("[limits]\nlinger_bytes_max = {bytes}\n"), |_, mut server| {
             let mut client = server.connect();
@@ -127,7 +127,7 @@ const OF_BODIES: [&str; 2] = ["body_bytes_per_second_min", "body_ms"];
 
 /// Each limit alone ends a connection that stalls, sooner than any default, and is counted under its name.
 #[test]
-pub(super) fn stalled_requests() {
+pub(crate) fn stalled_requests() {
     let keep_alive = get("/f.txt", "");
     let head = get("/f.txt", "") + "GET / HTT";
     let stalled = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";
@@ -157,7 +157,7 @@ pub(super) fn stalled_requests() {
 }
 
 #[test]
-pub(super) fn write() {
+pub(crate) fn write() {
     on_each_driver("[timeouts]\nwrite = \"100ms\"\n", |folder, mut server| {
         // More than the sockets between both can hold.
         folder.file("www/large.bin", vec![b'x'; 64 * 1024 * 1024]);
@@ -170,7 +170,7 @@ pub(super) fn write() {
 
 /// A client that reads continuously, but below the minimum rate.
 #[test]
-pub(super) fn send_bytes_per_second_min() {
+pub(crate) fn send_bytes_per_second_min() {
     const PIECE_BYTES: u64 = 64 * 1024;
     /// More than can be read until the rate is checked.
     const LARGE_BYTES: u64 = 1 << 36;
@@ -191,7 +191,7 @@ pub(super) fn send_bytes_per_second_min() {
 
 /// A client that has read the last response and doesn't close its side.
 #[test]
-pub(super) fn linger() {
+pub(crate) fn linger() {
     on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut server| {
         let mut client = server.connect();
         assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
@@ -205,7 +205,7 @@ pub(super) fn linger() {
 
 /// While draining, an idle connection is closed after a moment, or remains until the end.
 #[test]
-pub(super) fn drain_idle() {
+pub(crate) fn drain_idle() {
     for (drain_idle, is_reached) in [("0s", true), ("24h", false)] {
         let settings =
             format!("[server]\ndrain_timeout = \"1s\"\n[timeouts]\ndrain_idle = \"{drain_idle}\"\n");

@@ -11,7 +11,7 @@ use super::on_each_driver;
 use crate::process::{Server, Summary};
 
 #[test]
-pub(super) fn max_connections() {
+pub(crate) fn max_connections() {
     let settings = "[server]\nworkers = 1\n[performance]\nmax_connections = 2\n";
     on_each_driver(settings, |_, mut server| {
         assert!(server.banner.contains("up to 2 connections"), "{}", server.banner);
@@ -48,7 +48,7 @@ fn at_once(server: &Server, request: &str, count: usize) -> TestClient {
 
 /// A receive of 64 KiB has more requests than a turn handles (64); four receives of 1 KiB have 40.
 #[test]
-pub(super) fn request_buffer_size() {
+pub(crate) fn request_buffer_size() {
     let request = format!("GET /f.txt HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(63));
     assert_eq!(request.len(), 100);
     for (size, are_many_at_once) in [(1024, false), (65_536, true)] {
@@ -62,7 +62,7 @@ pub(super) fn request_buffer_size() {
 }
 
 #[test]
-pub(super) fn response_buffer_size() {
+pub(crate) fn response_buffer_size() {
     for (size, is_reached) in [(1024, true), (65_536, false)] {
         let settings = format!("[server]\nworkers = 1\n[performance]\nresponse_buffer_size = {size}\n");
         on_each_driver(&settings, |_, mut server| {
@@ -76,7 +76,7 @@ pub(super) fn response_buffer_size() {
 /// Whether a file of six bytes is cached: cached files are revalidated twice a second, so an old version is sent soon after a change;
 /// of files that aren't cached, never in 300 replacements.
 #[test]
-pub(super) fn cache() {
+pub(crate) fn cache() {
     for (settings, is_evicted_by_another, is_cached) in [
         ("enabled = true", false, true),
         ("enabled = false", false, false),
@@ -109,7 +109,7 @@ pub(super) fn cache() {
 }
 
 #[test]
-pub(super) fn level() {
+pub(crate) fn level() {
     for (level, is_verbose) in
         [("off", false), ("error", false), ("warn", false), ("info", true), ("debug", true)]
     {

@@ -22,7 +22,7 @@ fn workers_of(server: &Server) -> Vec<Thread> {
 }
 
 #[test]
-pub(super) fn workers() {
+pub(crate) fn workers() {
     for count in [1, 3] {
         on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, server| {
             assert_eq!(server.line("workers"), Some(count.to_string().as_str()));
@@ -34,7 +34,7 @@ pub(super) fn workers() {
 }
 
 #[test]
-pub(super) fn http_port() {
+pub(crate) fn http_port() {
     let config = |port| format!("[server]\nhttp_port = {port}\n{SITE}");
     for driver in drivers() {
         let (_folder, server, port) = start_on_a_port(config, driver);
@@ -62,7 +62,7 @@ pub(super) fn http_port() {
 }
 
 #[test]
-pub(super) fn driver() {
+pub(crate) fn driver() {
     for driver in drivers() {
         let folder = folder(&format!("[server]\nworkers = 1\ndriver = \"{driver}\"\n{SITE}"));
         let server = Server::start(&folder, &["site.toml"]);
@@ -76,7 +76,7 @@ pub(super) fn driver() {
 }
 
 #[test]
-pub(super) fn accept() {
+pub(crate) fn accept() {
     for (mode, listeners) in [("reuseport", 3), ("dispatch", 1)] {
         on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, server| {
             assert_eq!(server.line("accept"), Some(mode));
@@ -96,7 +96,7 @@ pub(super) fn accept() {
 
 /// Clients can't observe the order within a turn; `crates/engine/tests/it/limits.rs` tests it.
 #[test]
-pub(super) fn order() {
+pub(crate) fn order() {
     for order in ["fifo", "lifo"] {
         on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, server| {
             assert_eq!(server.line("order"), Some(order));
@@ -114,7 +114,7 @@ pub(super) fn order() {
 }
 
 #[test]
-pub(super) fn trusted_gateway() {
+pub(crate) fn trusted_gateway() {
     for (is_trusted, status) in [(false, 421), (true, 200)] {
         on_each_driver(&format!("[server]\ntrusted_gateway = {is_trusted}\n"), |_, server| {
             for (target, status) in [
@@ -130,7 +130,7 @@ pub(super) fn trusted_gateway() {
 }
 
 #[test]
-pub(super) fn pin() {
+pub(crate) fn pin() {
     if !has_proc() {
         return;
     }
@@ -152,7 +152,7 @@ pub(super) fn pin() {
 }
 
 #[test]
-pub(super) fn drain_timeout() {
+pub(crate) fn drain_timeout() {
     const LARGE_BYTES: usize = 64 * 1024 * 1024;
     for (drain_timeout, is_waited_for) in [(0, false), (86_400, true)] {
         on_each_driver(
@@ -189,7 +189,7 @@ fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
 }
 
 #[test]
-pub(super) fn tcp_keepalive() {
+pub(crate) fn tcp_keepalive() {
     if !has_proc() {
         return;
     }
@@ -237,7 +237,7 @@ print(found)
 "#;
 
 #[test]
-pub(super) fn tcp_nodelay() {
+pub(crate) fn tcp_nodelay() {
     for (is_on, expected) in [(true, "[True]"), (false, "[False]")] {
         on_each_driver(&format!("[server]\ntcp_nodelay = {is_on}\n"), |_, server| {
             let mut client = server.connect();
@@ -261,7 +261,7 @@ pub(super) fn tcp_nodelay() {
 
 /// With a worker that accepts no more, Linux holds one connection more than the backlog, and doesn't respond to further ones.
 #[test]
-pub(super) fn backlog() {
+pub(crate) fn backlog() {
     const CLIENTS: usize = 12;
     if !has_proc() {
         return;
@@ -317,7 +317,7 @@ fn own_addresses() -> Vec<&'static str> {
 }
 
 #[test]
-pub(super) fn address() {
+pub(crate) fn address() {
     let ips = own_addresses();
     let (unused, used) = ips.split_first().expect("an address");
     for driver in drivers() {
@@ -342,7 +342,7 @@ pub(super) fn address() {
 }
 
 #[test]
-pub(super) fn mode() {
+pub(crate) fn mode() {
     for driver in drivers() {
         for (line, mode) in [("", 0o660), ("mode = \"0600\"\n", 0o600), ("mode = \"666\"\n", 0o666)] {
             let folder = folder(&format!("[[listen]]\naddress = \"unix:here.sock\"\n{line}{SITE}"));
