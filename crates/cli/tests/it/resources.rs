@@ -4,7 +4,6 @@ use std::fs;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal};
-
 use testkit::{TestClient, TestFolder};
 
 use crate::process::{Server, Summary, drivers, has_proc, program, program_after};

@@ -4,7 +4,6 @@ use std::fs;
 use std::time::Instant;
 
 use rustix::process::Signal;
-
 use testkit::{TIMEOUT, TestClient};
 
 use super::on_each_driver;

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rustix::process::Signal;
-
 use testkit::TIMEOUT;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
