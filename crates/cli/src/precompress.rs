@@ -15,8 +15,7 @@ use shearwater_precompress::{
 
 use crate::args::Precompress;
 use crate::failure::Failure;
-use crate::print;
-use crate::report::grouped;
+use crate::report::{grouped, print};
 use crate::site::Root;
 
 /// Interval of progress updates.
@@ -176,21 +175,18 @@ fn as_json(args: &Precompress, summary: &Summary) -> Value {
     })
 }
 
-/// A folder with precompressed files that are not sent.
-pub(crate) struct Found {
-    folder: PathBuf,
-    unused: Unused,
-}
+/// A folder, and its precompressed files that are not sent.
+pub(crate) type UnusedIn = (PathBuf, Unused);
 
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
-pub(crate) fn find_unused(roots: &[Root]) -> Vec<Found> {
+pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
     let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
     for Root { path, formats } in roots {
         folders.entry(path.clone()).or_default().extend(formats);
     }
     let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
         let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
-        Some(Found { folder, unused })
+        Some((folder, unused))
     };
     folders.into_iter().filter_map(search).collect()
 }
@@ -203,9 +199,9 @@ pub(crate) fn warn_in_background(roots: Vec<Root>) {
 }
 
 /// Formats a warning for each folder.
-pub(crate) fn unused_as_text(found: &[Found]) -> String {
+pub(crate) fn unused_as_text(found: &[UnusedIn]) -> String {
     let mut text = String::new();
-    for Found { folder, unused } in found {
+    for (folder, unused) in found {
         let (folder, count) = (folder.display(), grouped(unused.count));
         let more = if unused.is_whole { "" } else { " or more" };
         let example = example(unused);
@@ -218,8 +214,8 @@ pub(crate) fn unused_as_text(found: &[Found]) -> String {
 }
 
 /// Formats the warnings as JSON.
-pub(crate) fn unused_as_json(found: &[Found]) -> Vec<Value> {
-    let folder = |Found { folder, unused }: &Found| {
+pub(crate) fn unused_as_json(found: &[UnusedIn]) -> Vec<Value> {
+    let folder = |(folder, unused): &UnusedIn| {
         json!({
             "folder": folder.to_string_lossy(),
             "count": unused.count,
