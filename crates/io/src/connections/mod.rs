@@ -134,17 +134,24 @@ impl<X: Default> Connections<X> {
 
     /// Continues the next queued send that can and for which the turn has budget left, after `prepare`. The
     /// caller reports its end.
+    #[inline]
     pub(crate) fn push_next(&mut self, prepare: impl FnOnce()) -> Option<(Token, Pushed)> {
+        let first = self.work.first_send()?;
+        self.push_from(first, prepare)
+    }
+
+    fn push_from(&mut self, mut token: Token, prepare: impl FnOnce()) -> Option<(Token, Pushed)> {
         let Self { slots, sends, work, context, .. } = self;
         loop {
-            let token = work.first_send()?;
             let Some(slot) = slots.open_mut(token) else {
                 work.remove_first_send(None);
+                token = work.first_send()?;
                 continue;
             };
             let sending = sends.get_mut(slot.send).filter(|sending| sending.result.is_none());
             let (Some(sending), Some(fd), true) = (sending, slot.fd.as_ref(), slot.flags.can_send()) else {
                 work.remove_first_send(Some(&mut slot.flags));
+                token = work.first_send()?;
                 continue;
             };
             let share = work.share(sending.left());
@@ -297,7 +304,10 @@ impl<X: Default> Connections<X> {
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
     pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
-        let Sending { output, result, .. } = self.sends.remove(send);
+        let (output, result) = self.sends.remove(send, |sending| {
+            sending.wants = None;
+            (std::mem::take(&mut sending.output), sending.result.take())
+        });
         self.sent(token, output, result.unwrap_or(Err(SendError::Cancelled)))
     }
 

@@ -132,6 +132,7 @@ impl Work {
     }
 
     /// Returns the connection that is to send now. The first call of a turn fixes the connections of the turn.
+    #[inline]
     pub(crate) fn first_send(&mut self) -> Option<Token> {
         self.sends.first()
     }
@@ -219,6 +220,7 @@ impl FairQueue {
     }
 
     /// Returns the connection to serve now.
+    #[inline]
     pub(crate) fn first(&mut self) -> Option<Token> {
         if self.turn_end == OPEN {
             self.turn_end = self.queue.len();

@@ -6,7 +6,7 @@ use crate::limits::SPARE_SENDS_MAX;
 use crate::{Output, SendError};
 
 /// One send in flight: from `send` until its `Sent` is taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) output: Output,
     /// Bytes that the kernel has accepted.
@@ -33,13 +33,19 @@ impl Sending {
 
 /// Values of sends in flight, by index. Its length is the maximum in flight since it was last empty, at most
 /// one per connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slab<T> {
     values: Vec<T>,
     free: Vec<u32>,
 }
 
-impl<T: Default> Slab<T> {
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
     /// Adds a value and returns its index.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         if let Some(index) = self.free.pop() {
@@ -61,14 +67,15 @@ impl<T: Default> Slab<T> {
         self.values.get_mut(index as usize)
     }
 
-    /// Removes a value. Each index once.
-    pub(crate) fn remove(&mut self, index: u32) -> T {
+    /// Removes a value after `take` has taken what it owns. Each index once.
+    #[inline]
+    pub(crate) fn remove<R>(&mut self, index: u32, take: impl FnOnce(&mut T) -> R) -> R {
         self.free.push(index);
-        let value = std::mem::take(&mut self.values[index as usize]);
+        let taken = take(&mut self.values[index as usize]);
         if self.free.len() == self.values.len() && self.values.len() > SPARE_SENDS_MAX {
-            *self = Self { values: Vec::new(), free: Vec::new() };
+            (self.values, self.free) = (Vec::new(), Vec::new());
         }
-        value
+        taken
     }
 }
 
@@ -84,7 +91,7 @@ mod tests {
             assert_eq!(slab.values.len(), count);
             for (number, index) in indices.into_iter().enumerate() {
                 assert_eq!(slab.get(index), Some(&number));
-                assert_eq!(slab.remove(index), number);
+                assert_eq!(slab.remove(index, |number| *number), number);
             }
             assert_eq!(slab.values.len(), if count > SPARE_SENDS_MAX { 0 } else { count });
         }

@@ -5,6 +5,7 @@
     reason = "the C library's `msghdr` has private fields: zeroes are the only way to make one"
 )]
 
+use std::mem;
 use std::ptr;
 
 use io_uring::types::Fd;
@@ -25,9 +26,8 @@ struct Gather {
 }
 
 /// A send in the ring.
-#[derive(Default)]
 struct InRing {
-    token: Option<Token>,
+    token: Token,
     output: Output,
     gather: Option<Box<Gather>>,
 }
@@ -53,16 +53,19 @@ impl Outputs {
             let header = gather.describe(&output);
             (opcode::SendMsg::new(fd, header).flags(FLAGS as u32).build(), Some(gather))
         };
-        (self.sends.insert(InRing { token: Some(token), output, gather }), entry)
+        (self.sends.insert(InRing { token, output, gather }), entry)
     }
 
     /// Removes the output of a completed send. Each index once.
     pub(super) fn remove(&mut self, index: u32) -> (Token, Output) {
-        let InRing { token, output, gather } = self.sends.remove(index);
-        if let Some(gather) = gather.filter(|_| self.spare.len() < SPARE_GATHERS_MAX) {
+        let take = |send: &mut InRing| (send.token, mem::take(&mut send.output), send.gather.take());
+        let (token, output, gather) = self.sends.remove(index, take);
+        if let Some(gather) = gather
+            && self.spare.len() < SPARE_GATHERS_MAX
+        {
             self.spare.push(gather);
         }
-        (token.expect("a send completes once"), output)
+        (token, output)
     }
 
     /// Frees message headers.
@@ -75,7 +78,7 @@ impl Gather {
     fn empty() -> Self {
         let nothing = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: all zeros are a valid `msghdr`: null pointers and lengths of 0.
-        let header = unsafe { std::mem::zeroed() };
+        let header = unsafe { mem::zeroed() };
         Self { slices: [nothing; GATHER_MAX], header }
     }
 
