@@ -410,7 +410,6 @@ pub(crate) fn ended_while_paused<X>(
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::rc::Rc;
     use std::sync::mpsc;
@@ -430,10 +429,7 @@ mod tests {
         let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");
         let token = conns.slots.insert(peer.into());
-        let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(FETCH_CHECK_BYTES_MIN).expect("a sparse file");
+        let file = crate::test_file(FETCH_CHECK_BYTES_MIN);
         let mut output = Output::new();
         let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_CHECK_BYTES_MIN }));

@@ -307,7 +307,6 @@ fn broken(errno: Errno) -> PushStop {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::fs::File;
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::rc::Rc;
@@ -324,10 +323,7 @@ mod tests {
         let mut peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         let (socket, _) = listener.accept().expect("it is there");
         socket.set_nonblocking(true).expect("it can");
-        let path = std::env::temp_dir().join(format!("shearwater-push-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(CORKED_BYTES_MIN).expect("a sparse file");
+        let file = crate::test_file(CORKED_BYTES_MIN);
         let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
         let mut context = PushContext::new(Waker::new(|| {}));
