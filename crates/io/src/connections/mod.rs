@@ -4,7 +4,6 @@
 
 mod push;
 mod queue;
-mod sends;
 mod slots;
 
 use std::io;
@@ -21,10 +20,9 @@ use queue::{Completion, Work};
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::FairQueue;
-pub(crate) use sends::{Sending, Slab};
 #[cfg(target_os = "linux")]
 pub(crate) use slots::IN_RING;
-pub(crate) use slots::{Flags, NONE, Slot, Slots};
+pub(crate) use slots::{Flags, NONE, Sending, Slab, Slot, Slots};
 
 /// Outcome of a push by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

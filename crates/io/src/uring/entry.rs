@@ -8,7 +8,7 @@ use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
-use super::buffers::{Filled, GROUP};
+use super::memory::{Filled, GROUP};
 use crate::Token;
 
 /// Bits of a name that hold the slot.

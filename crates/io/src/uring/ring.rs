@@ -14,9 +14,8 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, opcode, squeue};
 use rustix::io::Errno;
 
-use super::buffers::Buffers;
 use super::entry::{Done, Name, Operation, Purpose};
-use super::outputs::Outputs;
+use super::memory::{Buffers, Outputs};
 use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 use crate::{Output, Token};
 
