@@ -94,8 +94,8 @@ impl Uring {
             return Some(done);
         }
         if let Some(buffer) = done.take_filled() {
-            unread.extend_from_slice(self.ring.buffers.get(&buffer));
-            self.ring.buffers.release(buffer);
+            unread.extend_from_slice(self.ring.buffers().get(&buffer));
+            self.ring.release(buffer);
         }
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);

@@ -280,18 +280,17 @@ mod tests {
             return;
         };
         ring.provide_buffers(RECV_BUFFERS_MAX, 64).expect("there is memory");
-        let buffers = &mut ring.buffers;
         let mut in_use = Vec::new();
         for _ in 0..4 {
-            in_use.push(buffers.in_use());
-            buffers.offer_more();
+            in_use.push(ring.buffers().in_use());
+            ring.offer_more_buffers();
         }
         assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
-        buffers.trim();
+        ring.trim();
         // Each returns as if the kernel had used it, those offered first before others.
-        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(Filled { id, len: 0 }));
-        assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
-        buffers.offer_more();
-        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
+        (0..RECV_BUFFERS_MAX).for_each(|id| ring.release(Filled { id, len: 0 }));
+        assert_eq!((ring.buffers().in_use(), ring.buffers().surplus), (RECV_BUFFERS_FIRST, 0));
+        ring.offer_more_buffers();
+        assert_eq!(ring.buffers().in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
     }
 }

@@ -166,7 +166,7 @@ impl Driver for Uring {
     }
 
     fn lent(&self) -> &[u8] {
-        self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers.get(buffer))
+        self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers().get(buffer))
     }
 
     fn accept_pause(&mut self) {

@@ -96,7 +96,7 @@ impl Uring {
 
     pub(super) fn release_lent(&mut self) {
         if let Some(buffer) = self.lent.take() {
-            self.ring.buffers.release(buffer);
+            self.ring.release(buffer);
         }
     }
 
