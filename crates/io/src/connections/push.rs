@@ -46,7 +46,7 @@ pub(crate) struct PushContext {
     /// Buffer for copied files; empty until the first.
     copy_buffer: Vec<u8>,
     /// Bytes that the kernel has accepted since the start.
-    taken_bytes: u64,
+    pub(crate) taken_bytes: u64,
     /// Bytes that the present push has copied.
     copied_bytes: u64,
     /// System calls that the present push has made.
@@ -64,16 +64,6 @@ impl PushContext {
             copied_bytes: 0,
             calls: 0,
         }
-    }
-
-    /// Counts bytes that the kernel has accepted.
-    pub(crate) fn note_taken(&mut self, bytes: u64) {
-        self.taken_bytes += bytes;
-    }
-
-    /// Returns the bytes that the kernel has accepted since the start.
-    pub(crate) const fn taken_bytes(&self) -> u64 {
-        self.taken_bytes
     }
 
     /// Returns the cost of the present push, which has passed `bytes` on: by time, in bytes of `sendfile`.
@@ -120,7 +110,7 @@ pub(crate) fn push(
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;
-    context.note_taken(taken);
+    context.taken_bytes += taken;
     Push { cost: context.cost(taken), end }
 }
 
