@@ -11,6 +11,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use super::slots::Sending;
 use crate::limits::{
     COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES,
+    SEND_QUANTUM_BYTES,
 };
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::watches::Watches;
@@ -21,6 +22,9 @@ use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
 /// Slices of memory passed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
+
+/// System calls of one push: a quantum's worth.
+const CALLS_MAX: u64 = SEND_QUANTUM_BYTES / SEND_CALL_BYTES;
 
 /// Bytes of a file copied at once if the kernel can't send the file itself.
 const FILE_COPY_BYTES: usize = 64 * 1024;
@@ -66,10 +70,9 @@ impl PushContext {
         }
     }
 
-    /// Returns the cost of the present push, which has passed `bytes` on: by time, in bytes of `sendfile`.
-    fn cost(&self, bytes: u64) -> u64 {
-        let copying = self.copied_bytes * (COPIED_BYTES_WEIGHT - 1);
-        (bytes + copying).max(self.calls * SEND_CALL_BYTES)
+    /// Returns the cost of the present push without its calls: `bytes`, with copied ones weighted by time.
+    fn weigh(&self, bytes: u64) -> u64 {
+        bytes + self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
     }
 }
 
@@ -111,7 +114,7 @@ pub(crate) fn push(
     }
     let taken = sending.done - before;
     context.taken_bytes += taken;
-    Push { cost: context.cost(taken), end }
+    Push { cost: context.weigh(taken).max(context.calls * SEND_CALL_BYTES), end }
 }
 
 /// Watches the files of a send that outlasts its first push.
@@ -139,7 +142,10 @@ fn push_share(
 ) -> Result<(), PushStop> {
     let before = sending.done;
     while sending.done < sending.output.len() {
-        let left = share.saturating_sub(context.cost(sending.done - before));
+        if context.calls >= CALLS_MAX {
+            return Err(PushStop::Share);
+        }
+        let left = share.saturating_sub(context.weigh(sending.done - before));
         sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
     }
     Ok(())
