@@ -305,11 +305,12 @@ fn broken(errno: Errno) -> PushStop {
 mod tests {
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::rc::Rc;
 
     use rustix::net::sockopt::tcp_cork;
 
-    use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, Sending, push};
+    use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, SEND_CALL_BYTES, Sending, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
     /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
@@ -357,5 +358,21 @@ mod tests {
         let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(PushStop::Failed(_))), "{end:?}");
         assert!(!tcp_cork(&socket).expect("the system reports it"), "the first part is sent");
+    }
+
+    /// The head's call costs more than its bytes, which must not split the file.
+    #[test]
+    fn sends_a_response_as_long_as_its_share_whole() {
+        let (socket, _peer) = UnixStream::pair().expect("a pair");
+        socket.set_nonblocking(true).expect("it can");
+        let file = Rc::new(SharedFile::new(crate::test_file(20_000)));
+        let mut output = Output::new();
+        output.bytes_mut().extend_from_slice(b"head");
+        output.push(Item::File(FileSlice { file, offset: 0, len: 20_000 }));
+        let share = output.len();
+        let mut context = PushContext::new(Waker::new(|| {}));
+        let Push { cost, end } = push(None, &socket, &mut Sending::new(output, 0), share, &mut context);
+        assert!(end.is_ok(), "{end:?}");
+        assert_eq!(cost, 3 * SEND_CALL_BYTES, "of the head, of the version check and of the file");
     }
 }
