@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_holds_counts() {
+    fn first_matching_cache_rule_wins() {
         let rules = CacheRules::new(&[
             rule(by_path("/assets/raw/*"), "no-store"),
             rule(by_path("/assets/*"), "immutable"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn rejects_invalid_rules() {
         for files in [
             by_path("/100%"),
             by_path("/%zz/*"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_rules_at_most() {
+    fn limits_the_number_of_rules() {
         use crate::limits::CACHE_RULES_MAX;
         let rules = |count| vec![rule(by_path("/*"), "no-cache"); count];
         assert!(CacheRules::new(&rules(CACHE_RULES_MAX)).is_ok());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_can_be_searched() {
+    fn searches_the_whole_table() {
         assert!(TABLE.ends_with('\n') && lines(TABLE).count() > 1_000);
         assert!(lines(TABLE).is_sorted_by(|(a, _), (b, _)| a < b));
         assert_eq!(lines(TABLE).map(|(extension, _)| extension.len()).max(), Some(EXTENSION_BYTES_MAX));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn own_types_come_first_and_text_is_utf_8() {
+    fn own_types_come_first_and_text_gets_a_charset() {
         let pairs = [
             ("FOO", "text/x-foo"),
             ("js", "application/javascript"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn rejects_invalid_types() {
         for pairs in [
             &[("", "a/b")][..],
             &[("a.b", "a/b")],
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_at_most() {
+    fn limits_the_number_of_types() {
         let many = |count: usize| MediaTypeOptions {
             by_extension: (0..count).map(|number| (format!("x{number}"), "a/b".to_owned())).collect(),
             otherwise: None,

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_selects_what_the_rfc_says() {
+    fn selects_each_form_of_range() {
         for (value, ranges) in [
             ("bytes=0-0", "0-0"),
             ("bytes=0-", "0-99"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_grammar_is_ignored() {
+    fn ignores_invalid_ranges() {
         for value in [
             "",
             "bytes",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_ranges_are_looked_at() {
+    fn ignores_more_ranges_than_the_limit() {
         let ranges = |count: usize| {
             let texts: Vec<_> = (0..count).map(|number| format!("{0}-{0}", number * 2)).collect();
             format!("bytes={}", texts.join(","))

@@ -138,7 +138,7 @@ mod tests {
     use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
 
     #[test]
-    fn the_longest_names_of_a_folder_can_be_kept() {
+    fn caches_the_longest_names_of_a_folder() {
         let names = vec![ListPosition { is_folder: false, name: vec![b'n'; 255] }; LISTING_NAMES_MAX];
         let bytes = Rc::new(FolderNames::new(names, false, true, 0)).bytes();
         assert!(
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_survive_a_query_with_any_bytes() {
+    fn positions_survive_a_query_with_any_bytes() {
         for (value, is_folder, name) in [
             ("a", false, &b"a"[..]),
             ("a/", true, b"a"),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_first_and_names_settle_the_rest() {
+    fn sorts_folders_first_and_breaks_ties_by_name() {
         for (query, names) in [
             ("", "yzAabC"),
             ("sort=name&order=desc", "zyCbaA"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_turns_its_own_order_round() {
+    fn headings_reverse_their_own_order() {
         let order = ListOrder::of(None);
         assert_eq!(order.toggled(SortKey::Name).query(None), "?sort=name&order=desc");
         assert_eq!(order.toggled(SortKey::Name).toggled(SortKey::Name), order);

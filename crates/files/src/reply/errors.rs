@@ -100,7 +100,7 @@ mod tests {
     use super::{encoded, with_slash};
 
     #[test]
-    fn stays_on_the_host() {
+    fn redirects_stay_on_the_host() {
         assert_eq!(with_slash("/a/b", None), "/a/b/");
         assert_eq!(with_slash("/a", Some("x=1&y")), "/a/?x=1&y");
         assert_eq!(with_slash("//example.org/a", None), "/example.org/a/");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_encoded_once() {
+    fn encodes_names_once() {
         for (name, path) in [
             (&b""[..], "/"),
             (b"a/b c.d", "/a/b%20c.d"),

@@ -37,7 +37,7 @@ fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> b
 }
 
 #[test]
-fn responses_are_those_of_the_file_byte_for_byte() {
+fn cached_responses_equal_uncached_ones() {
     let sites = [Site::new(), Site::cached()];
     let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for site in &sites {
@@ -85,7 +85,7 @@ fn responses_are_those_of_the_file_byte_for_byte() {
 }
 
 #[test]
-fn a_changed_file_shows() {
+fn serves_a_changed_file_within_a_second() {
     let site = Site::cached();
     site.file("f", "one");
     until(&site, "/f", b"", |_, body| body == b"one");
@@ -100,7 +100,7 @@ fn a_changed_file_shows() {
 }
 
 #[test]
-fn a_removed_file_is_gone_and_one_in_its_place_is_seen() {
+fn notices_removed_files_and_their_replacements() {
     let site = Site::cached();
     site.file("f", "one");
     until(&site, "/f", b"", |_, body| body == b"one");
@@ -117,7 +117,7 @@ fn a_removed_file_is_gone_and_one_in_its_place_is_seen() {
 }
 
 #[test]
-fn a_file_that_outgrows_the_cache_is_sent_all_the_same() {
+fn sends_a_file_that_outgrows_the_cache() {
     let site = Site::cached();
     site.file("f", "small");
     until(&site, "/f", b"", |_, body| body == b"small");
@@ -134,12 +134,12 @@ const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
 const BEYOND_FRESH: Duration = Duration::from_millis(1000);
 
 #[test]
-fn a_file_in_memory_outlasts_a_want_of_descriptors() {
-    in_own_process(want_of_descriptors);
+fn serves_cached_files_without_free_descriptors() {
+    in_own_process(serve_without_descriptors);
 }
 
 #[test]
-fn a_list_without_a_descriptor_to_read_the_folder_is_unavailable() {
+fn list_without_a_free_descriptor_gets_503() {
     in_own_process(|| {
         let site = Site::with(&FolderOptions { listing: true, ..FolderOptions::default() });
         site.file("dir/f", "f");
@@ -177,7 +177,7 @@ fn in_own_process(test: fn()) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn want_of_descriptors() {
+fn serve_without_descriptors() {
     let site = Site::cached();
     site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.gz", "packed");
     let mut client = site.connect();

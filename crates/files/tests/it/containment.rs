@@ -10,7 +10,7 @@ use shearwater_files::{FolderOptions, Links};
 use crate::site::{CANARY, Site};
 
 #[test]
-fn a_link_inside_is_followed() {
+fn follows_links_inside() {
     let site = Site::new();
     site.file("a/f.txt", "file").file("a/index.html", "index");
     site.link("to_file", "a/f.txt").link("a/up", "../a/f.txt").link("to_dir", "a").link("twice", "to_dir/up");
@@ -33,7 +33,7 @@ fn a_link_inside_is_followed() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_forbidden() {
+fn forbids_links_that_lead_out() {
     let site = Site::new();
     site.file("f.txt", "file").file("index.html", "index");
     site.link("out", "../outside/canary").link("out_dir", "../outside").link("up", "..");
@@ -57,7 +57,7 @@ fn a_link_that_leads_out_is_forbidden() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_not_found() {
+fn dangling_and_circular_links_are_not_found() {
     let site = Site::new();
     site.link("dangling", "none").link("a", "b").link("b", "a").link("own", "own");
     for target in ["/dangling", "/a", "/b/x", "/own", "/own/"] {
@@ -66,7 +66,7 @@ fn links_that_lead_nowhere_are_not_found() {
 }
 
 #[test]
-fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
+fn forbids_pipes_and_sockets_without_blocking() {
     let site = Site::new();
     let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
     assert!(made.success());
@@ -78,7 +78,7 @@ fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
 }
 
 #[test]
-fn what_may_not_be_read_is_forbidden() {
+fn forbids_unreadable_files() {
     let site = Site::new();
     site.file("locked.txt", "locked").file("shut/f.txt", "shut").file("index.html", "index");
     let set =
@@ -117,7 +117,7 @@ fn follow_allows_any_link_but_no_dot_segments() {
 }
 
 #[test]
-fn no_link_is_followed_where_none_may_be() {
+fn never_follows_links_when_disabled() {
     let site = Site::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
     site.file("a/f.txt", "file")
         .file("a/index.html", "index")
@@ -161,7 +161,7 @@ fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
 }
 
 #[test]
-fn no_form_gives_what_is_outside() {
+fn no_target_reaches_files_outside() {
     assert!(FORMS.lines().count() >= 40);
     let site = filled(Site::new());
     for form in FORMS.lines().map(str::as_bytes).chain(RAW_FORMS) {
@@ -180,7 +180,7 @@ fn no_form_gives_what_is_outside() {
 }
 
 #[test]
-fn the_canary_would_have_been_seen() {
+fn canary_is_detected_when_served() {
     let site = filled(Site::of_all());
     assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
     assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));

@@ -16,7 +16,7 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_of_any_size_come_whole() {
+fn sends_files_of_any_size() {
     let site = Site::new();
     let mut client = site.connect();
     for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, SHARE - 1, SHARE, SHARE + 1, 2 * SHARE, 3_000_000] {
@@ -29,7 +29,7 @@ fn files_of_any_size_come_whole() {
 }
 
 #[test]
-fn pipelined_files_come_in_order() {
+fn sends_pipelined_files_in_order() {
     let site = Site::new();
     let contents = [bytes(300_000), Vec::new(), bytes(3), bytes(1_000_000)];
     for (number, content) in contents.iter().enumerate() {
@@ -52,7 +52,7 @@ fn pipelined_files_come_in_order() {
 }
 
 #[test]
-fn a_file_larger_than_four_bytes_count_begins_and_can_be_left() {
+fn starts_a_5_gib_file_and_survives_a_disconnect() {
     const LEN: u64 = 5 * 1024 * 1024 * 1024 + 1;
     let site = Site::new();
     File::create(site.at("sparse.bin")).expect("a file").set_len(LEN).expect("a sparse file");
@@ -68,7 +68,7 @@ fn a_file_larger_than_four_bytes_count_begins_and_can_be_left() {
 }
 
 #[test]
-fn head_says_what_get_says() {
+fn head_has_the_headers_of_get() {
     let site = Site::new();
     site.file("f.txt", "text")
         .file("empty.css", "")
@@ -88,7 +88,7 @@ fn head_says_what_get_says() {
 }
 
 #[test]
-fn the_media_type_is_told_by_the_name() {
+fn media_type_follows_from_the_name() {
     let site = Site::new();
     let mut client = site.connect();
     for (name, expected) in [
@@ -106,7 +106,7 @@ fn the_media_type_is_told_by_the_name() {
 }
 
 #[test]
-fn what_is_in_the_folder_now_is_what_is_served() {
+fn serves_the_present_files_without_a_cache() {
     let site = Site::new();
     let mut client = site.connect();
     let mut get = |target: &str| {
@@ -128,7 +128,7 @@ fn what_is_in_the_folder_now_is_what_is_served() {
 }
 
 #[test]
-fn a_file_that_vanishes_while_it_is_sent_comes_whole() {
+fn sends_a_removed_file_whole() {
     const LEN: usize = 32 * 1024 * 1024;
     let site = Site::new();
     let content = bytes(LEN);
@@ -140,7 +140,7 @@ fn a_file_that_vanishes_while_it_is_sent_comes_whole() {
 }
 
 #[test]
-fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
+fn closes_short_when_a_file_is_truncated() {
     const LEN: usize = 64 * 1024 * 1024;
     let site = Site::new();
     site.file("f.bin", bytes(LEN)).file("after", "still here");
@@ -153,7 +153,7 @@ fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
 }
 
 #[test]
-fn more_files_in_one_turn_than_are_kept_open() {
+fn sends_more_files_in_a_turn_than_stay_open() {
     let site = Site::new();
     let files = 3 * OPEN_FILES_MAX;
     for number in 0..files {
@@ -172,7 +172,7 @@ fn more_files_in_one_turn_than_are_kept_open() {
 const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
 #[test]
-fn other_methods_are_refused_and_change_nothing() {
+fn rejects_other_methods() {
     let site = Site::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
@@ -187,7 +187,7 @@ fn other_methods_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn options_names_the_methods() {
+fn options_lists_the_methods() {
     let site = Site::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
@@ -198,7 +198,7 @@ fn options_names_the_methods() {
 }
 
 #[test]
-fn a_get_with_a_body_is_responded_and_the_body_skipped() {
+fn get_with_a_body_discards_it() {
     let site = Site::new();
     site.file("f.txt", "content");
     let mut client = site.connect();

@@ -41,7 +41,7 @@ fn entries(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn folders_without_an_index_are_listed() {
+fn lists_folders_without_an_index() {
     for site in both(&listing()) {
         site.file("a/index.html", "index").file("b/f.txt", "file").file("b/sub/x", "x").file("f.txt", "file");
         check(&site, &[("/a/", "index"), ("/b", "301 /b/"), ("/none/", "404"), ("/f.txt/", "404")]);
@@ -63,7 +63,7 @@ fn folders_without_an_index_are_listed() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_not_shown() {
+fn omits_names_that_are_not_served() {
     let fill = |site: &Site| {
         site.file(".env", "secret").file(".well-known/x", "x").file("dir/.x", "x").file("dir/f", "f");
         site.file("dir/.well-known/x", "x")
@@ -91,7 +91,7 @@ fn what_cannot_be_asked_for_is_not_shown() {
 }
 
 #[test]
-fn names_are_escaped_and_lead_to_their_files() {
+fn escapes_names_and_links_to_their_files() {
     let site = Site::with(&listing());
     let names: [&[u8]; 8] = [
         b"<script>alert(1)<script>",
@@ -123,7 +123,7 @@ fn names_are_escaped_and_lead_to_their_files() {
 }
 
 #[test]
-fn a_list_is_sorted_as_it_is_asked_for() {
+fn sorts_lists_as_requested() {
     let site = Site::with(&listing());
     for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
         site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
@@ -154,7 +154,7 @@ fn a_list_is_sorted_as_it_is_asked_for() {
 }
 
 #[test]
-fn json_is_sent_to_who_likes_it_better() {
+fn sends_json_to_clients_that_prefer_it() {
     for site in both(&listing()) {
         site.file("f\".txt", "content").modified("f\".txt", UNIX_EPOCH + Duration::from_secs(1_795_247_046));
         site.file("dir/x", "x");
@@ -189,7 +189,7 @@ fn json_is_sent_to_who_likes_it_better() {
 }
 
 #[test]
-fn a_list_has_its_tag_and_its_policy() {
+fn lists_have_a_tag_and_a_policy() {
     for site in both(&listing()) {
         site.file("dir/f", "f");
         let mut client = site.connect();
@@ -224,7 +224,7 @@ fn a_list_has_its_tag_and_its_policy() {
 }
 
 #[test]
-fn a_change_shows_although_lists_are_kept() {
+fn cached_lists_show_changes() {
     let site = Site::cached_with(&listing());
     site.file("one", "1");
     let mut client = site.connect();
@@ -299,7 +299,7 @@ fn lists_a_large_folder_in_pages_by_name() {
 }
 
 #[test]
-fn a_page_can_begin_after_any_name() {
+fn pages_begin_after_any_name() {
     let site = Site::with(&listing());
     let odd: [&[u8]; 6] = [b"A", b"a", b"b&c=d+e", b"c%41", "ü".as_bytes(), b"\xff"];
     for name in odd {
@@ -357,7 +357,7 @@ fn reads_a_bounded_number_of_names() {
 }
 
 #[test]
-fn a_page_has_a_bounded_number_of_entries() {
+fn bounds_the_entries_of_a_page() {
     let site = Site::with(&listing());
     let mut client = site.connect();
     for (count, shown, is_whole) in [
@@ -381,7 +381,7 @@ fn a_page_has_a_bounded_number_of_entries() {
 }
 
 #[test]
-fn an_empty_folder_says_so() {
+fn lists_an_empty_folder() {
     let site = Site::with(&listing());
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
@@ -389,7 +389,7 @@ fn an_empty_folder_says_so() {
 }
 
 #[test]
-fn what_is_here_is_counted_and_where_one_is_is_marked() {
+fn lists_count_entries_and_mark_the_current_folder() {
     let site = Site::with(&listing());
     site.file("files/a", "1")
         .file("files/b", "22")

@@ -8,7 +8,7 @@ use shearwater_files::{FolderOptions, Hidden};
 use crate::site::Site;
 
 #[test]
-fn names_are_decoded_once() {
+fn decodes_names_once() {
     let site = Site::new();
     for name in [
         "a b.txt",
@@ -51,7 +51,7 @@ fn names_are_decoded_once() {
 
 /// A query isn't part of the name (RFC 3986 section 3.4), and isn't decoded.
 #[test]
-fn a_query_changes_nothing() {
+fn ignores_the_query() {
     for site in [Site::new(), Site::cached()] {
         site.file("f.txt", "file").file("f.txt?v=1", "another").file("a/index.html", "index");
         let mut client = site.connect();
@@ -74,7 +74,7 @@ fn a_query_changes_nothing() {
 }
 
 #[test]
-fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
+fn serves_hidden_names_only_when_enabled() {
     for (hidden, status) in [(Hidden::Deny, 404), (Hidden::Serve, 200)] {
         let site = Site::with(&FolderOptions { hidden, ..FolderOptions::default() });
         site.file(".well-known/security.txt", "contact").file(".well-known/.x", "x").file("a/.b", "hidden");
@@ -91,7 +91,7 @@ fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
 }
 
 #[test]
-fn names_are_as_long_as_the_file_system_takes_them() {
+fn serves_names_up_to_the_limit_of_the_file_system() {
     let site = Site::new();
     let longest = "n".repeat(255);
     site.file(&longest, "longest");
@@ -102,7 +102,7 @@ fn names_are_as_long_as_the_file_system_takes_them() {
 }
 
 #[test]
-fn case_counts_as_it_does_in_the_file_system() {
+fn case_sensitivity_is_that_of_the_file_system() {
     let site = Site::new();
     site.file("Mixed.txt", "mixed");
     let same = site.at("mixed.TXT").exists();
@@ -111,7 +111,7 @@ fn case_counts_as_it_does_in_the_file_system() {
 }
 
 #[test]
-fn a_folder_is_responded_with_its_index() {
+fn serves_the_index_of_a_folder() {
     let site = Site::new();
     site.file("index.html", "top").file("a/index.html", "a").file("a/b c/index.html", "b c");
     for (target, body) in [
@@ -130,7 +130,7 @@ fn a_folder_is_responded_with_its_index() {
 }
 
 #[test]
-fn a_folder_without_its_slash_redirects_to_it() {
+fn redirects_a_folder_to_its_trailing_slash() {
     let site = Site::new();
     site.file("a/b c/index.html", "there").file("back\\slash/index.html", "there").link("link", "a/b c");
     for (target, location) in [
@@ -153,7 +153,7 @@ fn a_folder_without_its_slash_redirects_to_it() {
 }
 
 #[test]
-fn a_file_with_a_slash_at_its_end_is_not_found() {
+fn file_with_a_trailing_slash_is_not_found() {
     let site = Site::new();
     site.file("f.txt", "file").file("a/index.html", "index");
     for target in ["/f.txt/", "/f.txt//", "/f.txt/x", "/a/index.html/", "/f.txt/?x"] {
@@ -162,7 +162,7 @@ fn a_file_with_a_slash_at_its_end_is_not_found() {
 }
 
 #[test]
-fn a_folder_without_an_index_is_not_found() {
+fn folder_without_an_index_is_not_found() {
     let site = Site::new();
     site.file("a/f.txt", "file");
     for target in ["/", "/a/", "/none/"] {
@@ -172,7 +172,7 @@ fn a_folder_without_an_index_is_not_found() {
 }
 
 #[test]
-fn an_index_that_is_a_folder_itself_is_not_found() {
+fn index_that_is_a_folder_is_not_found() {
     let site = Site::new();
     site.file("a/index.html/index.html", "deep").file("index.html/f", "file");
     for target in ["/", "/a/"] {

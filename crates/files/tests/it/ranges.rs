@@ -79,7 +79,7 @@ const FORMS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn each_form_is_responded_wherever_the_file_is() {
+fn sends_ranges_from_memory_and_disk() {
     for site in [filled(Site::new()), filled(Site::cached())] {
         for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
             let (content, mut client) = (bytes(len), site.connect());
@@ -118,7 +118,7 @@ fn each_form_is_responded_wherever_the_file_is() {
 }
 
 #[test]
-fn the_type_of_the_file_is_that_of_its_parts() {
+fn parts_have_the_media_type_of_the_file() {
     let site = filled(Site::new());
     let mut client = site.connect();
     let single = ranged(&mut client, "/small.txt", "bytes=0-1");
@@ -129,7 +129,7 @@ fn the_type_of_the_file_is_that_of_its_parts() {
 }
 
 #[test]
-fn each_response_in_parts_has_a_boundary_of_its_own() {
+fn each_multipart_response_has_its_own_boundary() {
     let site = filled(Site::cached());
     let mut client = site.connect();
     let types: Vec<_> = (0..10)
@@ -145,7 +145,7 @@ fn each_response_in_parts_has_a_boundary_of_its_own() {
 }
 
 #[test]
-fn what_can_not_be_had_is_told_with_the_length() {
+fn unsatisfiable_ranges_get_416_with_the_length() {
     let site = filled(Site::new());
     let mut client = site.connect();
     for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
@@ -163,7 +163,7 @@ fn what_can_not_be_had_is_told_with_the_length() {
 }
 
 #[test]
-fn what_is_no_range_of_a_file_is_ignored() {
+fn ignores_ranges_that_do_not_apply() {
     let site = filled(Site::new());
     site.file("dir/index.html", "index");
     let mut client = site.connect();
@@ -193,7 +193,7 @@ fn what_is_no_range_of_a_file_is_ignored() {
 }
 
 #[test]
-fn so_many_ranges_are_responded() {
+fn sends_at_most_64_ranges() {
     let site = filled(Site::new());
     let mut client = site.connect();
     let ranges = |count: usize| {
@@ -239,7 +239,7 @@ fn every_driver_sends_large_parts() {
 }
 
 #[test]
-fn other_requests_of_the_same_turn_get_their_own() {
+fn pipelined_ranges_get_their_own_bytes() {
     let site = filled(Site::new());
     let mut client = site.connect();
     let request = |range: &str| format!("GET /large.bin HTTP/1.1\r\nHost: a\r\n{range}\r\n");
@@ -258,7 +258,7 @@ fn other_requests_of_the_same_turn_get_their_own() {
 }
 
 #[test]
-fn if_range_asks_for_this_very_version() {
+fn if_range_requires_the_same_version() {
     let site = filled(Site::new());
     let mut client = site.connect();
     let tag = client.get("/small.txt").field("ETag").expect("a tag").to_owned();
@@ -314,7 +314,7 @@ fn assert_sound(spans: &[ByteRange], len: u64, shown: &str) {
 }
 
 #[test]
-fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
+fn selects_the_requested_bytes_in_their_order() {
     let mut random = random::part(0x5eed, 0);
     let mut seen = [0; 3];
     for _ in 0..200_000 {
@@ -357,7 +357,7 @@ fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
 }
 
 #[test]
-fn whatever_is_sent_the_response_is_sound() {
+fn selection_of_any_value_is_sound() {
     const ALPHABET: &[&str] =
         &["bytes=", "0", "1", "9", "18446744073709551615", "-", ",", " ", "x", "=", "\0"];
     let mut random = random::part(0x5eed, 1);

@@ -55,7 +55,7 @@ fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize)
 }
 
 #[test]
-fn a_file_that_is_replaced_or_removed_is_sent_whole() {
+fn sends_replaced_and_removed_files_whole() {
     let changes: [Change; 3] = [
         |site| {
             site.replace("f", vec![b'b'; LARGE]);
@@ -77,7 +77,7 @@ fn a_file_that_is_replaced_or_removed_is_sent_whole() {
 }
 
 #[test]
-fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
+fn sends_files_whole_despite_growth_and_metadata_changes() {
     let changes: [(&str, Change); 7] = [
         ("appended to", |site| open(site).write_all_at(b"b", LARGE as u64).expect("written at its end")),
         ("chmod", |site| {
@@ -123,7 +123,7 @@ fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
 }
 
 #[test]
-fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
+fn sends_a_growing_log_at_its_first_length() {
     const LINE: &[u8] = b"a line of the log\n";
     for len in [1_000, 100_000, 1_000_000, 4_000_000] {
         for site in sites() {
@@ -156,7 +156,7 @@ fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
 }
 
 #[test]
-fn a_file_that_is_rewritten_longer_ends_the_connection_short() {
+fn closes_short_when_a_file_is_rewritten_longer() {
     for site in sites() {
         let (body, expected) = body_beside(&site, &[], |site| {
             site.file("f", vec![b'b'; LARGE + 1]);
@@ -166,7 +166,7 @@ fn a_file_that_is_rewritten_longer_ends_the_connection_short() {
 }
 
 #[test]
-fn a_file_that_is_rewritten_in_place_ends_the_connection_short() {
+fn closes_short_when_a_file_is_rewritten_in_place() {
     let changes: [Change; 5] = [
         |site| open(site).set_len(LARGE as u64 - 1).expect("cut"),
         |site| open(site).write_all_at(b"b", 7).expect("written"),
@@ -219,7 +219,7 @@ impl Drop for SetWhenDropped<'_> {
 }
 
 #[test]
-fn a_file_that_is_rewritten_all_the_time_is_never_two_versions_at_once() {
+fn never_mixes_versions_of_a_file_that_is_rewritten() {
     for (len, site) in
         [2_000, 60_000, 300_000].into_iter().flat_map(|len| sites().map(move |site| (len, site)))
     {

@@ -38,7 +38,7 @@ fn packed(site: &Site, len: usize, packed_len: usize) {
 }
 
 #[test]
-fn each_form_goes_to_who_accepts_it_wherever_it_is() {
+fn sends_siblings_by_accept_encoding_from_memory_and_disk() {
     for site in [Site::new(), Site::cached()] {
         for (len, packed_len) in SIZES.into_iter().flat_map(|len| SIZES.map(|packed| (len, packed))) {
             packed(&site, len, packed_len);
@@ -78,7 +78,7 @@ fn each_form_goes_to_who_accepts_it_wherever_it_is() {
 }
 
 #[test]
-fn every_response_says_that_it_varies() {
+fn every_response_of_a_file_with_siblings_varies() {
     let site = Site::new();
     packed(&site, 1_000, 500);
     site.file("alone.css", "alone");
@@ -110,7 +110,7 @@ fn every_response_says_that_it_varies() {
 }
 
 #[test]
-fn a_tag_of_one_form_says_nothing_of_another() {
+fn tags_of_codings_are_separate() {
     let site = Site::new();
     packed(&site, 1_000, 500);
     let mut client = site.connect();
@@ -125,7 +125,7 @@ fn a_tag_of_one_form_says_nothing_of_another() {
 
 /// Two variants of a file with the same metadata.
 #[test]
-fn tags_differ_where_times_and_lengths_do_not() {
+fn tags_differ_despite_equal_times_and_lengths() {
     let site = Site::new();
     site.file("f.css", "12345");
     fs::hard_link(site.at("f.css"), site.at("f.css.gz")).expect("a link");
@@ -137,7 +137,7 @@ fn tags_differ_where_times_and_lengths_do_not() {
 }
 
 #[test]
-fn a_range_is_one_of_the_form_that_is_sent() {
+fn ranges_apply_to_the_sent_coding() {
     for site in [Site::new(), Site::cached()] {
         for len in SIZES {
             packed(&site, 2_000, len);
@@ -159,7 +159,7 @@ fn a_range_is_one_of_the_form_that_is_sent() {
 }
 
 #[test]
-fn what_is_asked_for_by_its_own_name_is_sent_as_it_is() {
+fn siblings_requested_by_name_are_plain_files() {
     let site = Site::cached();
     packed(&site, 1_000, 500);
     site.file("f.css.gz.br", "packed twice");
@@ -177,7 +177,7 @@ fn what_is_asked_for_by_its_own_name_is_sent_as_it_is() {
 }
 
 #[test]
-fn the_index_of_a_folder_has_siblings() {
+fn sends_siblings_of_an_index() {
     let site = Site::new();
     site.file("a/index.html", "<p>index").file("a/index.html.gz", "packed");
     let response = get(&mut site.connect(), "/a/", &["Accept-Encoding: gzip"]);
@@ -188,7 +188,7 @@ fn the_index_of_a_folder_has_siblings() {
 }
 
 #[test]
-fn an_older_sibling_is_left_out() {
+fn ignores_older_siblings() {
     let site = Site::new();
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_500);
     site.file("f.css", "plain").file("f.css.gz", "packed");
@@ -210,7 +210,7 @@ fn an_older_sibling_is_left_out() {
 }
 
 #[test]
-fn what_is_no_file_of_the_folder_is_no_sibling() {
+fn ignores_siblings_that_are_no_files_of_the_folder() {
     let site = Site::new();
     site.file("f.css", "plain").file("f.css.gz/index.html", "a folder");
     site.link("f.css.br", site.outside("canary")).link("f.css.zst", "none");
@@ -232,7 +232,7 @@ fn what_is_no_file_of_the_folder_is_no_sibling() {
 
 /// Reproducible builds, `cp -p` and `tar --mtime` replace a file by another with the same `mtime`.
 #[test]
-fn a_file_replaced_under_its_old_time_loses_its_siblings() {
+fn file_replaced_with_its_old_time_loses_its_siblings() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
     for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
         for (len, new_len) in [(1_000, 1_000), (1_000, 900), (100_000, 100_000), (100_000, 1_000)] {
@@ -282,7 +282,7 @@ fn stating(coding: &str, of: usize, packed_len: usize) -> Vec<u8> {
 /// `chmod -R` and `cp -a` may visit a file before its siblings. Then all times are in order, whatever the siblings
 /// contain.
 #[test]
-fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() {
+fn ignores_siblings_that_state_another_length() {
     const NAMES: [&str; 4] = ["f.css", "f.css.br", "f.css.zst", "f.css.gz"];
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
     let chmod: fn(&Site, &str) = |site, name| {
@@ -332,7 +332,7 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
 
 /// Only `shearwater precompress` finds these: it compares the content.
 #[test]
-fn a_sibling_of_the_same_length_counts_as_current_after_a_change_of_metadata() {
+fn sibling_of_the_same_length_is_current_after_a_metadata_change() {
     let site = Site::new();
     site.file("f.css", content("plain", 1_000)).file("f.css.gz", stating("gzip", 1_000, 500));
     site.tick();
@@ -357,7 +357,7 @@ fn until(client: &mut TestClient, before: &[&str], wanted: &str, vary: Option<&s
 }
 
 #[test]
-fn siblings_that_come_and_go_show() {
+fn notices_added_and_removed_siblings() {
     // For a cached file, and for one with only its siblings cached.
     for pad in [0, 100_000] {
         let site = Site::cached();
@@ -390,7 +390,7 @@ fn siblings_that_come_and_go_show() {
 }
 
 #[test]
-fn all_forms_in_one_turn() {
+fn sends_all_codings_in_one_turn() {
     for site in [Site::new(), Site::cached()] {
         packed(&site, 100_000, 90_000);
         let mut client = site.connect();
