@@ -70,6 +70,7 @@ pub(crate) fn resolve_in_place<'a>(
 }
 
 /// Returns the name of a path that needs no decoding.
+#[inline]
 fn plain_name(path: &str) -> Option<(&[u8], ResolvedPath)> {
     let name = path.as_bytes().strip_prefix(b"/")?;
     is_plain(path.as_bytes()).then_some((name, ResolvedPath { shape: Shape::of(name), is_hidden: false }))
@@ -124,7 +125,8 @@ fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
 /// with a dot. Most paths are such, and each request checks.
 ///
 /// Checks eight bytes at a time, each together with the one before it, by reading words at two offsets.
-pub(crate) fn is_plain(path: &[u8]) -> bool {
+#[inline(never)]
+fn is_plain(path: &[u8]) -> bool {
     let Some(shifted) = path.get(1..) else { return false };
     let before = &path[..shifted.len()];
     if let (Some(left), Some(right)) = (before.last_chunk(), shifted.last_chunk()) {
