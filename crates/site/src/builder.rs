@@ -1,8 +1,8 @@
 //! Builds the tables of sites, and checks their options.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use shearwater::HeaderRules;
 use shearwater_files::Folder;
 use shearwater_files::resolve::path::resolve;
 
@@ -28,21 +28,21 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
         return Err(mistakes);
     }
     let hosts = hosts(&options.sites, &mut mistakes);
-    let mut shared = SharedTables::new(&options.folders);
+    let (headers, fixed) = (DistinctValues::new(), DistinctValues::new());
+    let mut shared =
+        SharedTables { folders: &options.folders, headers, fixed, warnings: Mistakes::default() };
     let each = options.sites.iter().enumerate();
     let sites: Vec<SitePlan> =
         each.map(|(at, site)| build_site(at, site, &mut shared, &mut mistakes)).collect();
     if !mistakes.list.is_empty() {
         return Err(mistakes);
     }
-    let only = match sites.as_slice() {
-        [SitePlan { rules, .. }] => match rules.as_slice() {
-            [rule @ RouteRule { action: Action::Files(_), .. }] => Some(RouteMatch { site: 0, rule: *rule }),
-            _ => None,
-        },
+    let only = match sites.iter().map(|site| &site.rules[..]).collect::<Vec<_>>()[..] {
+        [[rule @ RouteRule { action: Action::Files(_), .. }]] => Some(RouteMatch { site: 0, rule: *rule }),
         _ => None,
     };
-    let SharedTables { header_rules, fixed, warnings, .. } = shared;
+    let SharedTables { headers, fixed, warnings, .. } = shared;
+    let (header_rules, fixed) = (headers.list.iter().map(headers::header_rules).collect(), fixed.list);
     let Options { folders, cache, .. } = options;
     Ok(SitesPlan { folders, cache, hosts, sites, header_rules, fixed, only, warnings })
 }
@@ -76,45 +76,38 @@ fn hosts(sites: &[Site], mistakes: &mut Mistakes) -> Hosts {
 /// Parts that sites share.
 struct SharedTables<'f> {
     folders: &'f [Folder],
-    header_rules: Vec<HeaderRules>,
-    fixed: Vec<Fixed>,
+    headers: DistinctValues<Changes>,
+    fixed: DistinctValues<Fixed>,
     warnings: Mistakes,
-    /// Numbers of the header_rules and fixed responses: most sites have the same ones.
-    known_changes: HashMap<Changes, u32>,
-    known_fixed: HashMap<Fixed, u32>,
 }
 
-impl<'f> SharedTables<'f> {
-    fn new(folders: &'f [Folder]) -> Self {
-        Self {
-            folders,
-            header_rules: Vec::new(),
-            fixed: Vec::new(),
-            warnings: Mistakes::default(),
-            known_changes: HashMap::new(),
-            known_fixed: HashMap::new(),
-        }
+/// Values by number, each once: most sites have the same header changes and fixed responses.
+struct DistinctValues<T> {
+    list: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + Hash> DistinctValues<T> {
+    fn new() -> Self {
+        Self { list: Vec::new(), numbers: HashMap::new() }
     }
 
-    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
-        if let Some(&known) = self.known_changes.get(changes) {
-            return Some(known);
-        }
-        let header_rules = headers::header_rules(changes)?;
-        let new = number(self.header_rules.len());
-        self.header_rules.push(header_rules);
-        self.known_changes.insert(changes.clone(), new);
-        Some(new)
-    }
-
-    fn fixed(&mut self, fixed: &Fixed) -> u32 {
-        if let Some(&known) = self.known_fixed.get(fixed) {
+    /// Returns the number of a value, a new one if it isn't there.
+    fn number_of(&mut self, value: &T) -> u32 {
+        if let Some(&known) = self.numbers.get(value) {
             return known;
         }
-        let new = number(self.fixed.len());
-        self.fixed.push(fixed.clone());
-        self.known_fixed.insert(fixed.clone(), new);
+        let new = number(self.list.len());
+        self.list.push(value.clone());
+        self.numbers.insert(value.clone(), new);
         new
+    }
+}
+
+impl SharedTables<'_> {
+    /// Returns the number of changes, unless there are none.
+    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
+        (!changes.is_empty()).then(|| self.headers.number_of(changes))
     }
 }
 
@@ -206,7 +199,7 @@ impl Builder<'_, '_> {
                 if let Err((name, invalid)) = responses::check(fixed) {
                     self.mistake(&format!("{key}.respond.{name}"), invalid);
                 }
-                Action::Fixed(self.shared.fixed(fixed))
+                Action::Fixed(self.shared.fixed.number_of(fixed))
             }
         }
     }

@@ -85,6 +85,7 @@ impl<V: Evictable> ClockCache<V> {
         Rc::new(RefCell::new(Self { entries_max, bytes_max, index, slots, hand: 0, bytes: 0 }))
     }
 
+    #[inline(never)]
     fn slot(&self, folder: u32, name: &[u8]) -> Option<usize> {
         self.index.get(folder as usize)?.get(name).copied()
     }

@@ -38,6 +38,7 @@ pub(crate) enum Known {
 
 impl Lookups {
     /// Returns the file of a fresh lookup. Marks a cached one as used, or writes the name of another to `file`.
+    #[inline]
     pub(crate) fn known(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<Known> {
         self.get(name, |lookup| match &lookup.location {
             _ if !now.is_fresh(lookup.checked_ms.get()) => None,
