@@ -50,16 +50,21 @@ impl Default for Options {
 pub fn precompress(
     folder: &Path,
     options: &Options,
-    progress: &(dyn Fn(&Summary, &Path) + Sync),
-) -> io::Result<Summary> {
+    progress: &(dyn Fn(&RunSummary, &Path) + Sync),
+) -> io::Result<RunSummary> {
     let _lock = if options.dry_run { None } else { lock(folder)? };
-    let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
+    let mut summary = RunSummary::of(options.formats.iter().map(|&(format, _)| format));
     let files = folder::files(folder, !options.dry_run, &mut |path, error| summary.failed(path, error))?;
     summary.files = files.len() as u64;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { cores } else { options.jobs };
-    let run =
-        Run { options, files: &files, next: AtomicUsize::new(0), summary: Mutex::new(summary), progress };
+    let run = CompressionRun {
+        options,
+        files: &files,
+        next: AtomicUsize::new(0),
+        summary: Mutex::new(summary),
+        progress,
+    };
     thread::scope(|scope| {
         for _ in 1..jobs.min(JOBS_MAX).min(files.len()) {
             scope.spawn(|| run.work());
@@ -85,7 +90,7 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
 
 /// Counts of a run, final or so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RunSummary {
     /// Files found.
     pub files: u64,
     /// Files processed.
@@ -97,7 +102,7 @@ pub struct Summary {
     /// Counts by format, in the order of the options.
     pub formats: Vec<PerFormat>,
     /// Failures, at most [`FAILURES_MAX`].
-    pub failures: Vec<Failed>,
+    pub failures: Vec<FailedFile>,
     /// Failures beyond that.
     pub failures_left_out: u64,
 }
@@ -125,14 +130,14 @@ pub struct PerFormat {
 
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedFile {
     /// The file or folder.
     pub path: PathBuf,
     /// The error.
     pub why: String,
 }
 
-impl Summary {
+impl RunSummary {
     pub(crate) fn of(formats: impl Iterator<Item = Coding>) -> Self {
         let none = |format| PerFormat {
             format,
@@ -149,7 +154,7 @@ impl Summary {
 
     pub(crate) fn failed(&mut self, path: &Path, error: &io::Error) {
         if self.failures.len() < FAILURES_MAX {
-            self.failures.push(Failed { path: path.to_owned(), why: error.to_string() });
+            self.failures.push(FailedFile { path: path.to_owned(), why: error.to_string() });
         } else {
             self.failures_left_out += 1;
         }
@@ -197,15 +202,15 @@ impl SourceFile<'_> {
 }
 
 /// SiblingState shared by the threads of a run.
-struct Run<'a> {
+struct CompressionRun<'a> {
     options: &'a Options,
     files: &'a [PathBuf],
     next: AtomicUsize,
-    summary: Mutex<Summary>,
-    progress: &'a (dyn Fn(&Summary, &Path) + Sync),
+    summary: Mutex<RunSummary>,
+    progress: &'a (dyn Fn(&RunSummary, &Path) + Sync),
 }
 
-impl Run<'_> {
+impl CompressionRun<'_> {
     /// Processes files until none are left.
     fn work(&self) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -298,7 +303,7 @@ impl Run<'_> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Summary> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RunSummary> {
         self.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

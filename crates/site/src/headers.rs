@@ -2,7 +2,7 @@
 
 use shearwater::{HeaderRules, On};
 
-use crate::options::{Headers, Invalid, invalid};
+use crate::options::{Headers, InvalidValue, invalid};
 
 /// Changes by header name, without duplicates: the value to set, or `None` to remove the header.
 pub(crate) type Changes = Vec<(String, Option<String>)>;
@@ -45,7 +45,7 @@ const POLICY: &str = "Content-Security-Policy";
 const POLICY_REPORTED: &str = "Content-Security-Policy-Report-Only";
 
 /// Checks changes. Returns the valid ones, and the others as (key, error).
-pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
+pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, InvalidValue)>) {
     let mut changes = Changes::new();
     let mut mistakes = Vec::new();
     let set = headers.set.iter().map(|(name, value)| (format!("set.{name}"), name, Some(value.clone())));
@@ -65,7 +65,7 @@ pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
     (changes, mistakes)
 }
 
-fn check(name: &str, change: Option<&str>) -> Result<(), Invalid> {
+fn check(name: &str, change: Option<&str>) -> Result<(), InvalidValue> {
     let is_named = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
     let (more, verb) = match change {
         Some(_) => (&OWN_VALUE, "set"),

@@ -9,7 +9,7 @@ use shearwater_files::negotiation::names_media_type;
 
 use crate::headers::{self, Changes};
 use crate::limits::FIXED_BYTES_MAX;
-use crate::options::{Fixed, Invalid, invalid};
+use crate::options::{Fixed, InvalidValue, invalid};
 
 /// Methods of a response that isn't an error (RFC 9110 section 10.2.1).
 pub(crate) const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -75,7 +75,7 @@ fn content(fixed: &Fixed) -> Result<Prebuilt, String> {
 }
 
 /// Checks the headers that some statuses require (RFC 9110 sections 15.5.2 and 15.5.8).
-pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), Invalid> {
+pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), InvalidValue> {
     let required = match fixed.status {
         401 => "WWW-Authenticate",
         407 => "Proxy-Authenticate",
@@ -91,7 +91,7 @@ pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), Inva
 }
 
 /// Checks a fixed response. An error comes with the key it belongs to.
-pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, Invalid)> {
+pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, InvalidValue)> {
     let status = |help: &str| Err(("status", invalid("status can't be used for a fixed response", help)));
     match fixed.status {
         204 | 205 if !fixed.body.is_empty() => {

@@ -4,15 +4,15 @@ use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 /// Returns Sun, 06 Nov 1994 08:49:37.5 GMT.
 fn modified() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(784_111_777_500)
 }
 
-fn site() -> (Site, TestClient) {
-    let site = Site::new();
+fn site() -> (TestSite, TestClient) {
+    let site = TestSite::new();
     site.file("f.txt", "content").modified("f.txt", modified());
     let client = site.connect();
     (site, client)
@@ -47,7 +47,7 @@ fn etag_is_strong_and_changes_with_the_file() {
 /// Reproducible builds give every file the same time. Only the tags of cached files differ then.
 #[test]
 fn cached_file_of_the_same_time_and_length_is_another_version() {
-    let site = Site::cached();
+    let site = TestSite::cached();
     site.file("f.txt", "content").modified("f.txt", modified());
     let mut client = site.connect();
     let first = etag(&client.get("/f.txt"));
@@ -192,7 +192,7 @@ const ORDER: &[(&[&str], u16, u16)] = &[
 /// For a file and its sibling, which have different validators, cached and from the disk.
 #[test]
 fn evaluates_preconditions_in_order_for_each_coding() {
-    for site in [Site::new(), Site::cached()] {
+    for site in [TestSite::new(), TestSite::cached()] {
         for name in ["f.txt", "f.txt.gz"] {
             site.file(name, "0123456789").modified(name, modified());
         }

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use shearwater_files::{FolderOptions, Links};
 
-use crate::site::{CANARY, Site};
+use crate::site::{CANARY, TestSite};
 
 #[test]
 fn follows_links_inside() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("a/f.txt", "file").file("a/index.html", "index");
     site.link("to_file", "a/f.txt").link("a/up", "../a/f.txt").link("to_dir", "a").link("twice", "to_dir/up");
     site.link("and_back", "../served/a/f.txt")
@@ -34,7 +34,7 @@ fn follows_links_inside() {
 
 #[test]
 fn forbids_links_that_lead_out() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "file").file("index.html", "index");
     site.link("out", "../outside/canary").link("out_dir", "../outside").link("up", "..");
     site.link("absolute", site.outside("canary")).link("slash", "/");
@@ -58,7 +58,7 @@ fn forbids_links_that_lead_out() {
 
 #[test]
 fn dangling_and_circular_links_are_not_found() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.link("dangling", "none").link("a", "b").link("b", "a").link("own", "own");
     for target in ["/dangling", "/a", "/b/x", "/own", "/own/"] {
         assert_eq!(site.status(target), 404, "{target}");
@@ -67,7 +67,7 @@ fn dangling_and_circular_links_are_not_found() {
 
 #[test]
 fn forbids_pipes_and_sockets_without_blocking() {
-    let site = Site::new();
+    let site = TestSite::new();
     let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
     assert!(made.success());
     let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
@@ -79,7 +79,7 @@ fn forbids_pipes_and_sockets_without_blocking() {
 
 #[test]
 fn forbids_unreadable_files() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("locked.txt", "locked").file("shut/f.txt", "shut").file("index.html", "index");
     let set =
         |name: &str, mode| fs::set_permissions(site.at(name), Permissions::from_mode(mode)).expect("a mode");
@@ -95,7 +95,7 @@ fn forbids_unreadable_files() {
 #[test]
 fn follow_allows_any_link_but_no_dot_segments() {
     let site =
-        Site::with(&FolderOptions { symlinks: Links::Follow, listing: true, ..FolderOptions::default() });
+        TestSite::with(&FolderOptions { symlinks: Links::Follow, listing: true, ..FolderOptions::default() });
     site.file("dir/f.txt", "file");
     site.link("dir/out", site.outside("canary"))
         .link("dir/out_dir", "../../outside")
@@ -118,7 +118,7 @@ fn follow_allows_any_link_but_no_dot_segments() {
 
 #[test]
 fn never_follows_links_when_disabled() {
-    let site = Site::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
+    let site = TestSite::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
     site.file("a/f.txt", "file")
         .file("a/index.html", "index")
         .file("f.css", "plain")
@@ -138,7 +138,7 @@ const FORMS: &str = include_str!("hostile_targets.txt");
 /// Further forms, of bytes that aren't text.
 const RAW_FORMS: [&[u8]; 2] = [b"/\xff\xfe../CANARY", b"/..\x01/CANARY"];
 
-fn filled(site: Site) -> Site {
+fn filled(site: TestSite) -> TestSite {
     site.file("f.txt", "file").file("a/b/f.txt", "file");
     site.link("out", "../outside").link("out_file", "../outside/canary").link("up", "..").link("slash", "/");
     site.link("absolute", site.outside("canary")).link("absolute_dir", site.outside(""));
@@ -152,7 +152,7 @@ fn target(form: &[u8]) -> Vec<u8> {
 }
 
 /// Returns all bytes of the response to one request with this target.
-fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
+fn raw_response(site: &TestSite, method: &str, target: &[u8]) -> String {
     let mut client = site.connect();
     let head =
         [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
@@ -163,7 +163,7 @@ fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
 #[test]
 fn no_target_reaches_files_outside() {
     assert!(FORMS.lines().count() >= 40);
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     for form in FORMS.lines().map(str::as_bytes).chain(RAW_FORMS) {
         for method in ["GET", "HEAD", "POST"] {
             let response = raw_response(&site, method, &target(form));
@@ -181,7 +181,7 @@ fn no_target_reaches_files_outside() {
 
 #[test]
 fn canary_is_detected_when_served() {
-    let site = filled(Site::of_all());
+    let site = filled(TestSite::of_all());
     assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
     assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));
 }

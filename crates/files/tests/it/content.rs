@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use shearwater_files::limits::OPEN_FILES_MAX;
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Bytes sent in one turn.
 const SHARE: usize = SEND_BYTES_PER_TURN_MAX as usize;
@@ -17,7 +17,7 @@ fn bytes(len: usize) -> Vec<u8> {
 
 #[test]
 fn sends_files_of_any_size() {
-    let site = Site::new();
+    let site = TestSite::new();
     let mut client = site.connect();
     for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, SHARE - 1, SHARE, SHARE + 1, 2 * SHARE, 3_000_000] {
         let content = bytes(len);
@@ -30,7 +30,7 @@ fn sends_files_of_any_size() {
 
 #[test]
 fn sends_pipelined_files_in_order() {
-    let site = Site::new();
+    let site = TestSite::new();
     let contents = [bytes(300_000), Vec::new(), bytes(3), bytes(1_000_000)];
     for (number, content) in contents.iter().enumerate() {
         site.file(format!("{number}.bin"), content);
@@ -54,7 +54,7 @@ fn sends_pipelined_files_in_order() {
 #[test]
 fn starts_a_5_gib_file_and_survives_a_disconnect() {
     const LEN: u64 = 5 * 1024 * 1024 * 1024 + 1;
-    let site = Site::new();
+    let site = TestSite::new();
     File::create(site.at("sparse.bin")).expect("a file").set_len(LEN).expect("a sparse file");
     let mut client = site.connect();
     let expected = LEN.to_string();
@@ -69,7 +69,7 @@ fn starts_a_5_gib_file_and_survives_a_disconnect() {
 
 #[test]
 fn head_has_the_headers_of_get() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "text")
         .file("empty.css", "")
         .file("dir/index.html", "<p>")
@@ -89,7 +89,7 @@ fn head_has_the_headers_of_get() {
 
 #[test]
 fn media_type_follows_from_the_name() {
-    let site = Site::new();
+    let site = TestSite::new();
     let mut client = site.connect();
     for (name, expected) in [
         ("a.html", "text/html; charset=utf-8"),
@@ -107,7 +107,7 @@ fn media_type_follows_from_the_name() {
 
 #[test]
 fn serves_the_present_files_without_a_cache() {
-    let site = Site::new();
+    let site = TestSite::new();
     let mut client = site.connect();
     let mut get = |target: &str| {
         let response = client.get(target);
@@ -130,7 +130,7 @@ fn serves_the_present_files_without_a_cache() {
 #[test]
 fn sends_a_removed_file_whole() {
     const LEN: usize = 32 * 1024 * 1024;
-    let site = Site::new();
+    let site = TestSite::new();
     let content = bytes(LEN);
     site.file("f.bin", &content);
     let mut client = site.connect();
@@ -142,7 +142,7 @@ fn sends_a_removed_file_whole() {
 #[test]
 fn closes_short_when_a_file_is_truncated() {
     const LEN: usize = 64 * 1024 * 1024;
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.bin", bytes(LEN)).file("after", "still here");
     let mut client = site.connect();
     assert_eq!(client.ask("GET", "/f.bin", &[]).head().field("Content-Length"), Some("67108864"));
@@ -154,7 +154,7 @@ fn closes_short_when_a_file_is_truncated() {
 
 #[test]
 fn sends_more_files_in_a_turn_than_stay_open() {
-    let site = Site::new();
+    let site = TestSite::new();
     let files = 3 * OPEN_FILES_MAX;
     for number in 0..files {
         site.file(format!("{number}.bin"), bytes(number));
@@ -173,7 +173,7 @@ const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
 #[test]
 fn rejects_other_methods() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get", "PROPFIND"] {
@@ -188,7 +188,7 @@ fn rejects_other_methods() {
 
 #[test]
 fn options_lists_the_methods() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     for target in ["/f.txt", "/", "*"] {
@@ -199,7 +199,7 @@ fn options_lists_the_methods() {
 
 #[test]
 fn get_with_a_body_discards_it() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     client.ask("GET", "/f.txt", &["Content-Length: 100000"]).send(vec![b'x'; 100_000]);

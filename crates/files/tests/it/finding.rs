@@ -5,7 +5,7 @@ use std::fs;
 use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 use testkit::TestClient;
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -17,8 +17,8 @@ fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
 }
 
 /// Creates the same site without and with a cache.
-pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
-    [Site::with(options), Site::cached_with(options)]
+pub(crate) fn both(options: &FolderOptions) -> [TestSite; 2] {
+    [TestSite::with(options), TestSite::cached_with(options)]
 }
 
 /// Returns status, `Location` and body as one text.
@@ -32,7 +32,7 @@ pub(crate) fn outcome(client: &mut TestClient, target: &str, fields: &[&str]) ->
 }
 
 /// Requests each three times: read, cached, cached.
-pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
+pub(crate) fn check(site: &TestSite, table: &[(&str, &str)]) {
     let mut client = site.connect();
     for round in 0..3 {
         for (target, expected) in table {
@@ -164,7 +164,7 @@ fn until(client: &mut TestClient, target: &str, was: &str, wanted: &str) {
 fn notices_added_and_removed_candidates() {
     let fill = |text: &str, len: usize| text.repeat(len);
     for len in [1, 100_000] {
-        let site = Site::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
+        let site = TestSite::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
         let (f, page, own) = (fill("f", len), fill("page", len), fill("own", len));
         site.file("f", &f);
         let mut client = site.connect();
@@ -191,7 +191,8 @@ fn notices_added_and_removed_candidates() {
 #[test]
 fn serves_right_files_with_a_tiny_cache() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
-    let site = Site::of(&options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits, |files| files);
+    let site =
+        TestSite::of(&options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits, |files| files);
     site.file("f", "f");
     for number in 0..5 {
         site.file(format!("{number}.html"), format!("page {number}"));

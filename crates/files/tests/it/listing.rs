@@ -11,7 +11,7 @@ use shearwater_files::{FolderOptions, Hidden, Links};
 use testkit::TestClient;
 
 use crate::finding::{both, check, strings};
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 pub(crate) const JSON: &str = "Accept: application/json";
 
@@ -57,14 +57,14 @@ fn lists_folders_without_an_index() {
             assert!(!page.contains("<script"));
         }
     }
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("b/f.txt", "file");
     assert_eq!(site.status("/b/"), 404, "only if enabled");
 }
 
 #[test]
 fn omits_names_that_are_not_served() {
-    let fill = |site: &Site| {
+    let fill = |site: &TestSite| {
         site.file(".env", "secret").file(".well-known/x", "x").file("dir/.x", "x").file("dir/f", "f");
         site.file("dir/.well-known/x", "x")
             .link("to_f", "dir/f")
@@ -81,7 +81,7 @@ fn omits_names_that_are_not_served() {
         ),
         (FolderOptions { symlinks: Links::Never, ..listing() }, "./.well-known/ ./dir/", "./f"),
     ] {
-        let site = Site::with(&options);
+        let site = TestSite::with(&options);
         fill(&site);
         let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
         let mut client = site.connect();
@@ -92,7 +92,7 @@ fn omits_names_that_are_not_served() {
 
 #[test]
 fn escapes_names_and_links_to_their_files() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     let names: [&[u8]; 8] = [
         b"<script>alert(1)<script>",
         b"a&b \"c\" 'd'",
@@ -124,7 +124,7 @@ fn escapes_names_and_links_to_their_files() {
 
 #[test]
 fn sorts_lists_as_requested() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
         site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
     }
@@ -225,7 +225,7 @@ fn lists_have_a_tag_and_a_policy() {
 
 #[test]
 fn cached_lists_show_changes() {
-    let site = Site::cached_with(&listing());
+    let site = TestSite::cached_with(&listing());
     site.file("one", "1");
     let mut client = site.connect();
     let mut until = |before: &str, wanted: &str| {
@@ -263,7 +263,7 @@ fn pages(client: &mut TestClient, target: &str, query: &str) -> Vec<String> {
 #[test]
 fn lists_a_large_folder_in_pages_by_name() {
     const FILES: usize = 20_000;
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     // Not in the order of their creation.
     for number in 0..FILES {
         site.file(format!("many/{:05}.txt", number * 7_919 % FILES), "");
@@ -300,7 +300,7 @@ fn lists_a_large_folder_in_pages_by_name() {
 
 #[test]
 fn pages_begin_after_any_name() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     let odd: [&[u8]; 6] = [b"A", b"a", b"b&c=d+e", b"c%41", "ü".as_bytes(), b"\xff"];
     for name in odd {
         site.file(OsStr::from_bytes(name), "");
@@ -337,7 +337,7 @@ fn pages_begin_after_any_name() {
 
 #[test]
 fn reads_a_bounded_number_of_names() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     for number in 0..LISTING_NAMES_MAX {
         site.file(format!("hidden/.{number}"), "");
     }
@@ -358,7 +358,7 @@ fn reads_a_bounded_number_of_names() {
 
 #[test]
 fn bounds_the_entries_of_a_page() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     let mut client = site.connect();
     for (count, shown, is_whole) in [
         (LISTING_ENTRIES_MAX, LISTING_ENTRIES_MAX, true),
@@ -382,7 +382,7 @@ fn bounds_the_entries_of_a_page() {
 
 #[test]
 fn lists_an_empty_folder() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
     assert!(page.contains("Nothing is here to be shown.") && !page.contains("class=\"more\""), "{page}");
@@ -390,7 +390,7 @@ fn lists_an_empty_folder() {
 
 #[test]
 fn lists_count_entries_and_mark_the_current_folder() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     site.file("files/a", "1")
         .file("files/b", "22")
         .file("folders/x/y", "")

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use shearwater::{App, DriverChoice, Request, Response};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Serves an app with files with this driver; `None` if it isn't available.
-fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Site> {
+fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<TestSite> {
     let find = FindOptions { clean_urls: true, ..FindOptions::default() };
-    let site = Site::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
+    let site = TestSite::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
     site.file("index.html", "index").file("a.txt", "0123456789").file("page.html", "page");
     site.file("sub/index.html", "sub").file("sub/b.txt", "sub");
     Some(site)

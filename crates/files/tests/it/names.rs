@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use shearwater_files::{FolderOptions, Hidden};
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 #[test]
 fn decodes_names_once() {
-    let site = Site::new();
+    let site = TestSite::new();
     for name in [
         "a b.txt",
         "a+b.txt",
@@ -52,7 +52,7 @@ fn decodes_names_once() {
 /// A query isn't part of the name (RFC 3986 section 3.4), and isn't decoded.
 #[test]
 fn ignores_the_query() {
-    for site in [Site::new(), Site::cached()] {
+    for site in [TestSite::new(), TestSite::cached()] {
         site.file("f.txt", "file").file("f.txt?v=1", "another").file("a/index.html", "index");
         let mut client = site.connect();
         let plain = client.get("/f.txt");
@@ -76,7 +76,7 @@ fn ignores_the_query() {
 #[test]
 fn serves_hidden_names_only_when_enabled() {
     for (hidden, status) in [(Hidden::Deny, 404), (Hidden::Serve, 200)] {
-        let site = Site::with(&FolderOptions { hidden, ..FolderOptions::default() });
+        let site = TestSite::with(&FolderOptions { hidden, ..FolderOptions::default() });
         site.file(".well-known/security.txt", "contact").file(".well-known/.x", "x").file("a/.b", "hidden");
         site.file("...", "dots").file(".git/config", "config").file(".d/index.html", "index");
         assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));
@@ -92,7 +92,7 @@ fn serves_hidden_names_only_when_enabled() {
 
 #[test]
 fn serves_names_up_to_the_limit_of_the_file_system() {
-    let site = Site::new();
+    let site = TestSite::new();
     let longest = "n".repeat(255);
     site.file(&longest, "longest");
     assert_eq!(site.get(&format!("/{longest}")), (200, b"longest".to_vec()));
@@ -103,7 +103,7 @@ fn serves_names_up_to_the_limit_of_the_file_system() {
 
 #[test]
 fn case_sensitivity_is_that_of_the_file_system() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("Mixed.txt", "mixed");
     let same = site.at("mixed.TXT").exists();
     assert_eq!(site.status("/mixed.TXT"), if same { 200 } else { 404 });
@@ -112,7 +112,7 @@ fn case_sensitivity_is_that_of_the_file_system() {
 
 #[test]
 fn serves_the_index_of_a_folder() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("index.html", "top").file("a/index.html", "a").file("a/b c/index.html", "b c");
     for (target, body) in [
         ("/", "top"),
@@ -131,7 +131,7 @@ fn serves_the_index_of_a_folder() {
 
 #[test]
 fn redirects_a_folder_to_its_trailing_slash() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("a/b c/index.html", "there").file("back\\slash/index.html", "there").link("link", "a/b c");
     for (target, location) in [
         ("/a", "/a/"),
@@ -154,7 +154,7 @@ fn redirects_a_folder_to_its_trailing_slash() {
 
 #[test]
 fn file_with_a_trailing_slash_is_not_found() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.txt", "file").file("a/index.html", "index");
     for target in ["/f.txt/", "/f.txt//", "/f.txt/x", "/a/index.html/", "/f.txt/?x"] {
         assert_eq!(site.status(target), 404, "{target}");
@@ -163,7 +163,7 @@ fn file_with_a_trailing_slash_is_not_found() {
 
 #[test]
 fn folder_without_an_index_is_not_found() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("a/f.txt", "file");
     for target in ["/", "/a/", "/none/"] {
         assert_eq!(site.get(target), (404, b"Not Found\n".to_vec()), "{target}");
@@ -173,7 +173,7 @@ fn folder_without_an_index_is_not_found() {
 
 #[test]
 fn index_that_is_a_folder_is_not_found() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("a/index.html/index.html", "deep").file("index.html/f", "file");
     for target in ["/", "/a/"] {
         let response = site.connect().get(target);

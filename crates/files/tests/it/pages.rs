@@ -4,7 +4,7 @@ use shearwater::{Request, Response, Service};
 use shearwater_files::{CacheLimits, CacheRule, FileMatch, Files, FindOptions, FolderOptions};
 
 use crate::finding::{both, check, outcome, strings};
-use crate::site::Site;
+use crate::site::TestSite;
 
 fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
     let find = FindOptions {
@@ -16,7 +16,7 @@ fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
     FolderOptions { find, ..FolderOptions::default() }
 }
 
-fn files(site: &Site) {
+fn files(site: &TestSite) {
     site.file("index.html", "top")
         .file("about.html", "about")
         .file("a/index.html", "a")
@@ -94,7 +94,7 @@ fn each_page_has_one_path() {
 /// Follows every redirect of the table: each leads to a page on this host in one step.
 #[test]
 fn no_redirect_leads_to_another_redirect() {
-    let site = Site::with(&options(&["index.html"], &[]));
+    let site = TestSite::with(&options(&["index.html"], &[]));
     files(&site);
     let mut client = site.connect();
     let mut followed = 0;
@@ -287,9 +287,9 @@ fn fallback_follows_the_candidates() {
 }
 
 /// Responds to `/STATUS/PATH` with `/PATH` as the page of `STATUS`.
-struct Pages(Files);
+struct StatusPages(Files);
 
-impl Service for Pages {
+impl Service for StatusPages {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let (status, path) = request.path()[1..].split_once('/').expect("a status and a path");
         let status = status.parse().expect("a status");
@@ -299,10 +299,10 @@ impl Service for Pages {
     }
 }
 
-fn sites() -> [Site; 2] {
+fn sites() -> [TestSite; 2] {
     let rule = CacheRule { files: FileMatch::Path("/*".into()), value: "immutable".into() };
     let options = FolderOptions { cache_control: vec![rule], ..FolderOptions::default() };
-    [CacheLimits::none(), CacheLimits::default()].map(|cache| Site::of(&options, cache, Pages))
+    [CacheLimits::none(), CacheLimits::default()].map(|cache| TestSite::of(&options, cache, StatusPages))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use shearwater_files::range::{ByteRange, Selection, select};
 use testkit::random::{self, Rng};
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Lengths of a cached and of an uncached file.
 const SMALL: usize = 1_000;
@@ -25,7 +25,7 @@ fn modified() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(784_111_777_500)
 }
 
-fn filled(site: Site) -> Site {
+fn filled(site: TestSite) -> TestSite {
     for (name, len) in [("small.txt", SMALL), ("large.bin", LARGE), ("empty.txt", 0)] {
         site.file(name, bytes(len)).modified(name, modified());
     }
@@ -80,7 +80,7 @@ const FORMS: &[(&str, &[&str])] = &[
 
 #[test]
 fn sends_ranges_from_memory_and_disk() {
-    for site in [filled(Site::new()), filled(Site::cached())] {
+    for site in [filled(TestSite::new()), filled(TestSite::cached())] {
         for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
             let (content, mut client) = (bytes(len), site.connect());
             for (asked, wanted) in FORMS {
@@ -119,7 +119,7 @@ fn sends_ranges_from_memory_and_disk() {
 
 #[test]
 fn parts_have_the_media_type_of_the_file() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     let mut client = site.connect();
     let single = ranged(&mut client, "/small.txt", "bytes=0-1");
     assert_eq!(single.field("Content-Type"), Some("text/plain; charset=utf-8"));
@@ -130,7 +130,7 @@ fn parts_have_the_media_type_of_the_file() {
 
 #[test]
 fn each_multipart_response_has_its_own_boundary() {
-    let site = filled(Site::cached());
+    let site = filled(TestSite::cached());
     let mut client = site.connect();
     let types: Vec<_> = (0..10)
         .map(|_| {
@@ -146,7 +146,7 @@ fn each_multipart_response_has_its_own_boundary() {
 
 #[test]
 fn unsatisfiable_ranges_get_416_with_the_length() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     let mut client = site.connect();
     for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
         for range in [format!("bytes={len}-"), "bytes=-0".to_owned(), format!("bytes={len}-{len},9999999-")] {
@@ -164,7 +164,7 @@ fn unsatisfiable_ranges_get_416_with_the_length() {
 
 #[test]
 fn ignores_ranges_that_do_not_apply() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     site.file("dir/index.html", "index");
     let mut client = site.connect();
     for range in ["lines=0-1", "bytes=", "bytes=2-1", "bytes=0-1,x", "bytes=0 -1", "0-1", ""] {
@@ -194,7 +194,7 @@ fn ignores_ranges_that_do_not_apply() {
 
 #[test]
 fn sends_at_most_64_ranges() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     let mut client = site.connect();
     let ranges = |count: usize| {
         let texts: Vec<_> = (0..count).map(|number| format!("{0}-{0}", number * 2)).collect();
@@ -219,7 +219,7 @@ fn every_driver_sends_large_parts() {
     let content = bytes(len);
     let mut driven = 0;
     for driver in [DriverChoice::Epoll, DriverChoice::Uring, DriverChoice::Kqueue] {
-        let Some(site) = Site::driven(driver, CacheLimits::default()) else { continue };
+        let Some(site) = TestSite::driven(driver, CacheLimits::default()) else { continue };
         driven += 1;
         site.file("large.bin", &content);
         let mut client = site.connect();
@@ -240,7 +240,7 @@ fn every_driver_sends_large_parts() {
 
 #[test]
 fn pipelined_ranges_get_their_own_bytes() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     let mut client = site.connect();
     let request = |range: &str| format!("GET /large.bin HTTP/1.1\r\nHost: a\r\n{range}\r\n");
     let (one, two) = ("Range: bytes=5-6\r\n", "Range: bytes=1000000-1200000,3-3\r\n");
@@ -259,7 +259,7 @@ fn pipelined_ranges_get_their_own_bytes() {
 
 #[test]
 fn if_range_requires_the_same_version() {
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     let mut client = site.connect();
     let tag = client.get("/small.txt").field("ETag").expect("a tag").to_owned();
     for (condition, status) in [

@@ -10,15 +10,15 @@ use std::time::{Duration, SystemTime};
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// More bytes than the socket buffers of both sides hold.
 const LARGE: usize = 24_000_000;
 
 /// A change of the file `f` after the head of its response.
-type Change = fn(&Site);
+type FileChange = fn(&TestSite);
 
-fn open(site: &Site) -> File {
+fn open(site: &TestSite) -> File {
     File::options().write(true).open(site.at("f")).expect("a file")
 }
 
@@ -32,16 +32,16 @@ fn distinguishes_writes() -> bool {
 }
 
 /// Creates a site for each available driver, with a large file that was modified long ago.
-fn sites() -> impl Iterator<Item = Site> {
+fn sites() -> impl Iterator<Item = TestSite> {
     [DriverChoice::Epoll, DriverChoice::Uring].into_iter().filter_map(|driver| {
-        let site = Site::driven(driver, CacheLimits::default())?;
+        let site = TestSite::driven(driver, CacheLimits::default())?;
         site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
         Some(site)
     })
 }
 
 /// Requests the file, changes it after the head, and reads the body. Returns its `Content-Length` too.
-fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize) {
+fn body_beside(site: &TestSite, fields: &[&str], change: FileChange) -> (Vec<u8>, usize) {
     let mut client = site.connect();
     let head = client.ask("GET", "/f", fields).head();
     assert!(matches!(head.status, 200 | 206), "{}", head.status);
@@ -56,7 +56,7 @@ fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize)
 
 #[test]
 fn sends_replaced_and_removed_files_whole() {
-    let changes: [Change; 3] = [
+    let changes: [FileChange; 3] = [
         |site| {
             site.replace("f", vec![b'b'; LARGE]);
         },
@@ -78,7 +78,7 @@ fn sends_replaced_and_removed_files_whole() {
 
 #[test]
 fn sends_files_whole_despite_growth_and_metadata_changes() {
-    let changes: [(&str, Change); 7] = [
+    let changes: [(&str, FileChange); 7] = [
         ("appended to", |site| open(site).write_all_at(b"b", LARGE as u64).expect("written at its end")),
         ("chmod", |site| {
             fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("our file");
@@ -138,7 +138,7 @@ fn sends_a_growing_log_at_its_first_length() {
                         std::thread::yield_now();
                     }
                 });
-                let _ends = SetWhenDropped(is_over);
+                let _ends = StopOnDrop(is_over);
                 for _ in 0..6 {
                     let present = fs::metadata(site.at("f")).expect("the file").len();
                     let (body, expected) = body_beside(&site, &[], |_| {});
@@ -167,7 +167,7 @@ fn closes_short_when_a_file_is_rewritten_longer() {
 
 #[test]
 fn closes_short_when_a_file_is_rewritten_in_place() {
-    let changes: [Change; 5] = [
+    let changes: [FileChange; 5] = [
         |site| open(site).set_len(LARGE as u64 - 1).expect("cut"),
         |site| open(site).write_all_at(b"b", 7).expect("written"),
         |site| open(site).write_all_at(b"b", LARGE as u64 - 1).expect("written"),
@@ -210,9 +210,9 @@ fn rewrite(file: &File, byte: u8, len: usize) {
 }
 
 /// Ends the other thread, even if the test fails.
-struct SetWhenDropped<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for SetWhenDropped<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -232,7 +232,7 @@ fn never_mixes_versions_of_a_file_that_is_rewritten() {
                     rewrite(&file, byte, len);
                 }
             });
-            let _ends = SetWhenDropped(is_over);
+            let _ends = StopOnDrop(is_over);
             for _ in 0..300 {
                 let mut client = site.connect();
                 client.ask("GET", "/f", &[]).head();

@@ -9,7 +9,7 @@ use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -30,7 +30,7 @@ fn tag(response: &ClientResponse) -> String {
 }
 
 /// Writes `f.css` and siblings of another size.
-fn packed(site: &Site, len: usize, packed_len: usize) {
+fn packed(site: &TestSite, len: usize, packed_len: usize) {
     site.file("f.css", content("plain", len));
     for (coding, extension) in CODINGS {
         site.file(format!("f.css.{extension}"), content(coding, packed_len));
@@ -39,7 +39,7 @@ fn packed(site: &Site, len: usize, packed_len: usize) {
 
 #[test]
 fn sends_siblings_by_accept_encoding_from_memory_and_disk() {
-    for site in [Site::new(), Site::cached()] {
+    for site in [TestSite::new(), TestSite::cached()] {
         for (len, packed_len) in SIZES.into_iter().flat_map(|len| SIZES.map(|packed| (len, packed))) {
             packed(&site, len, packed_len);
             let mut client = site.connect();
@@ -79,7 +79,7 @@ fn sends_siblings_by_accept_encoding_from_memory_and_disk() {
 
 #[test]
 fn every_response_of_a_file_with_siblings_varies() {
-    let site = Site::new();
+    let site = TestSite::new();
     packed(&site, 1_000, 500);
     site.file("alone.css", "alone");
     let mut client = site.connect();
@@ -111,7 +111,7 @@ fn every_response_of_a_file_with_siblings_varies() {
 
 #[test]
 fn tags_of_codings_are_separate() {
-    let site = Site::new();
+    let site = TestSite::new();
     packed(&site, 1_000, 500);
     let mut client = site.connect();
     let plain = tag(&get(&mut client, "/f.css", &[]));
@@ -126,7 +126,7 @@ fn tags_of_codings_are_separate() {
 /// Two variants of a file with the same metadata.
 #[test]
 fn tags_differ_despite_equal_times_and_lengths() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.css", "12345");
     fs::hard_link(site.at("f.css"), site.at("f.css.gz")).expect("a link");
     let mut client = site.connect();
@@ -138,7 +138,7 @@ fn tags_differ_despite_equal_times_and_lengths() {
 
 #[test]
 fn ranges_apply_to_the_sent_coding() {
-    for site in [Site::new(), Site::cached()] {
+    for site in [TestSite::new(), TestSite::cached()] {
         for len in SIZES {
             packed(&site, 2_000, len);
             let mut client = site.connect();
@@ -160,7 +160,7 @@ fn ranges_apply_to_the_sent_coding() {
 
 #[test]
 fn siblings_requested_by_name_are_plain_files() {
-    let site = Site::cached();
+    let site = TestSite::cached();
     packed(&site, 1_000, 500);
     site.file("f.css.gz.br", "packed twice");
     let mut client = site.connect();
@@ -178,7 +178,7 @@ fn siblings_requested_by_name_are_plain_files() {
 
 #[test]
 fn sends_siblings_of_an_index() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("a/index.html", "<p>index").file("a/index.html.gz", "packed");
     let response = get(&mut site.connect(), "/a/", &["Accept-Encoding: gzip"]);
     assert_eq!((response.text(), response.field("Content-Encoding")), ("packed", Some("gzip")));
@@ -189,7 +189,7 @@ fn sends_siblings_of_an_index() {
 
 #[test]
 fn ignores_older_siblings() {
-    let site = Site::new();
+    let site = TestSite::new();
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_500);
     site.file("f.css", "plain").file("f.css.gz", "packed");
     let mut client = site.connect();
@@ -211,7 +211,7 @@ fn ignores_older_siblings() {
 
 #[test]
 fn ignores_siblings_that_are_no_files_of_the_folder() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.css", "plain").file("f.css.gz/index.html", "a folder");
     site.link("f.css.br", site.outside("canary")).link("f.css.zst", "none");
     let longest = "n".repeat(253);
@@ -239,7 +239,7 @@ fn file_replaced_with_its_old_time_loses_its_siblings() {
             // A warm cache, and a server without one, as after its start.
             let (kept, anew) = (CacheLimits::default(), CacheLimits::none());
             for cache in [kept, anew] {
-                let Some(site) = Site::driven(driver, cache) else { continue };
+                let Some(site) = TestSite::driven(driver, cache) else { continue };
                 packed(&site, len, 500);
                 for name in ["f.css", "f.css.br", "f.css.zst", "f.css.gz"] {
                     site.modified(name, time);
@@ -285,10 +285,10 @@ fn stating(coding: &str, of: usize, packed_len: usize) -> Vec<u8> {
 fn ignores_siblings_that_state_another_length() {
     const NAMES: [&str; 4] = ["f.css", "f.css.br", "f.css.zst", "f.css.gz"];
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-    let chmod: fn(&Site, &str) = |site, name| {
+    let chmod: fn(&TestSite, &str) = |site, name| {
         fs::set_permissions(site.at(name), fs::Permissions::from_mode(0o640)).expect("a mode");
     };
-    let copy: fn(&Site, &str) = |site, name| {
+    let copy: fn(&TestSite, &str) = |site, name| {
         fs::copy(site.at(name), site.at("new")).expect("copied");
         site.modified("new", SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777));
         fs::rename(site.at("new"), site.at(name)).expect("replaced");
@@ -301,7 +301,7 @@ fn ignores_siblings_that_state_another_length() {
                 .into_iter()
                 .flat_map(|change| [(change, CacheLimits::default()), (change, CacheLimits::none())])
             {
-                let Some(site) = Site::driven(driver, cache) else { continue };
+                let Some(site) = TestSite::driven(driver, cache) else { continue };
                 site.file("f.css", content("plain", len));
                 for (coding, extension) in CODINGS {
                     site.file(format!("f.css.{extension}"), stating(coding, len, packed_len));
@@ -333,7 +333,7 @@ fn ignores_siblings_that_state_another_length() {
 /// Only `shearwater precompress` finds these: it compares the content.
 #[test]
 fn sibling_of_the_same_length_is_current_after_a_metadata_change() {
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.css", content("plain", 1_000)).file("f.css.gz", stating("gzip", 1_000, 500));
     site.tick();
     site.file("f.css", content("other", 1_000)).modified("f.css", SystemTime::UNIX_EPOCH);
@@ -360,7 +360,7 @@ fn until(client: &mut TestClient, before: &[&str], wanted: &str, vary: Option<&s
 fn notices_added_and_removed_siblings() {
     // For a cached file, and for one with only its siblings cached.
     for pad in [0, 100_000] {
-        let site = Site::cached();
+        let site = TestSite::cached();
         let mut time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         // The system's clock may not advance between two writes.
         let mut write = |name: &str, text: &str| {
@@ -391,7 +391,7 @@ fn notices_added_and_removed_siblings() {
 
 #[test]
 fn sends_all_codings_in_one_turn() {
-    for site in [Site::new(), Site::cached()] {
+    for site in [TestSite::new(), TestSite::cached()] {
         packed(&site, 100_000, 90_000);
         let mut client = site.connect();
         let forms = ["br", "gzip", "identity", "br", "zstd", "identity", "gzip"];

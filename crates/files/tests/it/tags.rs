@@ -10,7 +10,7 @@ use shearwater::{App, DriverChoice};
 use shearwater_files::{CacheLimits, Folder};
 use testkit::TestFolder;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Start time of the simulated kernel: Sun, 06 Nov 1994 08:49:37 GMT.
 const START: u64 = 784_111_777;
@@ -65,9 +65,9 @@ fn same_file_has_the_same_tag_on_two_machines() {
             .into_iter()
             .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, cache)))
         {
-            let Some(site) = Site::driven(driver, cache) else { continue };
+            let Some(site) = TestSite::driven(driver, cache) else { continue };
             site.tick();
-            let Some(other) = Site::driven(driver, cache) else { continue };
+            let Some(other) = TestSite::driven(driver, cache) else { continue };
             let tags = [&site, &other].map(|site| {
                 // Another inode and another `ctime`.
                 site.file("before", "").tick();
