@@ -125,18 +125,20 @@ fn escapes_names_and_links_to_their_files() {
 #[test]
 fn sorts_lists_as_requested() {
     let site = TestSite::with(&listing());
-    for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
+    for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2), ("A", 20, 2)] {
         site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
     }
     site.file("dir/x", "x");
     let mut client = site.connect();
     for (query, expected) in [
-        ("", "./dir/ ./a ./b ./C"),
-        ("?sort=name&order=desc", "./dir/ ./C ./b ./a"),
-        ("?sort=size", "./dir/ ./b ./a ./C"),
-        ("?sort=size&order=asc", "./dir/ ./C ./a ./b"),
-        ("?order=asc&sort=time", "./dir/ ./b ./a ./C"),
-        ("?sort=%00&order=<", "./dir/ ./a ./b ./C"),
+        ("", "./dir/ ./A ./a ./b ./C"),
+        ("?sort=name&order=desc", "./dir/ ./C ./b ./a ./A"),
+        ("?sort=size", "./dir/ ./b ./A ./a ./C"),
+        ("?sort=size&order=asc", "./dir/ ./C ./A ./a ./b"),
+        ("?sort=size&sort=name", "./dir/ ./b ./A ./a ./C"),
+        ("?x=1&order=asc&sort=time", "./dir/ ./b ./A ./a ./C"),
+        ("?sort=time", "./dir/ ./C ./A ./a ./b"),
+        ("?sort=%00&order=<", "./dir/ ./A ./a ./b ./C"),
     ] {
         let page = text(&mut client, &format!("/{query}"), &[]);
         assert_eq!(entries(&page).join(" "), expected, "{query}");

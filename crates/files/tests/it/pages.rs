@@ -88,26 +88,16 @@ fn each_page_has_one_path() {
     for site in both(&options(&["index.html"], &[])) {
         files(&site);
         check(&site, TABLE);
-    }
-}
-
-/// Follows every redirect of the table: each leads to a page on this host in one step.
-#[test]
-fn no_redirect_leads_to_another_redirect() {
-    let site = TestSite::with(&options(&["index.html"], &[]));
-    files(&site);
-    let mut client = site.connect();
-    let mut followed = 0;
-    for (target, expected) in TABLE {
-        if let Some((_, location)) = expected.split_once(" /") {
-            let location = format!("/{location}");
-            assert!(!location.starts_with("//"), "{location}");
-            let response = client.get(&location);
-            assert_eq!(response.status, 200, "{target} redirects to {location}");
-            followed += 1;
+        // Each redirect leads to a page on this host in one step.
+        let mut client = site.connect();
+        let locations: Vec<&str> =
+            TABLE.iter().filter_map(|(_, expected)| expected.split_once(' ')?.1.strip_prefix('/')).collect();
+        assert!(locations.len() > 15, "{locations:?}");
+        for location in locations {
+            assert!(!location.starts_with('/'), "{location}");
+            assert_eq!(client.get(&format!("/{location}")).status, 200, "{location}");
         }
     }
-    assert!(followed > 15, "{followed}");
 }
 
 #[test]

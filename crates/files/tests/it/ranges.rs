@@ -129,22 +129,6 @@ fn parts_have_the_media_type_of_the_file() {
 }
 
 #[test]
-fn each_multipart_response_has_its_own_boundary() {
-    let site = filled(TestSite::cached());
-    let mut client = site.connect();
-    let types: Vec<_> = (0..10)
-        .map(|_| {
-            ranged(&mut client, "/small.txt", "bytes=0-1,4-5")
-                .field("Content-Type")
-                .expect("a type")
-                .to_owned()
-        })
-        .collect();
-    let distinct: std::collections::HashSet<_> = types.iter().collect();
-    assert_eq!(distinct.len(), 10, "{types:?}");
-}
-
-#[test]
 fn unsatisfiable_ranges_get_416_with_the_length() {
     let site = filled(TestSite::new());
     let mut client = site.connect();

@@ -109,20 +109,6 @@ fn every_response_of_a_file_with_siblings_varies() {
     assert_eq!((alone.field("Vary"), alone.field("Content-Encoding")), (None, None));
 }
 
-#[test]
-fn tags_of_codings_are_separate() {
-    let site = TestSite::new();
-    packed(&site, 1_000, 500);
-    let mut client = site.connect();
-    let plain = tag(&get(&mut client, "/f.css", &[]));
-    let line = format!("If-None-Match: {plain}");
-    assert_eq!(get(&mut client, "/f.css", &[&line]).status, 304);
-    assert_eq!(get(&mut client, "/f.css", &[&line, "Accept-Encoding: br"]).status, 200);
-    let range = format!("If-Range: {plain}");
-    let response = get(&mut client, "/f.css", &[&range, "Range: bytes=0-1", "Accept-Encoding: br"]);
-    assert_eq!(response.status, 200, "the client would combine it with a part of another variant");
-}
-
 /// Two variants of a file with the same metadata.
 #[test]
 fn tags_differ_despite_equal_times_and_lengths() {
