@@ -1,6 +1,5 @@
 //! A run: distributes the files of a folder over threads, and counts what it did.
 
-use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use crate::coding::level_max;
 use crate::folder;
 use crate::limits::{FAILURES_MAX, JOBS_MAX};
 use crate::sample::{self, is_packed};
-use crate::sibling::{self, Made, SiblingState};
+use crate::sibling::{self, SiblingState};
 
 /// Options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +166,7 @@ impl RunSummary {
     }
 }
 
-/// SiblingOutcome for one sibling.
+/// Outcome for one sibling.
 #[derive(Debug, Clone, Copy)]
 enum SiblingOutcome {
     /// Skipped: the file is too small or compressed, and has no sibling.
@@ -188,20 +187,10 @@ struct SourceFile<'a> {
     /// Its format or size excludes siblings.
     is_skipped: bool,
     /// Result of the sample, once needed.
-    compresses: OnceCell<bool>,
+    compresses: Option<bool>,
 }
 
-impl SourceFile<'_> {
-    fn compresses(&self) -> io::Result<bool> {
-        if let Some(&compresses) = self.compresses.get() {
-            return Ok(compresses);
-        }
-        let compresses = sample::compresses(self.path, self.meta.len)?;
-        Ok(*self.compresses.get_or_init(|| compresses))
-    }
-}
-
-/// SiblingState shared by the threads of a run.
+/// State shared by the threads of a run.
 struct CompressionRun<'a> {
     options: &'a Options,
     files: &'a [PathBuf],
@@ -227,9 +216,9 @@ impl CompressionRun<'_> {
             Err(error) => return self.lock().failed(path, &error),
         };
         let is_skipped = self.skip(path, &meta);
-        let source = SourceFile { path, meta, is_skipped, compresses: OnceCell::new() };
+        let mut source = SourceFile { path, meta, is_skipped, compresses: None };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            match self.settle(&source, format, level.min(level_max(format))) {
+            match self.settle(&mut source, format, level.min(level_max(format))) {
                 Ok(outcome) => self.note(index, source.meta.len, outcome),
                 Err(error) => self.lock().failed(&sibling::path(path, format), &error),
             }
@@ -247,7 +236,7 @@ impl CompressionRun<'_> {
     }
 
     /// Checks, refreshes or makes one sibling.
-    fn settle(&self, source: &SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
+    fn settle(&self, source: &mut SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
         let Options { dry_run, force, .. } = *self.options;
         let state = SiblingState::of(&sibling::path(source.path, format), &source.meta);
         let is_made_anew = force && !source.is_skipped;
@@ -261,17 +250,17 @@ impl CompressionRun<'_> {
             }
             _ => {}
         }
-        let outcome = if source.is_skipped {
-            SiblingOutcome::Skipped
-        } else if !source.compresses()? {
-            SiblingOutcome::NotSmaller
-        } else if dry_run {
-            SiblingOutcome::WouldBeMade
-        } else {
-            match sibling::make(source.path, format, level)? {
-                Made::Bytes(bytes) => SiblingOutcome::Made(bytes),
-                Made::NotSmaller => SiblingOutcome::NotSmaller,
-            }
+        let compresses = match source.compresses {
+            Some(known) => known,
+            None if source.is_skipped => false,
+            None => *source.compresses.insert(sample::compresses(source.path, source.meta.len)?),
+        };
+        let outcome = match (source.is_skipped, compresses) {
+            (true, _) => SiblingOutcome::Skipped,
+            (false, false) => SiblingOutcome::NotSmaller,
+            (false, true) if dry_run => SiblingOutcome::WouldBeMade,
+            (false, true) => sibling::make(source.path, format, level)?
+                .map_or(SiblingOutcome::NotSmaller, SiblingOutcome::Made),
         };
         let is_left = matches!(outcome, SiblingOutcome::Skipped | SiblingOutcome::NotSmaller);
         match state {
