@@ -113,15 +113,17 @@ fn is_extension(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/', '\0'])
 }
 
+/// Returns whether a text can be sent as a media type: `type/subtype`, perhaps with parameters.
+#[must_use]
+pub fn is_media_type(text: &str) -> bool {
+    let has_both = |(kind, subtype): (&str, &str)| !kind.trim().is_empty() && !subtype.trim().is_empty();
+    text.split_once('/').is_some_and(has_both) && FieldLines::new().push("Content-Type", text).is_ok()
+}
+
 /// Validates a media type and adds a `charset` to text.
 fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
-    let bad = |why| BadOption::new(option, media_type, why);
-    let words = media_type.split_once('/').ok_or_else(|| bad("expected a media type such as text/plain"))?;
-    if words.0.trim().is_empty() || words.1.trim().is_empty() {
-        return Err(bad("expected a media type such as text/plain"));
-    }
-    if FieldLines::new().push("Content-Type", media_type).is_err() {
-        return Err(bad("not a valid header value"));
+    if !is_media_type(media_type) {
+        return Err(BadOption::new(option, media_type, "expected a media type such as text/plain"));
     }
     let lower = media_type.to_ascii_lowercase();
     let charset =

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use shearwater::{FieldLines, Item, KnownField, Method, Prebuilt, Request, Response, Shared};
+use shearwater_files::is_media_type;
 use shearwater_files::negotiation::names_media_type;
 
 use crate::headers::{self, Changes};
@@ -104,10 +105,7 @@ pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, InvalidValue)> {
                 let message = format!("body is larger than {FIXED_BYTES_MAX} bytes");
                 return Err(("body", invalid(message, "serve it as a file")));
             }
-            let is_type = |text: &str| {
-                text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty())
-            };
-            match is_type(&fixed.media_type) && content(fixed).is_ok() {
+            match is_media_type(&fixed.media_type) {
                 true => Ok(()),
                 false => Err(("type", invalid("invalid media type", "write one such as \"text/plain\""))),
             }
