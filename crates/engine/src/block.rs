@@ -9,13 +9,11 @@ use shearwater_io::Token;
 use crate::body_budget::BodyBudget;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
-use crate::conn::NONE;
+use crate::connection::NONE;
 use crate::holders::{Class, Holders};
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::page_pool::PagePool;
-use crate::panics;
 use crate::pending_call::PendingCall;
-use crate::service::BodySink;
 use crate::upgrade::Taker;
 
 /// The destination of a body that is being received.
@@ -24,8 +22,6 @@ pub(crate) enum Destination {
     Discard,
     /// Buffered in the block.
     Buffer,
-    /// Passed on to the handler's sink.
-    Sink(Box<dyn BodySink>),
     /// Queued until its handler reads it.
     Call(Rc<Exchange>),
 }
@@ -84,12 +80,8 @@ impl Block {
 
     /// Returns the memory of the block and its buffers, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        let sink = match &self.destination {
-            Destination::Sink(sink) => size_of_val(&**sink),
-            Destination::Discard | Destination::Buffer | Destination::Call(_) => 0,
-        };
         let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
-        size_of::<Self>() + self.parser.held_bytes() + buffers + sink
+        size_of::<Self>() + self.parser.held_bytes() + buffers
     }
 
     /// Returns the memory of the exchange with its handler, in bytes.
@@ -120,9 +112,7 @@ impl Block {
         self.head.clear(pool);
         self.body.clear(pool);
         self.decoder = None;
-        let destination = std::mem::replace(&mut self.destination, Destination::Discard);
-        // A sink that panics when it is dropped has no response left to fail; the panic hook has reported it.
-        let _ = panics::catch(|| drop(destination));
+        self.destination = Destination::Discard;
         self.parser.reset();
     }
 
@@ -297,7 +287,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::{Blocks, Token};
-    use crate::conn::NONE;
+    use crate::connection::NONE;
     use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
 
     const OWNER: Token = Token::new(0, 0);

@@ -1,20 +1,18 @@
-//! Bodies that don't arrive together with their head: discarded, buffered, or passed on.
+//! Bodies that don't arrive together with their head: discarded, or buffered.
 
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
 
 use crate::block::{Block, Destination};
 use crate::body_budget::BodyBudget;
-use crate::conn::Phase;
 use crate::deferral::Deferral;
 use crate::deferred::CallStart;
-use crate::dispatch::{Step, StepResult, facts};
 use crate::page_pool::PagePool;
-use crate::panics::{self, Panic};
 use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
+use crate::request_loop::{Step, StepResult, facts};
 use crate::respond::Outcome;
 use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
@@ -26,7 +24,6 @@ pub(crate) enum Piece {
     Full,
     Complete,
     Refused(Refusal),
-    Panicked(Box<Panic>),
 }
 
 impl<S: Service> WorkerState<S> {
@@ -34,7 +31,7 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
-            BodyPolicy::Discard | BodyPolicy::Stream(_) | BodyPolicy::Call => self.limits.body_bytes_max,
+            BodyPolicy::Discard | BodyPolicy::Call => self.limits.body_bytes_max,
         }
     }
 
@@ -57,21 +54,18 @@ impl<S: Service> WorkerState<S> {
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
         block.budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        let budget = block.budget;
         block.destination = match policy {
             BodyPolicy::Discard | BodyPolicy::Call => Destination::Discard,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
-            BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
         self.blocks.put(conn.block, block);
-        conn.phase = Phase::Body;
+        conn.begin_body();
         if !self.make_room(token) {
             return self.refuse_full(token);
         }
         if is_awaited {
             self.responder.append_continue();
         }
-        self.arm_body(token, budget);
         Step::new(head.len(), StepResult::Body)
     }
 
@@ -82,7 +76,6 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
-        let budget = block.budget;
         let is_kept = matches!(block.destination, Destination::Buffer);
         let mut waits = None;
         let result = match piece {
@@ -91,10 +84,6 @@ impl<S: Service> WorkerState<S> {
                 self.respond_to_body(token, &mut block, consumed < input.len(), turn, &mut waits)
             }
             Piece::Refused(refusal) => self.refuse(token, refusal).result,
-            Piece::Panicked(panic) => {
-                let request = named(&block.parser.head(&block.head));
-                self.fail(token, panic, Some(request)).result
-            }
         };
         if result != StepResult::Starve {
             block.end_request(&mut self.blocks.pool);
@@ -103,14 +92,11 @@ impl<S: Service> WorkerState<S> {
         }
         self.blocks.put(index, block);
         if result == StepResult::Waits {
-            self.handling_began(token);
+            self.table.get(token).begin_handling();
         }
-        if result == StepResult::Starve {
-            // A body that is discarded or passed on doesn't grow in memory.
-            if is_kept && !self.make_room(token) {
-                return self.refuse_full(token);
-            }
-            self.arm_body(token, budget);
+        // A body that is discarded doesn't grow in memory.
+        if result == StepResult::Starve && is_kept && !self.make_room(token) {
+            return self.refuse_full(token);
         }
         Step::new(consumed, result)
     }
@@ -129,18 +115,12 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let service = &self.service;
-        let destination = &mut block.destination;
         let facts = facts(&head, is_followed, is_last);
         let outcome = self.responder.respond(
             facts,
             || named(&head),
             &mut self.calls,
-            |response| match destination {
-                Destination::Sink(sink) => sink.finish(&request, response),
-                Destination::Discard | Destination::Buffer | Destination::Call(_) => {
-                    service.respond(&request, response);
-                }
-            },
+            |response| service.respond(&request, response),
         );
         match outcome {
             Outcome::Responded(responded) => self.responded(token, responded),
@@ -157,11 +137,6 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(deferral) => return self.defer(token, &[], facts, deferral).result,
         }
         StepResult::Responded
-    }
-
-    /// Rejects a request because the worker's buffers are full.
-    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
-        self.refuse(token, Refusal::BuffersFull)
     }
 }
 
@@ -210,10 +185,5 @@ fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(),
             exchange.put(bytes);
             Ok(())
         }
-        Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(status)) => Err(Piece::Refused(Refusal::Handler(status))),
-            Err(panic) => Err(Piece::Panicked(panic)),
-        },
     }
 }

@@ -6,31 +6,14 @@ use std::ops::ControlFlow;
 use std::panic::Location;
 
 use shearwater_engine::tasks::StackOptions;
-use shearwater_engine::{Request, Response};
+use shearwater_engine::{Call, Request, Response, Service};
 use shearwater_http1::Method;
 
-use crate::deferred::MakeDeferred;
+use crate::error::{RouteError, RouteErrors, SourceLocation};
 use crate::fast::Fast;
-use crate::middleware::Middleware;
-use crate::pattern;
-use crate::plan::MakeService;
-use crate::route::{Handler, Route};
-use crate::states::{MakeLocal, States};
-use crate::{RouteError, RouteErrors, RouteMethod, Routes, Service, SourceLocation};
-
-/// A registered item with its path and its source location.
-pub(crate) struct Registered<T> {
-    pub(crate) place: SourceLocation,
-    pub(crate) path: String,
-    pub(crate) item: T,
-}
-
-/// A handler for all paths under a prefix without a route of their own.
-pub(crate) enum PrefixHandler {
-    Fallback(Route),
-    /// The index of a service.
-    Mount(usize),
-}
+use crate::handlers::{CoroutineCall, MakeDeferred, Outcome};
+use crate::router::{Definitions, Handler, Registered, Route, RouteMethod, Routes, Target};
+use crate::{handlers, path};
 
 /// A router: handlers by method and path, with middleware and state (RFC 9110 section 9).
 ///
@@ -60,26 +43,17 @@ pub(crate) enum PrefixHandler {
 pub struct App {
     /// The prefix of the current scope.
     prefix: String,
-    pub(crate) routes: Vec<Registered<Route>>,
-    pub(crate) fast: Vec<Registered<Fast>>,
-    pub(crate) prefixes: Vec<Registered<PrefixHandler>>,
-    pub(crate) services: Vec<MakeService>,
-    pub(crate) middleware: Middleware,
-    pub(crate) states: States,
-    pub(crate) locals: Vec<MakeLocal>,
-    pub(crate) deferred: Vec<MakeDeferred>,
-    pub(crate) stacks: StackOptions,
+    definitions: Definitions,
     state_places: Vec<((&'static str, TypeId), SourceLocation)>,
-    pub(crate) errors: Vec<RouteError>,
 }
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App")
-            .field("routes", &self.routes.len())
-            .field("fast", &self.fast.len())
-            .field("prefixes", &self.prefixes.len())
-            .field("errors", &self.errors)
+            .field("routes", &self.definitions.routes.len())
+            .field("fast", &self.definitions.fast.len())
+            .field("prefixes", &self.definitions.prefixes.len())
+            .field("errors", &self.definitions.errors)
             .finish_non_exhaustive()
     }
 }
@@ -170,7 +144,7 @@ impl App {
         self.add(method.into(), path, Handler::Sync(Box::new(handler)), Location::caller())
     }
 
-    pub(crate) fn add(
+    fn add(
         &mut self,
         method: RouteMethod,
         path: &str,
@@ -179,8 +153,9 @@ impl App {
     ) -> &mut Route {
         let path = self.with_prefix(path);
         let place = SourceLocation::new(format!("{method} {path}"), location);
-        self.routes.push(Registered { place, path, item: Route::new(method, handler) });
-        &mut self.routes.last_mut().expect("a route was just pushed").item
+        let routes = &mut self.definitions.routes;
+        routes.push(Registered { place, path, item: Route::new(method, handler) });
+        &mut routes.last_mut().expect("a route was just pushed").item
     }
 
     /// Adds a response that is encoded once, at startup, for an exact path. Requests with other methods fall through to
@@ -191,7 +166,7 @@ impl App {
     pub fn fast(&mut self, path: &str, fast: Fast) -> &mut Self {
         let path = self.with_prefix(path);
         let place = SourceLocation::new(format!("the fast route {path}"), Location::caller());
-        self.fast.push(Registered { place, path, item: fast });
+        self.definitions.fast.push(Registered { place, path, item: fast });
         self
     }
 
@@ -206,9 +181,10 @@ impl App {
         let path = if self.prefix.is_empty() { "/".to_owned() } else { self.prefix.clone() };
         let place = SourceLocation::new(format!("the fallback of {path}"), Location::caller());
         let route = Route::new(Method::Other.into(), Handler::Sync(Box::new(handler)));
-        self.prefixes.push(Registered { place, path, item: PrefixHandler::Fallback(route) });
-        match self.prefixes.last_mut().map(|given| &mut given.item) {
-            Some(PrefixHandler::Fallback(route)) => route,
+        let prefixes = &mut self.definitions.prefixes;
+        prefixes.push(Registered { place, path, item: Target::Route(route) });
+        match prefixes.last_mut().map(|given| &mut given.item) {
+            Some(Target::Route(route)) => route,
             _ => unreachable!("a fallback was just pushed"),
         }
     }
@@ -228,8 +204,9 @@ impl App {
     ) -> &mut Self {
         let path = self.with_prefix(prefix);
         let place = SourceLocation::new(format!("the mount {path}"), Location::caller());
-        self.prefixes.push(Registered { place, path, item: PrefixHandler::Mount(self.services.len()) });
-        self.services.push(Box::new(move |worker| Box::new(make(worker))));
+        let Definitions { prefixes, parts, .. } = &mut self.definitions;
+        prefixes.push(Registered { place, path, item: Target::Mount(parts.services.len()) });
+        parts.services.push(Box::new(move |worker| Box::new(make(worker))));
         self
     }
 
@@ -254,11 +231,11 @@ impl App {
     #[track_caller]
     pub fn scope(&mut self, prefix: &str, define: impl FnOnce(&mut Self)) -> &mut Self {
         let path = self.with_prefix(prefix);
-        let inner = match pattern::prefix(&path) {
+        let inner = match path::prefix(&path) {
             Ok(inner) => inner,
             Err(why) => {
                 let given = SourceLocation::new(format!("the scope {path}"), Location::caller());
-                self.errors.push(RouteError::Refused { given, why });
+                self.definitions.errors.push(RouteError::Refused { given, why });
                 self.prefix.clone()
             }
         };
@@ -278,7 +255,7 @@ impl App {
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
     ) -> &mut Self {
-        self.middleware.push_before(self.prefix.clone(), Box::new(step));
+        self.definitions.parts.middleware.push_before(self.prefix.clone(), Box::new(step));
         self
     }
 
@@ -292,7 +269,7 @@ impl App {
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
     ) -> &mut Self {
-        self.middleware.push_after(self.prefix.clone(), Box::new(step));
+        self.definitions.parts.middleware.push_after(self.prefix.clone(), Box::new(step));
         self
     }
 
@@ -301,7 +278,7 @@ impl App {
     #[track_caller]
     pub fn state<T: Send + Sync + 'static>(&mut self, state: T) -> &mut Self {
         self.claim_state("state", (TypeId::of::<T>(), type_name::<T>()), Location::caller());
-        self.states.push(state);
+        self.definitions.parts.states.push((TypeId::of::<T>(), Box::new(state)));
         self
     }
 
@@ -324,7 +301,10 @@ impl App {
     #[track_caller]
     pub fn local<T: 'static>(&mut self, make: impl Fn(usize) -> T + Send + Sync + 'static) -> &mut Self {
         self.claim_state("local state", (TypeId::of::<T>(), type_name::<T>()), Location::caller());
-        self.locals.push(MakeLocal::new(make));
+        self.definitions
+            .parts
+            .locals
+            .push((TypeId::of::<T>(), Box::new(move |worker| Box::new(make(worker)))));
         self
     }
 
@@ -333,11 +313,11 @@ impl App {
     /// # Errors
     /// All mistakes found.
     pub fn build(self) -> Result<Routes, RouteErrors> {
-        Routes::of(self)
+        Routes::of(self.definitions)
     }
 
     /// Returns a path with the prefix of the current scope.
-    pub(crate) fn with_prefix(&self, path: &str) -> String {
+    fn with_prefix(&self, path: &str) -> String {
         match path.is_empty() || path.starts_with('/') {
             true => format!("{}{path}", self.prefix),
             false => path.to_owned(),
@@ -348,8 +328,110 @@ impl App {
     fn claim_state(&mut self, kind: &'static str, of: (TypeId, &str), location: &'static Location<'static>) {
         let given = SourceLocation::new(format!("the {kind} of type {}", of.1), location);
         match self.state_places.iter().find(|(known, _)| *known == (kind, of.0)) {
-            Some((_, with)) => self.errors.push(RouteError::Conflict { given, with: with.clone() }),
+            Some((_, with)) => {
+                self.definitions.errors.push(RouteError::Conflict { given, with: with.clone() });
+            }
             None => self.state_places.push(((kind, of.0), given)),
         }
+    }
+}
+
+impl App {
+    fn add_deferred(
+        &mut self,
+        method: RouteMethod,
+        path: &str,
+        make: MakeDeferred,
+        location: &'static Location<'static>,
+    ) -> &mut Route {
+        let deferred = &mut self.definitions.parts.deferred;
+        deferred.push(make);
+        let handler = Handler::Deferred(deferred.len() - 1);
+        self.add(method, path, handler, location)
+    }
+
+    /// Adds an async handler for `GET` (and `HEAD`) of a path. See [`route_async`](Self::route_async).
+    #[track_caller]
+    pub fn get_async<R: Outcome>(
+        &mut self,
+        path: &str,
+        handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route_async(Method::Get, path, handler)
+    }
+
+    /// Adds an async handler for `POST` of a path. See [`route_async`](Self::route_async).
+    #[track_caller]
+    pub fn post_async<R: Outcome>(
+        &mut self,
+        path: &str,
+        handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route_async(Method::Post, path, handler)
+    }
+
+    /// Adds an async handler for a method and a path, which are as in [`route`](Self::route).
+    ///
+    /// Its future runs on the worker's thread and needn't be `Send`. It may await anything that wakes its task; for
+    /// timers use [`Call::sleep`].
+    ///
+    /// ```
+    /// use shearwater::{App, Call};
+    /// use std::time::Duration;
+    ///
+    /// let mut app = App::new();
+    /// app.get_async("/slow", async |call: &mut Call| {
+    ///     call.sleep(Duration::from_millis(100)).await;
+    ///     call.response().text("slow\n");
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn route_async<R: Outcome>(
+        &mut self,
+        method: impl Into<RouteMethod>,
+        path: &str,
+        handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.add_deferred(method.into(), path, handlers::asynchronous(handler), Location::caller())
+    }
+
+    /// Adds a coroutine for `GET` (and `HEAD`) of a path. See [`route_coroutine`](Self::route_coroutine).
+    #[track_caller]
+    pub fn get_coroutine<R: Outcome>(
+        &mut self,
+        path: &str,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route_coroutine(Method::Get, path, handler)
+    }
+
+    /// Adds a coroutine for `POST` of a path. See [`route_coroutine`](Self::route_coroutine).
+    #[track_caller]
+    pub fn post_coroutine<R: Outcome>(
+        &mut self,
+        path: &str,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route_coroutine(Method::Post, path, handler)
+    }
+
+    /// Adds a coroutine for a method and a path, which are as in [`route`](Self::route): straight-line code that may
+    /// wait. See [`CoroutineCall`].
+    #[track_caller]
+    pub fn route_coroutine<R: Outcome>(
+        &mut self,
+        method: impl Into<RouteMethod>,
+        path: &str,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
+    ) -> &mut Route {
+        let method = method.into();
+        let label = format!("{method} {}", self.with_prefix(path));
+        self.add_deferred(method, path, handlers::coroutine(&label, handler), Location::caller())
+    }
+
+    /// Sets the size and number of each worker's coroutine stacks. Default: see [`StackOptions`].
+    pub fn stacks(&mut self, stacks: StackOptions) -> &mut Self {
+        self.definitions.parts.stacks = stacks;
+        self
     }
 }

@@ -18,14 +18,16 @@
 //!
 //! # Overview
 //!
-//! - [`App`]: routes with parameters, [fast routes](Fast), scopes, mounts, middleware and state.
-//! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
-//! - [`Call`] and [`CoroutineCall`]: the arguments of async handlers and coroutines, with streamed bodies in both directions;
-//!   [`offload`] runs blocking work.
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
 //!   to drain or stop it.
+//! - [`App`]: the routes of a program, with parameters, [fast routes](Fast), scopes, mounts, middleware and state. Each
+//!   [`Route`] says how it takes the request's body.
+//! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
+//! - [`Call`] and [`CoroutineCall`]: the arguments of async handlers and coroutines, with streamed bodies in both
+//!   directions; [`Outcome`]: what these handlers return. [`offload`] runs blocking work.
+//! - [`Error`]: errors of starting and running, complete in one sentence; [`RouteErrors`]: all mistakes in routes.
 //! - [`testing`]: an app in memory, with a simulated clock.
-//! - [`Service`]: the engine's own interface, without routes.
+//! - [`Service`] and [`engine`]: the lower-level interface, without routes.
 //!
 //! Typed extractors, multipart, server-sent events, WebSocket and tower layers come from axum: the crate
 //! `shearwater-tower` runs an unchanged router on the same engine.
@@ -48,68 +50,42 @@
 )]
 
 mod app;
-mod app_deferred;
-mod by_origin;
-mod coroutine_call;
-mod cors;
-mod deferred;
-mod encoded;
+pub mod engine;
 mod error;
-mod exact;
 mod fast;
+mod handlers;
 mod middleware;
-mod node;
-mod node_builder;
-mod normal_path;
-mod offload;
-mod outstanding;
-mod pattern;
-mod plan;
-mod planning;
+mod path;
 mod report;
-mod route;
-mod route_context;
-mod route_error;
-mod route_method;
-mod routes;
+mod router;
 mod server;
-mod signals;
-mod source_location;
-mod spelling;
-mod states;
 pub mod testing;
 
 pub use app::App;
-pub use coroutine_call::CoroutineCall;
-pub use cors::Cors;
-pub use deferred::Outcome;
-pub use error::Error;
-pub use fast::Fast;
-pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, offload};
-pub use report::Verbosity;
-pub use route::Route;
-pub use route_error::{RouteError, RouteErrors};
-pub use route_method::RouteMethod;
-pub use routes::{Routes, RoutesService};
+pub use error::{Error, RouteError, RouteErrors, SourceLocation};
+pub use fast::{Cors, Fast};
+pub use handlers::{
+    CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
+};
+pub use report::{SignalWatch, Verbosity};
+pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use server::{Running, Server};
-pub use signals::SignalWatch;
-pub use source_location::SourceLocation;
 
-pub use shearwater_engine::http1::{
-    Expectation, Field, Framing, Head, KnownField, Method, ResponseContent, Target, Version, is_protocol,
-    is_same_protocol,
-};
-pub use shearwater_engine::io::os::DescriptorLimit;
-pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
+#[doc(inline)]
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionGuard, ConnectionId, Context, Control, DriverChoice,
-    End, Failure, FieldLines, Gone, HandedOver, HeaderRules, LimitWarning, Limits, ListenAddress,
-    ListeningSocket, Notice, On, Pieces, Prebuilt, Request, Response, Service, StartError, StartReport,
-    Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
+    AcceptMode, Call, Control, DriverChoice, Failure, Gone, HandedOver, LimitWarning, Limits, ListenAddress,
+    ListeningSocket, Notice, Request, Response, Service, StartError, StartReport, Summary, TcpOptions,
+    Timeouts, Totals, http1::Method,
 };
+
+// Users import these from `engine`; remove this line with the last other import.
+#[doc(hidden)]
+pub use engine::*;
 
 /// Timers, tasks and coroutine stacks of a worker.
-pub use shearwater_engine::tasks::{self, Order, StackOptions};
+pub use shearwater_engine::tasks;
+#[doc(inline)]
+pub use shearwater_engine::tasks::{Order, StackOptions};
 
 /// Runs the code of `docs/guide` as doc tests.
 #[cfg(doctest)]

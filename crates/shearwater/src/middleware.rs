@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 
 use shearwater_engine::{Request, Response};
 
-use crate::normal_path::normal;
-use crate::pattern::covers;
+use crate::path::{covers, normal};
 
 pub(crate) type Before = Box<dyn Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync>;
 pub(crate) type After = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;

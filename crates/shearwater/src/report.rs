@@ -1,9 +1,11 @@
-//! Prints workers' notices and totals to standard error, one line each.
+//! Messages to standard error, one line each, and the effects of signals.
 
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::Arc;
 
-use shearwater_engine::{Notice, Totals};
+use shearwater_engine::{Control, Notice, Totals};
+use shearwater_io::signals::{Signal, Signals};
 
 /// Log level of messages to standard error. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -63,6 +65,27 @@ fn level(notice: &Notice) -> Verbosity {
     }
 }
 
+/// Handles the process's signals for one server until dropped.
+///
+/// When the last one is dropped, each signal has its previous effect again.
+#[derive(Debug)]
+#[must_use = "dropping it restores the signals' previous effects"]
+pub struct SignalWatch {
+    _signals: Signals,
+}
+
+impl SignalWatch {
+    /// Acts on caught signals, including those that have already arrived.
+    pub(crate) fn new(signals: Signals, control: Arc<Control>, drain_ms: u64, verbosity: Verbosity) -> Self {
+        signals.act(move |signal| match signal {
+            Signal::User1 => verbosity.print_running_totals(&control.totals()),
+            Signal::Interrupt | Signal::Terminate if control.is_ending() => control.stop(),
+            Signal::Interrupt | Signal::Terminate => control.drain(drain_ms),
+        });
+        Self { _signals: signals }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use shearwater_engine::Notice;
@@ -70,7 +93,7 @@ mod tests {
     use super::{Verbosity, level};
 
     #[test]
-    fn each_level_prints_what_those_before_it_print() {
+    fn each_level_includes_those_before_it() {
         let notices = [
             Notice::WorkerEnded { worker: 0, error: Some("x".to_owned()) },
             Notice::AcceptResumed { worker: 0 },

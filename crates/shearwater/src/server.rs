@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
     AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice, Options,
-    Request, Response, StartReport, Summary, TcpOptions, Timeouts,
+    Request, Response, Service, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_io::os;
 use shearwater_io::signals::Signals;
 
-use crate::{App, Error, Service, SignalWatch, Verbosity};
+use crate::app::App;
+use crate::error::Error;
+use crate::report::{SignalWatch, Verbosity};
 
 /// Longest wait for the next notice.
 const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -463,7 +465,7 @@ mod tests {
     use super::connections_per_worker;
 
     #[test]
-    fn each_worker_has_an_even_part_of_the_connections_and_at_least_one() {
+    fn divides_connections_among_workers() {
         for (connections_max, workers, each) in [(2_000_000, 32, 62_500), (10, 3, 3), (2, 3, 1), (0, 1, 1)] {
             assert_eq!(
                 connections_per_worker(connections_max, workers),

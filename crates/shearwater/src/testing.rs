@@ -33,8 +33,10 @@ use shearwater_engine::io::sim::{Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{Control, Limits, Setup, Timeouts, Totals, Worker};
 
-use crate::outstanding::{Outstanding, Waited};
-use crate::{App, Error, RoutesService};
+use crate::app::App;
+use crate::error::Error;
+use crate::handlers::offload::{Outstanding, Waited};
+use crate::router::RoutesService;
 
 pub use response::TestResponse;
 
@@ -276,7 +278,7 @@ mod tests {
     use crate::{App, Call, Offloaded, offload};
 
     #[test]
-    fn the_wait_for_offloaded_work_has_its_bound() {
+    fn bounds_the_wait_for_offloaded_work() {
         let gate = Arc::new(Barrier::new(2));
         let there = Arc::clone(&gate);
         let mut app = App::new();

@@ -1,20 +1,15 @@
 //! Requests of routes don't allocate: 10,000 requests of each kind on real sockets, with each driver. A separate
 //! binary, because the counter replaces the process's allocator.
-#![expect(
-    unsafe_code,
-    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
-)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use shearwater::{
     App, Cors, DriverChoice, Error, Fast, Method, Request, Response, Server, StartError, Verbosity,
 };
+use testkit::CountingAllocator;
 
 const WORKERS: usize = 2;
 const CONNECTIONS: usize = 16;
@@ -22,34 +17,8 @@ const REQUESTS: usize = 10_000;
 /// Maximum number of rounds: buffers, tables and queues grow in the first ones, and the last must not allocate.
 const ROUNDS_MAX: usize = 10;
 
-/// Allocations, reallocations and frees of all threads.
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: every call is forwarded to the system allocator unchanged; counting is one addition to a static.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: forwarded with the caller's guarantees.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
 /// The requests, in turn, and the status of their responses.
 const KINDS: &[(&str, &str)] = &[
@@ -158,9 +127,9 @@ fn calls(driver: DriverChoice) -> Option<u64> {
     let mut clients: Vec<_> =
         (0..CONNECTIONS).map(|_| TcpStream::connect(address).expect("it listens")).collect();
     let mut round = || {
-        let before = CALLS.load(Ordering::Relaxed);
+        let before = ALLOCATOR.in_process().calls();
         ask(&mut clients, REQUESTS);
-        CALLS.load(Ordering::Relaxed) - before
+        ALLOCATOR.in_process().calls() - before
     };
     let calls = (0..ROUNDS_MAX).map(|_| round()).find(|&calls| calls == 0).unwrap_or_else(&mut round);
     drop(clients);
@@ -170,10 +139,10 @@ fn calls(driver: DriverChoice) -> Option<u64> {
 }
 
 #[test]
-fn ten_thousand_requests_allocate_nothing() {
-    let before = CALLS.load(Ordering::Relaxed);
+fn allocates_nothing_in_ten_thousand_requests() {
+    let before = ALLOCATOR.in_process().calls();
     drop(std::hint::black_box(Box::new(1)));
-    assert!(CALLS.load(Ordering::Relaxed) > before, "the counter counts");
+    assert!(ALLOCATOR.in_process().calls() > before, "the counter counts");
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
     let figures = drivers.map(calls);
     assert!(figures.iter().any(Option::is_some), "there is a driver");

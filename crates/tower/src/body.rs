@@ -1,13 +1,17 @@
-//! Request bodies of services.
+//! Request bodies: as services read them, and how a worker feeds them from a call.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use shearwater::Call;
+use shearwater::engine::{Expectation, Framing, Head};
 
-use crate::body_channel::BodyReceiver;
-use crate::body_error::BodyError;
+use crate::body_channel::{BodyReceiver, BodySender, Demand, channel};
+use crate::head_pool::HeadPool;
+use crate::limits::HEAD_IN_BLOCK_BYTES_MAX;
 
 /// The body of a request. It is `Send` and `Sync` and may be read on any thread.
 ///
@@ -34,14 +38,6 @@ impl Body {
     #[must_use]
     pub const fn empty() -> Self {
         Self { kind: Kind::Empty }
-    }
-
-    pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(bytes) }
-    }
-
-    pub(crate) fn streamed(receiver: BodyReceiver) -> Self {
-        Self { kind: Kind::Streamed(receiver) }
     }
 }
 
@@ -87,5 +83,143 @@ impl http_body::Body for Body {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Streamed(receiver) => receiver.size_hint(),
         }
+    }
+}
+
+/// An error of reading a request body to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// The request has ended: its client disconnected, the body was rejected, or the response was completed first.
+    Over,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Over => f.write_str("the request ended before its body was read"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+/// Maximum number of polls of the reader per turn: before a piece, after it, and after the end.
+const POLLS_MAX: usize = 3;
+
+/// The framing of a request's body.
+#[derive(Clone, Copy)]
+pub(crate) struct ExpectedBody {
+    framing: Framing,
+    /// The client waits for a `100 Continue` before it sends the body.
+    expects_continue: bool,
+}
+
+impl ExpectedBody {
+    pub(crate) fn from_head(head: &Head<'_>) -> Self {
+        let expects_continue = head.expectation() == Expectation::Continue;
+        Self { framing: head.framing(), expects_continue }
+    }
+
+    /// Returns true if there is no body.
+    pub(crate) fn is_none(self) -> bool {
+        self.length() == Some(0)
+    }
+
+    fn length(self) -> Option<u64> {
+        match self.framing {
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
+        }
+    }
+}
+
+/// Feeds a body to its reader. Empty once the body is complete or its reader has gone.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    sender: Option<BodySender>,
+}
+
+impl RequestBody {
+    /// The state of a request without a body.
+    pub(crate) const NONE: Self = Self { sender: None };
+
+    /// Returns the body of a call, and the state that feeds it. A body that has arrived in full needs no feeding.
+    pub(crate) fn begin(
+        call: &mut Call,
+        expected: ExpectedBody,
+        pool: &mut HeadPool,
+        cx: &mut Context<'_>,
+    ) -> (Body, Self) {
+        if expected.is_none() {
+            return (Body::empty(), Self::NONE);
+        }
+        let length = expected.length();
+        let first = if expected.expects_continue { Poll::Pending } else { first(call, length, pool, cx) };
+        let piece = match first {
+            Poll::Ready(None) => return (Body::empty(), Self::NONE),
+            Poll::Ready(Some(piece)) => Some(piece),
+            Poll::Pending => None,
+        };
+        if let Some(piece) = &piece
+            && call.poll_read(cx) == Poll::Ready(None)
+        {
+            return (Body { kind: Kind::Whole(piece.clone()) }, Self::NONE);
+        }
+        let (sender, receiver) = channel(length, piece);
+        (Body { kind: Kind::Streamed(receiver) }, Self { sender: Some(sender) })
+    }
+
+    /// Polls a future that may read the body, and feeds it pieces on demand.
+    pub(crate) fn poll_with<T>(
+        &mut self,
+        call: &mut Call,
+        cx: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Call, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        for _ in 0..POLLS_MAX {
+            let polled = poll(call, cx);
+            if polled.is_ready() || !self.forward(call, cx) {
+                return polled;
+            }
+        }
+        // Continues in the worker's next turn.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Passes on a piece, or the end, if the reader wants it and it has arrived. Returns true if so.
+    fn forward(&mut self, call: &mut Call, cx: &mut Context<'_>) -> bool {
+        let Some(sender) = &self.sender else { return false };
+        match sender.poll_demand(cx) {
+            Poll::Pending => return false,
+            Poll::Ready(Demand::Closed) => {
+                self.sender = None;
+                return false;
+            }
+            Poll::Ready(Demand::Wanted) => {}
+        }
+        match call.poll_take(cx) {
+            Poll::Pending => return false,
+            Poll::Ready(Some(piece)) => sender.push(Bytes::from(piece), cx),
+            Poll::Ready(None) => self.sender.take().into_iter().for_each(|sender| sender.finish(cx)),
+        }
+        true
+    }
+}
+
+/// Takes the first piece of a body. Short bodies are copied into the head pool, so that the call keeps its buffer.
+fn first(
+    call: &mut Call,
+    length: Option<u64>,
+    pool: &mut HeadPool,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Bytes>> {
+    match length {
+        Some(length) if length <= HEAD_IN_BLOCK_BYTES_MAX as u64 => {
+            call.poll_read(cx).map(|piece| piece.map(|piece| pool.copy(piece)))
+        }
+        _ => call.poll_take(cx).map(|piece| piece.map(Bytes::from)),
     }
 }

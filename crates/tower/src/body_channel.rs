@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::SizeHint;
 
-use crate::body_error::BodyError;
+use crate::body::BodyError;
 
 /// The state shared by both ends.
 #[derive(Debug, Default)]
@@ -191,7 +191,7 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::{BodyError, BodyReceiver, Demand, channel};
+    use super::{BodyError, Demand, channel};
 
     /// A waker that counts.
     #[derive(Default)]
@@ -216,16 +216,8 @@ mod tests {
 
     const PIECE: Bytes = Bytes::from_static(b"piece");
 
-    fn is_send_and_sync<T: Send + Sync>() {}
-
     #[test]
-    fn it_may_be_read_from_any_thread() {
-        is_send_and_sync::<BodyReceiver>();
-        is_send_and_sync::<crate::Body>();
-    }
-
-    #[test]
-    fn nothing_is_wanted_before_somebody_reads_and_one_piece_waits_at_most() {
+    fn passes_one_piece_at_a_time_on_demand() {
         let ((sender_wakes, feeder), (reader_wakes, reader)) = (Count::new(), Count::new());
         let (feeding, reading) = (Context::from_waker(&feeder), Context::from_waker(&reader));
         let (sender, mut receiver) = channel(None, None);
@@ -247,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_polled_next_anyway_is_not_woken() {
+    fn skips_wakes_within_one_task() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
         let (sender, mut receiver) = channel(None, None);
@@ -262,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_what_is_left() {
+    fn counts_down_the_remaining_length() {
         let cx = Context::from_waker(Waker::noop());
         let (sender, mut receiver) = channel(Some(10), Some(PIECE));
         assert_eq!(receiver.size_hint().exact(), Some(10));
@@ -274,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_is_noticed_by_the_other() {
+    fn notices_that_the_other_end_was_dropped() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
         let (sender, mut receiver) = channel(None, Some(PIECE));

@@ -1,82 +1,39 @@
 //! A worker's bridge: calls the service for each request, immediately if it is ready, else as a task.
 
 use std::future::ready;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use http::StatusCode;
 use http_body::Body as _;
-use shearwater::{BodyPolicy, Call, Head, Request, Response, Service};
+use shearwater::engine::{BodyPolicy, Head};
+use shearwater::{Call, Request, Response, Service};
 use tokio::runtime::Handle;
 use tower_service::Service as _;
 
-use crate::body::Body;
-use crate::call;
-use crate::connect_info;
-use crate::handshake::{self, Handshake};
-use crate::make_service::Maker;
-use crate::pending_response::PendingResponse;
-use crate::request_body::{ExpectedBody, RequestBody};
-use crate::request_head;
-use crate::runtime;
-use crate::tower_service::HttpService;
-use crate::upgrades::Upgrades;
+use crate::body::{Body, ExpectedBody, RequestBody};
+use crate::response::PendingResponse;
+use crate::service::{HttpService, Maker};
+use crate::upgrades::{self, Handshake, Upgrades};
 use crate::worker_pool::WorkerPool;
-
-/// Settings shared by the bridges of all workers.
-pub(crate) struct BridgeConfig<M> {
-    pub(crate) maker: M,
-    /// True if requests get the client's address as an extension.
-    pub(crate) inserts_peer: bool,
-    pub(crate) upgrades: Arc<Upgrades>,
-    /// The runtime for tokio's sockets and timers.
-    pub(crate) handle: Handle,
-}
+use crate::{call, request_head, running};
 
 /// The bridge of one worker.
 pub(crate) struct Bridge<M: Maker> {
-    config: BridgeConfig<M>,
+    maker: M,
+    /// True if requests get the client's address as an extension.
+    inserts_peer: bool,
+    upgrades: Arc<Upgrades>,
     pool: Rc<WorkerPool<M::Service>>,
 }
 
 impl<M: Maker> Bridge<M> {
-    /// Creates the bridge on the worker's thread, which enters the runtime.
-    pub(crate) fn new(config: BridgeConfig<M>) -> Self {
-        runtime::enter(&config.handle);
-        Self { config, pool: Rc::new(WorkerPool::new()) }
-    }
-
-    fn handle(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let head = request.head();
-        let made = request_head::request(&head, Body::empty(), &mut self.pool.heads.borrow_mut());
-        let mut made = match made {
-            Ok(made) => made,
-            Err(error) => {
-                response.status(error.0).text(error.message());
-                return;
-            }
-        };
-        let needs_peer = self.config.inserts_peer || M::NEEDS_PEER;
-        let peer = if needs_peer { response.peer(request) } else { None };
-        if let Some(peer) = peer
-            && self.config.inserts_peer
-        {
-            connect_info::insert(&mut made, peer);
-        }
-        let Some(mut service) = self.config.maker.make(peer) else {
-            response.status(500).text("The client has no address.\n");
-            return;
-        };
-        let expected = ExpectedBody::from_head(&head);
-        let handshake = self.handshake(&head, expected, &mut made);
-        // The usual case: the service is ready and the request has no body.
-        if expected.is_none() && handshake.is_none() && is_ready(&mut service) {
-            return self.respond_immediately(request, response, service.call(made));
-        }
-        let pool = Rc::clone(&self.pool);
-        response
-            .defer(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));
+    /// Creates the bridge on the worker's thread, which enters the runtime for tokio's sockets and timers.
+    pub(crate) fn new(maker: M, inserts_peer: bool, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
+        running::enter(runtime);
+        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new()) }
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -86,10 +43,10 @@ impl<M: Maker> Bridge<M> {
         expected: ExpectedBody,
         made: &mut http::Request<Body>,
     ) -> Option<Box<Handshake>> {
-        if !self.config.upgrades.are_offered(head) || !expected.is_none() {
+        if !self.upgrades.are_offered(head) || !expected.is_none() {
             return None;
         }
-        let (handshake, on_upgrade) = Handshake::begin(self.config.upgrades.enter()?)?;
+        let (handshake, on_upgrade) = Handshake::begin(self.upgrades.enter()?)?;
         made.extensions_mut().insert(on_upgrade);
         Some(Box::new(handshake))
     }
@@ -118,7 +75,7 @@ impl<M: Maker> Bridge<M> {
                 self.send(request, response, pending);
             }
             failed => response.defer(request, |call| {
-                call.cut(failed.err().unwrap_or_else(|| handshake::NOT_OFFERED.to_owned()));
+                call.cut(failed.err().unwrap_or_else(|| upgrades::NOT_OFFERED.to_owned()));
                 ready(())
             }),
         }
@@ -130,8 +87,9 @@ impl<M: Maker> Bridge<M> {
         response: &mut Response<'_>,
         pending: http::Response<<M::Service as HttpService>::ResponseBody>,
     ) {
-        let mut pending = PendingResponse::new(pending, request.method(), &self.pool);
-        pending.poll_first(|body| response.poll_now(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
+        let pending = PendingResponse::new(pending, request.method(), &self.pool, |body| {
+            response.poll_now(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending)
+        });
         let Some(pending) = response.respond_now(|response| pending.send_whole(response, &self.pool)) else {
             return;
         };
@@ -154,7 +112,35 @@ impl<M: Maker> Service for Bridge<M> {
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.handle(request, response);
+        let head = request.head();
+        let made = request_head::request(&head, Body::empty(), &mut self.pool.heads.borrow_mut());
+        let mut made = match made {
+            Ok(made) => made,
+            Err((status, message)) => {
+                response.status(status).text(message);
+                return;
+            }
+        };
+        let needs_peer = self.inserts_peer || M::NEEDS_PEER;
+        let peer = if needs_peer { response.peer(request) } else { None };
+        if let Some(peer) = peer
+            && self.inserts_peer
+        {
+            insert_peer(&mut made, peer);
+        }
+        let Some(mut service) = self.maker.make(peer) else {
+            response.status(500).text("The client has no address.\n");
+            return;
+        };
+        let expected = ExpectedBody::from_head(&head);
+        let handshake = self.handshake(&head, expected, &mut made);
+        // The usual case: the service is ready and the request has no body.
+        if expected.is_none() && handshake.is_none() && is_ready(&mut service) {
+            return self.respond_immediately(request, response, service.call(made));
+        }
+        let pool = Rc::clone(&self.pool);
+        response
+            .defer(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));
     }
 }
 
@@ -169,4 +155,11 @@ fn is_ready<S: HttpService>(service: &mut S) -> bool {
 fn until_gone(mut call: Call) -> Call {
     call.end_with_client();
     call
+}
+
+/// Adds the client's address to a request: axum's `ConnectInfo`, or a `SocketAddr` without the feature `axum`.
+fn insert_peer<B>(request: &mut http::Request<B>, peer: SocketAddr) {
+    #[cfg(feature = "axum")]
+    let peer = axum::extract::ConnectInfo(peer);
+    request.extensions_mut().insert(peer);
 }

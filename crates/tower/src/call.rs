@@ -9,14 +9,12 @@ use http::{Request, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Gone};
 
-use crate::body::Body;
-use crate::handshake::{self, Handshake};
+use crate::body::{Body, ExpectedBody, RequestBody};
 use crate::limits::PIECE_BYTES_MAX;
-use crate::pending_response::{PendingResponse, RemainingBody};
-use crate::pinned_slot::PinnedSlot;
-use crate::request_body::{ExpectedBody, RequestBody};
-use crate::tower_service::{BoxError, HttpService};
-use crate::worker_pool::WorkerPool;
+use crate::response::{PendingResponse, RemainingBody};
+use crate::service::{BoxError, HttpService};
+use crate::upgrades::{self, Handshake};
+use crate::worker_pool::{PinnedSlot, WorkerPool};
 
 /// Calls a service that need not be ready yet. `request` is the call's, still without its body.
 pub(crate) async fn begin<S: HttpService>(
@@ -59,7 +57,7 @@ pub(crate) async fn resume<S: HttpService>(
         });
         Poll::Ready(output.map_err(failed).and_then(|response| match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
-                handshake::accept(handshake, &mut call, response, &pool).map(|()| None)
+                upgrades::accept(handshake, &mut call, response, &pool).map(|()| None)
             }
             _ => Ok(send(&mut call, &mut request_body, response, &pool, cx)),
         }))
@@ -80,8 +78,10 @@ fn send<S: HttpService>(
     pool: &WorkerPool<S>,
     cx: &mut Context<'_>,
 ) -> Option<RemainingBody<S>> {
-    let mut pending = PendingResponse::new(response, call.method(), pool);
-    pending.poll_first(|mut body| request_body.poll_with(call, cx, |_, cx| body.as_mut().poll_frame(cx)));
+    let method = call.method();
+    let pending = PendingResponse::new(response, method, pool, |mut body| {
+        request_body.poll_with(call, cx, |_, cx| body.as_mut().poll_frame(cx))
+    });
     pending.send_whole(&mut call.response(), pool)?.begin(call, pool)
 }
 

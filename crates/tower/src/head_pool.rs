@@ -1,10 +1,12 @@
 //! Reused memory for request heads: blocks of bytes, header maps and values.
 
+use crate::limits::{
+    CACHED_VALUE_BYTES_MAX, CACHED_VALUE_MISSES_MAX, HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX,
+    SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX,
+};
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-
-use crate::header_value_cache::HeaderValueCache;
-use crate::limits::{HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX};
+use http::{HeaderMap, HeaderValue};
+use shearwater::engine::KnownField;
 
 /// The pool of one worker.
 #[derive(Debug)]
@@ -54,14 +56,94 @@ impl HeadPool {
     }
 }
 
+/// The cache of one worker: one value for each cacheable header.
+#[derive(Debug)]
+pub(crate) struct HeaderValueCache {
+    entries: Box<[Entry]>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Entry {
+    value: Option<HeaderValue>,
+    /// Number of misses since the value was stored.
+    misses: u8,
+}
+
+impl HeaderValueCache {
+    pub(crate) fn new() -> Self {
+        Self { entries: vec![Entry::default(); KnownField::COUNT].into() }
+    }
+
+    /// Returns the cached value if it equals the one sent.
+    pub(crate) fn get(&mut self, name: KnownField, sent: &[u8]) -> Option<HeaderValue> {
+        if !describes_client(name) {
+            return None;
+        }
+        let entry = &mut self.entries[name as usize];
+        match &entry.value {
+            Some(value) if value.as_bytes() == sent => return Some(value.clone()),
+            Some(_) if entry.misses < CACHED_VALUE_MISSES_MAX => entry.misses += 1,
+            _ => entry.store(sent),
+        }
+        None
+    }
+}
+
+impl Entry {
+    /// Stores a copy, because a slice would keep the head's whole block alive.
+    #[cold]
+    fn store(&mut self, sent: &[u8]) {
+        if sent.len() <= CACHED_VALUE_BYTES_MAX {
+            (self.value, self.misses) = (HeaderValue::from_bytes(sent).ok(), 0);
+        }
+    }
+}
+
+/// Returns true if a field describes the client, and not the request or the user.
+fn describes_client(name: KnownField) -> bool {
+    matches!(
+        name,
+        KnownField::Accept
+            | KnownField::AcceptCharset
+            | KnownField::AcceptEncoding
+            | KnownField::AcceptLanguage
+            | KnownField::CacheControl
+            | KnownField::Connection
+            | KnownField::ContentType
+            | KnownField::Dnt
+            | KnownField::Host
+            | KnownField::KeepAlive
+            | KnownField::Origin
+            | KnownField::Pragma
+            | KnownField::Priority
+            | KnownField::SecChUa
+            | KnownField::SecChUaMobile
+            | KnownField::SecChUaPlatform
+            | KnownField::SecFetchDest
+            | KnownField::SecFetchMode
+            | KnownField::SecFetchSite
+            | KnownField::SecFetchUser
+            | KnownField::Te
+            | KnownField::UpgradeInsecureRequests
+            | KnownField::UserAgent
+            | KnownField::Via
+            | KnownField::XForwardedHost
+            | KnownField::XForwardedProto
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, HeaderValue, header};
+    use shearwater::engine::KnownField;
 
-    use super::{HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, HeadPool, SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX};
+    use super::{
+        CACHED_VALUE_BYTES_MAX, CACHED_VALUE_MISSES_MAX, HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, HeadPool,
+        HeaderValueCache, SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX,
+    };
 
     #[test]
-    fn a_block_is_used_again_once_nobody_holds_a_part_of_it() {
+    fn reuses_a_block_once_no_copy_refers_to_it() {
         let mut pool = HeadPool::new();
         let head = [b'a'; HEAD_BLOCK_BYTES / 10];
         let mut addresses = std::collections::HashSet::new();
@@ -74,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_stays_as_it_was_and_holds_one_block() {
+    fn keeps_copies_intact_while_blocks_are_reused() {
         let mut pool = HeadPool::new();
         let held: Vec<_> = (0..200u8).map(|number| pool.copy(&[number; HEAD_BLOCK_BYTES / 8])).collect();
         for (number, copy) in (0..200u8).zip(&held) {
@@ -83,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_head_gets_memory_of_its_own() {
+    fn allocates_a_long_head_separately() {
         let mut pool = HeadPool::new();
         let room = pool.block.capacity();
         let long = vec![b'x'; HEAD_IN_BLOCK_BYTES_MAX + 1];
@@ -108,5 +190,48 @@ mod tests {
         pool.put(HeaderMap::with_capacity(SPARE_MAP_FIELDS_MAX * 2));
         pool.put(HeaderMap::new());
         assert_eq!(pool.maps.len(), SPARE_MAPS_MAX - 1);
+    }
+
+    #[test]
+    fn returns_only_the_value_sent_before() {
+        let mut values = HeaderValueCache::new();
+        assert!(values.get(KnownField::Host, b"one").is_none());
+        assert_eq!(values.get(KnownField::Host, b"one").expect("seen"), "one");
+        for other in [&b"two"[..], b"", b"one ", b"on"] {
+            assert!(values.get(KnownField::Host, other).is_none(), "{other:?}");
+        }
+        assert!(values.get(KnownField::UserAgent, b"one").is_none(), "another field");
+    }
+
+    #[test]
+    fn replaces_a_value_after_enough_misses() {
+        let mut values = HeaderValueCache::new();
+        assert!(values.get(KnownField::Accept, b"old").is_none());
+        for _ in 0..=CACHED_VALUE_MISSES_MAX {
+            assert!(values.get(KnownField::Accept, b"new").is_none());
+        }
+        assert_eq!(values.get(KnownField::Accept, b"new").expect("seen"), "new");
+        assert!(values.get(KnownField::Accept, b"old").is_none());
+    }
+
+    #[test]
+    fn caches_no_long_value() {
+        let mut values = HeaderValueCache::new();
+        let longest = [b'a'; CACHED_VALUE_BYTES_MAX];
+        for long in [&[b'a'; CACHED_VALUE_BYTES_MAX + 1][..], &longest] {
+            assert!(values.get(KnownField::UserAgent, long).is_none());
+        }
+        assert!(values.get(KnownField::UserAgent, &longest).is_some());
+    }
+
+    #[test]
+    fn caches_neither_personal_nor_invalid_values() {
+        let mut values = HeaderValueCache::new();
+        for _ in 0..3 {
+            for name in [KnownField::Authorization, KnownField::Cookie, KnownField::ProxyAuthorization] {
+                assert!(values.get(name, b"secret").is_none());
+            }
+            assert!(values.get(KnownField::Host, b"a\0b").is_none());
+        }
     }
 }

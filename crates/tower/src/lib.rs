@@ -38,36 +38,21 @@
 
 mod body;
 mod body_channel;
-mod body_error;
 mod bridge;
 mod call;
-mod connect_info;
-mod handshake;
 mod head_pool;
-mod header_value_cache;
 pub mod limits;
-mod listen;
-mod make_service;
-mod names;
-mod pending_response;
-mod pinned_slot;
-mod request_body;
 mod request_head;
-mod response_head;
+mod response;
 mod running;
-mod runtime;
 mod serve;
-mod socket;
-mod tower_service;
+mod service;
 mod upgrades;
 mod worker_pool;
 
-pub use body::Body;
-pub use body_error::BodyError;
-pub use listen::Listen;
-#[cfg(feature = "axum")]
-pub use make_service::{AxumRequests, ByPeer, OfAxum};
-pub use make_service::{CloneService, MakeHttpService, Maker, OfService};
+pub use body::{Body, BodyError};
 pub use running::Running;
-pub use serve::{Serve, bind, serve};
-pub use tower_service::{BoxError, HttpService};
+pub use serve::{Listen, Serve, bind, serve};
+#[cfg(feature = "axum")]
+pub use service::{AxumRequests, ByPeer, OfAxum};
+pub use service::{BoxError, CloneService, HttpService, MakeHttpService, Maker, OfService};

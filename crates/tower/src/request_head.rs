@@ -1,39 +1,26 @@
 //! Conversion of request heads from the engine's form to that of `http`.
 
 use std::mem::{self, ManuallyDrop};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
-use shearwater::{Field, Head, Method, Version};
+use shearwater::Method;
+use shearwater::engine::{Field, Head, KnownField, Version};
 
-use crate::head_pool::HeadPool;
-use crate::header_value_cache::HeaderValueCache;
-use crate::names;
+use crate::head_pool::{HeadPool, HeaderValueCache};
 
 /// Maximum length in bytes of a target in `http`.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// The status for a request that the engine accepts and `http` can't represent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeadError(pub(crate) u16);
+/// The status and text of the response to a request that the engine accepts and `http` can't represent.
+pub(crate) type HeadError = (u16, &'static str);
 
-impl HeadError {
-    const BAD: Self = Self(400);
-    const TARGET_TOO_LONG: Self = Self(414);
-    const UNKNOWN_METHOD: Self = Self(501);
-    const TOO_MANY_FIELDS: Self = Self(431);
-
-    /// Returns the response body.
-    pub(crate) fn message(self) -> &'static str {
-        match self {
-            Self::TARGET_TOO_LONG => "The target is too long.\n",
-            Self::UNKNOWN_METHOD => "The method is unknown.\n",
-            Self::TOO_MANY_FIELDS => "There are too many fields.\n",
-            _ => "The request has no form that the application could read.\n",
-        }
-    }
-}
+const BAD: HeadError = (400, "The request has no form that the application could read.\n");
+const TARGET_TOO_LONG: HeadError = (414, "The target is too long.\n");
+const TOO_MANY_FIELDS: HeadError = (431, "There are too many fields.\n");
+const UNKNOWN_METHOD: HeadError = (501, "The method is unknown.\n");
 
 /// Converts a head. The target and field values are slices of one copy of the head, or cached values.
 ///
@@ -47,12 +34,9 @@ pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Resul
     let uri = uri(head.target_str(), cut)?;
     let fields = head.fields();
     let mut map = pool.map(fields.size_hint().0);
-    match fill(&mut map, fields, &mut pool.values, cut) {
-        Ok(()) => {}
-        Err(error) => {
-            pool.put(map);
-            return Err(error);
-        }
+    if let Err(error) = fill(&mut map, fields, &mut pool.values, cut) {
+        pool.put(map);
+        return Err(error);
     }
     let mut request = Request::new(body);
     *request.version_mut() = version(head.version());
@@ -75,14 +59,14 @@ fn fill<'a>(
 ) -> Result<(), HeadError> {
     for field in fields {
         let name = match field.known {
-            Some(known) => names::name(known).clone(),
-            None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| HeadError::BAD)?,
+            Some(known) => name(known).clone(),
+            None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| BAD)?,
         };
         let value = match field.known.and_then(|known| cache.get(known, field.value)) {
             Some(value) => value,
-            None => HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| HeadError::BAD)?,
+            None => HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| BAD)?,
         };
-        map.try_append(name, value).map_err(|_| HeadError::TOO_MANY_FIELDS)?;
+        map.try_append(name, value).map_err(|_| TOO_MANY_FIELDS)?;
     }
     Ok(())
 }
@@ -110,7 +94,7 @@ fn method(head: &Head<'_>) -> Result<http::Method, HeadError> {
         Method::Patch => http::Method::PATCH,
         _ => {
             let name = head.method_name().as_bytes();
-            http::Method::from_bytes(name).map_err(|_| HeadError::UNKNOWN_METHOD)?
+            http::Method::from_bytes(name).map_err(|_| UNKNOWN_METHOD)?
         }
     })
 }
@@ -120,14 +104,14 @@ fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, HeadError> {
         return Ok(Uri::default());
     }
     if target.len() > TARGET_BYTES_MAX {
-        return Err(HeadError::TARGET_TOO_LONG);
+        return Err(TARGET_TOO_LONG);
     }
     let target = cut(target.as_bytes());
     match target.starts_with(b"/") {
         true => PathAndQuery::from_maybe_shared(target).map(Uri::from),
         false => Uri::from_maybe_shared(target),
     }
-    .map_err(|_| HeadError::BAD)
+    .map_err(|_| BAD)
 }
 
 fn version(version: Version) -> http::Version {
@@ -137,12 +121,27 @@ fn version(version: Version) -> http::Version {
     }
 }
 
+/// Names of known request fields as `http` has them, indexed by [`KnownField`], so that no request allocates one.
+static NAMES: LazyLock<Box<[HeaderName]>> =
+    LazyLock::new(|| KnownField::all().iter().map(|known| of(*known)).collect());
+
+/// Returns the name of a field. Cloning it doesn't allocate.
+fn name(known: KnownField) -> &'static HeaderName {
+    &NAMES[known as usize]
+}
+
+/// Creates a name. About twenty that `http` doesn't know itself are leaked.
+fn of(known: KnownField) -> HeaderName {
+    HeaderName::from_static(Box::leak(known.name().to_ascii_lowercase().into_boxed_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use http::{Request, header};
+    use shearwater::engine::KnownField;
     use shearwater_http1::{HeadLimits, HeadParser, Parsed};
 
-    use super::{HeadError, HeadPool};
+    use super::{HeadError, HeadPool, TARGET_TOO_LONG, name};
 
     /// Converts a head that the engine accepts.
     fn parsed(text: impl AsRef<[u8]>) -> Result<Request<()>, HeadError> {
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn method_target_and_version_are_those_sent() {
+    fn converts_method_target_and_version() {
         for (line, method, uri, version) in [
             ("GET / HTTP/1.1", "GET", "/", http::Version::HTTP_11),
             ("GET /a%20b?c=d&e HTTP/1.0", "GET", "/a%20b?c=d&e", http::Version::HTTP_10),
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_target_are_found() {
+    fn splits_a_target_into_its_parts() {
         let request =
             parsed("GET http://example.org:81/p?q HTTP/1.1\r\nHost: example.org:81\r\n\r\n").expect("fit");
         let uri = request.uri();
@@ -209,7 +208,7 @@ mod tests {
 
     /// RFC 9112 section 3.2.2.
     #[test]
-    fn the_host_of_an_absolute_target_takes_the_place_of_the_field() {
+    fn replaces_host_by_that_of_an_absolute_target() {
         let request =
             parsed("GET http://target.example:81/p HTTP/1.1\r\nX: 1\r\nhost: field.example\r\n\r\n");
         let request = request.expect("fit");
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_order_among_those_of_a_name_and_their_bytes() {
+    fn keeps_bytes_and_order_of_fields() {
         let head = b"GET / HTTP/1.1\r\nHost: h\r\nx-own: 1\r\nCOOKIE: a=b\r\nCookie: c=d\r\nX-Own: \xE9t\xE9\r\nX-Empty:\r\nDNT: 1\r\n\r\n";
         let request = parsed(head).expect("fit");
         let all = |name: &str| -> Vec<Vec<u8>> {
@@ -234,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn what_http_has_no_form_for_is_refused_and_nothing_panics() {
+    fn rejects_what_http_cannot_represent() {
         let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(70_000));
-        assert_eq!(parsed(long).expect_err("too long"), HeadError::TARGET_TOO_LONG);
+        assert_eq!(parsed(long).expect_err("too long"), TARGET_TOO_LONG);
         let (mut fit, mut unfit) = (0, 0);
         for byte in 0..=u8::MAX {
             for (before, behind) in [
@@ -251,7 +250,7 @@ mod tests {
                 match parsed_if_read(&text) {
                     None => {}
                     Some(Ok(_)) => fit += 1,
-                    Some(Err(HeadError(status))) => {
+                    Some(Err((status, _))) => {
                         assert!((400..=501).contains(&status));
                         unfit += 1;
                     }
@@ -259,5 +258,12 @@ mod tests {
             }
         }
         assert!(fit > 500, "{fit} fit, {unfit} don't");
+    }
+
+    #[test]
+    fn knows_the_name_of_each_field() {
+        for known in KnownField::all() {
+            assert_eq!(name(*known).as_str(), known.name().to_ascii_lowercase());
+        }
     }
 }

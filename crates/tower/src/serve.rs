@@ -1,21 +1,22 @@
 //! Configuration and start of a server for a tower service.
 
-use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
-use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity, is_protocol};
+use shearwater::engine::is_protocol;
 
-use crate::bridge::{Bridge, BridgeConfig};
+use shearwater::{
+    App, DriverChoice, Error, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
+};
+
+use crate::bridge::Bridge;
 use crate::limits::UPGRADES_MAX;
-use crate::listen::Listen;
-use crate::make_service::{CloneService, MakeHttpService, Maker};
-use crate::running::Running;
-use crate::runtime::Runtime;
-use crate::tower_service::HttpService;
+use crate::running::{Running, Runtime};
+use crate::service::{CloneService, HttpService, MakeHttpService, Maker};
 use crate::upgrades::Upgrades;
 
 /// Default of [`Serve::drain_ms`].
@@ -239,12 +240,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         let bridge = move |_| {
             // Cloned under the lock and used on one worker only, so it needn't be `Sync`.
             let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(BridgeConfig {
-                maker,
-                inserts_peer,
-                upgrades: Arc::clone(&upgrades),
-                handle: handle.clone(),
-            })
+            Bridge::new(maker, inserts_peer, Arc::clone(&upgrades), &handle)
         };
         let running = match fast {
             None => server?.start(bridge)?,
@@ -268,5 +264,41 @@ impl<S: HttpService, M: Maker<Service = S>> IntoFuture for Serve<S, M> {
     /// Serves until graceful shutdown, or for ever without one. Leaves signals alone. Stops when dropped.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.start()?.ended().await })
+    }
+}
+
+/// A listening socket of the standard library or of tokio.
+#[derive(Debug)]
+pub struct Listen {
+    pub(crate) socket: io::Result<ListeningSocket>,
+}
+
+impl From<std::net::TcpListener> for Listen {
+    fn from(listener: std::net::TcpListener) -> Self {
+        Self { socket: Ok(listener.into()) }
+    }
+}
+
+impl From<UnixListener> for Listen {
+    fn from(listener: UnixListener) -> Self {
+        Self { socket: Ok(listener.into()) }
+    }
+}
+
+impl From<tokio::net::TcpListener> for Listen {
+    fn from(listener: tokio::net::TcpListener) -> Self {
+        Self { socket: listener.into_std().map(ListeningSocket::from) }
+    }
+}
+
+impl From<tokio::net::UnixListener> for Listen {
+    fn from(listener: tokio::net::UnixListener) -> Self {
+        Self { socket: listener.into_std().map(ListeningSocket::from) }
+    }
+}
+
+impl From<ListeningSocket> for Listen {
+    fn from(socket: ListeningSocket) -> Self {
+        Self { socket: Ok(socket) }
     }
 }

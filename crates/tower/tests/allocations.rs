@@ -1,15 +1,9 @@
 //! Allocations per request of one router: on the engine, and on hyper with `axum::serve`. A separate binary, because
 //! the counter replaces the process's allocator.
-#![expect(
-    unsafe_code,
-    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
-)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -17,39 +11,21 @@ use axum::routing::{get, post};
 use http_body_util::Full;
 use shearwater::Verbosity;
 use shearwater_tower::{Body, bind};
+use testkit::CountingAllocator;
 
 /// Requests per round.
 const REQUESTS: u64 = 1000;
 /// Number of rounds, of which the best counts, because other code in the process may allocate too.
 const ROUNDS: usize = 5;
 
-/// Allocations and reallocations of all threads.
-static COUNT: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: every call is forwarded to the system allocator unchanged; counting is one addition to a static.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: forwarded with the caller's guarantees.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
+
+/// Returns the number of allocations and reallocations of all threads.
+fn allocations() -> u64 {
+    let counts = ALLOCATOR.in_process();
+    counts.allocations + counts.reallocations
+}
 
 /// The requests, each with the end of its response.
 const ASKED: [(&str, &str, &str); 4] = [
@@ -93,9 +69,9 @@ fn per_request(address: SocketAddr, request: &str, end: &str) -> f64 {
     let mut client = TcpStream::connect(address).expect("it listens");
     ask(&mut client, request, end, REQUESTS);
     let round = |_| {
-        let before = COUNT.load(Ordering::Relaxed);
+        let before = allocations();
         ask(&mut client, request, end, REQUESTS);
-        COUNT.load(Ordering::Relaxed) - before
+        allocations() - before
     };
     let best = (0..ROUNDS).map(round).min().expect("there are rounds");
     best as f64 / REQUESTS as f64
@@ -117,7 +93,7 @@ fn on_hyper() -> SocketAddr {
 }
 
 #[test]
-fn no_request_allocates_more_than_on_hyper() {
+fn allocates_no_more_than_hyper() {
     let ours = bind("127.0.0.1:0", router()).workers(1).verbosity(Verbosity::Off).start().expect("starts");
     let theirs = on_hyper();
     for (what, request, end) in ASKED {

@@ -6,8 +6,8 @@ use shearwater_engine::http1::{
     ParseError, Parsed, Target, Version,
 };
 
-use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
-use crate::harness::client::is_head;
+use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
+use crate::harness::conversation::is_head;
 use crate::harness::{ExpectedResponse, Unit};
 
 /// Routes whose responses depend on more than method, target and body.
@@ -16,7 +16,7 @@ const NOT_MODELLED: &str = "status field value prebuilt peer big file short-file
 /// Routes with deferred or faulty handlers: some never respond.
 const DEFERRED: &str = "\
     later taken mirror unread hungry at-once stream announced cut later-panics never background \
-    loyal loyal-taken bad-field-stream begins-and-panics flood forgets-sleep lets-go make-panics \
+    pulled pulled-refuses pulled-panics pulled-ends-in-panic loyal loyal-taken bad-field-stream begins-and-panics flood forgets-sleep lets-go make-panics \
     prebuilt-stream speaks-first keep finish twice";
 
 /// Returns the requests at the start of `raw`, up to the first that the model doesn't cover.
@@ -79,8 +79,6 @@ enum End {
     Whole,
     Partial,
     Rejected(ParseError),
-    /// The handler that reads it responds early.
-    Handler(ExpectedResponse),
 }
 
 /// A request with a complete head.
@@ -144,8 +142,6 @@ impl<'a> Request<'a> {
         match end {
             End::Partial => undecided(self.rest),
             End::Rejected(reject) => rejected(self.rest, at, reject),
-            End::Handler(response) => self.refused(at, response),
-            End::Whole if self.route == "sink-ends-in-panic" => self.refused(at, ExpectedResponse::failed()),
             End::Whole => self.responded(at, &content),
         }
     }
@@ -167,17 +163,6 @@ impl<'a> Request<'a> {
                     }
                 }
             }
-            match self.route {
-                "sink-refuses" if content.len() > REFUSED_AT => {
-                    let response =
-                        ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
-                    return (at, content, End::Handler(response));
-                }
-                "sink-panics" if !content.is_empty() => {
-                    return (at, content, End::Handler(ExpectedResponse::failed()));
-                }
-                _ => {}
-            }
         }
         (at, content, End::Whole)
     }
@@ -189,11 +174,7 @@ impl<'a> Request<'a> {
 
     /// Returns the app's response to a request of `len` bytes.
     fn responded(&self, len: usize, content: &[u8]) -> Unit {
-        let seen = if matches!(self.route, "buffer" | "sink" | "sink-refuses" | "sink-panics") {
-            content
-        } else {
-            b""
-        };
+        let seen = if self.route == "buffer" { content } else { b"" };
         let response = match self.route {
             "panic" | "half-panic" => ExpectedResponse::failed(),
             "empty" => ExpectedResponse::bytes(b""),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use shearwater::{App, BodySink, Call, CoroutineCall, Gone, Request, Response};
+use shearwater::{App, Call, CoroutineCall, Gone, Request, Response};
 
 /// Announced length of a stream with a wrong length.
 const ANNOUNCED_BYTES: u64 = 10;
@@ -47,12 +47,12 @@ pub(crate) fn add(app: &mut App, alive: &Alive) {
         let count = request.state::<Alive>().count();
         response.text(&count.to_string());
     });
-    app.scope("/sync", |app| add_sync(app, alive));
+    app.scope("/sync", add_sync);
     app.scope("/async", add_async);
     app.scope("/coroutine", add_coroutines);
 }
 
-fn add_sync(app: &mut App, alive: &Alive) {
+fn add_sync(app: &mut App) {
     app.get("/panic", |request: &Request, _: &mut Response| {
         let _guard = request.state::<Alive>().guard();
         panic!("asked to");
@@ -63,11 +63,6 @@ fn add_sync(app: &mut App, alive: &Alive) {
     app.post("/unread", |_: &Request, response: &mut Response| {
         response.text("unread");
     });
-    let alive = alive.clone();
-    app.post("/waits", |_: &Request, response: &mut Response| {
-        response.text("no body");
-    })
-    .stream(move || Keeps { _guard: alive.guard() });
     app.get("/length", |_: &Request, response: &mut Response| {
         response.text("half done").field("Content-Length", "5");
     });
@@ -75,21 +70,6 @@ fn add_sync(app: &mut App, alive: &Alive) {
         std::thread::sleep(milliseconds(request.param("ms")));
         response.text("blocked");
     });
-}
-
-/// Discards a body.
-struct Keeps {
-    _guard: Guard,
-}
-
-impl BodySink for Keeps {
-    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Request<'_>, response: &mut Response<'_>) {
-        response.text("taken");
-    }
 }
 
 fn add_async(app: &mut App) {
@@ -124,6 +104,11 @@ fn add_async(app: &mut App) {
         let _guard = call.state::<Alive>().guard();
         call.sleep(HOUR).await;
     });
+    app.post_async("/waits", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        while call.read().await.is_some() {}
+    })
+    .read();
     app.get_async("/streams", async |call: &mut Call| {
         let _guard = call.state::<Alive>().guard();
         while call.send(b"more\n").await.is_ok() {
@@ -171,6 +156,11 @@ fn add_coroutines(app: &mut App) {
         let _guard = line.state::<Alive>().guard();
         line.sleep(10 * MOMENT);
         line.response().text("ignored");
+    })
+    .read();
+    app.post_coroutine("/waits", |line: &mut CoroutineCall| {
+        let _guard = line.state::<Alive>().guard();
+        while line.read().is_some() {}
     })
     .read();
     app.get_coroutine("/waits", |line: &mut CoroutineCall| {

@@ -1,17 +1,20 @@
-//! Routes by path and method.
+//! Routes by path and method, and state.
 
-use shearwater::{App, Call, CoroutineCall, Fast, Method, Request, Response, Service};
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
-use crate::served::Served;
+use shearwater::{AcceptMode, App, Call, CoroutineCall, Fast, Method, Request, Response, Service};
+
+use crate::served::{Served, here, text};
 
 fn app() -> App {
     let mut app = App::new();
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("root");
-    });
-    app.get("/both", |_: &Request, response: &mut Response| {
-        response.text("got");
-    });
+    app.get("/", text("root"));
+    app.get("/both", text("got"));
     app.post("/both", |_: &Request, response: &mut Response| {
         response.status(201).text("posted");
     });
@@ -22,12 +25,8 @@ fn app() -> App {
     app.route(Method::Head, "/head", |_: &Request, response: &mut Response| {
         response.field("X-From", "head").text("four");
     });
-    app.route(Method::Options, "/own", |_: &Request, response: &mut Response| {
-        response.text("own options");
-    });
-    app.get("/a%20b", |_: &Request, response: &mut Response| {
-        response.text("as sent");
-    });
+    app.route(Method::Options, "/own", text("own options"));
+    app.get("/a%20b", text("as sent"));
     app.get("/query", |request: &Request, response: &mut Response| {
         response.text(request.query().unwrap_or("none"));
     });
@@ -35,7 +34,7 @@ fn app() -> App {
 }
 
 #[test]
-fn a_request_finds_its_route() {
+fn matches_exact_paths() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, target, status, body) in [
@@ -69,7 +68,7 @@ fn a_request_finds_its_route() {
 }
 
 #[test]
-fn a_refused_method_and_options_name_those_allowed() {
+fn lists_allowed_methods() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, target, status, allowed) in [
@@ -102,7 +101,7 @@ impl Service for Readable {
 }
 
 #[test]
-fn an_extension_method_has_routes_and_is_known_everywhere_then() {
+fn routes_extension_methods() {
     let mut app = app();
     app.route("PROPFIND", "/dav", name_method);
     app.route("PROPFIND", "/dav/{*path}", name_method);
@@ -156,7 +155,7 @@ fn an_extension_method_has_routes_and_is_known_everywhere_then() {
 }
 
 #[test]
-fn an_extension_method_is_known_to_a_mount_of_everything() {
+fn mounts_know_extension_methods() {
     let mut app = App::new();
     app.route("PROPFIND", "/dav", name_method);
     app.mount("/", |_| Readable);
@@ -170,7 +169,7 @@ fn an_extension_method_is_known_to_a_mount_of_everything() {
 }
 
 #[test]
-fn options_of_the_server_as_a_whole_is_responded() {
+fn responds_to_options_of_the_whole_server() {
     let served = Served::app(app());
     let mut client = served.connect();
     // The same request in two forms (RFC 9112 section 3.2.4).
@@ -188,7 +187,7 @@ fn options_of_the_server_as_a_whole_is_responded() {
 }
 
 #[test]
-fn no_method_is_named_twice_in_allow() {
+fn lists_each_allowed_method_once() {
     let mut app = App::new();
     for method in [Method::Options, Method::Get] {
         app.route(method, "/", |_: &Request, _: &mut Response| {});
@@ -201,10 +200,10 @@ fn no_method_is_named_twice_in_allow() {
 }
 
 #[test]
-fn head_is_get_without_the_body_unless_it_has_a_route() {
+fn serves_head_by_get_routes() {
     let served = Served::app(app());
     let mut client = served.connect();
-    let mut get = client.request("GET", "/", &[]);
+    let mut get = client.get("/");
     let mut head = client.request("HEAD", "/", &[]);
     assert_eq!(get.body, b"root");
     for response in [&mut get, &mut head] {
@@ -214,11 +213,11 @@ fn head_is_get_without_the_body_unless_it_has_a_route() {
     assert_eq!(head, get);
     let own = client.request("HEAD", "/head", &[]);
     assert_eq!((own.field("X-From"), own.field("Content-Length")), (Some("head"), Some("4")));
-    assert_eq!(client.request("GET", "/head", &[]).field("X-From"), Some("get"));
+    assert_eq!(client.get("/head").field("X-From"), Some("get"));
 }
 
 #[test]
-fn the_fallback_takes_what_has_no_route() {
+fn fallback_takes_unmatched_requests() {
     let mut app = app();
     app.fallback(|request: &Request, response: &mut Response| {
         response.text(&format!("{} {}", request.head().method_name(), request.path()));
@@ -237,20 +236,20 @@ fn the_fallback_takes_what_has_no_route() {
 }
 
 #[test]
-fn a_handler_sees_its_peer_and_the_time() {
+fn handlers_see_the_peer_and_the_time() {
     let served = Served::app(App::of(|request: &Request, response: &mut Response| {
         let peer = request.peer().map_or_else(|| "gone".to_owned(), |peer| peer.to_string());
         response.text(&format!("{peer} {}", request.unix_seconds() > 1_700_000_000));
     }));
     for _ in 0..2 {
         let mut client = served.connect();
-        let expected = format!("{} true", client.stream.get_ref().local_addr().expect("an address"));
-        assert_eq!(client.request("GET", "/", &[]).text(), expected);
+        let expected = format!("{} true", client.stream().local_addr().expect("an address"));
+        assert_eq!(client.get("/").text(), expected);
     }
 }
 
 #[test]
-fn a_fallback_of_everything_leaves_the_rest_in_force() {
+fn runs_everything_else_before_a_fallback() {
     let fallback = |app: &mut App| {
         app.fallback(|request: &Request, response: &mut Response| {
             response.text(if request.query() == Some("state") {
@@ -265,15 +264,13 @@ fn a_fallback_of_everything_leaves_the_rest_in_force() {
         fallback(&mut app);
         define(&mut app);
         let served = Served::app(app);
-        let response = served.connect().request("GET", target, &[]);
+        let response = served.connect().get(target);
         (response.text().to_owned(), response.field("X-After").map(str::to_owned))
     };
     let nothing = |_: &mut App| {};
     assert_eq!(response(&nothing, "/a"), ("fallback".to_owned(), None));
     let pattern = |app: &mut App| {
-        app.get("/{x}", |_: &Request, response: &mut Response| {
-            response.text("pattern");
-        });
+        app.get("/{x}", text("pattern"));
     };
     assert_eq!(response(&pattern, "/a"), ("pattern".to_owned(), None));
     let state = |app: &mut App| {
@@ -288,10 +285,95 @@ fn a_fallback_of_everything_leaves_the_rest_in_force() {
     assert_eq!(response(&after, "/a"), ("fallback".to_owned(), Some("yes".to_owned())));
     let mount = |app: &mut App| {
         app.scope("/a", |app| {
-            app.fallback(|_: &Request, response: &mut Response| {
-                response.text("inner");
-            });
+            app.fallback(text("inner"));
         });
     };
     assert_eq!(response(&mount, "/a"), ("inner".to_owned(), None));
+}
+
+struct Name(&'static str);
+
+#[test]
+fn finds_state_by_type_in_every_kind_of_route() {
+    let mut app = App::new();
+    app.state(Name("shared")).state(AtomicU32::new(0)).local(|_| Name("own")).local(|_| Rc::new(7u8));
+    let show = |request: &Request, response: &mut Response| {
+        let count = request.state::<AtomicU32>().fetch_add(1, Ordering::Relaxed);
+        let (shared, own) = (request.state::<Name>().0, request.local::<Name>().0);
+        response.text(&format!("{shared} {own} {} {count}", request.local::<Rc<u8>>()));
+    };
+    app.get("/exact", show);
+    app.get("/of/{name}", show);
+    app.scope("/else", |app| {
+        app.fallback(show);
+    });
+    app.before(move |request: &Request, response: &mut Response| match request.path() {
+        "/before" => {
+            show(request, response);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (count, target) in ["/exact", "/of/x", "/else/x", "/before"].into_iter().enumerate() {
+        let response = client.get(target);
+        assert_eq!(
+            (response.status, response.text()),
+            (200, format!("shared own 7 {count}").as_str()),
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn responds_500_if_state_is_missing() {
+    let mut app = App::new();
+    app.state(1u8).local(|_| 1u16);
+    app.get("/state", |request: &Request, _: &mut Response| assert_eq!(*request.state::<u16>(), 1));
+    app.get("/local", |request: &Request, _: &mut Response| assert_eq!(*request.local::<u8>(), 1));
+    app.get("/both", |request: &Request, response: &mut Response| {
+        response.text(&format!("{} {}", request.state::<u8>(), request.local::<u16>()));
+    });
+    let served = Served::app(app);
+    for (target, status) in [("/state", 500), ("/local", 500), ("/both", 200)] {
+        assert_eq!(served.connect().get(target).status, status, "{target}");
+    }
+}
+
+/// A worker's counter, and the thread that made it.
+struct Own {
+    worker: usize,
+    made_on: ThreadId,
+    count: Cell<u32>,
+}
+
+#[test]
+fn creates_local_state_on_each_workers_thread() {
+    const WORKERS: usize = 3;
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&made);
+    let mut app = App::new();
+    app.local(move |worker| {
+        noted.lock().expect("not poisoned").push(worker);
+        Own { worker, made_on: thread::current().id(), count: Cell::new(0) }
+    });
+    app.get("/", |request: &Request, response: &mut Response| {
+        let own: &Own = request.local();
+        assert_eq!(own.made_on, thread::current().id());
+        own.count.set(own.count.get() + 1);
+        response.text(&format!("{} {}", own.worker, own.count.get()));
+    });
+    // One acceptor distributes connections round-robin, so each worker gets one.
+    let served = Served::of(here().workers(WORKERS).accept_mode(AcceptMode::Dispatch), app);
+    let mut clients: Vec<_> = (0..WORKERS).map(|_| served.connect()).collect();
+    for round in 1..=2 {
+        let mut responses: Vec<_> =
+            clients.iter_mut().map(|client| client.get("/").text().to_owned()).collect();
+        responses.sort();
+        assert_eq!(responses, (0..WORKERS).map(|worker| format!("{worker} {round}")).collect::<Vec<_>>());
+    }
+    let mut made = made.lock().expect("not poisoned").clone();
+    made.sort_unstable();
+    assert_eq!(made, [0, 1, 2]);
 }

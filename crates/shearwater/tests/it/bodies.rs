@@ -1,31 +1,26 @@
-//! Request bodies: discarded, buffered up to a limit, or streamed into a sink.
+//! Request bodies, and pipelined requests byte for byte.
 
-use shearwater::{App, BodySink, Call, Request, Response};
+use shearwater::{App, Call, Request, Response};
+use testkit::TestClient;
 
-use crate::client::Client;
 use crate::served::Served;
 
 const BUFFER_BYTES_MAX: u64 = 1000;
 
 /// Sums up bytes, and rejects those above 127.
-#[derive(Default)]
-struct Sum {
-    bytes: u64,
-    sum: u64,
-}
-
-impl BodySink for Sum {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        assert!(!bytes.is_empty());
-        self.bytes += bytes.len() as u64;
-        self.sum += bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-        if bytes.is_ascii() { Ok(()) } else { Err(422) }
+async fn sum(call: &mut Call) {
+    let (mut bytes, mut sum) = (0, 0);
+    while let Some(piece) = call.read().await {
+        assert!(!piece.is_empty());
+        bytes += piece.len();
+        sum += piece.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        if !piece.is_ascii() {
+            call.response().status(422);
+            return;
+        }
     }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        assert_eq!(request.body(), b"");
-        response.text(&format!("{} bytes, sum {}", self.bytes, self.sum));
-    }
+    assert!(call.kept_body().is_none_or(<[u8]>::is_empty));
+    call.response().text(&format!("{bytes} bytes, sum {sum}"));
 }
 
 fn served() -> Served {
@@ -58,21 +53,18 @@ fn served() -> Served {
         response.body(request.body());
     })
     .buffer(BUFFER_BYTES_MAX);
-    app.post("/stream", |_: &Request, response: &mut Response| {
-        response.text("not the sink");
-    })
-    .stream(Sum::default);
+    app.post_async("/sum", sum).read();
     Served::app(app)
 }
 
-fn post(client: &mut Client, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+fn post(client: &mut TestClient, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
     client.ask("POST", target, &[&format!("Content-Length: {}", body.len())]).send(body);
     let response = client.response("POST");
     (response.status, response.body)
 }
 
 /// The same body in chunks of `chunk_bytes`.
-fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
+fn post_chunked(client: &mut TestClient, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
     client.ask("POST", target, &["Transfer-Encoding: chunked"]);
     for chunk in body.chunks(chunk_bytes) {
         client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
@@ -83,13 +75,12 @@ fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usi
 }
 
 #[test]
-fn a_body_is_discarded_kept_or_streamed() {
+fn discards_buffers_or_reads_bodies() {
     let served = served();
     let mut client = served.connect();
     let body = [b'x'; BUFFER_BYTES_MAX as usize];
     let sum = format!("{} bytes, sum {}", body.len(), body.len() * usize::from(b'x')).into_bytes();
-    for (target, expected) in
-        [("/discard", b"None seen".to_vec()), ("/buffer", body.to_vec()), ("/stream", sum)]
+    for (target, expected) in [("/discard", b"None seen".to_vec()), ("/buffer", body.to_vec()), ("/sum", sum)]
     {
         assert_eq!(post(&mut client, target, &body), (200, expected.clone()), "{target}");
         assert_eq!(post_chunked(&mut client, target, &body, 333), (200, expected), "{target}, chunked");
@@ -99,7 +90,7 @@ fn a_body_is_discarded_kept_or_streamed() {
 
 /// The body would silently be empty.
 #[test]
-fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
+fn panics_on_access_to_a_discarded_body() {
     const FORGOTTEN: [&str; 5] =
         ["/forgotten", "/forgotten-async", "/forgotten-read", "/read-though-kept", "/kept-though-read"];
     let served = served();
@@ -125,16 +116,16 @@ fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
 }
 
 #[test]
-fn a_large_body_streams_through() {
+fn reads_a_large_body_in_pieces() {
     let served = served();
     let body = vec![b'a'; 5_000_000];
     let expected = format!("5000000 bytes, sum {}", 5_000_000 * u64::from(b'a')).into_bytes();
-    assert_eq!(post(&mut served.connect(), "/stream", &body), (200, expected.clone()));
-    assert_eq!(post_chunked(&mut served.connect(), "/stream", &body, 70_000), (200, expected));
+    assert_eq!(post(&mut served.connect(), "/sum", &body), (200, expected.clone()));
+    assert_eq!(post_chunked(&mut served.connect(), "/sum", &body, 70_000), (200, expected));
 }
 
 #[test]
-fn a_body_over_the_bound_of_its_buffer_is_refused() {
+fn rejects_bodies_over_the_buffers_limit() {
     let served = served();
     let body = [b'x'; BUFFER_BYTES_MAX as usize + 1];
     for chunked in [false, true] {
@@ -151,16 +142,17 @@ fn a_body_over_the_bound_of_its_buffer_is_refused() {
 }
 
 #[test]
-fn a_sink_can_refuse() {
+fn rejects_a_body_while_reading_it() {
     let served = served();
     let mut client = served.connect();
-    assert_eq!(post(&mut client, "/stream", b"\xff\xff").0, 422);
-    client.is_ended();
-    assert_eq!(post(&mut served.connect(), "/stream", b"a"), (200, b"1 bytes, sum 97".to_vec()));
+    client.ask("POST", "/sum", &["Content-Length: 10"]).send(b"\xff\xff");
+    assert_eq!(client.response("POST").status, 422);
+    client.end_sending().is_ended();
+    assert_eq!(post(&mut served.connect(), "/sum", b"a"), (200, b"1 bytes, sum 97".to_vec()));
 }
 
 #[test]
-fn a_client_that_asks_first_is_told_to_go_on_or_not() {
+fn sends_100_or_rejects() {
     let served = served();
     let mut client = served.connect();
     client.ask("POST", "/buffer", &["Content-Length: 3", "Expect: 100-continue"]);
@@ -172,11 +164,115 @@ fn a_client_that_asks_first_is_told_to_go_on_or_not() {
 }
 
 #[test]
-fn a_body_for_no_route_is_discarded_and_the_connection_goes_on() {
+fn discards_bodies_of_unmatched_requests() {
     let served = served();
     let mut client = served.connect();
     for (target, status) in [("/none", 404), ("/discard", 200), ("/none", 404)] {
         assert_eq!(post(&mut client, target, &[b'x'; 100_000]).0, status);
     }
     assert_eq!(client.request("DELETE", "/buffer", &["Content-Length: 0"]).status, 405);
+}
+
+fn pipelined() -> Served {
+    let mut app = App::new();
+    app.post("/echo", |request: &Request, response: &mut Response| {
+        response.body(request.body());
+    })
+    .buffer(1000);
+    app.get("/", |request: &Request, response: &mut Response| {
+        response.text(request.query().unwrap_or("root"));
+    });
+    Served::app(app)
+}
+
+/// Removes the value of `Date` from responses, after checking its format.
+fn without_dates(responses: &[u8]) -> String {
+    let text = std::str::from_utf8(responses).expect("text");
+    let mut parts = text.split("\r\nDate: ");
+    let first = parts.next().unwrap_or("").to_owned();
+    parts.fold(first, |gathered, part| {
+        let (date, rest) = part.split_at(29);
+        assert!(date.ends_with(" GMT") && rest.starts_with("\r\n"), "{date:?}");
+        gathered + "\r\nDate: *" + rest
+    })
+}
+
+const REQUESTS: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n\
+    POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\
+    HEAD / HTTP/1.1\r\nHost: a\r\n\r\n\
+    POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\n\
+    GET /none HTTP/1.1\r\nHost: a\r\n\r\n\
+    OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /?last HTTP/1.0\r\n\r\n";
+
+const ANSWERS: &str = "HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\nroot\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nContent-Length: 5\r\n\r\nhello\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\n\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nContent-Length: 5\r\n\r\nabcde\
+    HTTP/1.1 404 Not Found\r\nServer: shearwater\r\nDate: *\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 10\r\n\r\nNot Found\n\
+    HTTP/1.1 204 No Content\r\nServer: shearwater\r\nDate: *\r\nAllow: GET, HEAD, OPTIONS\r\n\r\n\
+    HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\nConnection: close\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\nlast";
+
+#[test]
+fn responds_in_order_however_requests_are_split() {
+    let served = pipelined();
+    for piece_bytes in [REQUESTS.len(), 1, 2, 7, 100] {
+        let mut client = served.connect();
+        for piece in REQUESTS.as_bytes().chunks(piece_bytes) {
+            client.send(piece);
+        }
+        assert_eq!(without_dates(&client.rest()), ANSWERS, "in pieces of {piece_bytes}");
+    }
+}
+
+#[test]
+fn responds_to_more_requests_than_fit_a_turn() {
+    const REQUESTS: usize = 1000;
+    let served = pipelined();
+    let mut client = served.connect();
+    let asked: String =
+        (0..REQUESTS).map(|number| format!("GET /?{number} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    client.send(asked);
+    for number in 0..REQUESTS {
+        assert_eq!(client.response("GET").text(), number.to_string());
+    }
+    client.end_sending().is_ended();
+    assert_eq!(served.stop().requests, REQUESTS as u64);
+}
+
+#[test]
+fn responds_to_a_half_closed_client() {
+    let served = pipelined();
+    let mut client = served.connect();
+    client.ask("GET", "/?one", &[]).ask("GET", "/?two", &[]).end_sending();
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").text(), "two");
+    client.is_ended();
+}
+
+#[test]
+fn ignores_requests_after_connection_close() {
+    let served = pipelined();
+    let mut client = served.connect();
+    // Sent whole: after the client's `Connection: close` the server may be gone before a second piece arrives (RFC 9112
+    // section 9.6).
+    let both =
+        "GET /?one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /?two HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.send(both).end_sending();
+    assert_eq!(client.response("GET").text(), "one");
+    client.is_ended();
+}
+
+#[test]
+fn responds_before_rejecting_a_malformed_request() {
+    let served = pipelined();
+    let mut client = served.connect();
+    client.ask("GET", "/?one", &[]).send("GET / HTTP/1.1\r\nHost : a\r\n\r\n").ask("GET", "/?two", &[]);
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").status, 400);
+    client.end_sending().is_ended();
 }

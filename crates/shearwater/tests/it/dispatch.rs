@@ -7,9 +7,9 @@ use std::time::Instant;
 use shearwater::{
     AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service, Verbosity,
 };
+use testkit::{TIMEOUT, TestClient};
 
-use crate::client::{Client, WAIT_MAX};
-use crate::served::{Served, drivers};
+use crate::served::{Served, drivers, text};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
@@ -32,7 +32,7 @@ impl Service for Number {
 }
 
 #[test]
-fn ten_thousand_connections_are_spread_evenly() {
+fn spreads_connections_evenly() {
     const WORKERS: usize = 4;
     const WAVES: usize = 20;
     const WAVE: usize = 500;
@@ -40,9 +40,9 @@ fn ten_thousand_connections_are_spread_evenly() {
         let served = Served::running(dispatching(driver, WORKERS).start(Number).expect("starts"));
         let mut responded_by = [0; WORKERS];
         for _ in 0..WAVES {
-            let mut clients: Vec<Client> = (0..WAVE).map(|_| served.connect()).collect();
+            let mut clients: Vec<TestClient> = (0..WAVE).map(|_| served.connect()).collect();
             for client in &mut clients {
-                let worker: usize = client.request("GET", "/", &[]).text().parse().expect("a number");
+                let worker: usize = client.get("/").text().parse().expect("a number");
                 responded_by[worker] += 1;
             }
         }
@@ -66,7 +66,7 @@ impl Gate {
     fn pass(&self) {
         self.entered.fetch_add(1, Ordering::SeqCst);
         let open = self.open.lock().expect("unpoisoned");
-        let waited = self.opened.wait_timeout_while(open, WAIT_MAX, |open| !*open).expect("unpoisoned");
+        let waited = self.opened.wait_timeout_while(open, TIMEOUT, |open| !*open).expect("unpoisoned");
         assert!(!waited.1.timed_out(), "nobody opens");
     }
 
@@ -77,7 +77,7 @@ impl Gate {
 }
 
 /// A server whose workers are all blocked, and the clients that block them.
-fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Client>) {
+fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<TestClient>) {
     let gate = Arc::new(Gate::default());
     let mut app = App::new();
     let held = Arc::clone(&gate);
@@ -85,12 +85,10 @@ fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Clie
         held.pass();
         response.text("waited");
     });
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("answered");
-    });
+    app.get("/", text("answered"));
     let served = Served::of(dispatching(driver, workers), app);
     // Distributed round-robin: each worker gets one.
-    let mut holders: Vec<Client> = (0..workers).map(|_| served.connect()).collect();
+    let mut holders: Vec<TestClient> = (0..workers).map(|_| served.connect()).collect();
     for holder in &mut holders {
         holder.ask("GET", "/wait", &[]);
     }
@@ -102,14 +100,14 @@ fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Clie
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < WAIT_MAX, "not in time: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "not in time: {what}");
         std::thread::yield_now();
     }
 }
 
 /// More clients than two inboxes hold, so that some wait in the kernel's queue.
-fn crowd(served: &Served) -> Vec<Client> {
-    let mut clients: Vec<Client> = (0..700).map(|_| served.connect()).collect();
+fn crowd(served: &Served) -> Vec<TestClient> {
+    let mut clients: Vec<TestClient> = (0..700).map(|_| served.connect()).collect();
     for client in &mut clients {
         client.ask("GET", "/", &[]);
     }
@@ -117,7 +115,7 @@ fn crowd(served: &Served) -> Vec<Client> {
 }
 
 #[test]
-fn when_every_inbox_is_full_connections_wait_and_none_is_lost() {
+fn connections_wait_while_every_inbox_is_full() {
     for driver in drivers() {
         let (served, gate, mut holders) = held_up(driver, 2);
         let mut clients = crowd(&served);
@@ -136,7 +134,7 @@ fn when_every_inbox_is_full_connections_wait_and_none_is_lost() {
 }
 
 #[test]
-fn a_drain_responses_who_was_handed_over_and_who_still_waits() {
+fn drain_responds_to_connections_in_inboxes_and_in_the_backlog() {
     for driver in drivers() {
         let (served, gate, mut holders) = held_up(driver, 2);
         let mut clients = crowd(&served);
@@ -158,7 +156,7 @@ fn a_drain_responses_who_was_handed_over_and_who_still_waits() {
 }
 
 #[test]
-fn connections_that_come_and_go_leave_nothing_behind() {
+fn counts_every_closed_connection() {
     const CLIENTS: usize = 4;
     const EACH: usize = 300;
     for driver in drivers() {
@@ -168,7 +166,7 @@ fn connections_that_come_and_go_leave_nothing_behind() {
             for _ in 0..CLIENTS {
                 scope.spawn(move || {
                     for _ in 0..EACH {
-                        let mut client = Client::connect(address);
+                        let mut client = TestClient::connect(address);
                         assert_eq!(client.request("GET", "/", &["Connection: close"]).status, 200);
                         client.is_ended();
                     }
@@ -183,7 +181,7 @@ fn connections_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
-fn the_start_report_names_the_mode() {
+fn start_report_names_the_accept_mode() {
     for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
         let server = Server::new("127.0.0.1:0").verbosity(Verbosity::Off).workers(2).accept_mode(mode);
         let running: Running = server.start(Number).expect("starts");
@@ -196,7 +194,7 @@ fn the_start_report_names_the_mode() {
 }
 
 #[test]
-fn a_worker_that_fails_ends_the_others_and_is_told() {
+fn reports_a_failed_worker_and_ends_the_others() {
     for driver in drivers() {
         let make = |number| if number == 1 { panic!("no service for you") } else { Number(number) };
         let running = dispatching(driver, 3).start(make).expect("the threads start");

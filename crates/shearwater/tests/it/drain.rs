@@ -1,21 +1,23 @@
-//! Draining completes requests in flight; stopping doesn't wait.
+//! Draining, stopping, and real signals to a server process.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use std::{env, thread};
 
-use shearwater::{App, Error, Request, Response, Timeouts};
+use rustix::process::Signal;
+use shearwater::{App, Call, Error, Request, Response, Timeouts, Verbosity};
+use testkit::{TIMEOUT, TestClient};
 
-use crate::client::Client;
-use crate::served::{Served, drivers, here};
+use crate::process::{self, Process};
+use crate::served::{Served, drivers, here, text};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
-
-/// Maximum wait for immediate events.
-const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Holds the handler of `/wait`.
 struct Hold {
@@ -26,7 +28,7 @@ struct Hold {
 impl Hold {
     /// The handler is running and waits.
     fn is_entered(&self) {
-        self.entered.recv_timeout(WAIT_MAX).expect("the handler is called");
+        self.entered.recv_timeout(TIMEOUT).expect("the handler is called");
     }
 
     fn release(&self) {
@@ -41,12 +43,10 @@ fn held_app() -> (App, Hold) {
     let mut app = App::new();
     app.get("/wait", move |_: &Request, response: &mut Response| {
         entering.send(()).expect("the test receives");
-        released.lock().expect("unpoisoned").recv_timeout(WAIT_MAX).expect("the test releases");
+        released.lock().expect("unpoisoned").recv_timeout(TIMEOUT).expect("the test releases");
         response.text("waited");
     });
-    app.get("/", |_: &Request, response: &mut Response| {
-        response.text("answered");
-    });
+    app.get("/", text("answered"));
     app.get("/large", |_: &Request, response: &mut Response| {
         response.body_static(&LARGE);
     });
@@ -59,7 +59,7 @@ static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
 /// Waits until the listeners are closed, which shows that the drain has begun.
 fn until_refused(address: SocketAddr) {
     let begun = Instant::now();
-    while begun.elapsed() < WAIT_MAX {
+    while begun.elapsed() < TIMEOUT {
         match TcpStream::connect(address) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
             _ => std::thread::yield_now(),
@@ -69,11 +69,11 @@ fn until_refused(address: SocketAddr) {
 }
 
 #[test]
-fn a_drain_closes_idle_connections_in_order() {
+fn drain_closes_idle_connections_in_order() {
     let (app, _hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut used = served.connect();
-    assert_eq!(used.request("GET", "/", &[]).text(), "answered");
+    assert_eq!(used.get("/").text(), "answered");
     let mut silent = served.connect();
     served.control.drain(LONG_MS);
     silent.is_ended();
@@ -83,17 +83,17 @@ fn a_drain_closes_idle_connections_in_order() {
 }
 
 #[test]
-fn a_drain_responses_busy_and_queued_connections() {
+fn drain_responds_to_busy_and_queued_connections() {
     let (app, hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut known = served.connect();
-    assert_eq!(known.request("GET", "/", &[]).text(), "answered");
+    assert_eq!(known.get("/").text(), "answered");
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
     hold.is_entered();
     // The only worker is blocked: these wait in the kernel, one in a socket, the others in the accept queue.
     known.ask("GET", "/", &[]);
-    let mut queued: Vec<Client> = (0..10).map(|_| served.connect()).collect();
+    let mut queued: Vec<TestClient> = (0..10).map(|_| served.connect()).collect();
     for client in &mut queued {
         client.ask("GET", "/", &[]);
     }
@@ -113,7 +113,7 @@ fn a_drain_responses_busy_and_queued_connections() {
 }
 
 #[test]
-fn a_drain_responses_every_pipelined_request_that_was_received() {
+fn drain_responds_to_pipelined_requests() {
     let (app, hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut busy = served.connect();
@@ -131,15 +131,15 @@ fn a_drain_responses_every_pipelined_request_that_was_received() {
 }
 
 #[test]
-fn the_last_response_of_a_drain_says_that_it_is_the_last() {
+fn drain_sends_connection_close() {
     let (app, _hold) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
     let mut client = served.connect();
-    assert_eq!(client.request("GET", "/", &[]).field("Connection"), None);
+    assert_eq!(client.get("/").field("Connection"), None);
     served.control.drain(LONG_MS);
     until_refused(served.address);
-    let last = client.request("GET", "/", &[]);
+    let last = client.get("/");
     assert_eq!((last.text(), last.field("Connection")), ("answered", Some("close")));
     client.end_sending().is_ended();
     served.wait();
@@ -147,26 +147,26 @@ fn the_last_response_of_a_drain_says_that_it_is_the_last() {
 
 /// The client's kernel has acknowledged the response, so a close can't discard it.
 #[test]
-fn a_drain_does_not_wait_for_a_client_that_keeps_its_socket_open() {
+fn drain_does_not_wait_for_clients_to_close() {
     for driver in drivers() {
         let (app, _hold) = held_app();
         let timeouts = Timeouts { drain_idle_ms: LONG_MS, linger_ms: LONG_MS, ..Timeouts::default() };
         let served = Served::of(here().driver(driver).timeouts(timeouts), app);
         let mut client = served.connect();
-        assert_eq!(client.request("GET", "/", &[]).field("Connection"), None);
+        assert_eq!(client.get("/").field("Connection"), None);
         let begun = Instant::now();
         served.control.drain(LONG_MS);
         until_refused(served.address);
-        assert_eq!(client.request("GET", "/", &[]).field("Connection"), Some("close"));
+        assert_eq!(client.get("/").field("Connection"), Some("close"));
         let totals = served.wait();
-        assert!(begun.elapsed() < WAIT_MAX, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT, "{:?}", begun.elapsed());
         assert_eq!((totals.hit_linger_ms, totals.connections_cut_off), (1, 0));
         client.is_ended();
     }
 }
 
 #[test]
-fn a_drain_with_nobody_there_ends_at_once() {
+fn drain_without_connections_ends_at_once() {
     for workers in [1, 3] {
         let (app, _hold) = held_app();
         let served = Served::of(here().workers(workers), app);
@@ -176,7 +176,7 @@ fn a_drain_with_nobody_there_ends_at_once() {
 }
 
 #[test]
-fn a_drain_lets_a_download_finish() {
+fn drain_completes_a_download() {
     let (app, _hold) = held_app();
     let served = Served::app(app);
     let mut client = served.connect();
@@ -190,7 +190,7 @@ fn a_drain_lets_a_download_finish() {
 }
 
 #[test]
-fn a_drain_ends_at_its_deadline() {
+fn drain_ends_at_its_deadline() {
     let (app, _hold) = held_app();
     let served = Served::app(app);
     let mut stuck = served.connect();
@@ -201,11 +201,11 @@ fn a_drain_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_handler_that_does_not_return_is_told_and_does_not_hold_up_the_end() {
+fn drain_abandons_a_stuck_worker() {
     let (app, hold) = held_app();
     let running = here().start_app(app).expect("starts");
     let (address, control) = (running.address(), running.control());
-    let mut busy = Client::connect(address);
+    let mut busy = TestClient::connect(address);
     busy.ask("GET", "/wait", &[]);
     hold.is_entered();
     control.drain(1);
@@ -217,12 +217,12 @@ fn a_handler_that_does_not_return_is_told_and_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_stop_ends_everything_at_once() {
+fn stop_closes_all_connections() {
     let (app, hold) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
     let mut idle = served.connect();
-    assert_eq!(idle.request("GET", "/", &[]).status, 200);
+    assert_eq!(idle.get("/").status, 200);
     let mut stuck = served.connect();
     stuck.ask("GET", "/large", &[]).head();
     let mut busy = served.connect();
@@ -236,4 +236,82 @@ fn a_stop_ends_everything_at_once() {
     assert_eq!((totals.requests, totals.connections_accepted, totals.connections_closed), (3, 3, 3));
     idle.is_ended();
     assert!(stuck.rest().len() < LARGE.len());
+}
+
+/// Runs the server, if this is the child process.
+#[test]
+fn process() {
+    if !process::is_this() {
+        return;
+    }
+    let (order, ordered) = sync_channel(1);
+    let mut app = App::new();
+    app.get("/drain", move |_: &Request, response: &mut Response| {
+        order.send(()).expect("the process waits for it");
+        response.text("drains");
+    });
+    app.get("/", text("answered"));
+    app.get_async("/never", async |call: &mut Call| {
+        call.sleep(Duration::from_secs(86_400)).await;
+    });
+    let server = here().verbosity(Verbosity::Off).drain_ms(86_400_000).handle_signals();
+    let running = server.start_app(app).expect("starts");
+    process::serves(running.address());
+    let control = running.control();
+    thread::spawn(move || ordered.recv().map(|()| control.drain(86_400_000)));
+    running.wait().expect("ends normally");
+    process::has_ended();
+}
+
+/// A client whose request gets no response.
+fn waiting(process: &Process) -> TestClient {
+    let mut client = TestClient::connect(process.address);
+    assert_eq!(client.get("/").text(), "answered");
+    client.ask("GET", "/never", &[]);
+    client
+}
+
+#[test]
+fn restores_the_signals_previous_effect() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut process = Process::start("drain::process");
+        process.signal(signal);
+        process.server_ended();
+        process.signal(signal);
+        assert_eq!(process.end().signal(), Some(signal.as_raw()), "{signal:?}");
+    }
+}
+
+#[test]
+fn restores_an_ignored_signal() {
+    let program = env::current_exe().expect("this program is a file");
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' INT; exec \"$0\" \"$@\""]).arg(program);
+    let mut process = Process::of(&mut command, "drain::process");
+    process.signal(Signal::INT);
+    process.server_ended();
+    process.signal(Signal::INT);
+    process.signal(Signal::TERM);
+    assert_eq!(process.end().signal(), Some(Signal::TERM.as_raw()));
+}
+
+#[test]
+fn first_signal_drains_and_second_stops() {
+    let mut process = Process::start("drain::process");
+    let _client = waiting(&process);
+    process.signal(Signal::INT);
+    process.until_refused();
+    process.signal(Signal::INT);
+    process.server_ended();
+}
+
+/// A signal during a drain that the program started stops the server.
+#[test]
+fn signal_during_a_drain_stops() {
+    let mut process = Process::start("drain::process");
+    let _client = waiting(&process);
+    assert_eq!(TestClient::connect(process.address).get("/drain").text(), "drains");
+    process.until_refused();
+    process.signal(Signal::INT);
+    process.server_ended();
 }

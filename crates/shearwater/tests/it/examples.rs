@@ -1,6 +1,4 @@
-//! The examples of deferred handlers, on each driver.
-
-use std::io::Write;
+//! The examples: length, behaviour, and the smallest program wherever it is shown.
 
 use shearwater::App;
 
@@ -21,24 +19,23 @@ const TEXTS: [&str; 2] =
 const LINES: usize = 50_000;
 
 #[test]
-fn they_have_sixty_lines_at_most() {
+fn examples_have_at_most_sixty_lines() {
     for text in TEXTS {
         assert!((1..=60).contains(&text.lines().count()));
     }
 }
 
 #[test]
-fn they_do_what_they_say() {
+fn examples_respond_as_documented() {
     for driver in drivers() {
         for make in [async_handlers::app as fn() -> App, coroutine_handlers::app] {
             let served = Served::of(here().driver(driver), make());
             let mut client = served.connect();
-            assert_eq!(client.request("GET", "/slow", &[]).text(), "slow\n");
-            assert_eq!(client.request("GET", "/primes", &[]).text(), "9592 primes below 100000\n");
+            assert_eq!(client.get("/slow").text(), "slow\n");
+            assert_eq!(client.get("/primes").text(), "9592 primes below 100000\n");
             let body = "a line\n".repeat(LINES);
             client.ask("POST", "/lines", &[&format!("Content-Length: {}", body.len())]);
-            client.stream.get_mut().write_all(body.as_bytes()).expect("it is read");
-            assert_eq!(client.response("POST").text(), format!("{LINES} lines\n"));
+            assert_eq!(client.send(&body).response("POST").text(), format!("{LINES} lines\n"));
             client.ask("GET", "/ticks", &["Connection: close"]);
             let head = client.head();
             assert_eq!(head.field("Content-Type"), Some("text/event-stream"));
@@ -47,4 +44,30 @@ fn they_do_what_they_say() {
             assert_eq!(served.stop().responses_5xx, 0);
         }
     }
+}
+
+const EXAMPLE: &str = include_str!("../../examples/hello.rs");
+const LIBRARY: &str = include_str!("../../src/lib.rs");
+const README: &str = include_str!("../../../../README.md");
+
+/// Returns the program without its comments.
+fn program() -> String {
+    let code = EXAMPLE.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn smallest_program_has_at_most_ten_lines() {
+    let lines = EXAMPLE.lines().count();
+    assert!((1..=10).contains(&lines), "{lines} lines");
+    assert!(program().contains("fn main()"));
+}
+
+#[test]
+fn documentation_and_readme_show_the_smallest_program() {
+    // As documentation it is compiled by every run of the tests.
+    let shown: String =
+        program().lines().map(|line| format!("//! {line}").trim_end().to_owned() + "\n").collect();
+    assert!(LIBRARY.contains(&format!("//! ```no_run\n{shown}//! ```\n")), "lib.rs shows another program");
+    assert!(README.contains(&format!("```rust\n{}```\n", program())), "the README shows another program");
 }

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use shearwater::{App, Cors, DriverChoice, Fast, Method, Request, Response};
+use shearwater::{App, Cors, DriverChoice, Fast, Method, Response};
+use testkit::{ClientResponse, TestClient};
 
-use crate::client::{Client, ClientResponse};
-use crate::served::{Served, drivers, here};
+use crate::served::{Served, drivers, here, text};
 
 /// Longer than bodies that are copied after the head.
 const LARGE: usize = 100_000;
@@ -14,9 +14,7 @@ const LARGE: usize = 100_000;
 fn app() -> App {
     let mut app = App::new();
     app.fast("/text", Fast::text("Hello, World!"));
-    app.get("/text-by-handler", |_: &Request, response: &mut Response| {
-        response.text("Hello, World!");
-    });
+    app.get("/text-by-handler", text("Hello, World!"));
     app.fast("/json", Fast::json(r#"{"a":1}"#.to_owned()).cache_control("max-age=60").field("X-A", "b"));
     app.fast("/empty", Fast::bytes("image/png", Vec::new()));
     app.fast("/large", Fast::bytes("application/octet-stream", vec![b'x'; LARGE]));
@@ -47,10 +45,10 @@ fn fields(response: &ClientResponse) -> Vec<(&str, &str)> {
 fn responses_with(driver: DriverChoice) {
     let served = Served::of(here().driver(driver), app());
     let mut client = served.connect();
-    let fast = timeless(client.request("GET", "/text", &[]));
-    assert_eq!(fast, timeless(client.request("GET", "/text-by-handler", &[])));
+    let fast = timeless(client.get("/text"));
+    assert_eq!(fast, timeless(client.get("/text-by-handler")));
     assert_eq!(fast.text(), "Hello, World!");
-    let json = client.request("GET", "/json", &[]);
+    let json = client.get("/json");
     assert_eq!(json.text(), r#"{"a":1}"#);
     let expected = [
         ("Content-Type", "application/json"),
@@ -61,12 +59,12 @@ fn responses_with(driver: DriverChoice) {
     assert_eq!(fields(&json), expected);
     let head = client.request("HEAD", "/json", &[]);
     assert_eq!(fields(&head), expected);
-    let empty = client.request("GET", "/empty", &[]);
+    let empty = client.get("/empty");
     assert_eq!(fields(&empty), [("Content-Type", "image/png"), ("Content-Length", "0")]);
-    let large = client.request("GET", "/large", &[]);
+    let large = client.get("/large");
     assert_eq!(large.body, [b'x'; LARGE]);
     for count in 0..3 {
-        let response = client.request("GET", "/count", &[]);
+        let response = client.get("/count");
         assert_eq!(response.text(), format!("{{\"count\":{count}}}"));
         assert_eq!(
             (response.field("X-A"), response.field("Content-Type")),
@@ -76,14 +74,14 @@ fn responses_with(driver: DriverChoice) {
 }
 
 #[test]
-fn the_response_is_that_of_a_handler_with_each_driver() {
+fn fast_routes_respond_like_handlers() {
     for driver in drivers() {
         responses_with(driver);
     }
 }
 
 #[test]
-fn requests_one_behind_the_other_are_responded_in_order() {
+fn responds_to_pipelined_requests_in_order() {
     let served = Served::app(app());
     let mut client = served.connect();
     let targets = ["/text", "/large", "/json", "/text"];
@@ -94,7 +92,7 @@ fn requests_one_behind_the_other_are_responded_in_order() {
 }
 
 #[test]
-fn a_fast_route_has_its_own_methods_alone() {
+fn fast_route_accepts_only_its_methods() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, status, allow) in [
@@ -112,7 +110,7 @@ fn a_fast_route_has_its_own_methods_alone() {
 }
 
 #[test]
-fn one_path_may_have_several_each_for_its_methods() {
+fn one_path_can_have_several_fast_routes() {
     let mut app = App::new();
     for (method, text) in [(Method::Get, "got"), (Method::Post, "posted"), (Method::Put, "put")] {
         app.fast("/a", Fast::text(text).methods(&[method]));
@@ -126,7 +124,7 @@ fn one_path_may_have_several_each_for_its_methods() {
 }
 
 /// Returns the response to a page's request from an origin.
-fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> ClientResponse {
+fn from(client: &mut TestClient, method: &str, path: &str, origin: Option<&str>) -> ClientResponse {
     let origin = origin.map(|origin| format!("Origin: {origin}"));
     let fields: Vec<_> = origin.iter().map(String::as_str).collect();
     client.request(method, path, &fields)
@@ -149,7 +147,7 @@ fn shared() -> App {
 }
 
 #[test]
-fn pages_of_every_origin_may_read() {
+fn allows_every_origin() {
     let served = Served::app(shared());
     let mut client = served.connect();
     for origin in [None, Some("https://a.example")] {
@@ -174,7 +172,7 @@ fn pages_of_every_origin_may_read() {
 }
 
 #[test]
-fn pages_of_named_origins_may_read_and_others_not() {
+fn allows_only_listed_origins() {
     let served = Served::app(shared());
     let mut client = served.connect();
     for (origin, is_allowed) in [

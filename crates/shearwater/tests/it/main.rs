@@ -1,32 +1,20 @@
 //! Tests of the public API, over real sockets.
 
-mod addresses;
 mod app;
-mod blocked;
 mod bodies;
-mod client;
+mod deferred;
 mod dispatch;
 mod drain;
 mod examples;
 mod fast;
-mod faults;
-mod given_sockets;
-mod handing_over;
-mod hello;
 mod limits;
 mod middleware;
 mod misbehaving;
 mod mistakes;
-mod mounts;
-mod offloaded;
 mod patterns;
-mod pipelining;
 mod process;
 mod served;
-mod signals;
+mod sockets;
 mod start;
-mod state;
 mod traits;
-mod unix_sockets;
-mod waiting;
-mod wire;
+mod upgrades;

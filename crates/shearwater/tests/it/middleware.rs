@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use shearwater::{App, BodySink, Call, CoroutineCall, Fast, Request, Response};
+use shearwater::{App, Call, CoroutineCall, Fast, Request, Response};
+use testkit::TestClient;
 
-use crate::client::Client;
 use crate::served::Served;
 
 /// Adds a header field and continues.
@@ -24,7 +24,7 @@ fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send +
     }
 }
 
-fn way(client: &mut Client, method: &str, target: &str) -> (u16, String) {
+fn way(client: &mut TestClient, method: &str, target: &str) -> (u16, String) {
     let response = client.request(method, target, &[]);
     let way = response.fields.iter().filter(|(name, _)| name == "X-Way").map(|(_, value)| value.as_str());
     (response.status, way.collect::<Vec<_>>().join(", "))
@@ -61,7 +61,7 @@ fn app() -> App {
 }
 
 #[test]
-fn steps_run_from_outside_in_and_back() {
+fn runs_middleware_from_outer_to_inner_scopes_and_back() {
     let served = Served::app(app());
     let mut client = served.connect();
     let api = |status, handler| {
@@ -90,7 +90,7 @@ fn steps_run_from_outside_in_and_back() {
 }
 
 #[test]
-fn a_step_that_responses_ends_the_way_there() {
+fn middleware_can_end_a_request() {
     let mut app = App::new();
     app.before(note("first"));
     app.before(|request: &Request, response: &mut Response| {
@@ -105,7 +105,7 @@ fn a_step_that_responses_ends_the_way_there() {
     app.get("/", handler);
     let served = Served::app(app);
     let mut client = served.connect();
-    let stopped = client.request("GET", "/", &[]);
+    let stopped = client.get("/");
     assert_eq!((stopped.status, stopped.text()), (401, "who are you?"));
     assert_eq!(way(&mut client, "GET", "/"), (401, "first, after 401".to_owned()));
     assert_eq!(way(&mut client, "GET", "/none"), (401, "first, after 401".to_owned()));
@@ -114,7 +114,7 @@ fn a_step_that_responses_ends_the_way_there() {
 }
 
 #[test]
-fn a_guard_holds_however_the_path_is_written() {
+fn guards_paths_in_every_encoding() {
     let mut app = App::new();
     app.fallback(handler);
     app.get("/{a}/{b}", handler);
@@ -147,26 +147,12 @@ fn a_guard_holds_however_the_path_is_written() {
         ("/Secret", 200),
         ("/", 200),
     ] {
-        assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
-    }
-}
-
-/// Responds with the request's data.
-struct Echo(Vec<u8>);
-
-impl BodySink for Echo {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Request<'_>, response: &mut Response<'_>) {
-        response.body(&self.0);
+        assert_eq!(client.get(target).status, status, "{target}");
     }
 }
 
 #[test]
-fn a_route_that_streams_has_its_steps_around_the_response() {
+fn middleware_surrounds_a_handler_that_reads_the_body() {
     let mut app = App::new();
     app.before(|request: &Request, response: &mut Response| match request.query() {
         Some("stop") => {
@@ -176,7 +162,11 @@ fn a_route_that_streams_has_its_steps_around_the_response() {
         _ => ControlFlow::Continue(()),
     });
     app.after(sign("after"));
-    app.post("/", |_: &Request, _: &mut Response| {}).stream(|| Echo(Vec::new()));
+    app.post_async("/", async |call: &mut Call| {
+        let body = call.read_to_end(10).await.expect("it is short");
+        call.response().body(&body);
+    })
+    .read();
     let served = Served::app(app);
     let mut client = served.connect();
     for (target, status, body) in [("/", 200, "abc"), ("/?stop", 403, "stopped")] {
@@ -188,7 +178,7 @@ fn a_route_that_streams_has_its_steps_around_the_response() {
 }
 
 #[test]
-fn a_step_that_panics_costs_its_request() {
+fn panic_in_middleware_costs_only_its_request() {
     let mut app = App::new();
     app.before(|request: &Request, _: &mut Response| {
         assert_eq!(request.query(), None, "asked to");
@@ -197,15 +187,15 @@ fn a_step_that_panics_costs_its_request() {
     app.get("/", handler);
     let served = Served::app(app);
     let mut client = served.connect();
-    assert_eq!(client.request("GET", "/", &[]).status, 200);
-    assert_eq!(client.request("GET", "/?panic", &[]).status, 500);
+    assert_eq!(client.get("/").status, 200);
+    assert_eq!(client.get("/?panic").status, 500);
     client.is_ended();
-    assert_eq!(served.connect().request("GET", "/", &[]).status, 200);
+    assert_eq!(served.connect().get("/").status, 200);
 }
 
 /// Header fields set by steps are in the response of each kind of deferred handler.
 #[test]
-fn fields_of_steps_stand_beside_those_of_handlers_that_wait() {
+fn adds_headers_of_middleware_to_deferred_responses() {
     let mut app = App::new();
     app.before(note("before")).after(|_: &Request<'_>, response: &mut Response<'_>| {
         response.field("X-Way", "after");

@@ -1,21 +1,19 @@
 //! Misbehaving handlers of each kind on each driver: the client's response, the log, and no leaks. `cargo e2e handlers`
 //! tests the same in the release profile, with stack overflows.
 
-use std::io::Read;
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shearwater::{App, Control, DriverChoice, Notice, Timeouts, Totals};
+use faults::Alive;
+use shearwater::{App, Control, DriverChoice, Notice, Request, Response, Timeouts, Totals};
 use shearwater_engine::{Options, Running, Server};
+use testkit::{TIMEOUT, TestClient};
 
-use crate::client::{Client, WAIT_MAX};
-use crate::served::drivers;
+use crate::served::{Served, drivers, here, text};
 
 #[path = "../../examples/trial_server/faults.rs"]
 mod faults;
-
-use faults::Alive;
 
 const KINDS: [&str; 3] = ["/sync", "/async", "/coroutine"];
 /// Kinds of deferred handlers.
@@ -52,21 +50,21 @@ impl Faulty {
         Self { control: running.control(), address: running.start_report().addresses[0], running, alive }
     }
 
-    fn connect(&self) -> Client {
-        Client::connect(self.address)
+    fn connect(&self) -> TestClient {
+        TestClient::connect(self.address)
     }
 
     /// Returns the next notice.
     fn told(&self) -> Notice {
-        self.running.notice(WAIT_MAX).expect("a notice is sent")
+        self.running.notice(TIMEOUT).expect("a notice is sent")
     }
 
     /// Waits for a number of guards. Each check is a request of another client, which the worker serves meanwhile.
     #[track_caller]
     fn until_alive(&self, count: usize) {
-        let deadline = Instant::now() + WAIT_MAX;
+        let deadline = Instant::now() + TIMEOUT;
         let mut other = self.connect();
-        while other.request("GET", "/alive", &[]).text() != count.to_string() {
+        while other.get("/alive").text() != count.to_string() {
             assert!(Instant::now() < deadline, "{} are alive, not {count}", self.alive.count());
         }
     }
@@ -96,7 +94,7 @@ fn each(kinds: &[&str], check: impl Fn(Faulty, &str)) {
 #[track_caller]
 fn assert_500(served: &Faulty, target: &str) {
     let mut client = served.connect();
-    let response = client.request("GET", target, &[]);
+    let response = client.get(target);
     assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
     assert_eq!(response.field("Connection"), Some("close"), "{target}");
     client.is_ended();
@@ -114,12 +112,12 @@ fn assert_panicked(served: &Faulty) {
     assert!(matches!(&told, Notice::HandlerPanicked { message, .. } if message == "asked to"), "{told}");
 }
 
-fn posting(client: &mut Client, target: &str) {
+fn posting(client: &mut TestClient, target: &str) {
     client.ask("POST", target, &[&format!("Content-Length: {LARGE_BYTES}")]);
 }
 
 #[test]
-fn a_panic_is_a_500() {
+fn responds_500_to_a_panic() {
     each(&KINDS, |served, kind| {
         assert_500(&served, &format!("{kind}/panic"));
         assert_panicked(&served);
@@ -128,7 +126,7 @@ fn a_panic_is_a_500() {
 }
 
 #[test]
-fn a_panic_behind_the_head_cuts_the_response_off() {
+fn cuts_off_the_response_of_a_late_panic() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/panic-behind"), &[]);
@@ -140,7 +138,7 @@ fn a_panic_behind_the_head_cuts_the_response_off() {
 }
 
 #[test]
-fn an_error_is_a_500() {
+fn responds_500_to_an_error() {
     each(&LATER, |served, kind| {
         assert_500(&served, &format!("{kind}/fails"));
         assert_misbuilt(&served, "no luck");
@@ -149,18 +147,18 @@ fn an_error_is_a_500() {
 }
 
 #[test]
-fn a_body_that_nobody_reads_is_read_all_the_same() {
+fn discards_a_body_that_is_not_wanted() {
     each(&KINDS, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/unread"));
         assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).response("POST").text(), "unread");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
+        assert_eq!(client.get("/alive").text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 0));
     });
 }
 
 #[test]
-fn a_body_that_a_handler_wanted_and_never_reads_costs_the_connection() {
+fn closes_the_connection_if_a_wanted_body_is_never_read() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/ignores"));
@@ -172,7 +170,7 @@ fn a_body_that_a_handler_wanted_and_never_reads_costs_the_connection() {
 }
 
 #[test]
-fn an_response_before_the_body_arrives_and_the_rest_is_thrown_away() {
+fn discards_the_body_after_an_early_response() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/early"));
@@ -185,23 +183,26 @@ fn an_response_before_the_body_arrives_and_the_rest_is_thrown_away() {
 
 /// Closing with an unread or pending response resets the connection.
 #[test]
-fn who_is_reset_takes_the_handler_along() {
-    each(&KINDS, |served, kind| {
-        let mut client = served.connect();
-        client.ask("GET", "/alive", &[]);
-        match kind {
-            "/sync" => posting(&mut client, "/sync/waits"),
-            kind => drop(client.ask("GET", &format!("{kind}/waits"), &[])),
+fn drops_the_handler_of_a_client_that_resets() {
+    each(&LATER, |served, kind| {
+        for is_body_missing in [false, true] {
+            let mut client = served.connect();
+            client.ask("GET", "/alive", &[]);
+            match is_body_missing {
+                true => posting(&mut client, &format!("{kind}/waits")),
+                false => drop(client.ask("GET", &format!("{kind}/waits"), &[])),
+            }
+            served.until_alive(1);
+            drop(client);
+            served.until_alive(0);
         }
-        served.until_alive(1);
-        drop(client);
         assert_eq!(served.end(), (0, 0));
     });
 }
 
 /// The reset is noticed although the stray byte pauses receiving.
 #[test]
-fn a_reset_behind_a_stray_byte_drops_the_handler() {
+fn notices_a_reset_after_a_stray_byte() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", "/alive", &[]).ask("GET", &format!("{kind}/waits"), &[]);
@@ -215,7 +216,7 @@ fn a_reset_behind_a_stray_byte_drops_the_handler() {
 
 /// Waits this long for the handler of a client that has closed, if nothing is sent to it.
 #[test]
-fn a_closed_client_drops_the_handler_in_time() {
+fn drops_the_handler_of_a_closed_client_in_time() {
     for driver in drivers() {
         for kind in LATER {
             for behind in ["", "G", "GET / HTTP/1.1\r\n\r\n"] {
@@ -235,21 +236,21 @@ fn a_closed_client_drops_the_handler_in_time() {
 
 /// A closed client is indistinguishable from a half-closed one until something is sent.
 #[test]
-fn who_has_closed_is_noticed_when_it_is_sent_something() {
+fn notices_a_closed_client_when_sending() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/streams"), &[]);
         assert_eq!(client.head().status, 200);
-        client.stream.get_ref().shutdown(Shutdown::Write).expect("our side ends");
-        let mut more = [0; 64];
-        client.stream.read_exact(&mut more).expect("half closed, it is served");
+        client.end_sending();
+        // Half closed, it is served.
+        client.exactly(64);
         drop(client);
         assert_eq!(served.end(), (0, 0));
     });
 }
 
 #[test]
-fn a_length_of_its_own_is_a_500() {
+fn responds_500_if_a_handler_sets_the_length() {
     each(&["/sync"], |served, kind| {
         assert_500(&served, &format!("{kind}/length"));
         assert_misbuilt(&served, "Content-Length");
@@ -258,7 +259,7 @@ fn a_length_of_its_own_is_a_500() {
 }
 
 #[test]
-fn less_than_was_announced_is_cut_off_and_more_is_left_out() {
+fn enforces_the_announced_length() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/length/5"), &[]);
@@ -266,22 +267,111 @@ fn less_than_was_announced_is_cut_off_and_more_is_left_out() {
         assert_eq!(client.rest(), b"xxxxx");
         assert_misbuilt(&served, "less than it had announced");
         let mut client = served.connect();
-        assert_eq!(client.request("GET", &format!("{kind}/length/15"), &[]).text(), "xxxxxxxxxx");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
+        assert_eq!(client.get(&format!("{kind}/length/15")).text(), "xxxxxxxxxx");
+        assert_eq!(client.get("/alive").text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 2));
     });
 }
 
 #[test]
-fn a_blocked_worker_is_told_of_and_goes_on() {
+fn reports_a_blocked_worker() {
     for driver in drivers() {
         for kind in KINDS {
             let served = Faulty::start(driver, 20);
             let mut client = served.connect();
-            assert_eq!(client.request("GET", &format!("{kind}/blocks/1000"), &[]).text(), "blocked");
+            assert_eq!(client.get(&format!("{kind}/blocks/1000")).text(), "blocked");
             let told = served.told();
-            assert!(matches!(told, Notice::WorkerBlocked { worker: 0, .. }), "{told}");
+            assert!(matches!(told, Notice::WorkerBlocked { worker: 0, times: 1, ms: 20.., .. }), "{told}");
             assert_eq!(served.end(), (0, 0));
         }
     }
+}
+
+fn faulty_app() -> App {
+    let mut app = App::new();
+    app.get("/", text("fine"));
+    app.get("/panic", |_: &Request, response: &mut Response| {
+        response.field("X-Half", "done").text("half done");
+        panic!("asked to");
+    });
+    app.get("/status", |_: &Request, response: &mut Response| {
+        response.status(99);
+    });
+    app.get("/field", |request: &Request, response: &mut Response| {
+        let (name, value) = request.query().and_then(|query| query.split_once('=')).expect("a field to set");
+        response.text("kept back").field(name, value.replace("%0d%0a", "\r\n"));
+    });
+    app
+}
+
+#[track_caller]
+fn fails(client: &mut TestClient, target: &str) {
+    let response = client.get(target);
+    assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
+    assert_eq!(response.field("Connection"), Some("close"), "{target}");
+    assert_eq!(response.field("X-Half"), None, "{target}");
+    client.end_sending().is_ended();
+}
+
+#[test]
+fn panic_costs_only_its_request() {
+    let served = Served::app(faulty_app());
+    let mut other = served.connect();
+    assert_eq!(other.get("/").text(), "fine");
+    fails(&mut served.connect(), "/panic");
+    fails(&mut served.connect(), "/status");
+    assert_eq!(other.get("/").text(), "fine");
+    assert_eq!(served.connect().get("/").text(), "fine");
+    let totals = served.stop();
+    assert_eq!((totals.handler_panics, totals.handler_errors), (2, 0));
+}
+
+#[test]
+fn survives_many_panics() {
+    const CONNECTIONS: usize = 40;
+    for workers in [1, 2] {
+        let served = Served::of(here().workers(workers), faulty_app());
+        let mut others: Vec<_> = (0..CONNECTIONS).map(|_| served.connect()).collect();
+        for other in &mut others {
+            fails(&mut served.connect(), "/panic");
+            assert_eq!(other.get("/").text(), "fine");
+        }
+        for other in &mut others {
+            assert_eq!(other.get("/").text(), "fine");
+        }
+        let totals = served.stop();
+        assert_eq!(totals.handler_panics, CONNECTIONS as u64);
+        assert_eq!(totals.requests, 3 * CONNECTIONS as u64);
+    }
+}
+
+#[test]
+fn responds_to_requests_pipelined_before_a_panic() {
+    let served = Served::app(faulty_app());
+    let mut client = served.connect();
+    client.ask("GET", "/", &[]).ask("GET", "/panic", &[]).ask("GET", "/", &[]);
+    assert_eq!(client.response("GET").status, 200);
+    assert_eq!(client.response("GET").status, 500);
+    client.end_sending().is_ended();
+}
+
+#[test]
+fn responds_500_if_a_handler_sets_an_invalid_header() {
+    let served = Served::app(faulty_app());
+    let bad = [
+        "Content-Length=5",
+        "content-length=5",
+        "Transfer-Encoding=chunked",
+        "CONNECTION=close",
+        "Date=now",
+        "X-Split=a%0d%0aSet-Cookie:b",
+        "X(=a",
+        "=a",
+    ];
+    for field in bad {
+        fails(&mut served.connect(), &format!("/field?{field}"));
+    }
+    let mut client = served.connect();
+    assert_eq!(client.get("/field?X-Good=a").field("X-Good"), Some("a"));
+    assert_eq!(served.stop().handler_errors, bad.len() as u64);
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, Server};
 
-fn response(_: &Request, _: &mut Response) {}
+fn noop(_: &Request, _: &mut Response) {}
 
 /// Returns the only mistake of an app, without places, whose lines other tests check.
 #[track_caller]
@@ -21,95 +21,61 @@ fn mistake(define: impl FnOnce(&mut App)) -> String {
     }
 }
 
-#[test]
-fn what_responses_the_same_requests_is_named_with_its_other() {
-    type Define = fn(&mut App);
-    let both = |one: Define, other: Define| {
-        mistake(|app| {
-            one(app);
-            other(app);
-        })
-    };
-    let get = |app: &mut App| {
-        app.get("/a", response);
-    };
-    assert_eq!(
-        both(get, |app| {
-            app.get("/a", response);
-        }),
-        "GET /a = GET /a"
-    );
-    assert_eq!(
-        both(get, |app| {
-            app.route(Method::Get, "/a", response);
-        }),
-        "GET /a = GET /a"
-    );
-    let fast = |app: &mut App| {
-        app.fast("/a", Fast::text("a"));
-    };
-    assert_eq!(both(get, fast), "the fast route /a = GET /a");
-    assert_eq!(both(fast, get), "the fast route /a = GET /a");
-    assert_eq!(both(fast, fast), "the fast route /a = the fast route /a");
-    let pattern = |app: &mut App| {
-        app.get("/a/{x}", response);
-    };
-    assert_eq!(
-        both(pattern, |app| {
-            app.get("/a/{x}", response);
-        }),
-        "GET /a/{x} = GET /a/{x}"
-    );
-    assert_eq!(
-        both(pattern, |app| {
-            app.get("/a/{y}", response);
-        }),
-        "GET /a/{y} = GET /a/{x}"
-    );
-    assert_eq!(
-        both(pattern, |app| {
-            app.post("/a/{y}", response);
-        }),
-        "POST /a/{y} = GET /a/{x}"
-    );
-    assert_eq!(
-        both(pattern, |app| {
-            app.get("/a/{*x}", response);
-        }),
-        "GET /a/{*x} = GET /a/{x}"
-    );
-    let fallback = |app: &mut App| {
-        app.fallback(response);
-    };
-    assert_eq!(both(fallback, fallback), "the fallback of / = the fallback of /");
-    let state = |app: &mut App| {
-        app.state(1u8);
-    };
-    assert_eq!(both(state, state), "the state of type u8 = the state of type u8");
-    let local = |app: &mut App| {
-        app.local(|_| 1u8);
-    };
-    assert_eq!(both(local, local), "the local state of type u8 = the local state of type u8");
-}
+const LONG_METHOD: &str = "M-OF-MORE-BYTES-THAN-A-METHOD-HAS";
+
+type Define = fn(&mut App);
 
 #[test]
-fn what_is_never_reached_is_named_with_what_responses_in_its_place() {
-    let hidden = mistake(|app| {
-        app.fallback(response);
-        app.get("/{*rest}", response);
-    });
-    assert_eq!(hidden, "the fallback of / < GET /{*rest}");
-    let hidden = mistake(|app| {
-        app.scope("/a", |app| {
-            app.fallback(response);
+fn names_both_items_of_a_conflict() {
+    let get: Define = |app| _ = app.get("/a", noop);
+    let fast: Define = |app| _ = app.fast("/a", Fast::text("a"));
+    let pattern: Define = |app| _ = app.get("/a/{x}", noop);
+    let fallback: Define = |app| _ = app.fallback(noop);
+    let propfind: Define = |app| _ = app.route("PROPFIND", "/", noop);
+    let state: Define = |app| _ = app.state(1u8);
+    let local: Define = |app| _ = app.local(|_| 1u8);
+    let conflicts: [(Define, Define, &str); 13] = [
+        (get, get, "GET /a = GET /a"),
+        (get, |app| _ = app.route(Method::Get, "/a", noop), "GET /a = GET /a"),
+        (get, fast, "the fast route /a = GET /a"),
+        (fast, get, "the fast route /a = GET /a"),
+        (fast, fast, "the fast route /a = the fast route /a"),
+        (pattern, pattern, "GET /a/{x} = GET /a/{x}"),
+        (pattern, |app| _ = app.get("/a/{y}", noop), "GET /a/{y} = GET /a/{x}"),
+        (pattern, |app| _ = app.post("/a/{y}", noop), "POST /a/{y} = GET /a/{x}"),
+        (pattern, |app| _ = app.get("/a/{*x}", noop), "GET /a/{*x} = GET /a/{x}"),
+        (propfind, propfind, "PROPFIND / = PROPFIND /"),
+        (fallback, fallback, "the fallback of / = the fallback of /"),
+        (state, state, "the state of type u8 = the state of type u8"),
+        (local, local, "the local state of type u8 = the local state of type u8"),
+    ];
+    for (first, second, expected) in conflicts {
+        let found = mistake(|app| {
+            first(app);
+            second(app);
         });
-        app.get("/{x}/{*rest}", response);
-    });
-    assert_eq!(hidden, "the fallback of /a < GET /{x}/{*rest}");
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]
-fn what_no_request_has_is_refused_with_the_reason() {
+fn names_the_item_that_hides_an_unreachable_one() {
+    let fallback: Define = |app| _ = app.fallback(noop);
+    let inner: Define = |app| _ = app.scope("/a", |app| _ = app.fallback(noop));
+    for (hidden, by, expected) in [
+        (fallback, "/{*rest}", "the fallback of / < GET /{*rest}"),
+        (inner, "/{x}/{*rest}", "the fallback of /a < GET /{x}/{*rest}"),
+    ] {
+        let found = mistake(|app| {
+            hidden(app);
+            app.get(by, noop);
+        });
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn rejects_paths_that_no_request_has() {
     for (path, why) in [
         ("a", "a path must begin with a slash"),
         ("", "a path must begin with a slash"),
@@ -121,79 +87,38 @@ fn what_no_request_has_is_refused_with_the_reason() {
         ("/{*a}/b", "{*name} must be last, because it matches the rest of the path"),
         ("/{a}/{a}", "two of its parameters are named \"a\""),
     ] {
-        assert_eq!(
-            mistake(|app| {
-                app.get(path, response);
-            }),
-            format!("GET {path}: {why}")
-        );
+        assert_eq!(mistake(|app| _ = app.get(path, noop)), format!("GET {path}: {why}"));
     }
-    assert_eq!(
-        mistake(|app| {
-            app.route(Method::Connect, "/", response);
-        }),
-        "CONNECT /: Connect can't be routed"
-    );
-    assert_eq!(
-        mistake(|app| {
-            app.route(Method::Other, "/", response);
-        }),
-        "Other /: Other can't be routed"
-    );
-    for name in ["", "PROP FIND", "A/B", "M-OF-MORE-BYTES-THAN-A-METHOD-HAS"] {
-        let why = format!("invalid method {name:?}: a method is a token of at most 32 bytes");
-        assert_eq!(
-            mistake(|app| {
-                app.route(name, "/", response);
-            }),
-            format!("{name} /: {why}")
-        );
-    }
-    assert_eq!(
-        mistake(|app| {
-            app.route("CONNECT", "/", response);
-        }),
-        "CONNECT /: Connect can't be routed"
-    );
-    assert_eq!(
-        mistake(|app| {
-            app.route("PROPFIND", "/", response).buffer(5);
-            app.route("PROPFIND", "/", response);
-        }),
-        "PROPFIND / = PROPFIND /"
-    );
-    assert_eq!(
-        mistake(|app| {
-            app.scope("/{x}", |_| {});
-        }),
-        "the scope /{x}: a prefix can't have parameters"
-    );
-    assert_eq!(
-        mistake(|app| {
-            app.scope("/a", |app| {
-                app.get("b", response);
-            });
-        }),
-        "GET b: a path must begin with a slash"
-    );
+    let scope = mistake(|app| _ = app.scope("/{x}", |_| {}));
+    assert_eq!(scope, "the scope /{x}: a prefix can't have parameters");
+    let inner = mistake(|app| _ = app.scope("/a", |app| _ = app.get("b", noop)));
+    assert_eq!(inner, "GET b: a path must begin with a slash");
 }
 
 #[test]
-fn standard_methods_in_another_case_are_refused() {
-    for (name, right) in [("get", "GET"), ("Patch", "PATCH"), ("connect", "CONNECT")] {
-        let why = format!("method names are case-sensitive; help: write {right:?}");
-        assert_eq!(
-            mistake(|app| {
-                app.route(name, "/", response);
-            }),
-            format!("{name} /: {why}")
-        );
+fn rejects_methods_that_cannot_be_routed() {
+    for (method, name) in [(Method::Connect, "CONNECT"), (Method::Other, "Other")] {
+        let found = mistake(|app| _ = app.route(method, "/", noop));
+        assert_eq!(found, format!("{name} /: {method:?} can't be routed"));
+    }
+    const TOKEN: &str = "a method is a token of at most 32 bytes";
+    for (name, why) in [
+        ("CONNECT", "Connect can't be routed".to_owned()),
+        ("", format!("invalid method \"\": {TOKEN}")),
+        ("PROP FIND", format!("invalid method \"PROP FIND\": {TOKEN}")),
+        ("A/B", format!("invalid method \"A/B\": {TOKEN}")),
+        (LONG_METHOD, format!("invalid method {LONG_METHOD:?}: {TOKEN}")),
+        ("get", "method names are case-sensitive; help: write \"GET\"".to_owned()),
+        ("Patch", "method names are case-sensitive; help: write \"PATCH\"".to_owned()),
+        ("connect", "method names are case-sensitive; help: write \"CONNECT\"".to_owned()),
+    ] {
+        assert_eq!(mistake(|app| _ = app.route(name, "/", noop)), format!("{name} /: {why}"));
     }
 }
 
 /// Rejects parameters in the syntax of other routers.
 #[test]
-fn parameters_in_other_spellings_are_refused_with_the_right_one() {
+fn corrects_parameters_of_other_routers() {
     const BRACES: &str = "a parameter is written {name}";
     const ALL: &str = "a parameter for the rest of the path is written {*name}";
     const PATTERN: &str = "a parameter can't have a pattern";
@@ -222,32 +147,26 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
         ("/{path...}", ALL, "/{*path}"),
         ("/{...path}", ALL, "/{*path}"),
     ] {
-        let given = mistake(|app| {
-            app.get(path, response);
-        });
+        let given = mistake(|app| _ = app.get(path, noop));
         assert_eq!(given, format!("GET {path}: {why}; help: write {right:?}"));
-        let given = mistake(|app| {
-            app.fast(path, Fast::text("a"));
-        });
+        let given = mistake(|app| _ = app.fast(path, Fast::text("a")));
         assert_eq!(given, format!("the fast route {path}: {why}; help: write {right:?}"));
     }
     for (path, right) in [("/static/*", "/static"), ("/static/{*path}", "/static"), ("/*", "/")] {
-        let given = mistake(|app| {
-            app.scope(path, |_| {});
-        });
+        let given = mistake(|app| _ = app.scope(path, |_| {}));
         let why = "a prefix includes all paths under it";
         assert_eq!(given, format!("the scope {path}: {why}; help: write {right:?}"));
     }
     let mut app = App::new();
     for path in ["/v1/things:batch", "/a:b/{id}", "/{{id}}", "/a*b", "/a-{b}.html", "/{image-number}"] {
-        app.get(path, response);
+        app.get(path, noop);
     }
     assert!(app.build().is_ok(), "these are what they say");
 }
 
 /// Rejects prefixes with parameters, in any syntax.
 #[test]
-fn parameters_in_prefixes_are_refused_in_every_spelling() {
+fn rejects_parameters_in_prefixes() {
     const WHY: &str = "a prefix can't have parameters";
     const REST: &str = "a prefix includes all paths under it; help: write \"/a\"";
     for (path, why) in [
@@ -259,18 +178,15 @@ fn parameters_in_prefixes_are_refused_in_every_spelling() {
         ("/a/*", REST),
         ("/a/{*x}", REST),
     ] {
-        let given = mistake(|app| {
-            app.mount(path, |_| App::new().build().expect("no mistakes").service(0));
-        });
+        let given =
+            mistake(|app| _ = app.mount(path, |_| App::new().build().expect("no mistakes").service(0)));
         assert_eq!(given, format!("the mount {path}: {why}"));
         let inner: [fn(&mut App); 2] = [
             |app| _ = app.mount("/", |_| App::new().build().expect("no mistakes").service(0)),
-            |app| _ = app.fallback(response),
+            |app| _ = app.fallback(noop),
         ];
         for define in inner {
-            let given = mistake(|app| {
-                app.scope(path, define);
-            });
+            let given = mistake(|app| _ = app.scope(path, define));
             assert_eq!(given, format!("the scope {path}: {why}"));
         }
     }
@@ -282,31 +198,25 @@ fn parameters_in_prefixes_are_refused_in_every_spelling() {
 }
 
 #[test]
-fn a_handler_that_does_not_wait_reads_no_body() {
+fn rejects_read_on_sync_handlers() {
     const WHY: &str = "`.read()` is for async handlers and coroutines";
-    let given = mistake(|app| {
-        app.post("/upload", response).read();
-    });
+    let given = mistake(|app| _ = app.post("/upload", noop).read());
     let help =
         "add the handler with `post_async` or `post_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("POST /upload: {WHY}; help: {help}"));
-    let given = mistake(|app| {
-        app.put("/upload/{id}", response).read();
-    });
+    let given = mistake(|app| _ = app.put("/upload/{id}", noop).read());
     let help = "add the handler with `route_async` or `route_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("PUT /upload/{{id}}: {WHY}; help: {help}"));
-    let given = mistake(|app| {
-        app.fallback(response).read();
-    });
+    let given = mistake(|app| _ = app.fallback(noop).read());
     assert_eq!(given, format!("the fallback of /: {WHY}; help: buffer the body with `.buffer(bytes_max)`"));
     let mut app = App::new();
     app.post_async("/a", async |_: &mut shearwater::Call| {}).read();
-    app.post("/b", response).read().buffer(1);
+    app.post("/b", noop).read().buffer(1);
     assert!(app.build().is_ok());
 }
 
 #[test]
-fn a_fast_route_that_can_not_be_encoded_is_refused() {
+fn rejects_invalid_fast_routes() {
     for (fast, why) in [
         (Fast::text("a").field("Bad name", "x"), "the field \"Bad name\""),
         (Fast::text("a").field("X", "a\r\nb"), "the field \"X\""),
@@ -320,24 +230,20 @@ fn a_fast_route_that_can_not_be_encoded_is_refused() {
         (Fast::text("a").cors(Cors::origins(["example.org"])), "invalid origin"),
         (Fast::with(|_| {}).cors(Cors::any().headers("X\n")), "Access-Control-Allow-Headers"),
     ] {
-        let told = mistake(|app| {
-            app.fast("/a", fast);
-        });
+        let told = mistake(|app| _ = app.fast("/a", fast));
         assert!(told.starts_with("the fast route /a: ") && told.contains(why), "{told}");
     }
-    let told = mistake(|app| {
-        app.fast("/{a}", Fast::text("a"));
-    });
+    let told = mistake(|app| _ = app.fast("/{a}", Fast::text("a")));
     assert_eq!(told, "the fast route /{a}: a fast route can't have parameters");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_with_file_and_line() {
+fn reports_all_mistakes_with_file_and_line() {
     let mut app = App::new();
-    app.get("/a", response);
+    app.get("/a", noop);
     let line = line!() + 1;
-    app.get("/a", response);
-    app.get("b", response);
+    app.get("/a", noop);
+    app.get("b", noop);
     let Err(Error::Routes(errors)) = Server::new("127.0.0.1:0").start_app(app) else {
         panic!("it starts with mistakes")
     };
@@ -359,18 +265,18 @@ fn all_mistakes_are_told_at_once_with_file_and_line() {
 }
 
 #[test]
-fn what_does_not_meet_stands_side_by_side() {
+fn accepts_routes_without_conflicts() {
     let mut app = App::new();
-    app.get("/a/{x}", response);
-    app.post("/a/{x}", response);
-    app.put("/a/b", response);
-    app.get("/a/{x}/c", response);
-    app.get("/{x}/{y}/{z}/{u}", response);
-    app.get("/b/{*rest}", response);
+    app.get("/a/{x}", noop);
+    app.post("/a/{x}", noop);
+    app.put("/a/b", noop);
+    app.get("/a/{x}/c", noop);
+    app.get("/{x}/{y}/{z}/{u}", noop);
+    app.get("/b/{*rest}", noop);
     app.fast("/a/b", Fast::text("a"));
-    app.fallback(response);
+    app.fallback(noop);
     app.scope("/a", |app| {
-        app.fallback(response);
+        app.fallback(noop);
         app.before(|_: &Request, _: &mut Response| ControlFlow::Continue(()));
     });
     app.state(1u8).state(1u16).local(|_| 1u8);

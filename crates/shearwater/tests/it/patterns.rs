@@ -1,8 +1,11 @@
-//! Routes with parameters: matching, parameter values, precedence.
+//! Routes with parameters, and mounted services.
 
-use shearwater::{App, BodySink, Fast, Method, Request, Response};
+use std::cell::Cell;
 
-use crate::served::Served;
+use shearwater::engine::{BodyPolicy, Head};
+use shearwater::{App, Call, Fast, Method, Request, Response, Service};
+
+use crate::served::{Served, text};
 
 /// Responds with a name and the values of these parameters.
 fn show(
@@ -31,7 +34,7 @@ fn app() -> App {
 }
 
 #[test]
-fn a_request_finds_its_pattern() {
+fn matches_patterns() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, target, status, body) in [
@@ -72,7 +75,7 @@ fn a_request_finds_its_pattern() {
 }
 
 #[test]
-fn a_pattern_has_methods_as_a_path_has() {
+fn patterns_have_methods() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, target, status, allowed) in [
@@ -88,7 +91,7 @@ fn a_pattern_has_methods_as_a_path_has() {
 }
 
 #[test]
-fn parameters_are_decoded_once_on_demand() {
+fn decodes_parameters_once() {
     let mut app = App::new();
     app.get("/{name}", |request: &Request, response: &mut Response| {
         match request.param_decoded("name") {
@@ -113,47 +116,38 @@ fn parameters_are_decoded_once_on_demand() {
         ("/%FF", 400, ""),
         ("/a/x", 200, "none"),
     ] {
-        let response = client.request("GET", target, &[]);
+        let response = client.get(target);
         assert_eq!((response.status, response.text()), (status, body), "{target}");
     }
 }
 
-/// Counts the bytes of a body, and responds with the request's parameter.
-struct Count(usize);
-
-impl BodySink for Count {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        self.0 += bytes.len();
-        Ok(())
-    }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        response.text(&format!("{} {}", request.param("name").unwrap_or("none"), self.0));
-    }
-}
-
 #[test]
-fn bodies_go_where_the_route_of_the_pattern_says() {
+fn patterns_choose_how_to_take_bodies() {
     let mut app = App::new();
-    app.put("/kept/{name}", |request: &Request, response: &mut Response| {
+    app.post("/kept/{name}", |request: &Request, response: &mut Response| {
         response.text(request.param("name").unwrap_or("none")).body(request.body());
     })
     .buffer(8);
-    app.put("/counted/{name}", |_: &Request, _: &mut Response| {}).stream(|| Count(0));
+    app.post_async("/counted/{name}", async |call: &mut Call| {
+        let len = call.read_to_end(100).await.expect("it is short").len();
+        let text = format!("{} {len}", call.param("name").unwrap_or("none"));
+        call.response().text(&text);
+    })
+    .read();
     let served = Served::app(app);
-    let put = |path: &str, body: &str| {
+    let post = |path: &str, body: &str| {
         let mut client = served.connect();
-        client.send(format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
-        let response = client.send(body).response("PUT");
+        client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
+        let response = client.send(body).response("POST");
         (response.status, response.text().to_owned())
     };
-    assert_eq!(put("/kept/a", "12345678"), (200, "12345678".to_owned()));
-    assert_eq!(put("/kept/a", "123456789").0, 413);
-    assert_eq!(put("/counted/a", "123456789"), (200, "a 9".to_owned()));
+    assert_eq!(post("/kept/a", "12345678"), (200, "12345678".to_owned()));
+    assert_eq!(post("/kept/a", "123456789").0, 413);
+    assert_eq!(post("/counted/a", "123456789"), (200, "a 9".to_owned()));
 }
 
 #[test]
-fn what_a_fast_route_leaves_goes_on_to_patterns_then_to_fallbacks() {
+fn fast_routes_fall_through_to_patterns_and_fallbacks() {
     let fast = || Fast::text("fast");
     let mut app = App::new();
     app.fast("/x/both", fast());
@@ -188,4 +182,143 @@ fn what_a_fast_route_leaves_goes_on_to_patterns_then_to_fallbacks() {
         let responded = (response.status, response.text(), response.field("Allow"));
         assert_eq!(responded, (status, body, allow), "{method} {target}");
     }
+}
+
+/// Responds with its request and a counter.
+#[derive(Default)]
+struct Show(Cell<u32>);
+
+impl Service for Show {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match head.query() {
+            Some("read") => BodyPolicy::Call,
+            Some("buffer") => BodyPolicy::Buffer { bytes_max: 3 },
+            _ => BodyPolicy::Discard,
+        }
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.0.set(self.0.get() + 1);
+        if request.query() == Some("read") {
+            return response.defer(request, async |mut call| {
+                let body = call.read_to_end(10).await.expect("it is short");
+                let text = format!("read {}|{}", call.path(), String::from_utf8_lossy(&body));
+                call.response().text(&text);
+            });
+        }
+        let body = String::from_utf8_lossy(request.kept_body().unwrap_or_default());
+        response.text(&format!("{}|{}|{}|{body}", request.mount(), request.path(), request.head().path()));
+    }
+}
+
+fn mounted() -> App {
+    let mut app = App::new();
+    app.mount("/a", |_| Show::default());
+    app.scope("/s", |app| {
+        app.mount("/t/", |_| Show::default());
+    });
+    app.get("/a/route", text("route"));
+    app.get("/a/{x}/y", text("pattern"));
+    app.scope("/a/inner", |app| {
+        app.fallback(text("fallback"));
+    });
+    app
+}
+
+#[test]
+fn mounts_paths_without_a_route() {
+    let served = Served::app(mounted());
+    let mut client = served.connect();
+    for (method, target, status, body) in [
+        ("GET", "/a", 200, "/a||/a|"),
+        ("GET", "/a/", 200, "/a|/|/a/|"),
+        ("GET", "/a/b/c?d", 200, "/a|/b/c|/a/b/c|"),
+        ("BREW", "/a/b", 200, "/a|/b|/a/b|"),
+        ("OPTIONS", "/a/b", 200, "/a|/b|/a/b|"),
+        ("GET", "/a//b", 200, "/a|//b|/a//b|"),
+        ("GET", "http://localhost/a/b", 200, "/a|/b|/a/b|"),
+        ("GET", "/s/t/u", 200, "/s/t|/u|/s/t/u|"),
+        ("GET", "/a/route", 200, "route"),
+        ("POST", "/a/route", 405, "Method Not Allowed\n"),
+        ("GET", "/a/x/y", 200, "pattern"),
+        ("GET", "/a/inner/x", 200, "fallback"),
+        ("GET", "/ab", 404, "Not Found\n"),
+        ("GET", "/%61/b", 404, "Not Found\n"),
+        ("GET", "/s", 404, "Not Found\n"),
+        ("OPTIONS", "*", 204, ""),
+    ] {
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
+    }
+}
+
+#[test]
+fn mounts_the_root() {
+    let mut app = App::new();
+    app.mount("/", |_| Show::default());
+    app.get("/{x}", text("pattern"));
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, body) in [
+        ("GET", "/", "|/|/|"),
+        ("GET", "/a", "pattern"),
+        ("GET", "/a/b", "|/a/b|/a/b|"),
+        ("OPTIONS", "*", "|*|*|"),
+    ] {
+        assert_eq!(client.request(method, target, &[]).text(), body, "{method} {target}");
+    }
+}
+
+#[test]
+fn mounted_services_choose_how_to_take_bodies() {
+    let served = Served::app(mounted());
+    let post = |target: &str, body: &str| {
+        let mut client = served.connect();
+        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
+        let response = client.send(body).response("POST");
+        (response.status, response.text().to_owned())
+    };
+    assert_eq!(post("/a/b", "xyz"), (200, "/a|/b|/a/b|".to_owned()));
+    assert_eq!(post("/a/b?buffer", "xyz"), (200, "/a|/b|/a/b|xyz".to_owned()));
+    assert_eq!(post("/a/b?buffer", "wxyz").0, 413);
+    assert_eq!(post("/a/b?read", "xyz"), (200, "read /b|xyz".to_owned()));
+}
+
+#[test]
+fn routes_serve_within_another_service() {
+    struct Within(shearwater::RoutesService);
+    impl Service for Within {
+        fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+            self.0.body_policy(head)
+        }
+
+        fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+            self.0.respond(request, response.field("X-Within", "yes"));
+        }
+    }
+    let routes = mounted().build().expect("nothing is wrong");
+    let running = crate::served::here().start(move |worker| Within(routes.service(worker))).expect("starts");
+    let served = Served::running(running);
+    let response = served.connect().get("/a/route");
+    assert_eq!((response.text(), response.field("X-Within")), ("route", Some("yes")));
+}
+
+#[test]
+fn mounts_everything_beside_exact_routes() {
+    let mut app = App::new();
+    app.mount("/", |_| Show::default());
+    app.get("/exact", text("exact"));
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, status, body) in [
+        ("GET", "/a", 200, "|/a|/a|"),
+        ("OPTIONS", "*", 200, "|*|*|"),
+        ("GET", "/exact", 200, "exact"),
+        ("POST", "/exact", 405, "Method Not Allowed\n"),
+    ] {
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
+    }
+    client.send("POST /a?read HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
+    assert_eq!(client.response("POST").text(), "read /a|xyz");
 }

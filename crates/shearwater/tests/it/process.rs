@@ -40,15 +40,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process that runs the test `signals::process`.
-    pub(crate) fn start() -> Self {
+    /// Starts a process that runs a test of this binary.
+    pub(crate) fn start(test: &str) -> Self {
         let program = env::current_exe().expect("this program is a file");
-        Self::of(&mut Command::new(program))
+        Self::of(&mut Command::new(program), test)
     }
 
     /// Starts a process by a command to which the test's name is added.
-    pub(crate) fn of(command: &mut Command) -> Self {
-        command.args(["--exact", "signals::process", "--nocapture", "--test-threads=1"]);
+    pub(crate) fn of(command: &mut Command, test: &str) -> Self {
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
         command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let net = kill_unless_dropped(Pid::from_child(&child));

@@ -1,12 +1,14 @@
 //! A server for one test.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals, Verbosity};
-
-use crate::client::Client;
+use shearwater::{
+    AcceptMode, App, Control, DriverChoice, Request, Response, Running, Server, Totals, Verbosity,
+};
+use testkit::{TIMEOUT, TestClient};
 
 /// A running server, stopped on drop.
 pub(crate) struct Served {
@@ -41,8 +43,8 @@ impl Served {
         }
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address)
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address)
     }
 
     /// Stops the server and returns its totals.
@@ -63,6 +65,25 @@ impl Drop for Served {
         self.control.stop();
         let ended = self.running.take().map(Running::wait);
         assert!(ended.is_none_or(|ended| ended.is_ok()) || std::thread::panicking(), "a worker has failed");
+    }
+}
+
+/// Connects to a Unix-domain socket.
+pub(crate) fn connect_unix(path: &Path) -> TestClient<UnixStream> {
+    let stream = UnixStream::connect(path).expect("connects");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    TestClient::new(stream)
+}
+
+/// An app that responds to everything with `served`.
+pub(crate) fn served_app() -> App {
+    App::of(text("served"))
+}
+
+/// Returns a handler that responds with a text.
+pub(crate) fn text(text: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
+    move |_, response| {
+        response.text(text);
     }
 }
 

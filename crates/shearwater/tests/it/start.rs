@@ -1,30 +1,26 @@
-//! Startup: addresses, workers, drivers, and error messages.
+//! Startup: addresses, workers, drivers, error messages; connections per address.
 
-use std::net::TcpListener;
+use std::io::{ErrorKind, Read};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use shearwater::{
-    App, DriverChoice, Error, Request, Response, Running, Server, Service, StartError, Verbosity,
+    App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError, Verbosity,
 };
+use testkit::{TIMEOUT, TestClient};
 
-use crate::client::Client;
-use crate::served::{Served, here};
-
-fn app() -> App {
-    App::of(|_: &Request, response: &mut Response| {
-        response.text("served");
-    })
-}
+use crate::served::{Served, here, served_app};
 
 fn refusal(started: Result<Running, Error>) -> Error {
     started.expect_err("it can't start")
 }
 
 #[test]
-fn an_address_that_is_none_is_told_with_an_example() {
+fn rejects_invalid_addresses_with_an_example() {
     for bad in ["", "8080", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:70000", "[::1]", "127.0.0.1:-1", "::1"]
     {
-        let error = refusal(Server::new(bad).start_app(app()));
+        let error = refusal(Server::new(bad).start_app(served_app()));
         assert!(matches!(&error, Error::Address { given, .. } if given == bad), "{error:?}");
         let sentence = error.to_string();
         assert!(sentence.contains(&format!("{bad:?}")) && sentence.contains("127.0.0.1:8080"), "{sentence}");
@@ -32,47 +28,47 @@ fn an_address_that_is_none_is_told_with_an_example() {
 }
 
 #[test]
-fn a_bad_address_among_good_ones_leaves_nothing_bound() {
+fn binds_nothing_if_one_address_is_bad() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let error = refusal(Server::new(free.to_string()).listen("nowhere").start_app(app()));
+    let error = refusal(Server::new(free.to_string()).listen("nowhere").start_app(served_app()));
     assert!(matches!(error, Error::Address { .. }));
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken_address = taken.local_addr().expect("an address").to_string();
-    let error = refusal(Server::new(free.to_string()).listen(taken_address).start_app(app()));
+    let error = refusal(Server::new(free.to_string()).listen(taken_address).start_app(served_app()));
     assert!(matches!(error, Error::Start(StartError::Bind { .. })));
     TcpListener::bind(free).expect("nobody listens there");
 }
 
 #[test]
-fn a_taken_port_is_told_whoever_has_it() {
+fn reports_a_taken_port() {
     let foreign = TcpListener::bind("127.0.0.1:0").expect("a port");
     let foreign_address = foreign.local_addr().expect("an address");
-    let own = [1, 3].map(|workers| Served::of(here().workers(workers), app()));
+    let own = [1, 3].map(|workers| Served::of(here().workers(workers), served_app()));
     for address in own.iter().map(|served| served.address).chain([foreign_address]) {
         for workers in [1, 2] {
-            let error = refusal(Server::new(address.to_string()).workers(workers).start_app(app()));
+            let error = refusal(Server::new(address.to_string()).workers(workers).start_app(served_app()));
             assert!(matches!(&error, Error::Start(StartError::Bind { .. })), "{error:?}");
             let expected =
                 format!("{address} is taken by another program: choose another port, or end that program");
             assert_eq!(error.to_string(), expected);
         }
     }
-    assert_eq!(own[1].connect().request("GET", "/", &[]).text(), "served");
+    assert_eq!(own[1].connect().get("/").text(), "served");
 }
 
 #[test]
-fn an_address_of_another_host_is_refused() {
-    let error = refusal(Server::new("192.0.2.1:0").start_app(app()));
+fn rejects_an_address_of_another_host() {
+    let error = refusal(Server::new("192.0.2.1:0").start_app(served_app()));
     assert!(error.to_string().starts_with("can't listen on 192.0.2.1:0: "), "{error}");
 }
 
 #[test]
-fn a_driver_that_is_not_there_is_refused_with_what_is() {
-    let found = Served::of(here().driver(DriverChoice::Auto), app());
+fn rejects_an_unavailable_driver() {
+    let found = Served::of(here().driver(DriverChoice::Auto), served_app());
     for (driver, name) in
         [(DriverChoice::Epoll, "epoll"), (DriverChoice::Uring, "uring"), (DriverChoice::Kqueue, "kqueue")]
     {
-        match here().driver(driver).start_app(app()) {
+        match here().driver(driver).start_app(served_app()) {
             Ok(running) => {
                 let start_report = running.start_report().clone();
                 let _served = Served::running(running);
@@ -90,32 +86,32 @@ fn a_driver_that_is_not_there_is_refused_with_what_is() {
 }
 
 #[test]
-fn every_address_is_served() {
+fn listens_on_every_address() {
     let server = here().listen("127.0.0.2:0").listen("127.0.0.1:0").workers(2);
-    let running = server.start_app(app()).expect("starts");
+    let running = server.start_app(served_app()).expect("starts");
     let addresses = running.start_report().addresses.clone();
     let served = Served::running(running);
     assert_eq!(addresses.len(), 3);
     assert_eq!(addresses[0], served.address);
     for address in addresses {
         assert_ne!(address.port(), 0);
-        assert_eq!(Client::connect(address).request("GET", "/", &[]).text(), "served");
+        assert_eq!(TestClient::connect(address).get("/").text(), "served");
     }
 }
 
 #[test]
-fn ipv6_is_served_where_there_is_any() {
-    let started = Server::new("[::1]:0").verbosity(Verbosity::Off).start_app(app());
+fn listens_on_ipv6_if_available() {
+    let started = Server::new("[::1]:0").verbosity(Verbosity::Off).start_app(served_app());
     assert_eq!(started.is_ok(), TcpListener::bind("[::1]:0").is_ok());
     if let Ok(running) = started {
         let served = Served::running(running);
         assert!(served.address.is_ipv6());
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
-fn each_worker_gets_its_own_service() {
+fn creates_one_service_per_worker() {
     struct Number(usize);
     impl Service for Number {
         fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
@@ -133,7 +129,7 @@ fn each_worker_gets_its_own_service() {
         assert_eq!(running.start_report().workers, workers);
         let served = Served::running(running);
         for _ in 0..20 {
-            let number: usize = served.connect().request("GET", "/", &[]).text().parse().expect("a number");
+            let number: usize = served.connect().get("/").text().parse().expect("a number");
             assert!(number < workers);
         }
         let totals = served.stop();
@@ -145,8 +141,8 @@ fn each_worker_gets_its_own_service() {
 }
 
 #[test]
-fn what_was_settled_is_told() {
-    let running = here().workers(0).backlog(77).start_app(app()).expect("starts");
+fn start_report_holds_the_settings() {
+    let running = here().workers(0).backlog(77).start_app(served_app()).expect("starts");
     let start_report = running.start_report().clone();
     let _served = Served::running(running);
     assert!(start_report.workers >= 1);
@@ -159,7 +155,7 @@ fn what_was_settled_is_told() {
 }
 
 #[test]
-fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
+fn reports_a_worker_that_panics_at_startup() {
     struct Never;
     impl Service for Never {
         fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
@@ -172,7 +168,7 @@ fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
 }
 
 #[test]
-fn the_table_of_descriptors_has_room_from_the_start() {
+fn grows_the_descriptor_table_at_startup() {
     let status_of = || std::fs::read_to_string("/proc/self/status");
     if status_of().is_err() {
         println!("skipped: this system doesn't tell the size of the table");
@@ -184,9 +180,72 @@ fn the_table_of_descriptors_has_room_from_the_start() {
             status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("the size of its table");
         line.trim().parse().expect("a number")
     };
-    let running = here().start_app(app()).expect("starts");
+    let running = here().start_app(served_app()).expect("starts");
     let allowed = running.start_report().descriptors.soft_now;
     let served = Served::running(running);
     assert!(table_entries() >= allowed.min(65_536), "{} of {allowed}", table_entries());
     served.stop();
+}
+
+fn limited_per_address(server: Server) -> Served {
+    let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
+    Served::of(server.limits(limits), App::of(|_: &Request, _: &mut Response| {}))
+}
+
+/// A connection over the limit is reset, usually before the first byte is read, sometimes during `connect`.
+#[track_caller]
+fn is_reset(address: SocketAddr) {
+    let read = TcpStream::connect(address).and_then(|mut stream| {
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.read(&mut [0])
+    });
+    assert_eq!(read.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);
+}
+
+#[track_caller]
+fn responded(client: &mut TestClient) {
+    assert_eq!(client.get("/").status, 200);
+}
+
+#[test]
+fn limits_connections_per_address() {
+    let served = limited_per_address(here());
+    let (mut first, mut second) = (served.connect(), served.connect());
+    responded(&mut first);
+    responded(&mut second);
+    is_reset(served.address);
+    first.end_sending().is_ended();
+    drop(first);
+    // Waits until the server has counted the close.
+    let begun = Instant::now();
+    while served.control.totals().connections_closed < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");
+        std::thread::yield_now();
+    }
+    responded(&mut served.connect());
+    drop(second);
+    assert_eq!(served.stop().connections_refused, 1);
+}
+
+#[test]
+fn counts_both_forms_of_an_ipv4_address_as_one() {
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("skipped: this system has no IPv6");
+        return;
+    }
+    let both_kinds = here().listen("[::]:0");
+    let served = limited_per_address(both_kinds);
+    let [plain, mapped] = served.addresses[..] else { panic!("two listeners") };
+    let mapped_v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, mapped.port()));
+    let mapped = SocketAddr::from((Ipv4Addr::LOCALHOST, mapped.port()));
+    let mut clients = [plain, mapped].map(TestClient::connect);
+    clients.iter_mut().for_each(responded);
+    is_reset(plain);
+    is_reset(mapped);
+    // Another address has its own count.
+    let mut others = [mapped_v6; 2].map(TestClient::connect);
+    others.iter_mut().for_each(responded);
+    is_reset(mapped_v6);
+    drop((clients, others));
+    assert_eq!(served.stop().connections_refused, 3);
 }

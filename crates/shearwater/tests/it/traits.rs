@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use shearwater::engine::{BodyPolicy, FieldLines, HeaderRules, ResponseContent};
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{
-    AcceptMode, App, BodyPolicy, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast,
-    FieldLines, Gone, HeaderRules, LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice,
-    Offloaded, Order, Request, Response, ResponseContent, RouteError, RouteErrors, RouteMethod, Routes,
-    RoutesService, Running, Server, SourceLocation, StackOptions, StartError, StartReport, Summary,
-    TcpOptions, Timeouts, Totals, Verbosity, offload,
+    AcceptMode, App, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast, Gone,
+    LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Request,
+    Response, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server, SourceLocation,
+    StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity, offload,
 };
 
 fn sent<T: Send + 'static>() {}
@@ -21,7 +21,7 @@ fn key<T: Copy + Eq + Hash + Debug + Send + Sync>() {}
 
 /// Checked by the compiler.
 #[test]
-fn what_sets_a_server_up_may_be_made_on_any_thread() {
+fn settings_are_send_and_sync() {
     shared::<App>();
     shared::<Routes>();
     shared::<Server>();
@@ -54,7 +54,7 @@ fn what_sets_a_server_up_may_be_made_on_any_thread() {
 }
 
 #[test]
-fn every_error_is_one_for_any_thread() {
+fn errors_are_send_and_sync() {
     error::<Error>();
     error::<StartError>();
     error::<RouteError>();
@@ -65,7 +65,7 @@ fn every_error_is_one_for_any_thread() {
 }
 
 #[test]
-fn what_a_worker_lends_shows_itself() {
+fn borrowed_types_implement_debug() {
     shown::<Request<'_>>();
     shown::<Response<'_>>();
     shown::<Call>();
@@ -76,13 +76,13 @@ fn what_a_worker_lends_shows_itself() {
 }
 
 #[test]
-fn offloaded_work_may_be_awaited_on_any_thread() {
+fn offloaded_work_is_send() {
     fn awaited<F: Future<Output = Result<u8, Offloaded>> + Send + 'static>(_: &F) {}
     awaited(&offload(|| 0));
 }
 
 #[test]
-fn what_is_shown_of_a_request_leaves_its_fields_and_its_body_out() {
+fn debug_output_leaves_out_headers_and_body() {
     let mut app = App::new();
     app.post("/echo", |request: &Request, response: &mut Response| {
         response.status(201).text("ready");

@@ -1,7 +1,6 @@
-//! Responses of services on the client.
+//! Responses of services on the wire.
 
-use std::io::Error;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,9 +13,8 @@ use bytes::Buf;
 use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use shearwater::Verbosity;
 
-use crate::served::{Served, drivers};
+use crate::served::{Served, drivers, here};
 
 /// A body of pieces that are ready immediately, with an optional error at the end.
 fn pieces(count: usize, fails: bool) -> Body {
@@ -86,121 +84,92 @@ fn router() -> Router {
         .route("/close", get(|| async { ([(header::CONNECTION, "close")], "closed") }))
 }
 
+/// On one connection: nothing of a body follows the response to a `HEAD` request.
 #[test]
-fn pieces_come_as_they_are_made_on_every_driver() {
+fn frames_each_response() {
+    const CHUNKED: &str = "chunked";
+    let pieces = "piece 0\npiece 1\npiece 2\n";
+    let long = "x".repeat(300_000);
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut client = served.connect();
-        assert_eq!(client.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
-        let response = client.request("GET", "/late", &[]);
-        assert_eq!(
-            (response.text(), response.field("transfer-encoding")),
-            ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
-        );
-        assert_eq!(client.request("GET", "/empty", &[]).field("content-length"), Some("0"));
-        // Without chunks the body ends with the connection.
-        client.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(client.response("GET").text(), "piece 0\npiece 1\npiece 2\n");
-    }
-}
-
-#[test]
-fn what_is_known_of_the_length_is_said() {
-    for driver in drivers() {
-        let served = Served::on(driver, router());
-        let mut client = served.connect();
-        let response = client.request("GET", "/long", &[]);
-        assert_eq!(response.field("content-length"), Some("300000"));
-        assert!(response.body == vec![b'x'; 300_000]);
-        let response = client.request("GET", "/announced", &[]);
-        assert_eq!((response.text(), response.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
-        for (target, length) in
-            [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))]
-        {
-            assert_eq!(client.request("HEAD", target, &[]).field("content-length"), length, "{target}");
+        for (request, status, length, coding, body) in [
+            ("GET /late", 200, None, Some(CHUNKED), pieces),
+            ("GET /long", 200, Some("300000"), None, &long),
+            ("GET /announced", 200, Some("16"), None, "piece 0\npiece 1\n"),
+            ("GET /empty", 200, Some("0"), None, ""),
+            ("GET /204", 204, None, None, ""),
+            ("GET /205", 205, Some("0"), None, ""),
+            ("GET /205-pieces", 205, Some("0"), None, ""),
+            ("GET /304", 304, None, None, ""),
+            ("GET /299", 299, Some("3"), None, "odd"),
+            ("GET /999", 500, Some("3"), None, "odd"),
+            ("HEAD /pieces", 200, None, None, ""),
+            ("HEAD /late", 200, None, None, ""),
+            ("HEAD /long", 200, Some("300000"), None, ""),
+            ("HEAD /announced", 200, Some("16"), None, ""),
+            ("HEAD /empty", 200, Some("0"), None, ""),
+            ("HEAD /205-pieces", 205, Some("0"), None, ""),
+            ("GET /pieces", 200, None, Some(CHUNKED), pieces),
+            // The server's own response, after which the connection is closed.
+            ("GET /101", 500, Some("22"), None, "Internal Server Error\n"),
+        ] {
+            let (method, target) = request.split_once(' ').expect("a method and a target");
+            let response = client.request(method, target, &[]);
+            let framing = (response.field("content-length"), response.field("transfer-encoding"));
+            assert_eq!((response.status, framing), (status, (length, coding)), "{driver:?} {request}");
+            assert!(response.text() == body, "{driver:?} {request}: {} bytes", response.body.len());
         }
-        assert_eq!(
-            client.request("GET", "/empty", &[]).status,
-            200,
-            "nothing of a body was sent behind a HEAD"
-        );
     }
 }
 
 #[test]
-fn each_status_has_the_form_that_http_gives_it() {
-    let served = Served::new(router());
-    let mut client = served.connect();
-    for (target, status, length) in [
-        ("/204", 204, None),
-        ("/205", 205, Some("0")),
-        ("/205-pieces", 205, Some("0")),
-        ("/304", 304, None),
-        ("/999", 500, Some("3")),
-        ("/299", 299, Some("3")),
-        // The server's own response, after which the connection is closed.
-        ("/101", 500, Some("22")),
-    ] {
-        let response = client.request("GET", target, &[]);
-        assert_eq!((response.status, response.field("content-length")), (status, length), "{target}");
-    }
-}
-
-#[test]
-fn a_head_of_unknown_length_has_no_transfer_encoding() {
+fn keeps_http_1_0_connections_if_the_end_is_known() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut client = served.connect();
-        for target in ["/pieces", "/late", "/205-pieces"] {
-            let response = client.request("HEAD", target, &[]);
-            let length = (target == "/205-pieces").then_some("0");
-            assert_eq!(
-                (response.field("transfer-encoding"), response.field("content-length")),
-                (None, length),
-                "{target}"
-            );
-        }
-        assert_eq!(client.request("GET", "/announced", &[]).text(), "piece 0\npiece 1\n");
-    }
-}
-
-#[test]
-fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
-    for driver in drivers() {
-        let served = Served::on(driver, router());
-        let mut client = served.connect();
-        for (method, target) in [
-            ("HEAD", "/late"),
-            ("GET", "/204"),
-            ("GET", "/205-pieces"),
-            ("GET", "/304"),
-            ("GET", "/announced"),
-            ("HEAD", "/pieces"),
-            ("GET", "/299"),
+        for (method, target, connection) in [
+            ("HEAD", "/late", "keep-alive"),
+            ("GET", "/204", "keep-alive"),
+            ("GET", "/205-pieces", "keep-alive"),
+            ("GET", "/304", "keep-alive"),
+            ("GET", "/announced", "keep-alive"),
+            ("HEAD", "/pieces", "keep-alive"),
+            ("GET", "/299", "keep-alive"),
+            ("GET", "/late", "close"),
         ] {
             client.send(format!("{method} {target} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"));
-            assert_eq!(client.response(method).field("connection"), Some("keep-alive"), "{method} {target}");
+            let response = client.response(method);
+            assert_eq!(response.field("connection"), Some(connection), "{method} {target}");
+            if connection == "close" {
+                assert_eq!(
+                    response.text(),
+                    "piece 0\npiece 1\npiece 2\n",
+                    "the end of the connection ends it"
+                );
+            }
         }
     }
 }
 
 #[test]
-fn fields_of_the_connection_are_the_servers_own() {
+fn drops_connection_headers_of_the_service() {
     let served = Served::new(router());
     let mut client = served.connect();
-    // The client checks that `Date` and `Server` occur once.
-    let response = client.request("GET", "/fields", &[]);
+    let response = client.get("/fields");
     assert_eq!((response.text(), response.field("etag")), ("fields", Some("\"1\"")));
+    assert_eq!(response.field("server"), Some("shearwater"));
+    assert!(response.field("date").is_some_and(|date| !date.contains("1970")), "{response:?}");
     assert_eq!((response.field("transfer-encoding"), response.field("trailer")), (None, None));
     let response = client.request("GET", "/trailers", &["TE: trailers"]);
     assert_eq!(response.text(), "data");
-    let response = client.request("GET", "/close", &[]);
+    let response = client.get("/close");
     assert_eq!((response.text(), response.field("connection")), ("closed", Some("close")));
     client.is_ended();
 }
 
 #[test]
-fn what_comes_late_behind_the_last_request_resets_nothing() {
+fn closes_without_reset_despite_late_requests() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         for target in ["/long", "/late", "/empty"] {
@@ -219,10 +188,10 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
 }
 
 #[test]
-fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
+fn cuts_off_responses_that_fail() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let response = served.connect().request("GET", "/fails-at-once", &[]);
+        let response = served.connect().get("/fails-at-once");
         assert_eq!(response.status, 500);
         let mut client = served.connect();
         client.ask("GET", "/fails-later", &[]);
@@ -232,12 +201,12 @@ fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
         client.ask("GET", "/cut-short", &[]);
         assert_eq!(client.head().field("content-length"), Some("100"));
         assert_eq!(client.rest(), b"piece 0\npiece 1\n");
-        assert_eq!(served.connect().request("GET", "/empty", &[]).status, 200);
+        assert_eq!(served.connect().get("/empty").status, 200);
     }
 }
 
 #[test]
-fn a_slow_client_holds_the_body_up() {
+fn stops_polling_the_body_for_a_slow_client() {
     const PIECE: usize = 64 * 1024;
     const PIECES: usize = 1024;
     for driver in drivers() {
@@ -296,15 +265,14 @@ impl Buf for OnePiece {
 }
 
 #[test]
-fn a_slow_client_holds_a_long_piece_up() {
+fn splits_a_long_piece_for_a_slow_client() {
     let taken = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&taken);
     let service = tower::service_fn(move |_: axum::http::Request<shearwater_tower::Body>| {
         let piece = OnePiece { left: ZEROS.len(), taken: Arc::clone(&counted) };
         async { Ok::<_, Error>(axum::http::Response::new(http_body_util::Full::new(piece))) }
     });
-    let served =
-        Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
+    let served = Served::of(here(service));
     let mut client = served.connect();
     client.ask("GET", "/", &[]);
     assert_eq!(client.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
@@ -326,16 +294,15 @@ fn still(number: &AtomicUsize) {
 }
 
 #[test]
-fn a_service_that_fails_is_a_500() {
+fn responds_500_if_the_service_fails() {
     let service = tower::service_fn(|request: axum::http::Request<shearwater_tower::Body>| async move {
         match request.uri().path() {
             "/fails" => Err(Error::other("as the test wants it")),
             _ => Ok(axum::http::Response::new(http_body_util::Full::new(Bytes::from("served")))),
         }
     });
-    let served =
-        Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
+    let served = Served::of(here(service));
     let mut client = served.connect();
-    assert_eq!(client.request("GET", "/", &[]).text(), "served");
-    assert_eq!(client.request("GET", "/fails", &[]).status, 500);
+    assert_eq!(client.get("/").text(), "served");
+    assert_eq!(client.get("/fails").status, 500);
 }

@@ -1,6 +1,7 @@
-//! Requests as handlers see them, and responses as clients see them.
+//! Requests as handlers see them, responses as clients see them, and native routes in front of a router.
 
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +11,7 @@ use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use shearwater::{App, Error, Fast, Request, Response};
 
 use crate::served::{Served, drivers, here};
 
@@ -47,16 +49,16 @@ async fn said(method: Method, uri: Uri, version: Version, fields: HeaderMap) -> 
 }
 
 #[test]
-fn extractors_and_state_work_on_every_driver() {
+fn runs_extractors_and_state() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut client = served.connect();
-        assert_eq!(client.request("GET", "/", &[]).text(), "root");
-        assert_eq!(client.request("GET", "/count", &[]).text(), "0");
-        assert_eq!(client.request("GET", "/count", &[]).text(), "1");
-        assert_eq!(client.request("GET", "/user/17", &[]).text(), "user 17");
-        assert_eq!(client.request("GET", "/user/x", &[]).status, 400);
-        assert_eq!(client.request("GET", "/page?number=3", &[]).text(), "page 3");
+        assert_eq!(client.get("/").text(), "root");
+        assert_eq!(client.get("/count").text(), "0");
+        assert_eq!(client.get("/count").text(), "1");
+        assert_eq!(client.get("/user/17").text(), "user 17");
+        assert_eq!(client.get("/user/x").status, 400);
+        assert_eq!(client.get("/page?number=3").text(), "page 3");
         let response =
             client.send_body("POST", "/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
         assert_eq!((response.status, response.field("content-type")), (200, Some("application/json")));
@@ -71,7 +73,7 @@ fn extractors_and_state_work_on_every_driver() {
 }
 
 #[test]
-fn what_is_asked_for_arrives_as_it_was_sent() {
+fn passes_requests_as_they_were_sent() {
     let served = Served::new(router());
     let mut client = served.connect();
     let response = client.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
@@ -91,32 +93,32 @@ fn what_is_asked_for_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_target_of_another_scheme_is_misdirected() {
+fn rejects_targets_of_another_scheme() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        assert_eq!(served.connect().request("GET", "https://example.org/said", &[]).status, 421);
+        assert_eq!(served.connect().get("https://example.org/said").status, 421);
         let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
         let served = Served::of(serve);
-        let response = served.connect().request("GET", "https://example.org/said", &[]);
+        let response = served.connect().get("https://example.org/said");
         assert_eq!(response.text(), "GET https://example.org/said HTTP/1.1 example.org []");
-        assert_eq!(served.connect().request("GET", "ftp://example.org/said", &[]).status, 421);
+        assert_eq!(served.connect().get("ftp://example.org/said").status, 421);
     }
 }
 
 #[test]
-fn axums_own_responses_are_its_own() {
+fn leaves_axums_own_responses_unchanged() {
     let served = Served::new(router());
     let mut client = served.connect();
-    assert_eq!(client.request("GET", "/none", &[]).status, 404);
+    assert_eq!(client.get("/none").status, 404);
     let response = client.request("PUT", "/", &[]);
     assert_eq!((response.status, response.field("allow")), (405, Some("GET,HEAD")));
     let response = client.request("HEAD", "/", &[]);
     assert_eq!((response.status, response.field("content-length")), (200, Some("4")));
-    assert_eq!(client.request("GET", "/", &[]).text(), "root", "nothing stands between the two");
+    assert_eq!(client.get("/").text(), "root", "nothing stands between the two");
 }
 
 #[test]
-fn pipelined_requests_are_responded_in_order() {
+fn responds_to_pipelined_requests_in_order() {
     let served = Served::new(router());
     let mut client = served.connect();
     let all: String = (0..50).map(|id| format!("GET /user/{id} HTTP/1.1\r\nHost: h\r\n\r\n")).collect();
@@ -127,7 +129,7 @@ fn pipelined_requests_are_responded_in_order() {
 }
 
 #[test]
-fn the_clients_address_is_told_where_that_is_asked_for() {
+fn inserts_the_clients_address_on_request() {
     let router = || {
         Router::new().route(
             "/",
@@ -140,18 +142,95 @@ fn the_clients_address_is_told_where_that_is_asked_for() {
         let served = Served::of(here(router()).driver(driver).connect_info());
         let mut client = served.connect();
         let own = client.stream().local_addr().expect("an address").to_string();
-        assert_eq!(client.request("GET", "/", &[]).text(), own);
+        assert_eq!(client.get("/").text(), own);
         let served = Served::on(driver, router());
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "nobody");
+        assert_eq!(served.connect().get("/").text(), "nobody");
     }
 }
 
 #[test]
-fn many_workers_serve_the_same_state() {
+fn shares_state_between_workers() {
     let served = Served::of(here(router()).workers(3));
-    let mut numbers: Vec<u64> = (0..30)
-        .map(|_| served.connect().request("GET", "/count", &[]).text().parse().expect("a number"))
-        .collect();
+    let mut numbers: Vec<u64> =
+        (0..30).map(|_| served.connect().get("/count").text().parse().expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn passes_unmatched_requests_to_the_router() {
+    for driver in drivers() {
+        let mut fast = App::new();
+        fast.fast("/plaintext", Fast::text("fast"));
+        fast.post("/echo", |request: &Request, response: &mut Response| {
+            response.body(request.body());
+        })
+        .buffer(1024);
+        let router = Router::new()
+            .route("/plaintext", any(|| async { "routed" }))
+            .route("/", get(|| async { "root" }));
+        let served = Served::of(here(router).driver(driver).fast(fast));
+        let mut client = served.connect();
+        for (method, target, expected) in
+            [("GET", "/plaintext", "fast"), ("PUT", "/plaintext", "routed"), ("GET", "/", "root")]
+        {
+            assert_eq!(client.request(method, target, &[]).text(), expected, "{method} {target}");
+        }
+        assert_eq!(client.send_body("POST", "/echo", &[], b"said").text(), "said");
+        assert_eq!(client.get("/none").status, 404);
+    }
+}
+
+#[test]
+fn rejects_an_app_that_leaves_nothing_to_the_router() {
+    let mut fast = App::new();
+    fast.fallback(|_: &Request, response: &mut Response| {
+        response.text("all");
+    });
+    assert!(matches!(here(Router::new()).fast(fast).start().err(), Some(Error::Routes(_))));
+}
+
+/// Responds with the requested status, immediately or deferred.
+async fn response(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
+    if when == "soon" {
+        tokio::task::yield_now().await;
+    }
+    let status = StatusCode::from_u16(status).expect("a status");
+    match status {
+        StatusCode::OK => "answer".into_response(),
+        _ => status.into_response(),
+    }
+}
+
+/// Middleware applies to a service's response, immediate or deferred, for each method.
+#[test]
+fn middleware_treats_deferred_responses_alike() {
+    for driver in drivers() {
+        let mut fast = App::new();
+        fast.before(|_: &Request, response: &mut Response| {
+            response.text("before").field("Before", "yes");
+            ControlFlow::Continue(())
+        });
+        fast.after(|_: &Request, response: &mut Response| {
+            let status = response.status_code().to_string();
+            response.field("Seen", status).html("<p>after</p>");
+        });
+        let router = Router::new().route("/{status}/{when}", get(response));
+        let served = Served::of(here(router).driver(driver).fast(fast));
+        let mut client = served.connect();
+        for (status, body) in [(200, "answer"), (404, ""), (204, "")] {
+            let mut heads = Vec::new();
+            for (method, when) in [("GET", "now"), ("GET", "soon"), ("HEAD", "now"), ("HEAD", "soon")] {
+                let response = client.request(method, &format!("/{status}/{when}"), &[]);
+                let body = if method == "HEAD" { "" } else { body };
+                assert_eq!((response.status, response.text()), (status, body), "{method} {when}");
+                assert_eq!((response.field("Before"), response.field("Seen")), (Some("yes"), Some("200")));
+                let mut fields = response.fields.clone();
+                fields.retain(|(name, _)| name != "Date");
+                fields.sort();
+                heads.push(fields);
+            }
+            assert!(heads.iter().all(|fields| *fields == heads[0]), "{status}: {heads:#?}");
+        }
+    }
 }

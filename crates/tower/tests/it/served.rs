@@ -1,11 +1,12 @@
 //! A served router for one test.
 
 use std::net::SocketAddr;
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use axum::Router;
 use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
-use shearwater_tower::{HttpService, Maker, Running, Serve, bind};
-use testkit::TestClient;
+use shearwater_tower::{HttpService, MakeHttpService, Maker, Running, Serve, bind, serve};
+use testkit::{TIMEOUT, TestClient};
 
 /// A running server, stopped on drop.
 pub(crate) struct Served {
@@ -53,8 +54,20 @@ impl Drop for Served {
 }
 
 /// Returns a server with one worker on a free port.
-pub(crate) fn here(router: Router) -> Serve<Router> {
-    bind("127.0.0.1:0", router).workers(1).verbosity(Verbosity::Off)
+pub(crate) fn here<T: MakeHttpService<Kind>, Kind>(service: T) -> Serve<T::Service, T::Maker> {
+    bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off)
+}
+
+/// Serves with one worker on a Unix-domain socket, and returns the start of the response to `GET /`.
+pub(crate) fn response_on_unix<T: MakeHttpService<Kind>, Kind>(service: T) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("socket");
+    let running = serve(UnixListener::bind(&path).expect("a socket"), service).workers(1).start();
+    let mut client = TestClient::new(UnixStream::connect(&path).expect("connects"));
+    client.stream().set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let response = client.ask("GET", "/", &["Connection: close"]).rest();
+    drop(running.expect("starts"));
+    String::from_utf8(response).expect("text")
 }
 
 /// Creates a runtime for the test.

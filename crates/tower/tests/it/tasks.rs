@@ -1,17 +1,24 @@
-//! Deferred services: tokio in handlers, cancellation and wake-ups.
+//! Deferred services: readiness, tokio in handlers, cancellation and wake-ups.
 
+use std::io::Error;
 use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::http::{Request, Response};
 use axum::routing::get;
-use testkit::TIMEOUT;
+use http_body_util::Full;
+use shearwater_tower::Body;
+use testkit::{TIMEOUT, TestClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Builder;
+use tower::Service;
 
 use crate::served::{Served, drivers, here, runtime};
 
@@ -42,32 +49,32 @@ fn router() -> Router {
 
 fn asked(served: &Served) {
     let mut client = served.connect();
-    assert!(client.request("GET", "/spawned", &[]).text().starts_with("on tokio"));
-    assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
-    assert_eq!(client.request("GET", "/slept", &[]).text(), "slept on worker-0");
+    assert!(client.get("/spawned").text().starts_with("on tokio"));
+    assert_eq!(client.get("/blocking").text(), "blocked");
+    assert_eq!(client.get("/slept").text(), "slept on worker-0");
 }
 
 #[test]
-fn without_a_runtime_around_it_a_small_one_is_there() {
+fn creates_a_runtime_if_there_is_none() {
     for driver in drivers() {
         asked(&Served::on(driver, router()));
     }
 }
 
 #[test]
-fn within_a_runtime_that_one_is_used() {
-    let mut around = tokio::runtime::Builder::new_multi_thread();
-    let around = around.worker_threads(1).enable_all().thread_name("tokio of the test");
-    let around = around.build().expect("a runtime");
+fn uses_the_surrounding_runtime() {
+    let mut around = Builder::new_multi_thread();
+    let around = around.worker_threads(1).enable_all().thread_name("tokio of the test").build();
+    let around = around.expect("a runtime");
     let entered = around.enter();
     let served = Served::of(here(router()));
     drop(entered);
     asked(&served);
-    assert_eq!(served.connect().request("GET", "/spawned", &[]).text(), "on tokio of the test");
+    assert_eq!(served.connect().get("/spawned").text(), "on tokio of the test");
 }
 
 #[test]
-fn sockets_of_tokio_work_in_handlers() {
+fn runs_tokio_sockets_in_handlers() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = other.local_addr().expect("its address");
     let router = Router::new().route(
@@ -93,65 +100,54 @@ fn sockets_of_tokio_work_in_handlers() {
     }
 }
 
-/// Reports its drop.
-struct Told(SyncSender<()>);
+/// Reports its drop from a task that it spawns, as connections of pools do.
+struct Dropped(SyncSender<()>);
 
-impl Drop for Told {
+impl Drop for Dropped {
     fn drop(&mut self) {
-        let _ = self.0.send(());
+        let sender = self.0.clone();
+        tokio::spawn(async move { sender.send(()) });
+    }
+}
+
+/// A router whose handler never ends. Returns it with the notices that the handler has begun and that it was dropped.
+fn endless() -> (Router, Receiver<()>, Receiver<()>) {
+    let ((begun, has_begun), (ended, has_ended)) = (sync_channel(1), sync_channel(1));
+    let wait = move || {
+        let (begun, dropped) = (begun.clone(), Dropped(ended.clone()));
+        async move {
+            begun.send(()).expect("the test receives");
+            std::future::pending::<()>().await;
+            drop(dropped);
+        }
+    };
+    (Router::new().route("/", get(wait)), has_begun, has_ended)
+}
+
+/// Holds for upgrade requests too.
+#[test]
+fn drops_the_handler_of_a_closed_client() {
+    for driver in drivers() {
+        for fields in [&[][..], &["Connection: upgrade", "Upgrade: websocket"]] {
+            let (router, has_begun, has_ended) = endless();
+            let served = Served::on(driver, router);
+            let mut client = served.connect();
+            client.ask("GET", "/", fields);
+            has_begun.recv_timeout(TIMEOUT).expect("it is called");
+            assert!(has_ended.try_recv().is_err(), "it waits");
+            drop(client);
+            has_ended.recv_timeout(TIMEOUT).expect("it is dropped");
+        }
     }
 }
 
 #[test]
-fn a_handler_is_dropped_when_its_client_goes() {
+fn drops_handlers_within_their_runtime_at_the_end() {
     for driver in drivers() {
-        let (begun, has_begun) = sync_channel(1);
-        let (ended, has_ended) = sync_channel(1);
-        let wait = move || {
-            let (begun, told) = (begun.clone(), Told(ended.clone()));
-            async move {
-                begun.send(()).expect("the test receives");
-                std::future::pending::<()>().await;
-                drop(told);
-            }
-        };
-        let served = Served::on(driver, Router::new().route("/", get(wait)));
-        let mut client = served.connect();
-        client.ask("GET", "/", &[]);
-        has_begun.recv_timeout(TIMEOUT).expect("it is called");
-        assert!(has_ended.try_recv().is_err(), "it waits");
-        drop(client);
-        has_ended.recv_timeout(TIMEOUT).expect("it is dropped");
-    }
-}
-
-/// Spawns a task when dropped, as connections of pools do.
-struct Returned(SyncSender<()>);
-
-impl Drop for Returned {
-    fn drop(&mut self) {
-        let told = self.0.clone();
-        tokio::spawn(async move { told.send(()) });
-    }
-}
-
-#[test]
-fn what_is_dropped_at_the_end_finds_its_runtime() {
-    for driver in drivers() {
-        let mut around = tokio::runtime::Builder::new_multi_thread();
-        let around = around.worker_threads(1).enable_all().build().expect("a runtime");
-        let (begun, has_begun) = sync_channel(1);
-        let (ended, has_ended) = sync_channel(1);
-        let wait = move || {
-            let (begun, returned) = (begun.clone(), Returned(ended.clone()));
-            async move {
-                begun.send(()).expect("the test receives");
-                std::future::pending::<()>().await;
-                drop(returned);
-            }
-        };
+        let around = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let (router, has_begun, has_ended) = endless();
         let entered = around.enter();
-        let served = Served::on(driver, Router::new().route("/", get(wait)));
+        let served = Served::on(driver, router);
         drop(entered);
         let mut client = served.connect();
         client.ask("GET", "/", &[]);
@@ -162,7 +158,7 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
 }
 
 #[test]
-fn who_has_said_all_gets_an_response_that_is_there_at_once() {
+fn responds_to_a_half_closed_client() {
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(|| async { "served" })));
         let mut client = served.connect();
@@ -173,7 +169,7 @@ fn who_has_said_all_gets_an_response_that_is_there_at_once() {
 }
 
 #[test]
-fn others_are_served_while_one_waits() {
+fn serves_others_while_handlers_wait() {
     let (release, released) = tokio::sync::watch::channel(false);
     let wait = move || {
         let mut released = released.clone();
@@ -187,7 +183,7 @@ fn others_are_served_while_one_waits() {
     for client in &mut waiting {
         client.ask("GET", "/wait", &[]);
     }
-    assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+    assert_eq!(served.connect().get("/").text(), "served");
     release.send(true).expect("they wait");
     for client in &mut waiting {
         assert_eq!(client.response("GET").text(), "waited");
@@ -220,13 +216,13 @@ impl Future for KeepsFirst {
 }
 
 #[test]
-fn a_handler_is_polled_with_one_waker_and_when_it_is_woken() {
+fn polls_a_handler_once_per_wake() {
     let handler = || async { KeepsFirst { woken: Arc::default(), polls: 0 }.await.to_string() };
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(handler)));
         let mut client = served.connect();
         for _ in 0..100 {
-            assert_eq!(client.request("GET", "/", &[]).text(), "2", "once, and once it was woken");
+            assert_eq!(client.get("/").text(), "2", "once, and once it was woken");
         }
     }
 }
@@ -241,7 +237,7 @@ async fn panics_late() -> &'static str {
 }
 
 #[test]
-fn a_panic_costs_its_own_request() {
+fn panic_costs_only_its_own_request() {
     let router = Router::new()
         .route("/panics", get(panics))
         .route("/late", get(panics_late))
@@ -253,12 +249,12 @@ fn a_panic_costs_its_own_request() {
         assert_eq!((response.status, response.field("connection")), (500, Some("close")));
         client.is_ended();
     }
-    assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+    assert_eq!(served.connect().get("/").text(), "served");
     assert_eq!(served.totals().handler_panics, 2);
 }
 
 #[test]
-fn it_is_served_where_it_is_awaited() {
+fn serves_within_the_awaiting_runtime() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -272,8 +268,59 @@ fn it_is_served_where_it_is_awaited() {
             serve.with_graceful_shutdown(async { drop(stopped.await) }).await
         })
     });
-    let mut client = testkit::TestClient::connect(address);
-    assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
+    let mut client = TestClient::connect(address);
+    assert_eq!(client.get("/blocking").text(), "blocked");
     stop.send(()).expect("it serves");
     serving.join().expect("no panic").expect("ends normally");
+}
+
+/// A service that is ready after a number of polls, or never.
+#[derive(Clone)]
+struct Reluctant {
+    asked: usize,
+    ready_at: Option<usize>,
+}
+
+impl Service<Request<Body>> for Reluctant {
+    type Response = Response<Full<Bytes>>;
+    type Error = Error;
+    type Future = std::future::Ready<Result<Self::Response, Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Some(ready_at) = self.ready_at else {
+            return Poll::Ready(Err(Error::other("as the test wants it")));
+        };
+        self.asked += 1;
+        if self.asked < ready_at {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        assert!(Some(self.asked) >= self.ready_at, "it is called though it isn't ready");
+        std::future::ready(Ok(Response::new(Full::new(Bytes::from(self.asked.to_string())))))
+    }
+}
+
+#[test]
+fn waits_until_the_service_is_ready() {
+    for ready_at in [1, 2, 5] {
+        let service = Reluctant { asked: 0, ready_at: Some(ready_at) };
+        let served = Served::of(here(service));
+        let mut client = served.connect();
+        for _ in 0..3 {
+            assert_eq!(client.get("/").text(), ready_at.to_string());
+            assert_eq!(client.send_body("POST", "/", &[], b"a body").text(), ready_at.to_string());
+        }
+    }
+}
+
+#[test]
+fn responds_500_if_the_service_is_never_ready() {
+    let served = Served::of(here(Reluctant { asked: 0, ready_at: None }));
+    assert_eq!(served.connect().get("/").status, 500);
+    assert_eq!(served.connect().send_body("POST", "/", &[], b"a body").status, 500);
+    assert_eq!(served.totals().handler_errors, 2);
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use axum::Router;
@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
-use shearwater::{App, Limits, Timeouts};
+use shearwater::{App, DriverChoice, Limits, Timeouts};
+use shearwater_tower::Serve;
 use testkit::{ClientResponse, TIMEOUT, TestClient};
 use tokio::io::AsyncWriteExt;
 
@@ -53,8 +54,8 @@ async fn soon() -> &'static str {
     "served soon"
 }
 
-/// Middleware that sets a header field each, before and after the router.
-fn steps() -> App {
+/// Serves the router behind middleware that sets a header field before, and one after it.
+fn websockets(driver: DriverChoice) -> Serve<Router> {
     let mut app = App::new();
     app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-Before", "yes");
@@ -63,7 +64,7 @@ fn steps() -> App {
     app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-After", "yes");
     });
-    app
+    here(router()).driver(driver).connect_info().fast(app)
 }
 
 const HANDSHAKE: [&str; 4] = [
@@ -73,12 +74,23 @@ const HANDSHAKE: [&str; 4] = [
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
+/// Upgrades a connection, checks the response, and returns the first message.
 fn shake_hands(client: &mut TestClient) -> Vec<u8> {
     client.ask("GET", "/ws", &HANDSHAKE);
     let response = client.head();
-    assert_eq!((response.status, response.field("upgrade")), (101, Some("websocket")), "{response:?}");
-    assert_eq!(response.field("connection"), Some("upgrade"));
-    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(response.status, 101, "{response:?}");
+    for (name, value) in [
+        ("Upgrade", Some("websocket")),
+        ("Connection", Some("upgrade")),
+        ("Sec-WebSocket-Accept", Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+        ("Server", Some("shearwater")),
+        ("X-Before", Some("yes")),
+        ("X-After", Some("yes")),
+        ("Content-Length", None),
+    ] {
+        assert_eq!(response.field(name), value, "{response:?}");
+    }
+    assert!(response.field("Date").is_some(), "{response:?}");
     message(client)
 }
 
@@ -97,11 +109,11 @@ fn message(client: &mut TestClient) -> Vec<u8> {
 }
 
 #[test]
-fn axums_web_sockets_work_on_every_driver() {
+fn serves_axums_web_sockets() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
-        assert_eq!(client.request("GET", "/", &[]).text(), "served", "an ordinary request goes before it");
+        assert_eq!(client.get("/").text(), "served", "an ordinary request goes before it");
         let own = client.stream().local_addr().expect("an address").to_string();
         assert_eq!(shake_hands(&mut client), own.as_bytes());
         for number in 0..100 {
@@ -109,14 +121,14 @@ fn axums_web_sockets_work_on_every_driver() {
             say(&mut client, &text);
             assert_eq!(message(&mut client), text.as_bytes());
         }
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
-fn what_is_sent_behind_the_handshake_is_not_lost() {
+fn keeps_bytes_sent_after_the_handshake() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         let fields: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let mut all = format!("GET /ws HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
@@ -130,8 +142,8 @@ fn what_is_sent_behind_the_handshake_is_not_lost() {
 }
 
 #[test]
-fn there_are_no_more_than_there_may_be() {
-    let served = Served::of(here(router()).upgrades_max(2).connect_info());
+fn limits_upgraded_connections() {
+    let served = Served::of(websockets(DriverChoice::Auto).upgrades_max(2));
     let mut first = served.connect();
     let mut second = served.connect();
     shake_hands(&mut first);
@@ -154,9 +166,9 @@ fn there_are_no_more_than_there_may_be() {
 }
 
 #[test]
-fn a_drain_does_not_wait_for_what_was_upgraded() {
+fn drain_does_not_wait_for_upgraded_connections() {
     for driver in drivers() {
-        let running = here(router()).driver(driver).connect_info().start().expect("starts");
+        let running = websockets(driver).start().expect("starts");
         let mut client = TestClient::connect(running.address());
         shake_hands(&mut client);
         running.drain();
@@ -165,7 +177,7 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
 }
 
 #[test]
-fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
+fn ignores_upgrades_that_cannot_be() {
     let router = Router::new().route("/", axum::routing::post(|body: String| async { body }));
     let served = Served::new(router);
     let response =
@@ -183,7 +195,7 @@ fn undated(mut response: ClientResponse) -> ClientResponse {
 }
 
 #[test]
-fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
+fn offers_do_not_change_other_responses() {
     let offers: [&[&str]; 5] = [
         &HANDSHAKE,
         &["Connection: Upgrade", "Upgrade: x"],
@@ -192,7 +204,7 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
         &["Connection: Upgrade", "Upgrade: \"odd, x/1,, websocket/"],
     ];
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).fast(steps()));
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         for target in ["/", "/soon", "/stream", "/none"] {
             for method in ["GET", "HEAD", "DELETE"] {
@@ -207,27 +219,10 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
 }
 
 #[test]
-fn a_101_has_the_fields_of_every_response() {
-    for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
-        let mut client = served.connect();
-        client.ask("GET", "/ws", &HANDSHAKE);
-        let response = client.head();
-        assert_eq!(response.status, 101);
-        for (name, value) in [("Server", "shearwater"), ("X-Before", "yes"), ("X-After", "yes")] {
-            assert_eq!(response.field(name), Some(value), "{response:?}");
-        }
-        assert!(response.field("Date").is_some(), "{response:?}");
-        assert!(response.field("Content-Length").is_none(), "{response:?}");
-        message(&mut client);
-    }
-}
-
-#[test]
-fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
+fn resets_a_client_that_offers_an_upgrade_and_never_reads() {
     let timeouts = Timeouts { write_ms: 200, ..Timeouts::default() };
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).timeouts(timeouts));
+        let served = Served::of(websockets(driver).timeouts(timeouts));
         let clients: Vec<_> = [&HANDSHAKE[..], &["Connection: upgrade", "Upgrade: x"]]
             .into_iter()
             .cycle()
@@ -244,9 +239,9 @@ fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
 }
 
 #[test]
-fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
+fn responds_to_requests_pipelined_after_an_offer() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver));
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         let offer: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let targets = ["/", "/soon", "/none", "/stream"];
@@ -262,10 +257,10 @@ fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
 }
 
 #[test]
-fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
+fn counts_upgraded_connections_per_address() {
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
-        let served = Served::of(here(router()).driver(driver).connect_info().limits(limits));
+        let served = Served::of(websockets(driver).limits(limits));
         let mut lines = [served.connect(), served.connect()];
         lines.iter_mut().for_each(|client| drop(shake_hands(client)));
         assert_eq!(served.totals().connections_open(), 2);
@@ -274,16 +269,14 @@ fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
         let [first, _second] = lines;
         drop(first);
         until("the first has ended", || served.totals().connections_open() == 1);
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
-fn upgraded_connections_count_for_all_until_they_close() {
+fn counts_upgraded_connections_in_the_total() {
     for driver in drivers() {
-        let served = Served::of(
-            here(router()).driver(driver).connect_info().server(|server| server.connections_max(2)),
-        );
+        let served = Served::of(websockets(driver).server(|server| server.connections_max(2)));
         let mut lines = [served.connect(), served.connect()];
         lines.iter_mut().for_each(|client| drop(shake_hands(client)));
         let mut third = served.connect();
@@ -330,7 +323,7 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
 }
 
 #[test]
-fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
+fn passes_all_bytes_of_a_registered_protocol() {
     const LENGTH: usize = 300_000;
     for driver in drivers() {
         let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));
@@ -354,7 +347,7 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
 }
 
 #[test]
-fn a_service_whose_response_is_no_101_finds_no_upgrade() {
+fn ends_the_upgrade_without_a_101() {
     for driver in drivers() {
         for offer in ["websocket", "x"] {
             let (router, ends) = switching(StatusCode::OK, Some("websocket"));
@@ -363,13 +356,13 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let response = client.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((response.status, response.field("Connection")), (200, Some("upgrade")));
             ends.recv_timeout(TIMEOUT).expect("it is notified").expect_err("it is not upgraded");
-            assert_eq!(client.request("GET", "/", &[]).status, 200, "the connection stays");
+            assert_eq!(client.get("/").status, 200, "the connection stays");
         }
     }
 }
 
 #[test]
-fn a_101_that_cannot_be_is_a_500() {
+fn replaces_an_impossible_101_with_500() {
     for driver in drivers() {
         for (upgrade, offer) in [
             (None, "Upgrade: websocket"),
@@ -392,38 +385,7 @@ fn a_101_that_cannot_be_is_a_500() {
 }
 
 #[test]
-fn a_client_that_goes_before_the_101_takes_the_service_along() {
-    for driver in drivers() {
-        let (dropped, drops) = sync_channel(1);
-        let (begun, begins) = sync_channel(1);
-        let wait = move || {
-            let guard = Dropped(dropped.clone());
-            begun.send(()).expect("the test receives");
-            async move {
-                std::future::pending::<()>().await;
-                drop(guard);
-            }
-        };
-        let served = Served::of(here(Router::new().route("/", get(wait))).driver(driver));
-        let mut client = served.connect();
-        client.ask("GET", "/", &HANDSHAKE);
-        begins.recv_timeout(TIMEOUT).expect("it is called");
-        drop(client);
-        drops.recv_timeout(TIMEOUT).expect("it is dropped");
-    }
-}
-
-/// Reports its drop.
-struct Dropped(SyncSender<()>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.send(()).expect("the test receives");
-    }
-}
-
-#[test]
-fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
+fn rejects_invalid_protocols_at_startup() {
     for protocol in ["", "web socket", "/1", "x/", "x/1/2", "a,b"] {
         let Err(error) = here(Router::new()).upgrades([protocol]).start() else {
             panic!("it starts with {protocol:?}")

@@ -7,11 +7,11 @@ use std::panic;
 use std::rc::{Rc, Weak};
 use std::sync::{Once, OnceLock};
 
-use super::{unruly, waiting};
+use super::handlers;
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
-use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response, Service};
+use shearwater_engine::{BodyPolicy, FieldLines, Prebuilt, Request, Response, Service};
 
 /// Panic message of handlers.
 pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
@@ -21,7 +21,7 @@ pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024;
 pub(crate) const FILE_BYTES: usize = 1200 * 1024;
 /// Size limit of `/buffer`.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 32 * 1024;
-/// Size at which `/sink-refuses` fails.
+/// Size above which `/pulled-refuses` rejects the body.
 pub(crate) const REFUSED_AT: usize = 100;
 
 /// The app under test.
@@ -30,15 +30,11 @@ pub(crate) struct TestApp;
 impl Service for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let route = first_segment(head.path());
-        if waiting::takes_body(route) || unruly::takes_body(route) {
+        if handlers::takes_body(route) {
             return BodyPolicy::Call;
         }
         match route {
             "buffer" | "buffer-never" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
-            "sink" => BodyPolicy::Stream(Box::new(Sink::new(After::Answers))),
-            "sink-refuses" => BodyPolicy::Stream(Box::new(Sink::new(After::Refuses))),
-            "sink-panics" => BodyPolicy::Stream(Box::new(Sink::new(After::Panics))),
-            "sink-ends-in-panic" => BodyPolicy::Stream(Box::new(Sink::new(After::EndsInPanic))),
             "policy-panics" => panic!("{ON_PURPOSE}"),
             _ => BodyPolicy::Discard,
         }
@@ -47,7 +43,7 @@ impl Service for TestApp {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let query = request.query().unwrap_or_default();
         let route = first_segment(request.path());
-        if waiting::respond(route, request, response) || unruly::respond(route, request, response) {
+        if handlers::respond(route, request, response) {
             return;
         }
         if query == "205" {
@@ -115,47 +111,6 @@ pub(crate) const DIGEST_START: u64 = 0xCBF2_9CE4_8422_2325;
 /// FNV-1a, computed piece by piece.
 pub(crate) fn digest(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
-}
-
-#[derive(PartialEq, Eq)]
-enum After {
-    Answers,
-    Refuses,
-    Panics,
-    EndsInPanic,
-}
-
-/// Reads a body and responds as [`text_of`].
-struct Sink {
-    after: After,
-    len: usize,
-    digest: u64,
-}
-
-impl Sink {
-    fn new(after: After) -> Self {
-        Self { after, len: 0, digest: DIGEST_START }
-    }
-}
-
-impl BodySink for Sink {
-    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
-        assert!(!bytes.is_empty(), "a piece of a body is never empty");
-        self.len += bytes.len();
-        self.digest = digest(self.digest, bytes);
-        match self.after {
-            After::Refuses if self.len > REFUSED_AT => Err(422),
-            After::Panics => panic!("{ON_PURPOSE}"),
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        assert!(self.after != After::EndsInPanic, "{ON_PURPOSE}");
-        assert!(request.body().is_empty(), "what was streamed is not kept");
-        let (method, target) = (request.head().method_name(), request.head().target_str());
-        response.text(&format!("{method} {target} {} {:016x}\n", self.len, self.digest));
-    }
 }
 
 /// Returns the bytes at `/big`.

@@ -1,0 +1,16 @@
+//! The lower-level interface: for services that respond without routes, such as file servers and the bridge to tower.
+//!
+//! An [`App`](crate::App) needs none of this. A [`Service`](crate::Service) sees the parsed request line and headers as
+//! a [`Head`], says by a [`BodyPolicy`] how it takes the request's body, and may respond with bytes that it has encoded
+//! or shared before ([`Prebuilt`], [`Item`]).
+
+pub use shearwater_engine::http1::{
+    Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
+    is_same_protocol,
+};
+pub use shearwater_engine::io::os::DescriptorLimit;
+pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
+pub use shearwater_engine::{
+    BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces, Prebuilt,
+    Wanted, raise_descriptor_limit,
+};
