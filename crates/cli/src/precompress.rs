@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use shearwater_precompress::{
-    Coding, Failed, Options, PerFormat, Summary, Unused, level_max, precompress, unused,
+    Coding, FailedFile, Options, PerFormat, RunSummary, Unused, level_max, precompress, unused,
 };
 
 use crate::args::Precompress;
@@ -34,14 +34,14 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
         force: args.force,
     };
     let progress = Progress::new();
-    let update = |summary: &Summary, file: &Path| progress.update(summary, file);
+    let update = |summary: &RunSummary, file: &Path| progress.update(summary, file);
     let summary = precompress(&args.dir, &options, &update)
         .map_err(|error| Failure::start(format!("can't read {}: {error}", args.dir.display())))?;
     progress.end();
     if args.json {
         print(&format!("{}\n", as_json(args, &summary)))?;
     } else {
-        for Failed { path, why } in &summary.failures {
+        for FailedFile { path, why } in &summary.failures {
             drop(writeln!(std::io::stderr(), "error: {}: {why}", path.display()));
         }
         print(&as_text(args, &summary))?;
@@ -83,7 +83,7 @@ impl Progress {
         Self { is_shown: std::io::stderr().is_terminal(), last: Mutex::new(Instant::now()) }
     }
 
-    fn update(&self, summary: &Summary, file: &Path) {
+    fn update(&self, summary: &RunSummary, file: &Path) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_shown || last.elapsed() < PROGRESS_EVERY {
             return;
@@ -103,8 +103,8 @@ impl Progress {
     }
 }
 
-fn as_text(args: &Precompress, summary: &Summary) -> String {
-    let Summary { files, too_small, packed, .. } = summary;
+fn as_text(args: &Precompress, summary: &RunSummary) -> String {
+    let RunSummary { files, too_small, packed, .. } = summary;
     let mut text = format!(
         "{}: {} files, {} skipped as smaller than {} bytes, {} skipped as already compressed\n",
         args.dir.display(),
@@ -149,7 +149,7 @@ fn format_line(args: &Precompress, format: &PerFormat) -> String {
     line
 }
 
-fn as_json(args: &Precompress, summary: &Summary) -> Value {
+fn as_json(args: &Precompress, summary: &RunSummary) -> Value {
     let of_format = |format: &PerFormat| {
         json!({
             "format": format.format.name(),
@@ -162,7 +162,7 @@ fn as_json(args: &Precompress, summary: &Summary) -> Value {
             "bytes_after": format.bytes_after,
         })
     };
-    let failed = |failed: &Failed| json!({ "path": failed.path.to_string_lossy(), "why": failed.why });
+    let failed = |failed: &FailedFile| json!({ "path": failed.path.to_string_lossy(), "why": failed.why });
     json!({
         "folder": args.dir.to_string_lossy(),
         "dry_run": args.dry_run,
