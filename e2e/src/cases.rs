@@ -2,23 +2,9 @@
 
 use anyhow::Result;
 
-use crate::context::CaseContext;
+use crate::context::{CaseContext, TestCase};
 use crate::report::CaseReport;
 use crate::{compare, drain, files, handlers, hostile, memory, replaced, soak, stress, traversal};
-
-/// Runs a case. An error means that it could not run.
-pub(crate) type Run = dyn Fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
-
-/// A test of the built server.
-pub(crate) struct TestCase {
-    /// Group that the case is run with.
-    pub(crate) group: &'static str,
-    /// Name inside the group.
-    pub(crate) name: String,
-    /// Line in `--list`.
-    pub(crate) about: String,
-    pub(crate) run: Box<Run>,
-}
 
 /// A group and its line in `--list`.
 pub(crate) struct Group {

@@ -8,8 +8,9 @@ use anyhow::Result;
 use testkit::random::{self, Rng};
 use testkit::{Client, Error, Framing, Response, request};
 
-use crate::context::{CaseContext, KeptClient, Usage, in_threads};
+use crate::context::{CaseContext, KeptClient, in_threads};
 use crate::report::CaseReport;
+use crate::usage::Usage;
 
 const CLIENTS: u64 = 4;
 const FOLDERS: u64 = 100;
@@ -109,9 +110,9 @@ pub(crate) fn many_files(context: &CaseContext<'_>, report: &mut CaseReport) -> 
 }
 
 /// Blocks of known bytes in a sparse file, with their offsets.
-struct Blocks(Vec<(u64, Vec<u8>)>);
+struct SparseBlocks(Vec<(u64, Vec<u8>)>);
 
-impl Blocks {
+impl SparseBlocks {
     /// Places blocks at the start, across 2^31, at random and at the end.
     fn new(random: &mut Rng) -> Self {
         let last = LARGE_BYTES - BLOCK_BYTES;
@@ -156,7 +157,7 @@ impl Blocks {
 
 /// Downloads a sparse file beyond 2 GiB and compares every byte.
 pub(crate) fn large_file(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let blocks = Blocks::new(&mut context.random(0));
+    let blocks = SparseBlocks::new(&mut context.random(0));
     let path = context.write_file("public/large.bin", b"")?;
     let file = File::options().write(true).open(path)?;
     file.set_len(LARGE_BYTES)?;

@@ -8,7 +8,6 @@
 mod cases;
 mod compare;
 mod context;
-mod counters;
 mod crowd;
 mod drain;
 mod expected;
@@ -23,6 +22,7 @@ mod script;
 mod soak;
 mod stress;
 mod traversal;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ use clap::{Parser, ValueEnum};
 /// End-to-end tests of the built server
 #[derive(Debug, Parser)]
 #[command(name = "cargo e2e", after_help = EXAMPLES)]
-struct Args {
+struct E2eArgs {
     /// Groups, or cases as GROUP/CASE [default: the quick groups, see --list]
     cases: Vec<String>,
     /// List the cases and exit
@@ -41,7 +41,7 @@ struct Args {
     list: bool,
     /// Driver of the servers [default: every driver that works here]
     #[arg(long)]
-    driver: Option<Driver>,
+    driver: Option<DriverName>,
     /// Run with full counts and durations
     #[arg(long)]
     full: bool,
@@ -85,12 +85,12 @@ Exit status: 0 if every check passed, 1 if one failed, 2 if a case could not run
 
 /// A driver of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Driver {
+enum DriverName {
     Epoll,
     Uring,
 }
 
-impl Driver {
+impl DriverName {
     const ALL: [Self; 2] = [Self::Epoll, Self::Uring];
 
     /// Its name on the server's command line.
@@ -122,7 +122,7 @@ impl Amount {
 }
 
 fn main() -> ExitCode {
-    match runner::run(&Args::parse()) {
+    match runner::run(&E2eArgs::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use testkit::{Client, Error, Program, Response, process, request};
 
-use crate::context::{CaseContext, KeptClient, Usage, core_percent, in_threads, wait_until};
+use crate::context::{CaseContext, KeptClient, in_threads};
 use crate::report::{CaseReport, shown};
+use crate::usage::{Usage, core_percent, wait_until};
 
 /// Connections before the first measurement.
 const WARM_UP: u64 = 100;

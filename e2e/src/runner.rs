@@ -7,10 +7,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
 
-use crate::cases::{self, GROUPS, TestCase};
-use crate::context::{CaseContext, Programs};
+use crate::cases::{self, GROUPS};
+use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::report::CaseReport;
-use crate::{Amount, Args, Driver};
+use crate::{Amount, DriverName, E2eArgs};
 
 /// Exit status if a case could not run.
 pub(crate) const NOT_RUN: u8 = 2;
@@ -27,7 +27,7 @@ struct Finished {
 }
 
 /// Runs the cases that the command line names. Returns the exit status.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &E2eArgs) -> Result<ExitCode> {
     let cases = choose(cases::all(), &args.cases)?;
     if args.list {
         list(&cases);
@@ -80,7 +80,12 @@ fn list(cases: &[TestCase]) {
     }
 }
 
-fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &TestCase) -> Result<Finished> {
+fn run_case(
+    args: &E2eArgs,
+    programs: &TestedPrograms,
+    driver: DriverName,
+    case: &TestCase,
+) -> Result<Finished> {
     let name = format!("{}/{}", case.group, case.name);
     let mut folder = tempfile::Builder::new().prefix("shearwater-e2e-").tempdir()?;
     folder.disable_cleanup(args.keep);
@@ -104,12 +109,12 @@ fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &TestCase) -
 }
 
 /// Returns the driver that the command line names, or all that work here.
-fn drivers(args: &Args, programs: &Programs) -> Result<Vec<Driver>> {
+fn drivers(args: &E2eArgs, programs: &TestedPrograms) -> Result<Vec<DriverName>> {
     if let Some(driver) = args.driver {
         return Ok(vec![driver]);
     }
     let mut works = Vec::new();
-    for driver in Driver::ALL {
+    for driver in DriverName::ALL {
         let folder = tempfile::tempdir()?;
         match programs.start_example(driver, 1, &[], folder.path()) {
             Ok(_) => works.push(driver),
@@ -127,7 +132,7 @@ pub(crate) fn workspace() -> &'static Path {
 }
 
 /// Builds the tested programs in release, unless they are given.
-fn build(args: &Args) -> Result<Programs> {
+fn build(args: &E2eArgs) -> Result<TestedPrograms> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let release = workspace().join(target).join("release");
     let find = |given: &Option<PathBuf>, built: &str, what: &[&str]| -> Result<PathBuf> {
@@ -144,7 +149,7 @@ fn build(args: &Args) -> Result<Programs> {
         Ok(release.join(built))
     };
     let examples = ["shearwater", "--example", "trial_server", "--example", "smallest"];
-    Ok(Programs {
+    Ok(TestedPrograms {
         server: find(&args.server_bin, "shearwater", &["shearwater-cli", "--bin", "shearwater"])?,
         example: find(&args.example_bin, "examples/trial_server", &examples)?,
         smallest: release.join("examples/smallest"),

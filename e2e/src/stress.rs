@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use testkit::{Client, Program, free_address, process};
 
-use crate::context::{CaseContext, Usage, core_percent};
-use crate::counters::LoggedCounters;
+use crate::context::CaseContext;
 use crate::report::{CaseReport, shown};
+use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const DESCRIPTORS_BESIDE: u64 = 500;
 const MEMORY_MIN_KIB: u64 = 3 * 1024 * 1024;
 
 /// One run of `wrk`. The counts are never lowered.
-struct Phase {
+struct LoadPhase {
     name: &'static str,
     threads: u64,
     connections: u64,
@@ -44,11 +44,11 @@ struct Phase {
 const HEADERS: &str = include_str!("../data/stress/headers.lua");
 const PAYLOADS: &str = include_str!("../data/stress/payloads.lua");
 #[rustfmt::skip]
-const PHASES: [Phase; 4] = [
-    Phase { name: "warm-up", threads: 8, connections: 1_000, seconds: 5, timeout_seconds: 5, script: "", load: None },
-    Phase { name: "baseline", threads: 8, connections: 10_000, seconds: 10, timeout_seconds: 5, script: "", load: None },
-    Phase { name: "headers", threads: 4, connections: 5_000, seconds: 10, timeout_seconds: 5, script: HEADERS, load: Some((10_000, 60_000)) },
-    Phase { name: "payloads", threads: 4, connections: 100, seconds: 15, timeout_seconds: 15, script: PAYLOADS, load: Some((1_000_000, 9_400_000)) },
+const PHASES: [LoadPhase; 4] = [
+    LoadPhase { name: "warm-up", threads: 8, connections: 1_000, seconds: 5, timeout_seconds: 5, script: "", load: None },
+    LoadPhase { name: "baseline", threads: 8, connections: 10_000, seconds: 10, timeout_seconds: 5, script: "", load: None },
+    LoadPhase { name: "headers", threads: 4, connections: 5_000, seconds: 10, timeout_seconds: 5, script: HEADERS, load: Some((10_000, 60_000)) },
+    LoadPhase { name: "payloads", threads: 4, connections: 100, seconds: 15, timeout_seconds: 15, script: PAYLOADS, load: Some((1_000_000, 9_400_000)) },
 ];
 
 const TALLY: &str = include_str!("../data/stress/tally.lua");
@@ -56,7 +56,7 @@ const TALLY: &str = include_str!("../data/stress/tally.lua");
 /// The figures that the script prints.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figures {
+struct WrkFigures {
     threads: u64,
     duration_us: u64,
     requests: u64,
@@ -74,9 +74,9 @@ struct Figures {
     built_bytes: u64,
 }
 
-impl Figures {
+impl WrkFigures {
     /// Reads the only tally in the output of `wrk`, in which no figure is missing.
-    fn parse(output: &str, phase: &Phase) -> Result<Self> {
+    fn parse(output: &str, phase: &LoadPhase) -> Result<Self> {
         let tallies: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("tally: ")).collect();
         let [tally] = tallies[..] else { bail!("{} tallies in:\n{output}", tallies.len()) };
         let figures: Self = serde_json::from_str(tally).with_context(|| tally.to_owned())?;
@@ -152,7 +152,7 @@ fn probe(server: &Program, report: &mut CaseReport) -> Result<u64> {
 fn run_phase(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
-    phase: &Phase,
+    phase: &LoadPhase,
     server: &Program,
     response_bytes: u64,
 ) -> Result<u64> {
@@ -174,7 +174,7 @@ fn run_phase(
     let output = output.context("wrk")?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && errors.trim().is_empty(), "wrk: {}: {}", output.status, errors.trim());
-    let figures = Figures::parse(&text, phase)?;
+    let figures = WrkFigures::parse(&text, phase)?;
     let took = Duration::from_micros(figures.duration_us);
     let cpu = core_percent(cpu, process::cpu_ns(server.pid()), took);
 
@@ -210,9 +210,9 @@ fn request_beside(address: SocketAddr, stop: &AtomicBool) -> Result<(u64, Durati
     Ok((responses, slowest))
 }
 
-fn report_figures(report: &mut CaseReport, phase: &Phase, figures: &Figures, response_bytes: u64) {
+fn report_figures(report: &mut CaseReport, phase: &LoadPhase, figures: &WrkFigures, response_bytes: u64) {
     let what = |text: &str| format!("{}: {text}", phase.name);
-    let Figures { requests, bytes, built, connect, read, write, status, timeout, .. } = *figures;
+    let WrkFigures { requests, bytes, built, connect, read, write, status, timeout, .. } = *figures;
     report.within(what("responses"), requests, phase.connections..=u64::MAX);
     for (name, count) in [
         ("responses of 4xx and 5xx", status),
@@ -259,7 +259,7 @@ fn report_counters(report: &mut CaseReport, counters: &LoggedCounters, read: u64
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, PHASES};
+    use super::{PHASES, WrkFigures};
 
     const GOOD: &str = "  8 threads and 1000 connections\n\
         tally: {\"threads\":8,\"duration_us\":2099290,\"requests\":287129,\"bytes\":43069350,\"connect\":0,\"read\":0,\"write\":0,\
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn rejects_missing_doubled_and_unknown_figures() {
-        assert!(Figures::parse(GOOD, &PHASES[0]).is_ok_and(|figures| figures.max_us == 67_082));
+        assert!(WrkFigures::parse(GOOD, &PHASES[0]).is_ok_and(|figures| figures.max_us == 67_082));
         for (part, other) in [
             ("tally: ", ""),
             ("\"p99_us\":20308,", ""),
@@ -276,7 +276,7 @@ mod tests {
             ("\"threads\":8", "\"threads\":7"),
             ("  8 threads", "tally: {}\n"),
         ] {
-            assert!(Figures::parse(&GOOD.replace(part, other), &PHASES[0]).is_err(), "{part}");
+            assert!(WrkFigures::parse(&GOOD.replace(part, other), &PHASES[0]).is_err(), "{part}");
         }
     }
 

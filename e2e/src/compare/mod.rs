@@ -16,7 +16,7 @@ use anyhow::{Result, ensure};
 use self::causes::Comparison;
 use self::outcome::{ComparedResponse, exchange};
 use self::requests::ComparedRequest;
-use self::servers::{Peer, Servers, Sites};
+use self::servers::{ComparedSites, Peer, Servers};
 use crate::context::CaseContext;
 use crate::report::CaseReport;
 
@@ -25,7 +25,7 @@ const GET_PEERS: &str =
 
 /// Compares our responses with those that docs/compare.md was made of.
 pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let outcomes = outcomes(&servers, &sites, &requests)?;
     let wrong = page::different(&page::read()?, &requests, &outcomes);
@@ -37,7 +37,7 @@ pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result
 
 /// Compares our responses with those of the other servers, and docs/compare.md with both.
 pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let ours = outcomes(&servers, &sites, &requests)?;
     let (mut theirs, mut versions) = (BTreeMap::new(), BTreeMap::new());
@@ -68,7 +68,7 @@ pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Resul
 /// Sends every request to the servers; `None` for sites that they don't have.
 fn outcomes(
     servers: &Servers,
-    sites: &Sites,
+    sites: &ComparedSites,
     requests: &[ComparedRequest],
 ) -> Result<Vec<Option<ComparedResponse>>> {
     let outcome = |request: &ComparedRequest| {

@@ -43,7 +43,7 @@ pub(super) enum Peer {
 /// A site with its configurations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Site {
+struct ComparedSite {
     name: String,
     shearwater: String,
     nginx: String,
@@ -53,8 +53,8 @@ struct Site {
 /// All sites with the files below their root.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sites {
-    site: Vec<Site>,
+pub(super) struct ComparedSites {
+    site: Vec<ComparedSite>,
     files: BTreeMap<String, String>,
     #[serde(skip)]
     root: PathBuf,
@@ -65,7 +65,7 @@ pub(super) fn generated_len(line: &str) -> Option<usize> {
     GENERATED.iter().find(|(name, ..)| line.contains(name)).map(|(_, len, _)| *len)
 }
 
-impl Sites {
+impl ComparedSites {
     /// Parses the data file.
     pub(super) fn parse() -> Result<Self> {
         toml::from_str(SITES).context("sites.conf")
@@ -145,7 +145,7 @@ pub(super) struct Servers(BTreeMap<String, Program>);
 
 impl Servers {
     /// Starts Shearwater.
-    pub(super) fn ours(context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn ours(context: &CaseContext<'_>, sites: &ComparedSites) -> Result<Self> {
         Self::start(sites, |site| {
             let path = context.folder.join(format!("{}.toml", site.name));
             fs::write(&path, &site.shearwater)?;
@@ -156,7 +156,7 @@ impl Servers {
     }
 
     /// Starts another server, on the sites that it has.
-    pub(super) fn of(peer: Peer, context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn of(peer: Peer, context: &CaseContext<'_>, sites: &ComparedSites) -> Result<Self> {
         Self::start(sites, |site| {
             let address = free_address()?;
             let place = context.folder.join(format!("{}-{}", peer.name(), site.name));
@@ -181,7 +181,10 @@ impl Servers {
         })
     }
 
-    fn start(sites: &Sites, start: impl Fn(&Site) -> Result<Option<Program>>) -> Result<Self> {
+    fn start(
+        sites: &ComparedSites,
+        start: impl Fn(&ComparedSite) -> Result<Option<Program>>,
+    ) -> Result<Self> {
         let mut servers = BTreeMap::new();
         for site in &sites.site {
             servers.extend(start(site)?.map(|server| (site.name.clone(), server)));

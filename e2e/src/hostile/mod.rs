@@ -20,11 +20,12 @@ use testkit::{Client, Program, process};
 
 use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
 use self::normal::{Seen, beside_normal_clients, set_scheduling};
-use crate::cases::TestCase;
-use crate::context::{CaseContext, Usage, core_percent, wait_until};
+use crate::context::CaseContext;
+use crate::context::TestCase;
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
 use crate::report::{CaseReport, shown};
+use crate::usage::{Usage, core_percent, wait_until};
 
 const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
@@ -64,14 +65,14 @@ pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
 
 /// A stretch of time with the CPU that was used in it, per cent of a core.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct CpuStretch {
     start: Instant,
     end: Instant,
     server: Option<f64>,
     others: Option<f64>,
 }
 
-impl Stretch {
+impl CpuStretch {
     fn measure<T>(server: &Program, work: impl FnOnce() -> T) -> (Self, T) {
         let others = || {
             let ours = process::cpu_ns(server.pid())? + process::own_cpu_ns();
@@ -90,14 +91,14 @@ impl Stretch {
 }
 
 /// Mean CPU over some stretches; `None` if one wasn't measured.
-fn mean(stretches: &[Stretch], of: impl Fn(&Stretch) -> Option<f64>) -> Option<f64> {
-    let seconds = |stretch: &Stretch| (stretch.end - stretch.start).as_secs_f64();
+fn mean(stretches: &[CpuStretch], of: impl Fn(&CpuStretch) -> Option<f64>) -> Option<f64> {
+    let seconds = |stretch: &CpuStretch| (stretch.end - stretch.start).as_secs_f64();
     let weighted = stretches.iter().map(|stretch| Some(of(stretch)? * seconds(stretch)));
     Some(weighted.sum::<Option<f64>>()? / stretches.iter().map(seconds).sum::<f64>())
 }
 
 /// The latency that 99 in 100 requests of these stretches did not exceed, microseconds.
-fn p99_us(samples: &[(Instant, Duration)], stretches: &[Stretch]) -> Option<f64> {
+fn p99_us(samples: &[(Instant, Duration)], stretches: &[CpuStretch]) -> Option<f64> {
     let inside = |moment| stretches.iter().any(|stretch| stretch.contains(moment));
     let inside = samples.iter().filter(|(moment, _)| inside(*moment));
     let mut sorted: Vec<Duration> = inside.map(|(_, latency)| *latency).collect();
@@ -173,17 +174,17 @@ fn send_waves(
     number: u8,
     server: &Program,
     watch: Duration,
-) -> Result<(Vec<Stretch>, Vec<Stretch>, Ends)> {
+) -> Result<(Vec<CpuStretch>, Vec<CpuStretch>, Ends)> {
     thread::sleep(WARM_UP);
     let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
     for wave in 0..WAVES {
         thread::sleep(PAUSE);
-        quiet.push(Stretch::measure(server, || thread::sleep(QUIET)).0);
+        quiet.push(CpuStretch::measure(server, || thread::sleep(QUIET)).0);
         let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
         let every = SPREAD.div_f64(attack.count as f64);
         let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
         let random = context.random(u64::from(wave) + 1);
-        let (stretch, ended) = Stretch::measure(server, || send(crowd, attack, server, random));
+        let (stretch, ended) = CpuStretch::measure(server, || send(crowd, attack, server, random));
         attacked.push(stretch);
         ends = ended?;
     }
@@ -225,8 +226,8 @@ fn report_normal_clients(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
     seen: &Seen,
-    quiet: &[Stretch],
-    attacked: &[Stretch],
+    quiet: &[CpuStretch],
+    attacked: &[CpuStretch],
 ) {
     report.none("normal requests without the right response", &seen.errors);
     let p99 = [quiet, attacked].map(|stretches| p99_us(&seen.samples, stretches));
@@ -287,7 +288,7 @@ fn report_rest(
 ) {
     let rest = Duration::from_secs(context.amount.count(5, 20));
     wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
-    let (stretch, ()) = Stretch::measure(server, || thread::sleep(rest));
+    let (stretch, ()) = CpuStretch::measure(server, || thread::sleep(rest));
     let after = Usage::of(server);
     report.at_most("CPU at rest", stretch.server, REST_CPU_MAX, "% of a core");
     report.growth("memory left, growth", before.rss_kib, after.rss_kib, attack.left_mib_max * 1024.0, "KiB");
@@ -301,14 +302,14 @@ fn report_rest(
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{ATTACKS, Ends, Stretch, p99_us};
+    use super::{ATTACKS, CpuStretch, Ends, p99_us};
     use crate::report::CaseReport;
 
     #[test]
     fn only_samples_inside_the_stretches_count() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let stretch = |from, to| Stretch { start: at(from), end: at(to), server: None, others: None };
+        let stretch = |from, to| CpuStretch { start: at(from), end: at(to), server: None, others: None };
         let mut samples: Vec<_> = (1..=100).map(|n| (at(n), Duration::from_micros(n))).collect();
         samples.push((at(500), Duration::from_secs(1)));
         assert_eq!(p99_us(&samples, &[stretch(0, 400)]).map(f64::round), Some(99.0));

@@ -6,7 +6,7 @@ use testkit::versions::{Body, read};
 use testkit::{Framing, Head};
 
 use super::client::FileRequest;
-use super::history::{Form, State, opaque};
+use super::history::{FileForm, State, opaque};
 use super::{Changing, FileChange};
 
 /// A response may show the state before a change for so long.
@@ -67,7 +67,7 @@ pub(super) fn judge(
     }
 }
 
-fn in_time(form: &Form, state: State, received: &FileResponse) -> Result<(), String> {
+fn in_time(form: &FileForm, state: State, received: &FileResponse) -> Result<(), String> {
     let (from, until) = received.time();
     if form.history.had(state, from, until) {
         return Ok(());
@@ -76,7 +76,7 @@ fn in_time(form: &Form, state: State, received: &FileResponse) -> Result<(), Str
 }
 
 fn part(
-    form: &Form,
+    form: &FileForm,
     change: FileChange,
     request: &FileRequest,
     received: &FileResponse,
@@ -95,7 +95,7 @@ fn part(
 
 /// Expects one version, with the length that the file had then and a tag of its own.
 fn version(
-    form: &Form,
+    form: &FileForm,
     change: FileChange,
     (first, whole): (usize, u64),
     received: &FileResponse,

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use testkit::versions::{VersionedFile, content};
 
-use self::history::Form;
+use self::history::FileForm;
 use self::judge::Judgement;
-use crate::cases::TestCase;
+use crate::context::TestCase;
 use crate::context::{CaseContext, in_threads};
 use crate::report::CaseReport;
 
@@ -53,13 +53,13 @@ enum FileChange {
 struct Changing {
     what: &'static str,
     target: &'static str,
-    forms: Vec<Form>,
-    tally: Mutex<Tally>,
+    forms: Vec<FileForm>,
+    tally: Mutex<FileTally>,
 }
 
 /// Promised responses by their kind, and the broken promises.
 #[derive(Default)]
-struct Tally {
+struct FileTally {
     counts: BTreeMap<Judgement, u64>,
     errors: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl Changing {
         }
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn tally(&self) -> MutexGuard<'_, FileTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,9 +115,9 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     fs::create_dir_all(root)?;
     let lay_out = |(what, target, len, has_sibling): (_, &'static str, _, _)| {
         let path = |extension| root.join(format!("{}{extension}", &target[1..]));
-        let mut forms = vec![Form::new(VersionedFile { path: path(""), len, form: 0 })];
+        let mut forms = vec![FileForm::new(VersionedFile { path: path(""), len, form: 0 })];
         if has_sibling {
-            forms.push(Form::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
+            forms.push(FileForm::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
         }
         forms.iter().try_for_each(|form| form.replace(1))?;
         Ok(Changing { what, target, forms, tally: Mutex::default() })
@@ -219,14 +219,14 @@ fn beside_clients<T>(
 impl Changing {
     fn report(&self, report: &mut CaseReport, change: FileChange, changes: u32) {
         let what = |text: &str| format!("{}: {text}", self.what);
-        let Tally { counts, errors } = &*self.tally();
+        let FileTally { counts, errors } = &*self.tally();
         let count = |judgement| counts.get(&judgement).copied().unwrap_or(0);
         report.note(what("changes"), changes);
         report.note(what("responses"), format!("{counts:?}"));
         report.none(what("responses that break a promise"), errors);
         // Otherwise nothing was shown.
         report.within(what("whole responses"), count(Judgement::Whole), 1..=u64::MAX);
-        let versions: usize = self.forms.iter().map(Form::tags).sum();
+        let versions: usize = self.forms.iter().map(FileForm::tags).sum();
         report.within(what("versions seen whole"), versions as u64, 2..=u64::MAX);
         if change.is_in_place() && self.forms[0].file.len > LARGE_BYTES {
             let short = count(Judgement::Short);
@@ -245,7 +245,7 @@ impl FileChange {
     }
 
     /// Brings all forms of a file to a version.
-    fn apply(self, forms: &[Form], version: u32) -> io::Result<()> {
+    fn apply(self, forms: &[FileForm], version: u32) -> io::Result<()> {
         match self {
             Self::Renamed => forms.iter().try_for_each(|form| form.replace(version)),
             Self::Rewritten => forms.iter().try_for_each(|form| form.rewrite(version)),
@@ -255,7 +255,7 @@ impl FileChange {
                 forms.iter().try_for_each(|form| form.truncate(version))
             }
             Self::Deleted => {
-                forms.iter().try_for_each(Form::remove)?;
+                forms.iter().try_for_each(FileForm::remove)?;
                 thread::sleep(INTERVAL / 2);
                 forms.iter().try_for_each(|form| form.replace(version))
             }

@@ -13,10 +13,10 @@ use testkit::{process, random};
 
 use self::exchanges::SoakServers;
 use self::kinds::{ConnectionKind, KINDS, Writer};
-use crate::context::{CaseContext, Usage, core_percent, in_threads};
-use crate::counters::LoggedCounters;
+use crate::context::{CaseContext, in_threads};
 use crate::crowd::{Crowd, CrowdMember};
 use crate::report::{CaseReport, shown};
+use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Threads of clients, and open connections of each. The last thread's clients send and read slowly.
 const CROWDS: u64 = 3;

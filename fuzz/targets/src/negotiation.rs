@@ -8,7 +8,7 @@ use shearwater_files::accept_encoding::choose;
 use shearwater_files::coding::Codings;
 use shearwater_files::entity_tag::{Weak, matches_any};
 
-use crate::grammar::{is_content, pattern};
+use crate::input::{is_content, pattern};
 
 /// Orders of preference that the first byte chooses from.
 const ORDERS: [&[Coding]; 5] = [
