@@ -15,6 +15,7 @@ mod files;
 mod handlers;
 mod hostile;
 mod memory;
+mod normal;
 mod replaced;
 mod report;
 mod runner;

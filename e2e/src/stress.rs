@@ -1,24 +1,23 @@
 //! Group `stress`: four phases of load by `wrk` against the smallest program. No response and no connection is lost.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use testkit::{Client, Program, free_address, process};
 
 use crate::context::CaseContext;
+use crate::expected::ExactResponse;
+use crate::normal::beside_normal_clients;
 use crate::report::{CaseReport, shown};
 use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Interval of a client beside `wrk`. `wrk` doesn't count responses that never arrive; this client waits for them.
-const BESIDE_INTERVAL: Duration = Duration::from_millis(100);
+/// Latency of a client beside `wrk`, which doesn't count responses that never arrive; this client waits for them.
 const BESIDE_LATENCY_MAX_S: f64 = 5.0;
 /// Growth of memory after the phases, KiB: with two workers spare outputs and blocks of 1 MiB each, receive buffers of io_uring of 1 MiB,
 /// slots of 5,000 connections, and as much again for pages that the allocator keeps in part.
@@ -94,13 +93,13 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     let mut server = Program::start(command, address, &context.folder.join("smallest.log"))?;
     let driver = if process::uses_io_uring(server.pid()) { "uring" } else { "epoll" };
     report.check("driver in use", driver, context.driver.name(), driver == context.driver.name());
-    let response_bytes = probe(&server, report)?;
+    let expected = probe(&server, report)?;
     // The connections of the start and of the probe have ended then.
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
     let mut read = 2;
     for phase in &PHASES {
-        read += run_phase(context, report, phase, &server, response_bytes)?;
+        read += run_phase(context, report, phase, &server, &expected)?;
         thread::sleep(PAUSE);
     }
     Usage::settled(&server, before, Duration::from_secs(5));
@@ -140,12 +139,12 @@ fn check_machine() -> Result<()> {
     Ok(())
 }
 
-/// Sends one request. Returns the length of the response, head and body.
-fn probe(server: &Program, report: &mut CaseReport) -> Result<u64> {
+/// Sends one request.
+fn probe(server: &Program, report: &mut CaseReport) -> Result<ExactResponse> {
     let response = Client::connect(server.address())?.get("/")?;
     let right = response.status() == 200 && response.text() == BODY;
     report.check("probe", response.status(), "200 and the body", right);
-    Ok((response.head.text().len() + response.body.len()) as u64)
+    ExactResponse::new(&response).map_err(anyhow::Error::msg)
 }
 
 /// Runs `wrk` beside a slow client. Returns the number of responses to both.
@@ -154,7 +153,7 @@ fn run_phase(
     report: &mut CaseReport,
     phase: &LoadPhase,
     server: &Program,
-    response_bytes: u64,
+    expected: &ExactResponse,
 ) -> Result<u64> {
     let script = context
         .write_file(&format!("{}.lua", phase.name), format!("{TALLY}\n{}", phase.script).as_bytes())?;
@@ -164,13 +163,7 @@ fn run_phase(
     command.arg("-s").arg(script).arg(format!("http://{}/", server.address()));
     command.args(["--", &context.seed.to_string()]).stdin(Stdio::null());
     let cpu = process::cpu_ns(server.pid());
-    let stop = AtomicBool::new(false);
-    let (output, beside) = thread::scope(|scope| {
-        let beside = scope.spawn(|| request_beside(server.address(), &stop));
-        let output = command.output();
-        stop.store(true, Ordering::Relaxed);
-        (output, beside.join().unwrap_or_else(|_| Err("the client beside wrk panicked".to_owned())))
-    });
+    let (output, beside) = beside_normal_clients(1, server.address(), "/", expected, || command.output());
     let output = output.context("wrk")?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && errors.trim().is_empty(), "wrk: {}: {}", output.status, errors.trim());
@@ -179,35 +172,12 @@ fn run_phase(
     let cpu = core_percent(cpu, process::cpu_ns(server.pid()), took);
 
     let what = |text: &str| format!("{}: {text}", phase.name);
-    report_figures(report, phase, &figures, response_bytes);
+    report_figures(report, phase, &figures, expected.len() as u64);
     report.note(what("server's CPU, % of a core"), shown(cpu.map(f64::round)));
-    let (responses, slowest) = match beside {
-        Ok(seen) => seen,
-        Err(error) => {
-            report.check(what("a client beside wrk"), error, "no error", false);
-            (0, Duration::MAX)
-        }
-    };
+    report.none(what("a client beside wrk: errors"), &beside.errors);
+    let slowest = beside.samples.iter().map(|(_, latency)| *latency).max().unwrap_or(Duration::MAX);
     report.at_most(what("a client beside wrk, slowest"), slowest.as_secs_f64(), BESIDE_LATENCY_MAX_S, "s");
-    Ok(figures.requests + responses)
-}
-
-/// Sends a request in each interval. Returns the number of responses and the slowest.
-fn request_beside(address: SocketAddr, stop: &AtomicBool) -> Result<(u64, Duration), String> {
-    let explain = |error: testkit::Error| error.to_string();
-    let mut client = Client::connect(address).map_err(explain)?;
-    let (mut responses, mut slowest) = (0, Duration::ZERO);
-    while !stop.load(Ordering::Relaxed) {
-        let begun = Instant::now();
-        let response = client.get("/").map_err(explain)?;
-        if response.status() != 200 || response.text() != BODY {
-            return Err(format!("{:?}", response.head.text()));
-        }
-        responses += 1;
-        slowest = slowest.max(begun.elapsed());
-        thread::sleep(BESIDE_INTERVAL.saturating_sub(begun.elapsed()));
-    }
-    Ok((responses, slowest))
+    Ok(figures.requests + beside.samples.len() as u64)
 }
 
 fn report_figures(report: &mut CaseReport, phase: &LoadPhase, figures: &WrkFigures, response_bytes: u64) {

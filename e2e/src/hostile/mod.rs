@@ -5,7 +5,6 @@
 //! are disconnected. After a rest, nothing of them may be left.
 
 mod attacks;
-mod normal;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -19,14 +18,15 @@ use testkit::random::Rng;
 use testkit::{Client, Program, process};
 
 use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
-use self::normal::{Seen, beside_normal_clients, set_scheduling};
 use crate::context::CaseContext;
 use crate::context::TestCase;
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
+use crate::normal::{Seen, beside_normal_clients, set_scheduling};
 use crate::report::{CaseReport, shown};
 use crate::usage::{Usage, core_percent, wait_until};
 
+const NORMAL_CLIENTS: u32 = 64;
 const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
 const QUIET: Duration = Duration::from_secs(2);
@@ -150,7 +150,7 @@ fn run(
     let before = Usage::of(&server);
     let watch = context.amount.seconds(16, 75);
     let waves = || send_waves(context, attack, number, &server, watch);
-    let (waves, seen) = beside_normal_clients(server.address(), target, &expected, waves);
+    let (waves, seen) = beside_normal_clients(NORMAL_CLIENTS, server.address(), target, &expected, waves);
     let (quiet, attacked, ends) = waves?;
     report_normal_clients(context, report, &seen, &quiet, &attacked);
     let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));

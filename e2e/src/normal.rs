@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 use crate::context::KeptClient;
 use crate::expected::ExactResponse;
 
-const CLIENTS: u32 = 64;
-/// Time between two requests of one client: all of them together send 640 a second.
+/// Time between two requests of one client.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Latencies and errors of the normal clients.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// For each response, the time at which its request was due, and the latency.
-    pub(super) samples: Vec<(Instant, Duration)>,
+    pub(crate) samples: Vec<(Instant, Duration)>,
     /// For each time at which a request was due, the lateness of the client.
-    pub(super) lateness: Vec<(Instant, Duration)>,
-    pub(super) errors: Vec<String>,
+    pub(crate) lateness: Vec<(Instant, Duration)>,
+    pub(crate) errors: Vec<String>,
 }
 
 /// Does `work` while the clients request `target`.
-pub(super) fn beside_normal_clients<T>(
+pub(crate) fn beside_normal_clients<T>(
+    clients: u32,
     address: SocketAddr,
     target: &str,
     expected: &ExactResponse,
@@ -38,8 +38,8 @@ pub(super) fn beside_normal_clients<T>(
     let stop = &AtomicBool::new(false);
     thread::scope(|scope| {
         let spawn =
-            |number| scope.spawn(move || run(address, target, expected, INTERVAL / CLIENTS * number, stop));
-        let threads: Vec<_> = (0..CLIENTS).map(spawn).collect();
+            |number| scope.spawn(move || run(address, target, expected, INTERVAL / clients * number, stop));
+        let threads: Vec<_> = (0..clients).map(spawn).collect();
         let done = work();
         stop.store(true, Ordering::Relaxed);
         let mut all = Seen::default();
@@ -81,7 +81,7 @@ fn run(
 }
 
 /// Sets the scheduling class of this thread by the system's own program; this crate has no unsafe code to call the kernel.
-pub(super) fn set_scheduling(class: &str, priority: &str) {
+pub(crate) fn set_scheduling(class: &str, priority: &str) {
     let Ok(thread) = fs::read_link("/proc/thread-self") else { return };
     let mut command = Command::new("chrt");
     command.args([class, "--pid", priority]).args(thread.file_name());
