@@ -6,12 +6,13 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use testkit::{Client, Error, Program, Response, free_address, random};
 
 use crate::report::CaseReport;
-use crate::{Amount, DriverName};
+use crate::{DriverName, E2eArgs};
 
 /// The tested programs.
 #[derive(Debug)]
@@ -44,38 +45,33 @@ pub(crate) struct CaseContext<'a> {
     pub(crate) programs: &'a TestedPrograms,
     pub(crate) driver: DriverName,
     pub(crate) workers: u32,
-    pub(crate) seed: u64,
-    pub(crate) amount: Amount,
-    /// Writes documents that the case generates.
-    pub(crate) write: bool,
+    /// Seed, amount of work, and what the case may write.
+    pub(crate) args: &'a E2eArgs,
     /// A temporary folder of its own.
     pub(crate) folder: &'a Path,
 }
 
-impl TestedPrograms {
-    /// Starts the example; `settings` are further environment variables.
-    pub(crate) fn start_example(
-        &self,
-        driver: DriverName,
-        workers: u32,
-        settings: &[(&str, u64)],
-        folder: &Path,
-    ) -> anyhow::Result<Program> {
-        let mut command = Command::new(&self.example);
-        let address = free_address()?;
-        command.env("SHEARWATER_LISTEN", address.to_string());
-        command.env("SHEARWATER_WORKERS", workers.to_string());
-        command.env("SHEARWATER_DRIVER", driver.name());
-        command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
-        let log = folder.join(format!("example-{}.log", address.port()));
-        Program::start(command, address, &log).context("trial_server")
-    }
-}
-
 impl CaseContext<'_> {
+    /// Chooses a count.
+    pub(crate) fn count(&self, quick: u64, full: u64) -> u64 {
+        if self.args.full { full } else { quick }
+    }
+
+    /// Chooses a duration in seconds, unless the command line has one.
+    pub(crate) fn seconds(&self, quick: u64, full: u64) -> Duration {
+        Duration::from_secs(self.args.seconds.unwrap_or_else(|| self.count(quick, full)))
+    }
+
     /// Starts the example; `settings` are further environment variables.
     pub(crate) fn example(&self, settings: &[(&str, u64)]) -> anyhow::Result<Program> {
-        self.programs.start_example(self.driver, self.workers, settings, self.folder)
+        let mut command = Command::new(&self.programs.example);
+        let address = free_address()?;
+        command.env("SHEARWATER_LISTEN", address.to_string());
+        command.env("SHEARWATER_WORKERS", self.workers.to_string());
+        command.env("SHEARWATER_DRIVER", self.driver.name());
+        command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
+        let log = self.folder.join(format!("example-{}.log", address.port()));
+        Program::start(command, address, &log).context("trial_server")
     }
 
     /// Starts the server on the folder `root`.
@@ -104,7 +100,7 @@ impl CaseContext<'_> {
 
     /// Returns a generator for one part of the case.
     pub(crate) fn random(&self, part: u64) -> random::Rng {
-        random::part(self.seed, part)
+        random::part(self.args.seed, part)
     }
 
     /// The same with one worker.

@@ -86,9 +86,9 @@ impl ServedFile {
 
 /// Compares every file byte for byte.
 pub(crate) fn many_files(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let files = context.amount.count(500, 10_000);
+    let files = context.count(500, 10_000);
     for number in 0..files {
-        let file = ServedFile::new(context.seed, number);
+        let file = ServedFile::new(context.args.seed, number);
         context.write_file(&format!("public/{}", file.path), &file.bytes)?;
     }
     let mut server = context.serve(&context.folder.join("public"))?;
@@ -100,7 +100,7 @@ pub(crate) fn many_files(context: &CaseContext<'_>, report: &mut CaseReport) -> 
             if number >= files {
                 return errors;
             }
-            let file = ServedFile::new(context.seed, number);
+            let file = ServedFile::new(context.args.seed, number);
             errors.extend(file.check(&mut client).err().map(|error| format!("{}: {error}", file.target)));
         }
     });

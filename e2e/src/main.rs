@@ -27,7 +27,6 @@ mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
@@ -100,25 +99,6 @@ impl DriverName {
             Self::Epoll => "epoll",
             Self::Uring => "uring",
         }
-    }
-}
-
-/// Amount of work in a case.
-#[derive(Debug, Clone, Copy)]
-struct Amount {
-    full: bool,
-    seconds: Option<u64>,
-}
-
-impl Amount {
-    /// Chooses a count.
-    fn count(self, quick: u64, full: u64) -> u64 {
-        if self.full { full } else { quick }
-    }
-
-    /// Chooses a duration in seconds, unless the command line has one.
-    fn seconds(self, quick: u64, full: u64) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or_else(|| self.count(quick, full)))
     }
 }
 

@@ -148,8 +148,8 @@ fn number(server: &Program, target: &str) -> Result<u64> {
 pub(crate) fn panics(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = context.example(&[])?;
     let at_start = Usage::of(&server);
-    let count = context.amount.count(2_000, 100_000);
-    let warm_up = provoke(&server, context.amount.count(500, 5_000));
+    let count = context.count(2_000, 100_000);
+    let warm_up = provoke(&server, context.count(500, 5_000));
     let before = Usage::settled(&server, at_start, SETTLE);
     let errors = provoke(&server, count);
     let after = Usage::settled(&server, before, SETTLE);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::cases::{self, GROUPS};
 use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::report::CaseReport;
-use crate::{Amount, DriverName, E2eArgs};
+use crate::{DriverName, E2eArgs};
 
 /// Exit status if a case could not run.
 pub(crate) const NOT_RUN: u8 = 2;
@@ -89,10 +89,7 @@ fn run_case(
     let name = format!("{}/{}", case.group, case.name);
     let mut folder = tempfile::Builder::new().prefix("shearwater-e2e-").tempdir()?;
     folder.disable_cleanup(args.keep);
-    let amount = Amount { full: args.full, seconds: args.seconds };
-    let (seed, workers) = (args.seed, args.workers);
-    let context =
-        CaseContext { programs, driver, workers, seed, amount, write: args.write, folder: folder.path() };
+    let context = CaseContext { programs, driver, workers: args.workers, args, folder: folder.path() };
     let (started, mut checks) = (Instant::now(), CaseReport::default());
     let error = (case.run)(&context, &mut checks).err().map(|error| format!("{error:#}"));
     let seconds = started.elapsed().as_secs_f64();
@@ -116,7 +113,8 @@ fn drivers(args: &E2eArgs, programs: &TestedPrograms) -> Result<Vec<DriverName>>
     let mut works = Vec::new();
     for driver in DriverName::ALL {
         let folder = tempfile::tempdir()?;
-        match programs.start_example(driver, 1, &[], folder.path()) {
+        let context = CaseContext { programs, driver, workers: 1, args, folder: folder.path() };
+        match context.example(&[]) {
             Ok(_) => works.push(driver),
             Err(error) => println!("skip {}: {error:#}", driver.name()),
         }

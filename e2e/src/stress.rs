@@ -103,7 +103,7 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
         thread::sleep(PAUSE);
     }
     Usage::settled(&server, before, Duration::from_secs(5));
-    thread::sleep(Duration::from_secs(context.amount.count(10, 60)));
+    thread::sleep(Duration::from_secs(context.count(10, 60)));
     let after = Usage::of(&server);
     report.note("resident at most, KiB", shown(process::rss_peak_kib(server.pid())));
     report.left("afterwards", before, after, GROWTH_MAX_KIB);
@@ -161,7 +161,7 @@ fn run_phase(
     command.arg(format!("-t{}", phase.threads)).arg(format!("-c{}", phase.connections));
     command.arg(format!("-d{}s", phase.seconds)).args(["--timeout", &format!("{}s", phase.timeout_seconds)]);
     command.arg("-s").arg(script).arg(format!("http://{}/", server.address()));
-    command.args(["--", &context.seed.to_string()]).stdin(Stdio::null());
+    command.args(["--", &context.args.seed.to_string()]).stdin(Stdio::null());
     let cpu = process::cpu_ns(server.pid());
     let (output, beside) = beside_normal_clients(1, server.address(), "/", expected, || command.output());
     let output = output.context("wrk")?;

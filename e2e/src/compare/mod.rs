@@ -54,7 +54,7 @@ pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Resul
     report.none("differences without a cause", &comparison.unlisted());
     report.none("causes of no difference", &comparison.stale);
     let page = page::text(&comparison, &versions);
-    if context.write && report.passed() {
+    if context.args.write && report.passed() {
         std::fs::write(page::path(), page)?;
         report.note("docs/compare.md", "written");
     } else {

@@ -16,21 +16,7 @@ const VERSIONS: &str = "Compared with ";
 /// Requests named in one row; more are listed by their numbers.
 const NAMED_MAX: usize = 4;
 
-const START: &str = "# Compared
-
-How a static site responds, request by request: Shearwater beside nginx and static-web-server, over the same files and with configurations as alike as they
-can be. Every difference in status, headers, content, and in what happens to the connection is listed with its cause. `cargo e2e peers --write` writes
-this page, and `cargo e2e peers` fails if a difference isn't in it, or the other way round; `cargo e2e compare` fails if a response of Shearwater's has changed.
-
-Not compared are values of each server's own: the date, the name of the server, the text of a tag (but whether it is strong), the words of errors and lists.
-Where the status differs, headers are not compared: they follow from it. Section numbers are those of RFC 9110 unless another is named.
-
-`plain`, `spa`, `clean`, `list` and `parts` are sites: files with an error page, a redirect, rules on caching and headers; a single-page application; pages
-without their extension; listed folders; ranges of files, without static-web-server. Files and configurations are in `e2e/data/compare/sites.conf`. A
-request is one of HTTP/1.1 with a `Host`, or `raw` bytes, with dots for line ends. `TAG` and `DATE` are what the server said of the file before. “–” is a
-missing header. More than four requests are listed by their numbers in the [table of requests](#requests).
-
-";
+const START: &str = include_str!("../../data/compare/page-start.txt");
 
 /// The page's path.
 pub(super) fn path() -> PathBuf {

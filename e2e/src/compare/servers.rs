@@ -209,22 +209,12 @@ fn nginx(root: &Path, address: SocketAddr, site: &str) -> Result<String> {
     let about = String::from_utf8_lossy(&about.stderr).into_owned();
     let file = about.split_whitespace().find_map(|word| word.strip_prefix("--conf-path="));
     let types = Path::new(file.context("nginx -V has no --conf-path")?).with_file_name("mime.types");
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let temporary: String = temporary.iter().map(|kind| format!("    {kind}_temp_path {kind};\n")).collect();
-    Ok(format!(
-        "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {{}}\nhttp {{\n{temporary}    access_log off;\n    \
-         include \"{}\";\n    default_type application/octet-stream;\n    charset utf-8;\n    \
-         charset_types text/css text/plain text/x-note application/javascript;\n    gzip_static on;\n    gzip_vary on;\n    \
-         disable_symlinks if_not_owner from=$document_root;\n    absolute_redirect off;\n    server {{\n        \
-         listen {address};\n        root \"{}\";\n        location ~ /\\.(?!well-known/) {{ return 404; }}\n{site}    }}\n}}\n",
-        types.display(),
-        root.display()
-    ))
+    let text = include_str!("../../data/compare/nginx.conf").replace("TYPES", &types.display().to_string());
+    let text = text.replace("LISTEN", &address.to_string()).replace("ROOT", &root.display().to_string());
+    Ok(text.replace("SITE", site))
 }
 
 fn static_web_server(root: &Path, site: &str) -> String {
-    let general = "[general]\nroot = \"ROOT\"\nlog-level = \"error\"\nthreads-multiplier = 1\ncompression = false\n\
-        compression-static = true\ncache-control-headers = false\nsecurity-headers = false\nignore-hidden-files = true\n\
-        redirect-trailing-slash = true\n";
+    let general = include_str!("../../data/compare/static-web-server.toml");
     format!("{general}{site}").replace("ROOT", &root.display().to_string())
 }

@@ -148,7 +148,7 @@ fn run(
     let (mut server, target, expected) = start(context, attack.host)?;
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
-    let watch = context.amount.seconds(16, 75);
+    let watch = context.seconds(16, 75);
     let waves = || send_waves(context, attack, number, &server, watch);
     let (waves, seen) = beside_normal_clients(NORMAL_CLIENTS, server.address(), target, &expected, waves);
     let (quiet, attacked, ends) = waves?;
@@ -209,8 +209,8 @@ fn send(crowd: Crowd, attack: &Attack, server: &Program, mut random: Rng) -> Res
 /// Refuses requests whose clients send on for a while, and only then read: the whole response and the orderly end.
 pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = context.example(&[("SHEARWATER_BODY_MAX", EARLY_BODY_BYTES_MAX)])?;
-    let count = context.amount.count(240, 1200);
-    let time = Duration::from_millis(context.amount.count(300, 1000));
+    let count = context.count(240, 1200);
+    let time = Duration::from_millis(context.count(300, 1000));
     let (every, until) = (Duration::ZERO, Instant::now() + Duration::from_secs(120));
     let crowd = Crowd { open_max: EARLY_OPEN, every, until, network: [127, 19, 0] };
     let mut next =
@@ -240,7 +240,7 @@ fn report_normal_clients(
     let growth = p99[0].zip(p99[1]).map_or(f64::INFINITY, |(quiet, attacked)| attacked / quiet);
     let others = mean(&[quiet, attacked].concat(), |stretch| stretch.others);
     // Beside other programs no latency is valid. Only a full run insists on a quiet machine.
-    if context.amount.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
+    if context.args.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
         report.at_most("CPU of other programs", others, OTHERS_CPU_MAX, "% of a core");
         report.at_most("p99 beside attackers / alone", growth, P99_GROWTH_MAX, "x");
     } else {
@@ -286,7 +286,7 @@ fn report_rest(
     attack: &Attack,
     before: Usage,
 ) {
-    let rest = Duration::from_secs(context.amount.count(5, 20));
+    let rest = Duration::from_secs(context.count(5, 20));
     wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
     let (stretch, ()) = CpuStretch::measure(server, || thread::sleep(rest));
     let after = Usage::of(server);

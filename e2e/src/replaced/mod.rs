@@ -184,9 +184,9 @@ fn swap(files: &[Changing], root: &Path, version: u32) -> io::Result<PathBuf> {
 /// Makes change after change, for a number of times or for the time on the command line. Returns the number of changes.
 fn until_done(context: &CaseContext<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
     let begun = Instant::now();
-    let most = context.amount.count(150, 1000) as u32;
+    let most = context.count(150, 1000) as u32;
     let mut done = 0;
-    while context.amount.seconds.map_or(done < most, |seconds| begun.elapsed().as_secs() < seconds) {
+    while context.args.seconds.map_or(done < most, |seconds| begun.elapsed().as_secs() < seconds) {
         // The first version exists.
         change(done + 2)?;
         done += 1;
