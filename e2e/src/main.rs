@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod cases;
 mod compare;
 mod context;
 mod crowd;
@@ -22,7 +21,6 @@ mod runner;
 mod script;
 mod soak;
 mod stress;
-mod traversal;
 mod usage;
 
 use std::path::PathBuf;

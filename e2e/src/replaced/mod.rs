@@ -5,7 +5,6 @@
 //! link leads to another folder, each response is from one of the two. An entity tag belongs to one version. No response that begins a
 //! second after a change is older than the change.
 
-mod client;
 mod history;
 mod judge;
 
@@ -207,7 +206,7 @@ fn beside_clients<T>(
     thread::scope(|scope| {
         for (part, file) in (0..).zip(files.iter().flat_map(|file| [file; CLIENTS])) {
             let random = context.random(part);
-            scope.spawn(move || client::request_until(over, address, file, change, random));
+            scope.spawn(move || judge::request_until(over, address, file, change, random));
         }
         let done = work();
         thread::sleep(AFTERWARDS);
