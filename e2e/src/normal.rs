@@ -14,9 +14,6 @@ use std::time::{Duration, Instant};
 use crate::context::KeptClient;
 use crate::expected::ExactResponse;
 
-/// Time between two requests of one client.
-const INTERVAL: Duration = Duration::from_millis(100);
-
 /// Latencies and errors of the normal clients.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
@@ -27,57 +24,57 @@ pub(crate) struct Seen {
     pub(crate) errors: Vec<String>,
 }
 
-/// Does `work` while the clients request `target`.
-pub(crate) fn beside_normal_clients<T>(
-    clients: u32,
-    address: SocketAddr,
-    target: &str,
-    expected: &ExactResponse,
-    work: impl FnOnce() -> T,
-) -> (T, Seen) {
-    let stop = &AtomicBool::new(false);
-    thread::scope(|scope| {
-        let spawn =
-            |number| scope.spawn(move || run(address, target, expected, INTERVAL / clients * number, stop));
-        let threads: Vec<_> = (0..clients).map(spawn).collect();
-        let done = work();
-        stop.store(true, Ordering::Relaxed);
-        let mut all = Seen::default();
-        for thread in threads {
-            let seen = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            all.samples.extend(seen.samples);
-            all.lateness.extend(seen.lateness);
-            all.errors.extend(seen.errors);
-        }
-        (done, all)
-    })
+/// Clients at a fixed rate, each on a thread of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NormalClients<'a> {
+    pub(crate) count: u32,
+    /// Time between two requests of one client.
+    pub(crate) interval: Duration,
+    pub(crate) address: SocketAddr,
+    pub(crate) target: &'a str,
+    pub(crate) expected: &'a ExactResponse,
 }
 
-fn run(
-    address: SocketAddr,
-    target: &str,
-    expected: &ExactResponse,
-    begin: Duration,
-    stop: &AtomicBool,
-) -> Seen {
-    // Only root may; elsewhere the lateness shows.
-    set_scheduling("--fifo", "1");
-    let (mut seen, mut client) = (Seen::default(), KeptClient::new(address));
-    let mut due = Instant::now() + begin;
-    while !stop.load(Ordering::Relaxed) {
-        let ahead = due.saturating_duration_since(Instant::now());
-        thread::sleep(ahead);
-        if !ahead.is_zero() {
-            seen.lateness.push((due, due.elapsed()));
-        }
-        match client.request("GET", target, &[]) {
-            Ok(response) if expected.equals(&response) => seen.samples.push((due, due.elapsed())),
-            Ok(response) => seen.errors.push(format!("a wrong response: {:?}", response.head.text())),
-            Err(error) => seen.errors.push(error.to_string()),
-        }
-        due += INTERVAL;
+impl NormalClients<'_> {
+    /// Does `work` while the clients send requests.
+    pub(crate) fn beside<T>(self, work: impl FnOnce() -> T) -> (T, Seen) {
+        let stop = &AtomicBool::new(false);
+        thread::scope(|scope| {
+            let spawn = |number| scope.spawn(move || self.run(self.interval / self.count * number, stop));
+            let threads: Vec<_> = (0..self.count).map(spawn).collect();
+            let done = work();
+            stop.store(true, Ordering::Relaxed);
+            let mut all = Seen::default();
+            for thread in threads {
+                let seen = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                all.samples.extend(seen.samples);
+                all.lateness.extend(seen.lateness);
+                all.errors.extend(seen.errors);
+            }
+            (done, all)
+        })
     }
-    seen
+
+    fn run(self, begin: Duration, stop: &AtomicBool) -> Seen {
+        // Only root may; elsewhere the lateness shows.
+        set_scheduling("--fifo", "1");
+        let (mut seen, mut client) = (Seen::default(), KeptClient::new(self.address));
+        let mut due = Instant::now() + begin;
+        while !stop.load(Ordering::Relaxed) {
+            let ahead = due.saturating_duration_since(Instant::now());
+            thread::sleep(ahead);
+            if !ahead.is_zero() {
+                seen.lateness.push((due, due.elapsed()));
+            }
+            match client.request("GET", self.target, &[]) {
+                Ok(response) if self.expected.equals(&response) => seen.samples.push((due, due.elapsed())),
+                Ok(response) => seen.errors.push(format!("a wrong response: {:?}", response.head.text())),
+                Err(error) => seen.errors.push(error.to_string()),
+            }
+            due += self.interval;
+        }
+        seen
+    }
 }
 
 /// Sets the scheduling class of this thread by the system's own program; this crate has no unsafe code to call the kernel.

@@ -11,13 +11,14 @@ use testkit::{Client, Program, free_address, process};
 
 use crate::context::CaseContext;
 use crate::expected::ExactResponse;
-use crate::normal::beside_normal_clients;
+use crate::normal::NormalClients;
 use crate::report::{CaseReport, shown};
 use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Latency of a client beside `wrk`, which doesn't count responses that never arrive; this client waits for them.
+/// Interval of a client beside `wrk`, which doesn't count responses that never arrive; this client waits for them.
+const BESIDE_INTERVAL: Duration = Duration::from_secs(1);
 const BESIDE_LATENCY_MAX_S: f64 = 5.0;
 /// Growth of memory after the phases, KiB: with two workers spare outputs and blocks of 1 MiB each, receive buffers of io_uring of 1 MiB,
 /// slots of 5,000 connections, and as much again for pages that the allocator keeps in part.
@@ -163,7 +164,9 @@ fn run_phase(
     command.arg("-s").arg(script).arg(format!("http://{}/", server.address()));
     command.args(["--", &context.args.seed.to_string()]).stdin(Stdio::null());
     let cpu = process::cpu_ns(server.pid());
-    let (output, beside) = beside_normal_clients(1, server.address(), "/", expected, || command.output());
+    let (count, interval, address) = (1, BESIDE_INTERVAL, server.address());
+    let beside = NormalClients { count, interval, address, target: "/", expected };
+    let (output, beside) = beside.beside(|| command.output());
     let output = output.context("wrk")?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && errors.trim().is_empty(), "wrk: {}: {}", output.status, errors.trim());

@@ -22,11 +22,13 @@ use crate::context::CaseContext;
 use crate::context::TestCase;
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
-use crate::normal::{Seen, beside_normal_clients, set_scheduling};
+use crate::normal::{NormalClients, Seen, set_scheduling};
 use crate::report::{CaseReport, shown};
 use crate::usage::{Usage, core_percent, wait_until};
 
 const NORMAL_CLIENTS: u32 = 64;
+/// Time between two requests of a normal client: all of them together send 640 a second.
+const INTERVAL: Duration = Duration::from_millis(100);
 const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
 const QUIET: Duration = Duration::from_secs(2);
@@ -149,8 +151,9 @@ fn run(
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
     let watch = context.seconds(16, 75);
-    let waves = || send_waves(context, attack, number, &server, watch);
-    let (waves, seen) = beside_normal_clients(NORMAL_CLIENTS, server.address(), target, &expected, waves);
+    let (count, interval, address) = (NORMAL_CLIENTS, INTERVAL, server.address());
+    let normal = NormalClients { count, interval, address, target, expected: &expected };
+    let (waves, seen) = normal.beside(|| send_waves(context, attack, number, &server, watch));
     let (quiet, attacked, ends) = waves?;
     report_normal_clients(context, report, &seen, &quiet, &attacked);
     let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
