@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
 
 use crate::context::{CaseContext, TestCase, TestedPrograms};
+use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{DriverName, E2eArgs, compare, drain, files, handlers, hostile, memory, replaced, soak, stress};
 
@@ -183,17 +184,18 @@ pub(crate) const GROUPS: &[Group] = &[
 type Function = fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
 
 /// Cases that are one function each.
+#[rustfmt::skip]
 const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
-    (
-        "protocol",
-        "early-errors",
-        "refused clients that send on read the whole response",
-        hostile::early_errors,
-    ),
+    ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),
+    ("replaced", "renamed", "files are renamed over", |context, report| FileChange::Renamed.run(context, report)),
+    ("replaced", "truncated", "files are renamed over, then cut to half their length", |context, report| FileChange::Truncated.run(context, report)),
+    ("replaced", "rewritten", "files are rewritten in place", |context, report| FileChange::Rewritten.run(context, report)),
+    ("replaced", "deleted", "files are deleted and made anew", |context, report| FileChange::Deleted.run(context, report)),
+    ("replaced", "folder-swapped", "the served folder is a link that changes", replaced::swap_folders),
     ("soak", "soak", "10 million responses with --full, or for a time with --for", soak::soak),
     ("compare", "ours", "requests of every kind for sites of every kind", compare::ours),
     ("peers", "peers", "every difference has a cause, and is in docs/compare.md", compare::peers),
@@ -211,8 +213,7 @@ pub(crate) fn all() -> Vec<TestCase> {
         about: about.to_owned(),
         run: Box::new(run),
     });
-    let mut cases: Vec<TestCase> =
-        functions.chain(handlers::cases()).chain(replaced::cases()).chain(hostile::cases()).collect();
+    let mut cases: Vec<TestCase> = functions.chain(handlers::cases()).chain(hostile::cases()).collect();
     cases.sort_by_key(|case| GROUPS.iter().position(|group| group.name == case.group));
     cases
 }

@@ -187,7 +187,13 @@ impl<S: Read + Write> Client<S> {
         self.used = 0;
         let old = self.buffer.len();
         self.buffer.resize(old + READ_BYTES, 0);
-        let received = self.stream.read(&mut self.buffer[old..]);
+        let received = loop {
+            match self.stream.read(&mut self.buffer[old..]) {
+                // A signal interrupts a read with a timeout.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received,
+            }
+        };
         self.buffer.truncate(old + *received.as_ref().unwrap_or(&0));
         Ok(received?)
     }

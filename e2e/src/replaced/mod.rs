@@ -24,7 +24,6 @@ use testkit::versions::{VersionedFile, content};
 
 use self::history::FileForm;
 use self::judge::Judgement;
-use crate::context::TestCase;
 use crate::context::{CaseContext, in_threads};
 use crate::report::CaseReport;
 
@@ -41,7 +40,7 @@ const RELEASE_KEPT: Duration = Duration::from_secs(2);
 
 /// A way to change a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileChange {
+pub(crate) enum FileChange {
     Renamed,
     Truncated,
     Rewritten,
@@ -85,30 +84,6 @@ const FILES: [(&str, &str, usize, bool); 4] = [
     ("3 MiB", "/large.bin", 3 * 1024 * 1024, false),
 ];
 
-/// Returns a case for each way to change files.
-pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
-    let changes = [
-        ("renamed", "files are renamed over", FileChange::Renamed),
-        ("truncated", "files are renamed over, then cut to half their length", FileChange::Truncated),
-        ("rewritten", "files are rewritten in place", FileChange::Rewritten),
-        ("deleted", "files are deleted and made anew", FileChange::Deleted),
-    ];
-    let case = |name: &str, about: &str, run| TestCase {
-        group: "replaced",
-        name: name.to_owned(),
-        about: about.to_owned(),
-        run,
-    };
-    let changes = changes.into_iter().map(move |(name, about, change)| {
-        case(name, about, Box::new(move |context, report| change_files(context, report, change)))
-    });
-    changes.chain([case(
-        "folder-swapped",
-        "the served folder is a link that changes",
-        Box::new(swap_folders),
-    )])
-}
-
 /// Writes the first version of every file.
 fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     fs::create_dir_all(root)?;
@@ -124,24 +99,8 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     FILES.into_iter().map(lay_out).collect()
 }
 
-fn change_files(context: &CaseContext<'_>, report: &mut CaseReport, change: FileChange) -> Result<()> {
-    let root = context.folder.join("public");
-    let files = lay_out(&root)?;
-    let mut server = context.serve(&root)?;
-    let done = beside_clients(context, server.address(), &files, change, || {
-        let change_all =
-            |number: u64| until_done(context, |version| change.apply(&files[number as usize].forms, version));
-        in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
-    });
-    for (file, changes) in files.iter().zip(done?) {
-        file.report(report, change, changes);
-    }
-    report.stop(&mut server);
-    Ok(())
-}
-
 /// Swaps the link that leads to the served folder. To clients each swap looks like a rename of every file.
-fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+pub(crate) fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let first = context.folder.join("1");
     let mut files = lay_out(&first)?;
     // Writing a release takes too long with the largest file.
@@ -238,6 +197,24 @@ impl Changing {
 }
 
 impl FileChange {
+    /// Changes every file in this way beside clients.
+    pub(crate) fn run(self, context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+        let root = context.folder.join("public");
+        let files = lay_out(&root)?;
+        let mut server = context.serve(&root)?;
+        let done = beside_clients(context, server.address(), &files, self, || {
+            let change_all = |number: u64| {
+                until_done(context, |version| self.apply(&files[number as usize].forms, version))
+            };
+            in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
+        });
+        for (file, changes) in files.iter().zip(done?) {
+            file.report(report, self, changes);
+        }
+        report.stop(&mut server);
+        Ok(())
+    }
+
     /// Returns true if the file that is being sent changes itself.
     fn is_in_place(self) -> bool {
         matches!(self, Self::Truncated | Self::Rewritten)
