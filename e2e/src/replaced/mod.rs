@@ -71,6 +71,10 @@ impl Changing {
         }
     }
 
+    fn count(&self, judgement: Judgement) -> u64 {
+        self.tally().counts.get(&judgement).copied().unwrap_or(0)
+    }
+
     fn tally(&self) -> MutexGuard<'_, FileTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,21 +181,16 @@ fn beside_clients<T>(
 impl Changing {
     fn report(&self, report: &mut CaseReport, change: FileChange, changes: u32) {
         let what = |text: &str| format!("{}: {text}", self.what);
-        let FileTally { counts, errors } = &*self.tally();
-        let count = |judgement| counts.get(&judgement).copied().unwrap_or(0);
         report.note(what("changes"), changes);
-        report.note(what("responses"), format!("{counts:?}"));
-        report.none(what("responses that break a promise"), errors);
+        report.note(what("responses"), format!("{:?}", self.tally().counts));
+        report.none(what("responses that break a promise"), &self.tally().errors);
         // Otherwise nothing was shown.
-        report.within(what("whole responses"), count(Judgement::Whole), 1..=u64::MAX);
+        report.within(what("whole responses"), self.count(Judgement::Whole), 1..=u64::MAX);
         let versions: usize = self.forms.iter().map(FileForm::tags).sum();
         report.within(what("versions seen whole"), versions as u64, 2..=u64::MAX);
         if change.is_in_place() && self.forms[0].file.len > LARGE_BYTES {
-            let short = count(Judgement::Short);
+            let short = self.count(Judgement::Short);
             report.within(what("connections closed short of the length"), short, 1..=u64::MAX);
-        }
-        if change == FileChange::Deleted {
-            report.within(what("seen as missing"), count(Judgement::Missing), 1..=u64::MAX);
         }
     }
 }
@@ -210,6 +209,10 @@ impl FileChange {
         });
         for (file, changes) in files.iter().zip(done?) {
             file.report(report, self, changes);
+        }
+        if self == Self::Deleted {
+            let missing = files.iter().map(|file| file.count(Judgement::Missing)).sum();
+            report.within("responses that show a file as missing", missing, 1..=u64::MAX);
         }
         report.stop(&mut server);
         Ok(())
