@@ -1,4 +1,4 @@
-//! The environment of a case: its programs, its folder, its amount of work.
+//! A case and its environment: its programs, its folder, its amount of work.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -6,16 +6,17 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
-use testkit::{Client, Error, Program, Response, free_address, process, random};
+use testkit::{Client, Error, Program, Response, free_address, random};
 
-use crate::{Amount, Driver};
+use crate::report::CaseReport;
+use crate::{DriverName, E2eArgs};
 
 /// The tested programs.
 #[derive(Debug)]
-pub(crate) struct Programs {
+pub(crate) struct TestedPrograms {
     /// `shearwater`.
     pub(crate) server: PathBuf,
     /// The example `trial_server`, whose routes accept bodies, wait and panic.
@@ -24,44 +25,53 @@ pub(crate) struct Programs {
     pub(crate) smallest: PathBuf,
 }
 
+/// Runs a case. An error means that it could not run.
+pub(crate) type RunCase = dyn Fn(&CaseContext<'_>, &mut CaseReport) -> anyhow::Result<()>;
+
+/// A test of the built server.
+pub(crate) struct TestCase {
+    /// Group that the case is run with.
+    pub(crate) group: &'static str,
+    /// Name inside the group.
+    pub(crate) name: String,
+    /// Line in `--list`.
+    pub(crate) about: String,
+    pub(crate) run: Box<RunCase>,
+}
+
 /// The environment of one run of a case.
 #[derive(Debug, Clone)]
 pub(crate) struct CaseContext<'a> {
-    pub(crate) programs: &'a Programs,
-    pub(crate) driver: Driver,
+    pub(crate) programs: &'a TestedPrograms,
+    pub(crate) driver: DriverName,
     pub(crate) workers: u32,
-    pub(crate) seed: u64,
-    pub(crate) amount: Amount,
-    /// Writes documents that the case generates.
-    pub(crate) write: bool,
+    /// Seed, amount of work, and what the case may write.
+    pub(crate) args: &'a E2eArgs,
     /// A temporary folder of its own.
     pub(crate) folder: &'a Path,
 }
 
-impl Programs {
-    /// Starts the example; `settings` are further environment variables.
-    pub(crate) fn start_example(
-        &self,
-        driver: Driver,
-        workers: u32,
-        settings: &[(&str, u64)],
-        folder: &Path,
-    ) -> anyhow::Result<Program> {
-        let mut command = Command::new(&self.example);
-        let address = free_address()?;
-        command.env("SHEARWATER_LISTEN", address.to_string());
-        command.env("SHEARWATER_WORKERS", workers.to_string());
-        command.env("SHEARWATER_DRIVER", driver.name());
-        command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
-        let log = folder.join(format!("example-{}.log", address.port()));
-        Program::start(command, address, &log).context("trial_server")
-    }
-}
-
 impl CaseContext<'_> {
+    /// Chooses a count.
+    pub(crate) fn count(&self, quick: u64, full: u64) -> u64 {
+        if self.args.full { full } else { quick }
+    }
+
+    /// Chooses a duration in seconds, unless the command line has one.
+    pub(crate) fn seconds(&self, quick: u64, full: u64) -> Duration {
+        Duration::from_secs(self.args.seconds.unwrap_or_else(|| self.count(quick, full)))
+    }
+
     /// Starts the example; `settings` are further environment variables.
     pub(crate) fn example(&self, settings: &[(&str, u64)]) -> anyhow::Result<Program> {
-        self.programs.start_example(self.driver, self.workers, settings, self.folder)
+        let mut command = Command::new(&self.programs.example);
+        let address = free_address()?;
+        command.env("SHEARWATER_LISTEN", address.to_string());
+        command.env("SHEARWATER_WORKERS", self.workers.to_string());
+        command.env("SHEARWATER_DRIVER", self.driver.name());
+        command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
+        let log = self.folder.join(format!("example-{}.log", address.port()));
+        Program::start(command, address, &log).context("trial_server")
     }
 
     /// Starts the server on the folder `root`.
@@ -90,7 +100,7 @@ impl CaseContext<'_> {
 
     /// Returns a generator for one part of the case.
     pub(crate) fn random(&self, part: u64) -> random::Rng {
-        random::part(self.seed, part)
+        random::part(self.args.seed, part)
     }
 
     /// The same with one worker.
@@ -140,42 +150,4 @@ pub(crate) fn in_threads<T: Send>(count: u64, work: impl Fn(u64) -> T + Sync) ->
         let threads: Vec<_> = (0..count).map(|number| scope.spawn(move || work(number))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
-}
-
-/// Polls until `condition` holds. Returns false after `timeout`.
-pub(crate) fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + timeout;
-    while !condition() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    true
-}
-
-/// Memory and descriptors of a process at one moment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
-    pub(crate) rss_kib: Option<u64>,
-    pub(crate) descriptors: Option<u64>,
-}
-
-impl Usage {
-    /// Measures a process.
-    pub(crate) fn of(server: &Program) -> Self {
-        let pid = server.pid();
-        Self { rss_kib: process::rss_kib(pid), descriptors: process::descriptors(pid) }
-    }
-
-    /// Measures a process once it has no more descriptors than before, or after `timeout`.
-    pub(crate) fn settled(server: &Program, before: Self, timeout: Duration) -> Self {
-        wait_until(timeout, || process::descriptors(server.pid()) <= before.descriptors);
-        Self::of(server)
-    }
-}
-
-/// The share of one core that was used between two readings of CPU time, per cent.
-pub(crate) fn core_percent(before: Option<u64>, after: Option<u64>, elapsed: Duration) -> Option<f64> {
-    Some(100.0 * after?.saturating_sub(before?) as f64 / elapsed.as_nanos().max(1) as f64)
 }

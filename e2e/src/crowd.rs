@@ -1,7 +1,7 @@
 //! Many connections on one thread, each following its script.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
@@ -195,10 +195,11 @@ pub(crate) struct CrowdMember {
 impl CrowdMember {
     fn new(stream: TcpStream, script: Arc<Script>) -> Self {
         let opened = Instant::now();
+        let awaited = script.rounds.first().map_or(VecDeque::new(), |round| round.responses.clone().into());
         Self {
             opened,
             received: 0,
-            responses: ResponseCheck::new(&script),
+            responses: ResponseCheck::new(script.expected() > 0, awaited, script.last.clone()),
             stream,
             connected: false,
             writable: false,

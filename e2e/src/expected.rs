@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use testkit::{Event, Response, ResponseReader};
 
-use crate::script::Script;
-
 /// A date of RFC 9110 section 5.6.7: `A` is a capital letter, `a` a small one, `0` a digit.
 const DATE_SHAPE: &[u8; 29] = b"Aaa, 00 Aaa 0000 00:00:00 GMT";
 
@@ -76,7 +74,7 @@ pub(crate) struct ResponseCheck {
     /// Expected responses, and how many bytes of the first have arrived.
     pub(crate) awaited: VecDeque<Arc<ExactResponse>>,
     arrived: usize,
-    /// See [`Script::last`]; bytes of it.
+    /// See the script; bytes of it.
     last: Option<[Arc<ExactResponse>; 2]>,
     rest: Vec<u8>,
     /// Received bytes that were wrong.
@@ -90,10 +88,13 @@ pub(crate) struct ResponseCheck {
 }
 
 impl ResponseCheck {
-    /// Awaits the responses to the first round of a script.
-    pub(crate) fn new(script: &Script) -> Self {
-        let awaited = script.rounds.first().map_or(VecDeque::new(), |round| round.responses.clone().into());
-        Self { is_compared: script.expected() > 0, awaited, last: script.last.clone(), ..Self::default() }
+    /// Awaits these responses, and in the end one that has two forms. Without `is_compared`, responses are only read.
+    pub(crate) fn new(
+        is_compared: bool,
+        awaited: VecDeque<Arc<ExactResponse>>,
+        last: Option<[Arc<ExactResponse>; 2]>,
+    ) -> Self {
+        Self { is_compared, awaited, last, ..Self::default() }
     }
 
     /// Returns true if no response is awaited, and so many have arrived.

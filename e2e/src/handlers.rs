@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::Result;
 use testkit::{Client, Error, Program, Response, request};
 
-use crate::cases::TestCase;
-use crate::context::{CaseContext, wait_until};
-use crate::counters::LoggedCounters;
+use crate::context::CaseContext;
+use crate::context::TestCase;
 use crate::report::CaseReport;
+use crate::usage::{LoggedCounters, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SIGABRT: i32 = 6;

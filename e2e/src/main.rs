@@ -5,10 +5,8 @@
 
 #![forbid(unsafe_code)]
 
-mod cases;
 mod compare;
 mod context;
-mod counters;
 mod crowd;
 mod drain;
 mod expected;
@@ -16,24 +14,24 @@ mod files;
 mod handlers;
 mod hostile;
 mod memory;
+mod normal;
 mod replaced;
 mod report;
 mod runner;
 mod script;
 mod soak;
 mod stress;
-mod traversal;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
 /// End-to-end tests of the built server
 #[derive(Debug, Parser)]
 #[command(name = "cargo e2e", after_help = EXAMPLES)]
-struct Args {
+struct E2eArgs {
     /// Groups, or cases as GROUP/CASE [default: the quick groups, see --list]
     cases: Vec<String>,
     /// List the cases and exit
@@ -41,7 +39,7 @@ struct Args {
     list: bool,
     /// Driver of the servers [default: every driver that works here]
     #[arg(long)]
-    driver: Option<Driver>,
+    driver: Option<DriverName>,
     /// Run with full counts and durations
     #[arg(long)]
     full: bool,
@@ -85,12 +83,12 @@ Exit status: 0 if every check passed, 1 if one failed, 2 if a case could not run
 
 /// A driver of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Driver {
+enum DriverName {
     Epoll,
     Uring,
 }
 
-impl Driver {
+impl DriverName {
     const ALL: [Self; 2] = [Self::Epoll, Self::Uring];
 
     /// Its name on the server's command line.
@@ -102,27 +100,8 @@ impl Driver {
     }
 }
 
-/// Amount of work in a case.
-#[derive(Debug, Clone, Copy)]
-struct Amount {
-    full: bool,
-    seconds: Option<u64>,
-}
-
-impl Amount {
-    /// Chooses a count.
-    fn count(self, quick: u64, full: u64) -> u64 {
-        if self.full { full } else { quick }
-    }
-
-    /// Chooses a duration in seconds, unless the command line has one.
-    fn seconds(self, quick: u64, full: u64) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or_else(|| self.count(quick, full)))
-    }
-}
-
 fn main() -> ExitCode {
-    match runner::run(&Args::parse()) {
+    match runner::run(&E2eArgs::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");

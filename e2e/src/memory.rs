@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use testkit::{Client, Error, Program, Response, process, request};
 
-use crate::context::{CaseContext, KeptClient, Usage, core_percent, in_threads, wait_until};
+use crate::context::{CaseContext, KeptClient, in_threads};
 use crate::report::{CaseReport, shown};
+use crate::usage::{Usage, core_percent, wait_until};
 
 /// Connections before the first measurement.
 const WARM_UP: u64 = 100;
@@ -147,8 +148,8 @@ fn number(server: &Program, target: &str) -> Result<u64> {
 pub(crate) fn panics(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = context.example(&[])?;
     let at_start = Usage::of(&server);
-    let count = context.amount.count(2_000, 100_000);
-    let warm_up = provoke(&server, context.amount.count(500, 5_000));
+    let count = context.count(2_000, 100_000);
+    let warm_up = provoke(&server, context.count(500, 5_000));
     let before = Usage::settled(&server, at_start, SETTLE);
     let errors = provoke(&server, count);
     let after = Usage::settled(&server, before, SETTLE);

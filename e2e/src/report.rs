@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use testkit::Program;
 
-use crate::context::Usage;
+use crate::usage::Usage;
 
 /// Different examples of one kind that a report shows.
 const EXAMPLES_MAX: usize = 10;
@@ -20,7 +20,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A measured value.
 #[derive(Debug, Serialize)]
-struct Check {
+struct CheckedValue {
     what: String,
     measured: String,
     bound: String,
@@ -32,7 +32,7 @@ struct Check {
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(crate) struct CaseReport {
-    checks: Vec<Check>,
+    checks: Vec<CheckedValue>,
 }
 
 impl CaseReport {
@@ -139,11 +139,11 @@ impl CaseReport {
 
     /// Prints all checks, or only the count.
     pub(crate) fn print(&self, verbose: bool) {
-        let width = |cell: fn(&Check) -> &str| {
+        let width = |cell: fn(&CheckedValue) -> &str| {
             self.checks.iter().map(|check| cell(check).chars().count()).max().unwrap_or(0).min(56)
         };
         let (what_width, measured_width) = (width(|check| &check.what), width(|check| &check.measured));
-        for Check { what, measured, bound, passed } in self.checks.iter().filter(|_| verbose) {
+        for CheckedValue { what, measured, bound, passed } in self.checks.iter().filter(|_| verbose) {
             let mark = match passed {
                 Some(true) => "ok  ",
                 Some(false) => "FAIL",
@@ -162,7 +162,7 @@ impl CaseReport {
         passed: Option<bool>,
     ) {
         let (what, measured, bound) = (what.to_string(), measured.to_string(), bound.to_string());
-        self.checks.push(Check { what, measured, bound, passed });
+        self.checks.push(CheckedValue { what, measured, bound, passed });
     }
 }
 

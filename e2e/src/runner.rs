@@ -1,4 +1,4 @@
-//! Chooses the cases, runs each on every driver, and prints the reports.
+//! Chooses the cases of a table, runs each on every driver, and prints the reports.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,10 +7,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
 
-use crate::cases::{self, GROUPS, TestCase};
-use crate::context::{CaseContext, Programs};
+use crate::context::{CaseContext, TestCase, TestedPrograms};
+use crate::replaced::FileChange;
 use crate::report::CaseReport;
-use crate::{Amount, Args, Driver};
+use crate::{DriverName, E2eArgs, compare, drain, files, handlers, hostile, memory, replaced, soak, stress};
 
 /// Exit status if a case could not run.
 pub(crate) const NOT_RUN: u8 = 2;
@@ -27,8 +27,8 @@ struct Finished {
 }
 
 /// Runs the cases that the command line names. Returns the exit status.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let cases = choose(cases::all(), &args.cases)?;
+pub(crate) fn run(args: &E2eArgs) -> Result<ExitCode> {
+    let cases = choose(all(), &args.cases)?;
     if args.list {
         list(&cases);
         return Ok(ExitCode::SUCCESS);
@@ -80,14 +80,16 @@ fn list(cases: &[TestCase]) {
     }
 }
 
-fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &TestCase) -> Result<Finished> {
+fn run_case(
+    args: &E2eArgs,
+    programs: &TestedPrograms,
+    driver: DriverName,
+    case: &TestCase,
+) -> Result<Finished> {
     let name = format!("{}/{}", case.group, case.name);
     let mut folder = tempfile::Builder::new().prefix("shearwater-e2e-").tempdir()?;
     folder.disable_cleanup(args.keep);
-    let amount = Amount { full: args.full, seconds: args.seconds };
-    let (seed, workers) = (args.seed, args.workers);
-    let context =
-        CaseContext { programs, driver, workers, seed, amount, write: args.write, folder: folder.path() };
+    let context = CaseContext { programs, driver, workers: args.workers, args, folder: folder.path() };
     let (started, mut checks) = (Instant::now(), CaseReport::default());
     let error = (case.run)(&context, &mut checks).err().map(|error| format!("{error:#}"));
     let seconds = started.elapsed().as_secs_f64();
@@ -104,14 +106,15 @@ fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &TestCase) -
 }
 
 /// Returns the driver that the command line names, or all that work here.
-fn drivers(args: &Args, programs: &Programs) -> Result<Vec<Driver>> {
+fn drivers(args: &E2eArgs, programs: &TestedPrograms) -> Result<Vec<DriverName>> {
     if let Some(driver) = args.driver {
         return Ok(vec![driver]);
     }
     let mut works = Vec::new();
-    for driver in Driver::ALL {
+    for driver in DriverName::ALL {
         let folder = tempfile::tempdir()?;
-        match programs.start_example(driver, 1, &[], folder.path()) {
+        let context = CaseContext { programs, driver, workers: 1, args, folder: folder.path() };
+        match context.example(&[]) {
             Ok(_) => works.push(driver),
             Err(error) => println!("skip {}: {error:#}", driver.name()),
         }
@@ -127,7 +130,7 @@ pub(crate) fn workspace() -> &'static Path {
 }
 
 /// Builds the tested programs in release, unless they are given.
-fn build(args: &Args) -> Result<Programs> {
+fn build(args: &E2eArgs) -> Result<TestedPrograms> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let release = workspace().join(target).join("release");
     let find = |given: &Option<PathBuf>, built: &str, what: &[&str]| -> Result<PathBuf> {
@@ -144,17 +147,82 @@ fn build(args: &Args) -> Result<Programs> {
         Ok(release.join(built))
     };
     let examples = ["shearwater", "--example", "trial_server", "--example", "smallest"];
-    Ok(Programs {
+    Ok(TestedPrograms {
         server: find(&args.server_bin, "shearwater", &["shearwater-cli", "--bin", "shearwater"])?,
         example: find(&args.example_bin, "examples/trial_server", &examples)?,
         smallest: release.join("examples/smallest"),
     })
 }
 
+/// A group and its line in `--list`.
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Runs when no group is named.
+    pub(crate) quick: bool,
+}
+
+const fn group(name: &'static str, quick: bool, about: &'static str) -> Group {
+    Group { name, about, quick }
+}
+
+/// All groups, in the order in which they run.
+pub(crate) const GROUPS: &[Group] = &[
+    group("protocol", true, "responses that clients can read, whatever they send"),
+    group("drain", true, "SIGTERM costs no request that was sent before it"),
+    group("handlers", true, "panics, errors and stack overflows in every kind of handler"),
+    group("files", true, "every byte of a served folder, and nothing outside of it"),
+    group("memory", true, "idle connections, waiting requests and panics cost little"),
+    group("compare", true, "our responses are those of docs/compare.md"),
+    group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
+    group("replaced", true, "files that change while they are served"),
+    group("hostile", false, "attackers in waves beside normal clients"),
+    group("stress", false, "four phases of load by wrk against the smallest program"),
+    group("soak", false, "connections of every kind, and nothing of them is left"),
+];
+
+type Function = fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
+
+/// Cases that are one function each.
+#[rustfmt::skip]
+const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
+    ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
+    ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
+    ("files", "many-files", "files of random sizes and odd names", files::many_files),
+    ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
+    ("files", "traversal", "hostile targets and links", files::traversal),
+    ("replaced", "renamed", "files are renamed over", |context, report| FileChange::Renamed.run(context, report)),
+    ("replaced", "truncated", "files are renamed over, then cut to half their length", |context, report| FileChange::Truncated.run(context, report)),
+    ("replaced", "rewritten", "files are rewritten in place", |context, report| FileChange::Rewritten.run(context, report)),
+    ("replaced", "deleted", "files are deleted and made anew", |context, report| FileChange::Deleted.run(context, report)),
+    ("replaced", "folder-swapped", "the served folder is a link that changes", replaced::swap_folders),
+    ("soak", "soak", "10 million responses with --full, or for a time with --for", soak::soak),
+    ("compare", "ours", "requests of every kind for sites of every kind", compare::ours),
+    ("peers", "peers", "every difference has a cause, and is in docs/compare.md", compare::peers),
+    ("stress", "stress", "10,000 connections, large headers, heavy payloads", stress::stress),
+    ("memory", "idle-connections", "thousands of idle keep-alive connections", memory::idle_connections),
+    ("memory", "panics", "thousands of panicking handlers beside good requests", memory::panics),
+    ("memory", "waiting-requests", "thousands of requests whose handlers wait", memory::waiting_requests),
+];
+
+/// Returns every case, in the order in which they run.
+pub(crate) fn all() -> Vec<TestCase> {
+    let functions = FUNCTIONS.iter().map(|&(group, name, about, run)| TestCase {
+        group,
+        name: name.to_owned(),
+        about: about.to_owned(),
+        run: Box::new(run),
+    });
+    let mut cases: Vec<TestCase> = functions.chain(handlers::cases()).chain(hostile::cases()).collect();
+    cases.sort_by_key(|case| GROUPS.iter().position(|group| group.name == case.group));
+    cases
+}
+
 #[cfg(test)]
 mod tests {
-    use super::choose;
-    use crate::cases::all;
+    use std::collections::BTreeSet;
+
+    use super::{GROUPS, all, choose};
 
     #[test]
     fn names_choose_groups_and_single_cases() {
@@ -168,5 +236,14 @@ mod tests {
         );
         assert!(chosen(&[]).is_ok_and(|cases| cases.len() > 5));
         assert!(chosen(&["no-such"]).is_err());
+    }
+
+    #[test]
+    fn every_case_has_a_group_and_a_name_of_its_own() {
+        let cases = all();
+        let names: BTreeSet<_> = cases.iter().map(|case| (case.group, &case.name)).collect();
+        assert_eq!(names.len(), cases.len());
+        let groups: BTreeSet<_> = cases.iter().map(|case| case.group).collect();
+        assert_eq!(groups, GROUPS.iter().map(|group| group.name).collect());
     }
 }

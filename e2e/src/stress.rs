@@ -1,24 +1,24 @@
 //! Group `stress`: four phases of load by `wrk` against the smallest program. No response and no connection is lost.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use testkit::{Client, Program, free_address, process};
 
-use crate::context::{CaseContext, Usage, core_percent};
-use crate::counters::LoggedCounters;
+use crate::context::CaseContext;
+use crate::expected::ExactResponse;
+use crate::normal::NormalClients;
 use crate::report::{CaseReport, shown};
+use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Interval of a client beside `wrk`. `wrk` doesn't count responses that never arrive; this client waits for them.
-const BESIDE_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval of a client beside `wrk`, which doesn't count responses that never arrive; this client waits for them.
+const BESIDE_INTERVAL: Duration = Duration::from_secs(1);
 const BESIDE_LATENCY_MAX_S: f64 = 5.0;
 /// Growth of memory after the phases, KiB: with two workers spare outputs and blocks of 1 MiB each, receive buffers of io_uring of 1 MiB,
 /// slots of 5,000 connections, and as much again for pages that the allocator keeps in part.
@@ -30,7 +30,7 @@ const DESCRIPTORS_BESIDE: u64 = 500;
 const MEMORY_MIN_KIB: u64 = 3 * 1024 * 1024;
 
 /// One run of `wrk`. The counts are never lowered.
-struct Phase {
+struct LoadPhase {
     name: &'static str,
     threads: u64,
     connections: u64,
@@ -44,11 +44,11 @@ struct Phase {
 const HEADERS: &str = include_str!("../data/stress/headers.lua");
 const PAYLOADS: &str = include_str!("../data/stress/payloads.lua");
 #[rustfmt::skip]
-const PHASES: [Phase; 4] = [
-    Phase { name: "warm-up", threads: 8, connections: 1_000, seconds: 5, timeout_seconds: 5, script: "", load: None },
-    Phase { name: "baseline", threads: 8, connections: 10_000, seconds: 10, timeout_seconds: 5, script: "", load: None },
-    Phase { name: "headers", threads: 4, connections: 5_000, seconds: 10, timeout_seconds: 5, script: HEADERS, load: Some((10_000, 60_000)) },
-    Phase { name: "payloads", threads: 4, connections: 100, seconds: 15, timeout_seconds: 15, script: PAYLOADS, load: Some((1_000_000, 9_400_000)) },
+const PHASES: [LoadPhase; 4] = [
+    LoadPhase { name: "warm-up", threads: 8, connections: 1_000, seconds: 5, timeout_seconds: 5, script: "", load: None },
+    LoadPhase { name: "baseline", threads: 8, connections: 10_000, seconds: 10, timeout_seconds: 5, script: "", load: None },
+    LoadPhase { name: "headers", threads: 4, connections: 5_000, seconds: 10, timeout_seconds: 5, script: HEADERS, load: Some((10_000, 60_000)) },
+    LoadPhase { name: "payloads", threads: 4, connections: 100, seconds: 15, timeout_seconds: 15, script: PAYLOADS, load: Some((1_000_000, 9_400_000)) },
 ];
 
 const TALLY: &str = include_str!("../data/stress/tally.lua");
@@ -56,7 +56,7 @@ const TALLY: &str = include_str!("../data/stress/tally.lua");
 /// The figures that the script prints.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figures {
+struct WrkFigures {
     threads: u64,
     duration_us: u64,
     requests: u64,
@@ -74,9 +74,9 @@ struct Figures {
     built_bytes: u64,
 }
 
-impl Figures {
+impl WrkFigures {
     /// Reads the only tally in the output of `wrk`, in which no figure is missing.
-    fn parse(output: &str, phase: &Phase) -> Result<Self> {
+    fn parse(output: &str, phase: &LoadPhase) -> Result<Self> {
         let tallies: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("tally: ")).collect();
         let [tally] = tallies[..] else { bail!("{} tallies in:\n{output}", tallies.len()) };
         let figures: Self = serde_json::from_str(tally).with_context(|| tally.to_owned())?;
@@ -94,17 +94,17 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     let mut server = Program::start(command, address, &context.folder.join("smallest.log"))?;
     let driver = if process::uses_io_uring(server.pid()) { "uring" } else { "epoll" };
     report.check("driver in use", driver, context.driver.name(), driver == context.driver.name());
-    let response_bytes = probe(&server, report)?;
+    let expected = probe(&server, report)?;
     // The connections of the start and of the probe have ended then.
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
     let mut read = 2;
     for phase in &PHASES {
-        read += run_phase(context, report, phase, &server, response_bytes)?;
+        read += run_phase(context, report, phase, &server, &expected)?;
         thread::sleep(PAUSE);
     }
     Usage::settled(&server, before, Duration::from_secs(5));
-    thread::sleep(Duration::from_secs(context.amount.count(10, 60)));
+    thread::sleep(Duration::from_secs(context.count(10, 60)));
     let after = Usage::of(&server);
     report.note("resident at most, KiB", shown(process::rss_peak_kib(server.pid())));
     report.left("afterwards", before, after, GROWTH_MAX_KIB);
@@ -140,21 +140,21 @@ fn check_machine() -> Result<()> {
     Ok(())
 }
 
-/// Sends one request. Returns the length of the response, head and body.
-fn probe(server: &Program, report: &mut CaseReport) -> Result<u64> {
+/// Sends one request.
+fn probe(server: &Program, report: &mut CaseReport) -> Result<ExactResponse> {
     let response = Client::connect(server.address())?.get("/")?;
     let right = response.status() == 200 && response.text() == BODY;
     report.check("probe", response.status(), "200 and the body", right);
-    Ok((response.head.text().len() + response.body.len()) as u64)
+    ExactResponse::new(&response).map_err(anyhow::Error::msg)
 }
 
 /// Runs `wrk` beside a slow client. Returns the number of responses to both.
 fn run_phase(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
-    phase: &Phase,
+    phase: &LoadPhase,
     server: &Program,
-    response_bytes: u64,
+    expected: &ExactResponse,
 ) -> Result<u64> {
     let script = context
         .write_file(&format!("{}.lua", phase.name), format!("{TALLY}\n{}", phase.script).as_bytes())?;
@@ -162,57 +162,30 @@ fn run_phase(
     command.arg(format!("-t{}", phase.threads)).arg(format!("-c{}", phase.connections));
     command.arg(format!("-d{}s", phase.seconds)).args(["--timeout", &format!("{}s", phase.timeout_seconds)]);
     command.arg("-s").arg(script).arg(format!("http://{}/", server.address()));
-    command.args(["--", &context.seed.to_string()]).stdin(Stdio::null());
+    command.args(["--", &context.args.seed.to_string()]).stdin(Stdio::null());
     let cpu = process::cpu_ns(server.pid());
-    let stop = AtomicBool::new(false);
-    let (output, beside) = thread::scope(|scope| {
-        let beside = scope.spawn(|| request_beside(server.address(), &stop));
-        let output = command.output();
-        stop.store(true, Ordering::Relaxed);
-        (output, beside.join().unwrap_or_else(|_| Err("the client beside wrk panicked".to_owned())))
-    });
+    let (count, interval, address) = (1, BESIDE_INTERVAL, server.address());
+    let beside = NormalClients { count, interval, address, target: "/", expected };
+    let (output, beside) = beside.beside(|| command.output());
     let output = output.context("wrk")?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success() && errors.trim().is_empty(), "wrk: {}: {}", output.status, errors.trim());
-    let figures = Figures::parse(&text, phase)?;
+    let figures = WrkFigures::parse(&text, phase)?;
     let took = Duration::from_micros(figures.duration_us);
     let cpu = core_percent(cpu, process::cpu_ns(server.pid()), took);
 
     let what = |text: &str| format!("{}: {text}", phase.name);
-    report_figures(report, phase, &figures, response_bytes);
+    report_figures(report, phase, &figures, expected.len() as u64);
     report.note(what("server's CPU, % of a core"), shown(cpu.map(f64::round)));
-    let (responses, slowest) = match beside {
-        Ok(seen) => seen,
-        Err(error) => {
-            report.check(what("a client beside wrk"), error, "no error", false);
-            (0, Duration::MAX)
-        }
-    };
+    report.none(what("a client beside wrk: errors"), &beside.errors);
+    let slowest = beside.samples.iter().map(|(_, latency)| *latency).max().unwrap_or(Duration::MAX);
     report.at_most(what("a client beside wrk, slowest"), slowest.as_secs_f64(), BESIDE_LATENCY_MAX_S, "s");
-    Ok(figures.requests + responses)
+    Ok(figures.requests + beside.samples.len() as u64)
 }
 
-/// Sends a request in each interval. Returns the number of responses and the slowest.
-fn request_beside(address: SocketAddr, stop: &AtomicBool) -> Result<(u64, Duration), String> {
-    let explain = |error: testkit::Error| error.to_string();
-    let mut client = Client::connect(address).map_err(explain)?;
-    let (mut responses, mut slowest) = (0, Duration::ZERO);
-    while !stop.load(Ordering::Relaxed) {
-        let begun = Instant::now();
-        let response = client.get("/").map_err(explain)?;
-        if response.status() != 200 || response.text() != BODY {
-            return Err(format!("{:?}", response.head.text()));
-        }
-        responses += 1;
-        slowest = slowest.max(begun.elapsed());
-        thread::sleep(BESIDE_INTERVAL.saturating_sub(begun.elapsed()));
-    }
-    Ok((responses, slowest))
-}
-
-fn report_figures(report: &mut CaseReport, phase: &Phase, figures: &Figures, response_bytes: u64) {
+fn report_figures(report: &mut CaseReport, phase: &LoadPhase, figures: &WrkFigures, response_bytes: u64) {
     let what = |text: &str| format!("{}: {text}", phase.name);
-    let Figures { requests, bytes, built, connect, read, write, status, timeout, .. } = *figures;
+    let WrkFigures { requests, bytes, built, connect, read, write, status, timeout, .. } = *figures;
     report.within(what("responses"), requests, phase.connections..=u64::MAX);
     for (name, count) in [
         ("responses of 4xx and 5xx", status),
@@ -259,7 +232,7 @@ fn report_counters(report: &mut CaseReport, counters: &LoggedCounters, read: u64
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, PHASES};
+    use super::{PHASES, WrkFigures};
 
     const GOOD: &str = "  8 threads and 1000 connections\n\
         tally: {\"threads\":8,\"duration_us\":2099290,\"requests\":287129,\"bytes\":43069350,\"connect\":0,\"read\":0,\"write\":0,\
@@ -267,7 +240,7 @@ mod tests {
 
     #[test]
     fn rejects_missing_doubled_and_unknown_figures() {
-        assert!(Figures::parse(GOOD, &PHASES[0]).is_ok_and(|figures| figures.max_us == 67_082));
+        assert!(WrkFigures::parse(GOOD, &PHASES[0]).is_ok_and(|figures| figures.max_us == 67_082));
         for (part, other) in [
             ("tally: ", ""),
             ("\"p99_us\":20308,", ""),
@@ -276,7 +249,7 @@ mod tests {
             ("\"threads\":8", "\"threads\":7"),
             ("  8 threads", "tally: {}\n"),
         ] {
-            assert!(Figures::parse(&GOOD.replace(part, other), &PHASES[0]).is_err(), "{part}");
+            assert!(WrkFigures::parse(&GOOD.replace(part, other), &PHASES[0]).is_err(), "{part}");
         }
     }
 

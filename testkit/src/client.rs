@@ -200,6 +200,7 @@ impl<S: Read + Write> Client<S> {
         self.buffer.resize(old + READ_BYTES, 0);
         let received = loop {
             match self.stream.read(&mut self.buffer[old..]) {
+                // A signal interrupts a read with a timeout.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 received => break received,
             }

@@ -3,9 +3,8 @@
 //! `requests.txt`, `sites.conf` and `causes.toml` in `e2e/data/compare` have the requests, the sites and the cause of each difference.
 //! `docs/compare.md` is made of them; it has a digest of each of our responses, by which they are held without the other servers.
 
-mod causes;
+mod comparison;
 mod outcome;
-mod page;
 mod requests;
 mod servers;
 
@@ -13,10 +12,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 
-use self::causes::Comparison;
+use self::comparison::Comparison;
 use self::outcome::{ComparedResponse, exchange};
 use self::requests::ComparedRequest;
-use self::servers::{Peer, Servers, Sites};
+use self::servers::{ComparedSites, Peer, Servers};
 use crate::context::CaseContext;
 use crate::report::CaseReport;
 
@@ -25,10 +24,10 @@ const GET_PEERS: &str =
 
 /// Compares our responses with those that docs/compare.md was made of.
 pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let outcomes = outcomes(&servers, &sites, &requests)?;
-    let wrong = page::different(&page::read()?, &requests, &outcomes);
+    let wrong = comparison::different(&comparison::read()?, &requests, &outcomes);
     report.note("requests", requests.len());
     report.none("responses other than in docs/compare.md", &wrong);
     servers.stop(report);
@@ -37,7 +36,7 @@ pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result
 
 /// Compares our responses with those of the other servers, and docs/compare.md with both.
 pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let (sites, requests) = (ComparedSites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let ours = outcomes(&servers, &sites, &requests)?;
     let (mut theirs, mut versions) = (BTreeMap::new(), BTreeMap::new());
@@ -53,12 +52,12 @@ pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Resul
     report.note("differences with a cause", comparison.caused.values().map(Vec::len).sum::<usize>());
     report.none("differences without a cause", &comparison.unlisted());
     report.none("causes of no difference", &comparison.stale);
-    let page = page::text(&comparison, &versions);
-    if context.write && report.passed() {
-        std::fs::write(page::path(), page)?;
+    let page = comparison::text(&comparison, &versions);
+    if context.args.write && report.passed() {
+        std::fs::write(comparison::path(), page)?;
         report.note("docs/compare.md", "written");
     } else {
-        let same = page::says_the_same(&page::read()?, &page);
+        let same = comparison::says_the_same(&comparison::read()?, &page);
         report.check("docs/compare.md", if same { "same" } else { "differs, see --write" }, "same", same);
     }
     servers.stop(report);
@@ -68,7 +67,7 @@ pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Resul
 /// Sends every request to the servers; `None` for sites that they don't have.
 fn outcomes(
     servers: &Servers,
-    sites: &Sites,
+    sites: &ComparedSites,
     requests: &[ComparedRequest],
 ) -> Result<Vec<Option<ComparedResponse>>> {
     let outcome = |request: &ComparedRequest| {

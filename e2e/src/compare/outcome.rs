@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use testkit::{Client, Error, Response};
 
 use super::requests::ComparedRequest;
-use super::servers::Sites;
+use super::servers::ComparedSites;
 
 /// Shown in place of a missing header.
 const MISSING: &str = "–";
@@ -20,7 +20,7 @@ const NEXT: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: compare.test\r\nConnectio
 
 /// A response with what is around it.
 #[derive(Debug)]
-pub(super) struct Received {
+pub(super) struct ReceivedResponse {
     /// `None` for bytes without a status line, as in HTTP/0.9.
     pub(super) response: Option<Response>,
     /// Statuses of interim responses.
@@ -30,12 +30,12 @@ pub(super) struct Received {
 }
 
 /// Sends a request and reads the response; `None` if the connection ends without one.
-pub(super) fn exchange(request: &[u8], address: SocketAddr) -> Result<Option<Received>, Error> {
+pub(super) fn exchange(request: &[u8], address: SocketAddr) -> Result<Option<ReceivedResponse>, Error> {
     let mut client = Client::connect(address)?;
     client.accept_http10();
     client.send(request)?;
     let method = if request.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
-    let mut received = Received { response: None, interim: Vec::new(), next: None };
+    let mut received = ReceivedResponse { response: None, interim: Vec::new(), next: None };
     loop {
         match client.response_to(method) {
             Ok(response) if response.status() < 200 => received.interim.push(response.status()),
@@ -74,9 +74,13 @@ pub(super) struct Difference {
 }
 
 impl ComparedResponse {
-    pub(super) fn new(received: Option<&Received>, request: &ComparedRequest, sites: &Sites) -> Self {
+    pub(super) fn new(
+        received: Option<&ReceivedResponse>,
+        request: &ComparedRequest,
+        sites: &ComparedSites,
+    ) -> Self {
         let only = |status: &str| Self { status: status.to_owned(), aspects: Vec::new() };
-        let Some(Received { response, interim, next }) = received else { return only("closed") };
+        let Some(ReceivedResponse { response, interim, next }) = received else { return only("closed") };
         let Some(response) = response else { return only("HTTP/0.9") };
         let body = body(response, sites);
         let is_list = request.site == "list";
@@ -152,7 +156,7 @@ fn fnv(bytes: &[u8]) -> u32 {
 }
 
 /// The content: a file by its name, a part by its bytes, or text of the server's own.
-fn body(response: &Response, sites: &Sites) -> String {
+fn body(response: &Response, sites: &ComparedSites) -> String {
     let part = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= SHOWN_BYTES_MAX && !text.contains('\0') => format!("{text:?}"),
         _ => format!("{} bytes ({:08x})", bytes.len(), fnv(bytes)),
@@ -216,15 +220,15 @@ fn normal(name: &str, value: &str, response: &Response, body: &str, is_list: boo
 mod tests {
     use testkit::{Head, Response};
 
-    use super::{ComparedResponse, Difference, Received, parts};
+    use super::{ComparedResponse, Difference, ReceivedResponse, parts};
     use crate::compare::requests::all;
-    use crate::compare::servers::Sites;
+    use crate::compare::servers::ComparedSites;
 
     fn outcome(status: u16, headers: &str, body: &str) -> ComparedResponse {
         let head = Head::parse(format!("HTTP/1.1 {status} x\r\n{headers}\r\n").as_bytes()).unwrap();
         let response = Some(Response { head, body: body.as_bytes().to_vec() });
-        let received = Received { response, interim: Vec::new(), next: Some(200) };
-        ComparedResponse::new(Some(&received), &all().unwrap()[0], &Sites::parse().unwrap())
+        let received = ReceivedResponse { response, interim: Vec::new(), next: Some(200) };
+        ComparedResponse::new(Some(&received), &all().unwrap()[0], &ComparedSites::parse().unwrap())
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) enum Peer {
 /// A site with its configurations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Site {
+struct ComparedSite {
     name: String,
     shearwater: String,
     nginx: String,
@@ -53,8 +53,8 @@ struct Site {
 /// All sites with the files below their root.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sites {
-    site: Vec<Site>,
+pub(super) struct ComparedSites {
+    site: Vec<ComparedSite>,
     files: BTreeMap<String, String>,
     #[serde(skip)]
     root: PathBuf,
@@ -65,7 +65,7 @@ pub(super) fn generated_len(line: &str) -> Option<usize> {
     GENERATED.iter().find(|(name, ..)| line.contains(name)).map(|(_, len, _)| *len)
 }
 
-impl Sites {
+impl ComparedSites {
     /// Parses the data file.
     pub(super) fn parse() -> Result<Self> {
         toml::from_str(SITES).context("sites.conf")
@@ -145,7 +145,7 @@ pub(super) struct Servers(BTreeMap<String, Program>);
 
 impl Servers {
     /// Starts Shearwater.
-    pub(super) fn ours(context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn ours(context: &CaseContext<'_>, sites: &ComparedSites) -> Result<Self> {
         Self::start(sites, |site| {
             let path = context.folder.join(format!("{}.toml", site.name));
             fs::write(&path, &site.shearwater)?;
@@ -156,7 +156,7 @@ impl Servers {
     }
 
     /// Starts another server, on the sites that it has.
-    pub(super) fn of(peer: Peer, context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn of(peer: Peer, context: &CaseContext<'_>, sites: &ComparedSites) -> Result<Self> {
         Self::start(sites, |site| {
             let address = free_address()?;
             let place = context.folder.join(format!("{}-{}", peer.name(), site.name));
@@ -181,7 +181,10 @@ impl Servers {
         })
     }
 
-    fn start(sites: &Sites, start: impl Fn(&Site) -> Result<Option<Program>>) -> Result<Self> {
+    fn start(
+        sites: &ComparedSites,
+        start: impl Fn(&ComparedSite) -> Result<Option<Program>>,
+    ) -> Result<Self> {
         let mut servers = BTreeMap::new();
         for site in &sites.site {
             servers.extend(start(site)?.map(|server| (site.name.clone(), server)));
@@ -206,22 +209,12 @@ fn nginx(root: &Path, address: SocketAddr, site: &str) -> Result<String> {
     let about = String::from_utf8_lossy(&about.stderr).into_owned();
     let file = about.split_whitespace().find_map(|word| word.strip_prefix("--conf-path="));
     let types = Path::new(file.context("nginx -V has no --conf-path")?).with_file_name("mime.types");
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let temporary: String = temporary.iter().map(|kind| format!("    {kind}_temp_path {kind};\n")).collect();
-    Ok(format!(
-        "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {{}}\nhttp {{\n{temporary}    access_log off;\n    \
-         include \"{}\";\n    default_type application/octet-stream;\n    charset utf-8;\n    \
-         charset_types text/css text/plain text/x-note application/javascript;\n    gzip_static on;\n    gzip_vary on;\n    \
-         disable_symlinks if_not_owner from=$document_root;\n    absolute_redirect off;\n    server {{\n        \
-         listen {address};\n        root \"{}\";\n        location ~ /\\.(?!well-known/) {{ return 404; }}\n{site}    }}\n}}\n",
-        types.display(),
-        root.display()
-    ))
+    let text = include_str!("../../data/compare/nginx.conf").replace("TYPES", &types.display().to_string());
+    let text = text.replace("LISTEN", &address.to_string()).replace("ROOT", &root.display().to_string());
+    Ok(text.replace("SITE", site))
 }
 
 fn static_web_server(root: &Path, site: &str) -> String {
-    let general = "[general]\nroot = \"ROOT\"\nlog-level = \"error\"\nthreads-multiplier = 1\ncompression = false\n\
-        compression-static = true\ncache-control-headers = false\nsecurity-headers = false\nignore-hidden-files = true\n\
-        redirect-trailing-slash = true\n";
+    let general = include_str!("../../data/compare/static-web-server.toml");
     format!("{general}{site}").replace("ROOT", &root.display().to_string())
 }

@@ -85,7 +85,7 @@ const RANGES_MAX: u64 = 64;
 const PIPELINED: usize = 10_000;
 
 /// A script for all connections: some are long.
-type Shared = LazyLock<Arc<Script>>;
+type SharedScript = LazyLock<Arc<Script>>;
 
 fn post(target: &str, length: u64) -> Vec<u8> {
     request("POST", target, &[&format!("Content-Length: {length}")])
@@ -114,7 +114,7 @@ fn slow_reader(_: &mut Rng, _: u64) -> Arc<Script> {
 }
 
 fn large_head(_: &mut Rng, _: u64) -> Arc<Script> {
-    static SCRIPT: Shared = LazyLock::new(|| {
+    static SCRIPT: SharedScript = LazyLock::new(|| {
         let line = format!("X-Large: {}\r\n", "a".repeat(5_980));
         let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}", line.repeat(HEAD_BYTES / line.len()));
         Arc::new(Script::new(head))
@@ -130,16 +130,16 @@ fn large_body(_: &mut Rng, number: u64) -> Arc<Script> {
 }
 
 fn silence(_: &mut Rng, _: u64) -> Arc<Script> {
-    static SCRIPT: Shared = LazyLock::new(|| Arc::new(Script::new("")));
+    static SCRIPT: SharedScript = LazyLock::new(|| Arc::new(Script::new("")));
     Arc::clone(&SCRIPT)
 }
 
 fn pipeline(_: &mut Rng, number: u64) -> Arc<Script> {
-    static UNREAD: Shared = LazyLock::new(|| {
+    static UNREAD: SharedScript = LazyLock::new(|| {
         let requests = request("GET", PAGE, &[]).repeat(PIPELINED);
         Arc::new(Script { reading: Reading::Never, ..Script::new(requests) })
     });
-    static READ: Shared = LazyLock::new(|| {
+    static READ: SharedScript = LazyLock::new(|| {
         let responses = PIPELINED as u64;
         Arc::new(Script {
             reading: Reading::AtOnce,

@@ -5,7 +5,6 @@
 //! are disconnected. After a rest, nothing of them may be left.
 
 mod attacks;
-mod normal;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -19,13 +18,17 @@ use testkit::random::Rng;
 use testkit::{Client, Program, process};
 
 use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
-use self::normal::{Seen, beside_normal_clients, set_scheduling};
-use crate::cases::TestCase;
-use crate::context::{CaseContext, Usage, core_percent, wait_until};
+use crate::context::CaseContext;
+use crate::context::TestCase;
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
+use crate::normal::{NormalClients, Seen, set_scheduling};
 use crate::report::{CaseReport, shown};
+use crate::usage::{Usage, core_percent, wait_until};
 
+const NORMAL_CLIENTS: u32 = 64;
+/// Time between two requests of a normal client: all of them together send 640 a second.
+const INTERVAL: Duration = Duration::from_millis(100);
 const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
 const QUIET: Duration = Duration::from_secs(2);
@@ -64,14 +67,14 @@ pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
 
 /// A stretch of time with the CPU that was used in it, per cent of a core.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct CpuStretch {
     start: Instant,
     end: Instant,
     server: Option<f64>,
     others: Option<f64>,
 }
 
-impl Stretch {
+impl CpuStretch {
     fn measure<T>(server: &Program, work: impl FnOnce() -> T) -> (Self, T) {
         let others = || {
             let ours = process::cpu_ns(server.pid())? + process::own_cpu_ns();
@@ -90,14 +93,14 @@ impl Stretch {
 }
 
 /// Mean CPU over some stretches; `None` if one wasn't measured.
-fn mean(stretches: &[Stretch], of: impl Fn(&Stretch) -> Option<f64>) -> Option<f64> {
-    let seconds = |stretch: &Stretch| (stretch.end - stretch.start).as_secs_f64();
+fn mean(stretches: &[CpuStretch], of: impl Fn(&CpuStretch) -> Option<f64>) -> Option<f64> {
+    let seconds = |stretch: &CpuStretch| (stretch.end - stretch.start).as_secs_f64();
     let weighted = stretches.iter().map(|stretch| Some(of(stretch)? * seconds(stretch)));
     Some(weighted.sum::<Option<f64>>()? / stretches.iter().map(seconds).sum::<f64>())
 }
 
 /// The latency that 99 in 100 requests of these stretches did not exceed, microseconds.
-fn p99_us(samples: &[(Instant, Duration)], stretches: &[Stretch]) -> Option<f64> {
+fn p99_us(samples: &[(Instant, Duration)], stretches: &[CpuStretch]) -> Option<f64> {
     let inside = |moment| stretches.iter().any(|stretch| stretch.contains(moment));
     let inside = samples.iter().filter(|(moment, _)| inside(*moment));
     let mut sorted: Vec<Duration> = inside.map(|(_, latency)| *latency).collect();
@@ -147,9 +150,10 @@ fn run(
     let (mut server, target, expected) = start(context, attack.host)?;
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
-    let watch = context.amount.seconds(16, 75);
-    let waves = || send_waves(context, attack, number, &server, watch);
-    let (waves, seen) = beside_normal_clients(server.address(), target, &expected, waves);
+    let watch = context.seconds(16, 75);
+    let (count, interval, address) = (NORMAL_CLIENTS, INTERVAL, server.address());
+    let normal = NormalClients { count, interval, address, target, expected: &expected };
+    let (waves, seen) = normal.beside(|| send_waves(context, attack, number, &server, watch));
     let (quiet, attacked, ends) = waves?;
     report_normal_clients(context, report, &seen, &quiet, &attacked);
     let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
@@ -173,17 +177,17 @@ fn send_waves(
     number: u8,
     server: &Program,
     watch: Duration,
-) -> Result<(Vec<Stretch>, Vec<Stretch>, Ends)> {
+) -> Result<(Vec<CpuStretch>, Vec<CpuStretch>, Ends)> {
     thread::sleep(WARM_UP);
     let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
     for wave in 0..WAVES {
         thread::sleep(PAUSE);
-        quiet.push(Stretch::measure(server, || thread::sleep(QUIET)).0);
+        quiet.push(CpuStretch::measure(server, || thread::sleep(QUIET)).0);
         let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
         let every = SPREAD.div_f64(attack.count as f64);
         let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
         let random = context.random(u64::from(wave) + 1);
-        let (stretch, ended) = Stretch::measure(server, || send(crowd, attack, server, random));
+        let (stretch, ended) = CpuStretch::measure(server, || send(crowd, attack, server, random));
         attacked.push(stretch);
         ends = ended?;
     }
@@ -208,8 +212,8 @@ fn send(crowd: Crowd, attack: &Attack, server: &Program, mut random: Rng) -> Res
 /// Refuses requests whose clients send on for a while, and only then read: the whole response and the orderly end.
 pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = context.example(&[("SHEARWATER_BODY_MAX", EARLY_BODY_BYTES_MAX)])?;
-    let count = context.amount.count(240, 1200);
-    let time = Duration::from_millis(context.amount.count(300, 1000));
+    let count = context.count(240, 1200);
+    let time = Duration::from_millis(context.count(300, 1000));
     let (every, until) = (Duration::ZERO, Instant::now() + Duration::from_secs(120));
     let crowd = Crowd { open_max: EARLY_OPEN, every, until, network: [127, 19, 0] };
     let mut next =
@@ -225,8 +229,8 @@ fn report_normal_clients(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
     seen: &Seen,
-    quiet: &[Stretch],
-    attacked: &[Stretch],
+    quiet: &[CpuStretch],
+    attacked: &[CpuStretch],
 ) {
     report.none("normal requests without the right response", &seen.errors);
     let p99 = [quiet, attacked].map(|stretches| p99_us(&seen.samples, stretches));
@@ -239,7 +243,7 @@ fn report_normal_clients(
     let growth = p99[0].zip(p99[1]).map_or(f64::INFINITY, |(quiet, attacked)| attacked / quiet);
     let others = mean(&[quiet, attacked].concat(), |stretch| stretch.others);
     // Beside other programs no latency is valid. Only a full run insists on a quiet machine.
-    if context.amount.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
+    if context.args.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
         report.at_most("CPU of other programs", others, OTHERS_CPU_MAX, "% of a core");
         report.at_most("p99 beside attackers / alone", growth, P99_GROWTH_MAX, "x");
     } else {
@@ -285,9 +289,9 @@ fn report_rest(
     attack: &Attack,
     before: Usage,
 ) {
-    let rest = Duration::from_secs(context.amount.count(5, 20));
+    let rest = Duration::from_secs(context.count(5, 20));
     wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
-    let (stretch, ()) = Stretch::measure(server, || thread::sleep(rest));
+    let (stretch, ()) = CpuStretch::measure(server, || thread::sleep(rest));
     let after = Usage::of(server);
     report.at_most("CPU at rest", stretch.server, REST_CPU_MAX, "% of a core");
     report.growth("memory left, growth", before.rss_kib, after.rss_kib, attack.left_mib_max * 1024.0, "KiB");
@@ -301,14 +305,14 @@ fn report_rest(
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{ATTACKS, Ends, Stretch, p99_us};
+    use super::{ATTACKS, CpuStretch, Ends, p99_us};
     use crate::report::CaseReport;
 
     #[test]
     fn only_samples_inside_the_stretches_count() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let stretch = |from, to| Stretch { start: at(from), end: at(to), server: None, others: None };
+        let stretch = |from, to| CpuStretch { start: at(from), end: at(to), server: None, others: None };
         let mut samples: Vec<_> = (1..=100).map(|n| (at(n), Duration::from_micros(n))).collect();
         samples.push((at(500), Duration::from_secs(1)));
         assert_eq!(p99_us(&samples, &[stretch(0, 400)]).map(f64::round), Some(99.0));

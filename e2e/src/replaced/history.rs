@@ -12,7 +12,7 @@ pub(super) type State = Option<(u32, u64)>;
 
 /// A state, from before the change that led to it until after the change that ended it.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct StateSpan {
     state: State,
     from: Instant,
     until: Option<Instant>,
@@ -20,12 +20,12 @@ struct Span {
 
 /// All states of a file.
 #[derive(Debug, Default)]
-pub(super) struct History(Mutex<Vec<Span>>);
+pub(super) struct History(Mutex<Vec<StateSpan>>);
 
 impl History {
     /// Records that a change to this state begins.
     pub(super) fn begin(&self, state: State) {
-        self.spans().push(Span { state, from: Instant::now(), until: None });
+        self.spans().push(StateSpan { state, from: Instant::now(), until: None });
     }
 
     /// Records that the change is done: the state before it is over.
@@ -38,32 +38,32 @@ impl History {
 
     /// Returns true if the file may have had this state at some moment of this time.
     pub(super) fn had(&self, state: State, from: Instant, until: Instant) -> bool {
-        let overlaps = |span: &&Span| span.from <= until && span.until.is_none_or(|ended| ended >= from);
+        let overlaps = |span: &&StateSpan| span.from <= until && span.until.is_none_or(|ended| ended >= from);
         self.spans().iter().rev().filter(overlaps).any(|span| span.state == state)
     }
 
     /// Returns true if a change may have been under way at some moment of this time.
     pub(super) fn was_changing(&self, from: Instant, until: Instant) -> bool {
         let overlaps =
-            |pair: &[Span]| pair[1].from <= until && pair[0].until.is_none_or(|ended| ended >= from);
+            |pair: &[StateSpan]| pair[1].from <= until && pair[0].until.is_none_or(|ended| ended >= from);
         self.spans().windows(2).rev().any(overlaps)
     }
 
-    fn spans(&self) -> MutexGuard<'_, Vec<Span>> {
+    fn spans(&self) -> MutexGuard<'_, Vec<StateSpan>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One form of a served file, with its history.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct FileForm {
     pub(super) file: VersionedFile,
     pub(super) history: History,
     /// The state that each entity tag belongs to, by whole responses.
     tags: Mutex<HashMap<String, State>>,
 }
 
-impl Form {
+impl FileForm {
     pub(super) fn new(file: VersionedFile) -> Self {
         Self { file, history: History::default(), tags: Mutex::default() }
     }

@@ -5,7 +5,6 @@
 //! link leads to another folder, each response is from one of the two. An entity tag belongs to one version. No response that begins a
 //! second after a change is older than the change.
 
-mod client;
 mod history;
 mod judge;
 
@@ -23,9 +22,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use testkit::versions::{VersionedFile, content};
 
-use self::history::Form;
+use self::history::FileForm;
 use self::judge::Judgement;
-use crate::cases::TestCase;
 use crate::context::{CaseContext, in_threads};
 use crate::report::CaseReport;
 
@@ -42,7 +40,7 @@ const RELEASE_KEPT: Duration = Duration::from_secs(2);
 
 /// A way to change a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileChange {
+pub(crate) enum FileChange {
     Renamed,
     Truncated,
     Rewritten,
@@ -53,13 +51,13 @@ enum FileChange {
 struct Changing {
     what: &'static str,
     target: &'static str,
-    forms: Vec<Form>,
-    tally: Mutex<Tally>,
+    forms: Vec<FileForm>,
+    tally: Mutex<FileTally>,
 }
 
 /// Promised responses by their kind, and the broken promises.
 #[derive(Default)]
-struct Tally {
+struct FileTally {
     counts: BTreeMap<Judgement, u64>,
     errors: Vec<String>,
 }
@@ -73,7 +71,11 @@ impl Changing {
         }
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn count(&self, judgement: Judgement) -> u64 {
+        self.tally().counts.get(&judgement).copied().unwrap_or(0)
+    }
+
+    fn tally(&self) -> MutexGuard<'_, FileTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,38 +88,14 @@ const FILES: [(&str, &str, usize, bool); 4] = [
     ("3 MiB", "/large.bin", 3 * 1024 * 1024, false),
 ];
 
-/// Returns a case for each way to change files.
-pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
-    let changes = [
-        ("renamed", "files are renamed over", FileChange::Renamed),
-        ("truncated", "files are renamed over, then cut to half their length", FileChange::Truncated),
-        ("rewritten", "files are rewritten in place", FileChange::Rewritten),
-        ("deleted", "files are deleted and made anew", FileChange::Deleted),
-    ];
-    let case = |name: &str, about: &str, run| TestCase {
-        group: "replaced",
-        name: name.to_owned(),
-        about: about.to_owned(),
-        run,
-    };
-    let changes = changes.into_iter().map(move |(name, about, change)| {
-        case(name, about, Box::new(move |context, report| change_files(context, report, change)))
-    });
-    changes.chain([case(
-        "folder-swapped",
-        "the served folder is a link that changes",
-        Box::new(swap_folders),
-    )])
-}
-
 /// Writes the first version of every file.
 fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     fs::create_dir_all(root)?;
     let lay_out = |(what, target, len, has_sibling): (_, &'static str, _, _)| {
         let path = |extension| root.join(format!("{}{extension}", &target[1..]));
-        let mut forms = vec![Form::new(VersionedFile { path: path(""), len, form: 0 })];
+        let mut forms = vec![FileForm::new(VersionedFile { path: path(""), len, form: 0 })];
         if has_sibling {
-            forms.push(Form::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
+            forms.push(FileForm::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
         }
         forms.iter().try_for_each(|form| form.replace(1))?;
         Ok(Changing { what, target, forms, tally: Mutex::default() })
@@ -125,24 +103,8 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     FILES.into_iter().map(lay_out).collect()
 }
 
-fn change_files(context: &CaseContext<'_>, report: &mut CaseReport, change: FileChange) -> Result<()> {
-    let root = context.folder.join("public");
-    let files = lay_out(&root)?;
-    let mut server = context.serve(&root)?;
-    let done = beside_clients(context, server.address(), &files, change, || {
-        let change_all =
-            |number: u64| until_done(context, |version| change.apply(&files[number as usize].forms, version));
-        in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
-    });
-    for (file, changes) in files.iter().zip(done?) {
-        file.report(report, change, changes);
-    }
-    report.stop(&mut server);
-    Ok(())
-}
-
 /// Swaps the link that leads to the served folder. To clients each swap looks like a rename of every file.
-fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+pub(crate) fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let first = context.folder.join("1");
     let mut files = lay_out(&first)?;
     // Writing a release takes too long with the largest file.
@@ -184,9 +146,9 @@ fn swap(files: &[Changing], root: &Path, version: u32) -> io::Result<PathBuf> {
 /// Makes change after change, for a number of times or for the time on the command line. Returns the number of changes.
 fn until_done(context: &CaseContext<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
     let begun = Instant::now();
-    let most = context.amount.count(150, 1000) as u32;
+    let most = context.count(150, 1000) as u32;
     let mut done = 0;
-    while context.amount.seconds.map_or(done < most, |seconds| begun.elapsed().as_secs() < seconds) {
+    while context.args.seconds.map_or(done < most, |seconds| begun.elapsed().as_secs() < seconds) {
         // The first version exists.
         change(done + 2)?;
         done += 1;
@@ -207,7 +169,7 @@ fn beside_clients<T>(
     thread::scope(|scope| {
         for (part, file) in (0..).zip(files.iter().flat_map(|file| [file; CLIENTS])) {
             let random = context.random(part);
-            scope.spawn(move || client::request_until(over, address, file, change, random));
+            scope.spawn(move || judge::request_until(over, address, file, change, random));
         }
         let done = work();
         thread::sleep(AFTERWARDS);
@@ -219,33 +181,50 @@ fn beside_clients<T>(
 impl Changing {
     fn report(&self, report: &mut CaseReport, change: FileChange, changes: u32) {
         let what = |text: &str| format!("{}: {text}", self.what);
-        let Tally { counts, errors } = &*self.tally();
-        let count = |judgement| counts.get(&judgement).copied().unwrap_or(0);
         report.note(what("changes"), changes);
-        report.note(what("responses"), format!("{counts:?}"));
-        report.none(what("responses that break a promise"), errors);
+        report.note(what("responses"), format!("{:?}", self.tally().counts));
+        report.none(what("responses that break a promise"), &self.tally().errors);
         // Otherwise nothing was shown.
-        report.within(what("whole responses"), count(Judgement::Whole), 1..=u64::MAX);
-        let versions: usize = self.forms.iter().map(Form::tags).sum();
+        report.within(what("whole responses"), self.count(Judgement::Whole), 1..=u64::MAX);
+        let versions: usize = self.forms.iter().map(FileForm::tags).sum();
         report.within(what("versions seen whole"), versions as u64, 2..=u64::MAX);
         if change.is_in_place() && self.forms[0].file.len > LARGE_BYTES {
-            let short = count(Judgement::Short);
+            let short = self.count(Judgement::Short);
             report.within(what("connections closed short of the length"), short, 1..=u64::MAX);
-        }
-        if change == FileChange::Deleted {
-            report.within(what("seen as missing"), count(Judgement::Missing), 1..=u64::MAX);
         }
     }
 }
 
 impl FileChange {
+    /// Changes every file in this way beside clients.
+    pub(crate) fn run(self, context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+        let root = context.folder.join("public");
+        let files = lay_out(&root)?;
+        let mut server = context.serve(&root)?;
+        let done = beside_clients(context, server.address(), &files, self, || {
+            let change_all = |number: u64| {
+                until_done(context, |version| self.apply(&files[number as usize].forms, version))
+            };
+            in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
+        });
+        for (file, changes) in files.iter().zip(done?) {
+            file.report(report, self, changes);
+        }
+        if self == Self::Deleted {
+            let missing = files.iter().map(|file| file.count(Judgement::Missing)).sum();
+            report.within("responses that show a file as missing", missing, 1..=u64::MAX);
+        }
+        report.stop(&mut server);
+        Ok(())
+    }
+
     /// Returns true if the file that is being sent changes itself.
     fn is_in_place(self) -> bool {
         matches!(self, Self::Truncated | Self::Rewritten)
     }
 
     /// Brings all forms of a file to a version.
-    fn apply(self, forms: &[Form], version: u32) -> io::Result<()> {
+    fn apply(self, forms: &[FileForm], version: u32) -> io::Result<()> {
         match self {
             Self::Renamed => forms.iter().try_for_each(|form| form.replace(version)),
             Self::Rewritten => forms.iter().try_for_each(|form| form.rewrite(version)),
@@ -255,7 +234,7 @@ impl FileChange {
                 forms.iter().try_for_each(|form| form.truncate(version))
             }
             Self::Deleted => {
-                forms.iter().try_for_each(Form::remove)?;
+                forms.iter().try_for_each(FileForm::remove)?;
                 thread::sleep(INTERVAL / 2);
                 forms.iter().try_for_each(|form| form.replace(version))
             }

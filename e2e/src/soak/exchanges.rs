@@ -42,16 +42,16 @@ const CHUNK_BYTES_MAX: usize = 20_000;
 
 /// A request with the response that it must get.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct ExactExchange {
     pub(super) request: Vec<u8>,
     pub(super) response: Arc<ExactResponse>,
 }
 
 /// An exchange on a connection that stays, and with `Connection: close`.
 #[derive(Debug)]
-pub(super) struct Pair {
-    pub(super) staying: Exchange,
-    pub(super) closing: Exchange,
+pub(super) struct ExchangePair {
+    pub(super) staying: ExactExchange,
+    pub(super) closing: ExactExchange,
 }
 
 /// Both servers with everything that may be requested.
@@ -59,14 +59,14 @@ pub(super) struct SoakServers {
     pub(super) files: Program,
     pub(super) handlers: Program,
     /// Short responses of the server of files.
-    pub(super) short: Vec<Pair>,
+    pub(super) short: Vec<ExchangePair>,
     /// Longer responses of the server of files.
-    pub(super) medium: Vec<Pair>,
-    pub(super) large: Vec<Pair>,
+    pub(super) medium: Vec<ExchangePair>,
+    pub(super) large: Vec<ExchangePair>,
     /// Requests with bodies, for the server of handlers.
-    pub(super) posts: Vec<Pair>,
+    pub(super) posts: Vec<ExchangePair>,
     /// Refused requests of each server.
-    pub(super) refused: [Vec<Exchange>; 2],
+    pub(super) refused: [Vec<ExactExchange>; 2],
     /// Requests that were sent to learn the responses, each on a connection of its own.
     pub(super) learnt: u64,
 }
@@ -91,7 +91,7 @@ impl Draft {
     }
 
     /// Sends the request in both forms, and takes the responses as the expected ones.
-    fn learn(&self, address: SocketAddr) -> Result<Pair> {
+    fn learn(&self, address: SocketAddr) -> Result<ExchangePair> {
         let learn = |close: &str| {
             let head = format!("{} HTTP/1.1\r\nHost: localhost\r\n{}{close}\r\n", self.line, self.headers);
             let request = [head.as_bytes(), &self.body].concat();
@@ -99,14 +99,15 @@ impl Draft {
             let response = send(address, &request, method, !close.is_empty())?;
             let right = response.status() == self.status && response.body == self.content;
             ensure!(right, "unexpected response: {:?}", response.head.text());
-            Exchange::new(request, &response)
+            ExactExchange::new(request, &response)
         };
-        let pair = || anyhow::Ok(Pair { staying: learn("")?, closing: learn("Connection: close\r\n")? });
+        let pair =
+            || anyhow::Ok(ExchangePair { staying: learn("")?, closing: learn("Connection: close\r\n")? });
         pair().with_context(|| format!("first response to {:?} {:?}", self.line, self.headers))
     }
 }
 
-impl Exchange {
+impl ExactExchange {
     fn new(request: Vec<u8>, response: &Response) -> Result<Self> {
         let response = ExactResponse::new(response).map_err(Error::Malformed)?;
         Ok(Self { request, response: Arc::new(response) })
@@ -158,15 +159,15 @@ impl SoakServers {
         let learnt =
             2 * (short.len() + medium.len() + large.len() + posts.len() + refused.len()) + SMALL.len();
         let learn_all = |server: &Program, drafts: Vec<Draft>| {
-            drafts.iter().map(|draft| draft.learn(server.address())).collect::<Result<Vec<Pair>>>()
+            drafts.iter().map(|draft| draft.learn(server.address())).collect::<Result<Vec<ExchangePair>>>()
         };
         let learn_refused = |server: &Program| {
             let learn = |(request, status): &(Vec<u8>, u16)| {
                 let response = send(server.address(), request, "GET", true)?;
                 ensure!(response.status() == *status, "status {} instead of {status}", response.status());
-                Exchange::new(request.clone(), &response)
+                ExactExchange::new(request.clone(), &response)
             };
-            let exchanges: Result<Vec<Exchange>> = refused.iter().map(learn).collect();
+            let exchanges: Result<Vec<ExactExchange>> = refused.iter().map(learn).collect();
             exchanges.context("first response to a refused request")
         };
         Ok(Self {

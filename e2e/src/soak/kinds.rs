@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testkit::random::Rng;
 
-use super::exchanges::{Exchange, Pair, SoakServers};
+use super::exchanges::{ExactExchange, ExchangePair, SoakServers};
 use crate::script::{Ending, Reading, Round, Script};
 
 /// A slow client sends its request in so many parts, and reads the response in as many.
@@ -18,7 +18,7 @@ const SLOW: &str = "slow";
 
 /// Requests that a connection sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pool {
+enum RequestPool {
     Short,
     Medium,
     Large,
@@ -48,7 +48,7 @@ pub(super) struct ConnectionKind {
     pub(super) name: &'static str,
     /// Share of the connections.
     share: u64,
-    from: Pool,
+    from: RequestPool,
     /// Rounds: the least and the most.
     rounds: (usize, usize),
     /// Requests of a round: the least and the most. The heads of a round fit into a socket's buffer.
@@ -59,30 +59,30 @@ pub(super) struct ConnectionKind {
 
 #[rustfmt::skip]
 pub(super) const KINDS: &[ConnectionKind] = &[
-    kind("pipelined, client closes", 180, Pool::Short, (1, 1), (1, 32), Last::Nothing, Ending::Closes),
-    kind("one by one, in parts, client closes", 80, Pool::Short, (1, 5), (1, 1), Last::Nothing, Ending::Closes),
-    kind("kept for 640 requests", 1, Pool::Short, (20, 20), (32, 32), Last::Nothing, Ending::Closes),
-    kind("one request with Connection: close", 200, Pool::Short, (0, 0), (0, 0), Last::Close, Ending::ServerCloses),
-    kind("pipelined, the last with Connection: close", 80, Pool::Short, (1, 1), (1, 32), Last::Close, Ending::ServerCloses),
-    kind("pipelined, client half-closes", 80, Pool::Short, (1, 1), (1, 32), Last::HalfClose, Ending::ServerCloses),
-    kind("reset in a large response", 10, Pool::Short, (1, 1), (1, 32), Last::Left, Ending::Resets),
-    kind("reset at once", 25, Pool::Short, (0, 0), (0, 0), Last::Nothing, Ending::Resets),
-    kind("reset in a head", 25, Pool::Short, (1, 1), (1, 32), Last::Part, Ending::Resets),
-    kind("nothing sent", 30, Pool::Short, (0, 0), (0, 0), Last::Nothing, Ending::Closes),
-    kind("closed in a head", 50, Pool::Short, (1, 1), (1, 32), Last::Part, Ending::Closes),
-    kind("closed in a body", 30, Pool::Posts, (0, 0), (0, 0), Last::Part, Ending::Closes),
-    kind("requests with bodies, in parts", 120, Pool::Posts, (1, 5), (1, 1), Last::Nothing, Ending::Closes),
-    kind("refused after a pipeline", 40, Pool::Short, (1, 1), (1, 32), Last::Refused, Ending::ServerCloses),
-    kind("refused by the server of handlers", 40, Pool::Posts, (0, 0), (0, 0), Last::Refused, Ending::ServerCloses),
-    kind("a file of 100 KB or 1 MB", 8, Pool::Medium, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
-    kind("a file of 4 MiB", 2, Pool::Large, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
-    kind(SLOW, 0, Pool::Short, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
+    kind("pipelined, client closes", 180, RequestPool::Short, (1, 1), (1, 32), Last::Nothing, Ending::Closes),
+    kind("one by one, in parts, client closes", 80, RequestPool::Short, (1, 5), (1, 1), Last::Nothing, Ending::Closes),
+    kind("kept for 640 requests", 1, RequestPool::Short, (20, 20), (32, 32), Last::Nothing, Ending::Closes),
+    kind("one request with Connection: close", 200, RequestPool::Short, (0, 0), (0, 0), Last::Close, Ending::ServerCloses),
+    kind("pipelined, the last with Connection: close", 80, RequestPool::Short, (1, 1), (1, 32), Last::Close, Ending::ServerCloses),
+    kind("pipelined, client half-closes", 80, RequestPool::Short, (1, 1), (1, 32), Last::HalfClose, Ending::ServerCloses),
+    kind("reset in a large response", 10, RequestPool::Short, (1, 1), (1, 32), Last::Left, Ending::Resets),
+    kind("reset at once", 25, RequestPool::Short, (0, 0), (0, 0), Last::Nothing, Ending::Resets),
+    kind("reset in a head", 25, RequestPool::Short, (1, 1), (1, 32), Last::Part, Ending::Resets),
+    kind("nothing sent", 30, RequestPool::Short, (0, 0), (0, 0), Last::Nothing, Ending::Closes),
+    kind("closed in a head", 50, RequestPool::Short, (1, 1), (1, 32), Last::Part, Ending::Closes),
+    kind("closed in a body", 30, RequestPool::Posts, (0, 0), (0, 0), Last::Part, Ending::Closes),
+    kind("requests with bodies, in parts", 120, RequestPool::Posts, (1, 5), (1, 1), Last::Nothing, Ending::Closes),
+    kind("refused after a pipeline", 40, RequestPool::Short, (1, 1), (1, 32), Last::Refused, Ending::ServerCloses),
+    kind("refused by the server of handlers", 40, RequestPool::Posts, (0, 0), (0, 0), Last::Refused, Ending::ServerCloses),
+    kind("a file of 100 KB or 1 MB", 8, RequestPool::Medium, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
+    kind("a file of 4 MiB", 2, RequestPool::Large, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
+    kind(SLOW, 0, RequestPool::Short, (1, 1), (1, 1), Last::Nothing, Ending::Closes),
 ];
 
 const fn kind(
     name: &'static str,
     share: u64,
-    from: Pool,
+    from: RequestPool,
     rounds: (usize, usize),
     requests: (usize, usize),
     last: Last,
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         let (mut rounds, pool) = (Vec::new(), self.pool(kind.from));
         for _ in 0..self.random.usize(kind.rounds.0..=kind.rounds.1) {
             let count = self.random.usize(kind.requests.0..=kind.requests.1);
-            let exchanges: Vec<&Exchange> = (0..count).map(|_| &self.pick(pool).staying).collect();
+            let exchanges: Vec<&ExactExchange> = (0..count).map(|_| &self.pick(pool).staying).collect();
             rounds.push(exchanges);
         }
         let (mut last, mut end) = (rounds.pop().unwrap_or_default(), Vec::new());
@@ -143,10 +143,10 @@ impl<'a> Writer<'a> {
             Last::Nothing => {}
             Last::Close => last.push(&self.pick(pool).closing),
             Last::Refused => {
-                last.push(self.pick(&self.servers.refused[usize::from(kind.from == Pool::Posts)]));
+                last.push(self.pick(&self.servers.refused[usize::from(kind.from == RequestPool::Posts)]));
             }
             Last::HalfClose => {
-                let Pair { staying, closing } = self.pick(pool);
+                let ExchangePair { staying, closing } = self.pick(pool);
                 end.clone_from(&staying.request);
                 script.half_close = true;
                 // The server has seen the end or not.
@@ -184,8 +184,8 @@ impl<'a> Writer<'a> {
 
     /// Writes a slow client's script: a small file, the large one, or a body.
     pub(super) fn write_slow(&mut self) -> (SocketAddr, Arc<Script>) {
-        let from = [Pool::Short, Pool::Large, Pool::Posts][self.random.usize(..3)];
-        let Exchange { request, response } = &self.pick(self.pool(from)).staying;
+        let from = [RequestPool::Short, RequestPool::Large, RequestPool::Posts][self.random.usize(..3)];
+        let ExactExchange { request, response } = &self.pick(self.pool(from)).staying;
         let round = Round::new(request.as_slice(), vec![Arc::clone(response)]);
         let rounds = vec![round.in_parts(request.len().div_ceil(SLOW_PARTS), SLOW_PAUSE)];
         let reading = Reading::Slowly { bytes: response.len().div_ceil(SLOW_PARTS), every: SLOW_PAUSE };
@@ -193,18 +193,18 @@ impl<'a> Writer<'a> {
         (self.address(from), Arc::new(script))
     }
 
-    fn pool(&self, pool: Pool) -> &'a [Pair] {
+    fn pool(&self, pool: RequestPool) -> &'a [ExchangePair] {
         match pool {
-            Pool::Short => &self.servers.short,
-            Pool::Medium => &self.servers.medium,
-            Pool::Large => &self.servers.large,
-            Pool::Posts => &self.servers.posts,
+            RequestPool::Short => &self.servers.short,
+            RequestPool::Medium => &self.servers.medium,
+            RequestPool::Large => &self.servers.large,
+            RequestPool::Posts => &self.servers.posts,
         }
     }
 
-    fn address(&self, pool: Pool) -> SocketAddr {
+    fn address(&self, pool: RequestPool) -> SocketAddr {
         let SoakServers { files, handlers, .. } = self.servers;
-        if pool == Pool::Posts { handlers.address() } else { files.address() }
+        if pool == RequestPool::Posts { handlers.address() } else { files.address() }
     }
 
     fn pick<T>(&mut self, from: &'a [T]) -> &'a T {

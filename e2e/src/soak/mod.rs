@@ -13,10 +13,10 @@ use testkit::{process, random};
 
 use self::exchanges::SoakServers;
 use self::kinds::{ConnectionKind, KINDS, Writer};
-use crate::context::{CaseContext, Usage, core_percent, in_threads};
-use crate::counters::LoggedCounters;
+use crate::context::{CaseContext, in_threads};
 use crate::crowd::{Crowd, CrowdMember};
 use crate::report::{CaseReport, shown};
+use crate::usage::{LoggedCounters, Usage, core_percent};
 
 /// Threads of clients, and open connections of each. The last thread's clients send and read slowly.
 const CROWDS: u64 = 3;
@@ -124,22 +124,22 @@ pub(crate) fn soak(context: &CaseContext<'_>, report: &mut CaseReport) -> Result
     // The connections by which the responses were learnt have ended then.
     thread::sleep(TRIM);
     let start = Moment::of(&servers);
-    let long = Duration::from_secs(if context.amount.full { 3600 } else { 120 });
+    let long = Duration::from_secs(if context.args.full { 3600 } else { 120 });
     let warm_up = SoakAmount { responses: WARM_UP, connections: WARM_UP, time: long };
-    let warmed = visit_all(&servers, warm_up, context.seed + 1, 60)?;
+    let warmed = visit_all(&servers, warm_up, context.args.seed + 1, 60)?;
     let before = Moment::settled(&servers, &start);
-    let amount = match context.amount.seconds {
+    let amount = match context.args.seconds {
         Some(seconds) => {
             SoakAmount { responses: u64::MAX, connections: u64::MAX, time: Duration::from_secs(seconds) }
         }
         None => SoakAmount {
-            responses: context.amount.count(200_000, 10_000_000),
-            connections: context.amount.count(20_000, 1_000_000),
+            responses: context.count(200_000, 10_000_000),
+            connections: context.count(20_000, 1_000_000),
             time: long,
         },
     };
     let begun = Instant::now();
-    let tally = visit_all(&servers, amount, context.seed, 61)?;
+    let tally = visit_all(&servers, amount, context.args.seed, 61)?;
     let took = begun.elapsed();
     let busy = Moment::of(&servers);
     let after = Moment::settled(&servers, &start);

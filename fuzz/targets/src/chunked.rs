@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, ParseError};
 
-use crate::grammar::{CONTENT, QUOTED, TOKEN, pattern};
-use crate::input::{DEFAULT, Stage};
+use crate::input::{CONTENT, DEFAULT, FuzzStage, QUOTED, TOKEN, pattern};
 
 /// `chunk-size [ chunk-ext ] CRLF`.
 static CHUNK_LINE: LazyLock<Regex> = LazyLock::new(|| {
@@ -27,7 +26,7 @@ struct Decoded {
 
 /// Decodes the body in `input`: after the stage, a byte that is `-` for chunks or else a length, then the body.
 pub fn run(input: &[u8]) {
-    let Some((stage, rest)) = Stage::of(input) else { return };
+    let Some((stage, rest)) = FuzzStage::of(input) else { return };
     let Some((&kind, bytes)) = rest.split_first() else { return };
     let framing = if kind == DEFAULT { Framing::Chunked } else { Framing::Length(u64::from(kind)) };
     let decoder = BodyDecoder::new(framing, stage.body_limits);

@@ -1,5 +1,6 @@
-//! Layout of an input: bytes that set limits and ways of splitting, then the peer's bytes.
+//! Layout of an input: bytes that set limits and ways of splitting, then the peer's bytes; and the grammar of messages (RFC 9110, 9112).
 
+use regex::bytes::{Regex, RegexBuilder};
 use shearwater_http1::{BodyLimits, HeadLimits};
 
 /// The value of a byte that leaves a limit at its default.
@@ -9,13 +10,13 @@ const PIECE_BYTES_MAX: usize = 24;
 
 /// Limits and a way of splitting.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage {
+pub(crate) struct FuzzStage {
     pub(crate) head_limits: HeadLimits,
     pub(crate) body_limits: BodyLimits,
     split_seed: u64,
 }
 
-impl Stage {
+impl FuzzStage {
     /// Returns the stage and the bytes after it, unless the input is too short.
     pub(crate) fn of(input: &[u8]) -> Option<(Self, &[u8])> {
         let (stage, rest) = input.split_first_chunk::<8>()?;
@@ -45,4 +46,21 @@ fn set<T>(limit: &mut T, value: T, byte: u8) {
     if byte != DEFAULT {
         *limit = value;
     }
+}
+
+/// `token`.
+pub(crate) const TOKEN: &str = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+";
+/// A byte of `field-content`, tabs and spaces included.
+pub(crate) const CONTENT: &str = r"[\t -~\x80-\xFF]";
+/// `quoted-string`.
+pub(crate) const QUOTED: &str = r#""(?:[\t -!#-\[\]-~\x80-\xFF]|\\[\t -~\x80-\xFF])*""#;
+
+/// Compiles a pattern in which `.` and classes are bytes.
+pub(crate) fn pattern(text: &str) -> Regex {
+    RegexBuilder::new(text).unicode(false).build().expect("the patterns are constants")
+}
+
+/// Returns true for bytes that the parser accepts in a field's value.
+pub(crate) fn is_content(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7F))
 }

@@ -7,8 +7,6 @@
 
 pub mod chunked;
 pub mod engine;
-mod grammar;
-mod head;
 mod input;
 mod model;
 pub mod negotiation;

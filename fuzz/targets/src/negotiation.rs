@@ -7,7 +7,7 @@ use shearwater_files::Coding;
 use shearwater_files::conditional::preconditions::{Weak, matches_any};
 use shearwater_files::negotiation::{Codings, choose_coding};
 
-use crate::grammar::{is_content, pattern};
+use crate::input::{is_content, pattern};
 
 /// Orders of preference that the first byte chooses from.
 const ORDERS: [&[Coding]; 5] = [

@@ -3,7 +3,7 @@
 use shearwater_files::limits::RANGES_MAX;
 use shearwater_files::range::{ByteRange, Selection, select};
 
-use crate::grammar::is_content;
+use crate::input::is_content;
 
 /// First bytes from here on choose one of the large lengths; smaller ones are the file's length.
 const LARGE: u8 = 0xF8;
@@ -11,7 +11,7 @@ const LARGE: u8 = 0xF8;
 const LARGE_BYTES: [u64; 8] = [0, 1, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 63, u64::MAX - 1, u64::MAX];
 
 /// First byte, and the one after the last.
-type Stretch = (u128, u128);
+type ByteStretch = (u128, u128);
 
 /// Selects spans of a file: the first byte of `input` chooses its length, the rest is the value.
 pub fn run(input: &[u8]) {
@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
             assert!((1..=RANGES_MAX).contains(&spans.len()), "{} spans", spans.len());
             let is_inside = |span: &ByteRange| span.first <= span.last && span.last < len;
             assert!(spans.iter().all(is_inside), "outside of {len}: {spans:?}");
-            let mut selected: Vec<Stretch> =
+            let mut selected: Vec<ByteStretch> =
                 spans.iter().map(|span| (span.first.into(), u128::from(span.last) + 1)).collect();
             selected.sort_unstable();
             assert!(selected.windows(2).all(|pair| pair[0].1 <= pair[1].0), "overlaps: {spans:?}");
@@ -44,19 +44,19 @@ pub fn run(input: &[u8]) {
 }
 
 /// Reads a value: the stretches that it covers, or `None` if it is invalid or has too many ranges.
-fn stretches(value: &[u8], len: u128) -> Option<Vec<Stretch>> {
+fn stretches(value: &[u8], len: u128) -> Option<Vec<ByteStretch>> {
     let text: String = value.iter().copied().map(char::from).collect();
     let (unit, set) = text.split_once('=')?;
     let elements = set.split(',').map(|element| element.trim_matches([' ', '\t']));
     let ranges = elements.filter(|element| !element.is_empty()).map(|element| stretch(element, len));
-    let ranges: Vec<Stretch> = ranges.collect::<Option<_>>()?;
+    let ranges: Vec<ByteStretch> = ranges.collect::<Option<_>>()?;
     let is_valid = unit.eq_ignore_ascii_case("bytes") && (1..=RANGES_MAX).contains(&ranges.len());
-    let mut covered: Vec<Stretch> = ranges.into_iter().filter(|(from, to)| from < to).collect();
+    let mut covered: Vec<ByteStretch> = ranges.into_iter().filter(|(from, to)| from < to).collect();
     covered.sort_unstable();
     is_valid.then(|| joined(covered))
 }
 
-fn stretch(element: &str, len: u128) -> Option<Stretch> {
+fn stretch(element: &str, len: u128) -> Option<ByteStretch> {
     match element.split_once('-')? {
         ("", suffix) => Some((len.saturating_sub(number(suffix)?), len)),
         (first, "") => Some((number(first)?, len)),
@@ -74,8 +74,8 @@ fn number(digits: &str) -> Option<u128> {
 }
 
 /// Joins sorted stretches that touch or overlap.
-fn joined(stretches: Vec<Stretch>) -> Vec<Stretch> {
-    let mut joined: Vec<Stretch> = Vec::new();
+fn joined(stretches: Vec<ByteStretch>) -> Vec<ByteStretch> {
+    let mut joined: Vec<ByteStretch> = Vec::new();
     for (from, to) in stretches {
         match joined.last_mut() {
             Some(last) if from <= last.1 => last.1 = last.1.max(to),

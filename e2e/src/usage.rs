@@ -1,17 +1,54 @@
-//! The server's own counters, which it logs at `SIGUSR1` and at its exit.
+//! Figures of a server: the system's, and its own counters, which it logs at `SIGUSR1` and at its exit.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use testkit::{Program, Signal};
-
-use crate::context::wait_until;
+use testkit::{Program, Signal, process};
 
 /// Time that a server may take to respond to a signal.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const SO_FAR: &str = "shearwater: so far ";
 const IN_ALL: &str = "shearwater: in all ";
 
-/// LoggedCounters of a server.
+/// Polls until `condition` holds. Returns false after `timeout`.
+pub(crate) fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    while !condition() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// Memory and descriptors of a process at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    pub(crate) rss_kib: Option<u64>,
+    pub(crate) descriptors: Option<u64>,
+}
+
+impl Usage {
+    /// Measures a process.
+    pub(crate) fn of(server: &Program) -> Self {
+        let pid = server.pid();
+        Self { rss_kib: process::rss_kib(pid), descriptors: process::descriptors(pid) }
+    }
+
+    /// Measures a process once it has no more descriptors than before, or after `timeout`.
+    pub(crate) fn settled(server: &Program, before: Self, timeout: Duration) -> Self {
+        wait_until(timeout, || process::descriptors(server.pid()) <= before.descriptors);
+        Self::of(server)
+    }
+}
+
+/// The share of one core that was used between two readings of CPU time, per cent.
+pub(crate) fn core_percent(before: Option<u64>, after: Option<u64>, elapsed: Duration) -> Option<f64> {
+    Some(100.0 * after?.saturating_sub(before?) as f64 / elapsed.as_nanos().max(1) as f64)
+}
+
+/// Counters of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoggedCounters {
     /// Requests with a response, also refused ones.
