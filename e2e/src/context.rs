@@ -26,7 +26,7 @@ pub(crate) struct Programs {
 
 /// The environment of one run of a case.
 #[derive(Debug, Clone)]
-pub(crate) struct Context<'a> {
+pub(crate) struct CaseContext<'a> {
     pub(crate) programs: &'a Programs,
     pub(crate) driver: Driver,
     pub(crate) workers: u32,
@@ -58,7 +58,7 @@ impl Programs {
     }
 }
 
-impl Context<'_> {
+impl CaseContext<'_> {
     /// Starts the example; `settings` are further environment variables.
     pub(crate) fn example(&self, settings: &[(&str, u64)]) -> anyhow::Result<Program> {
         self.programs.start_example(self.driver, self.workers, settings, self.folder)

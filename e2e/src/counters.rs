@@ -11,9 +11,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const SO_FAR: &str = "shearwater: so far ";
 const IN_ALL: &str = "shearwater: in all ";
 
-/// Counters of a server.
+/// LoggedCounters of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(crate) struct LoggedCounters {
     /// Requests with a response, also refused ones.
     pub(crate) requests: u64,
     /// Responses with `2xx`.
@@ -30,7 +30,7 @@ pub(crate) struct Counters {
     pub(crate) faults: String,
 }
 
-impl Counters {
+impl LoggedCounters {
     /// Asks a running server; `None` if it doesn't log them.
     pub(crate) fn now(server: &Program) -> Option<Self> {
         let lines = |log: &str| log.lines().filter(|line| line.starts_with(SO_FAR)).count();
@@ -46,25 +46,25 @@ impl Counters {
     }
 }
 
-fn last(log: &str, start: &str) -> Option<Counters> {
+fn last(log: &str, start: &str) -> Option<LoggedCounters> {
     parse(log.lines().rev().find_map(|line| line.strip_prefix(start))?)
 }
 
 /// Parses `9 requests (2xx 6, …, 5xx 1), 3 connections (1 open, …), …; limits reached: head_ms 6; faults: files_failed 8`.
-fn parse(line: &str) -> Option<Counters> {
+fn parse(line: &str) -> Option<LoggedCounters> {
     let mut parts = line.split("; ");
     let words: Vec<&str> =
         parts.next()?.split([' ', ',', '(', ')']).filter(|word| !word.is_empty()).collect();
     let at = |word: &str| words.iter().position(|found| *found == word);
     let before = |word: &str| words.get(at(word)?.checked_sub(1)?)?.parse().ok();
     let after = |word: &str| words.get(at(word)? + 1)?.parse().ok();
-    let mut counters = Counters {
+    let mut counters = LoggedCounters {
         requests: before("requests")?,
         status_2xx: after("2xx")?,
         status_5xx: after("5xx")?,
         connections: before("connections")?,
         open: before("open")?,
-        ..Counters::default()
+        ..LoggedCounters::default()
     };
     for part in parts {
         match part.split_once(": ")? {
@@ -78,7 +78,7 @@ fn parse(line: &str) -> Option<Counters> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counters, parse};
+    use super::{LoggedCounters, parse};
 
     const LINE: &str = "100 requests (2xx 88, 3xx 3, 4xx 4, 5xx 5), 20 connections (8 open, 1 refused, 2 reset, \
                         3 broken off), 7 bytes received, 9 bytes sent";
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn reads_every_counter_and_rejects_other_lines() {
         let line = format!("{LINE}; limits reached: head_ms 6, write_ms 1; faults: files_failed 8");
-        let expected = Counters {
+        let expected = LoggedCounters {
             requests: 100,
             status_2xx: 88,
             status_5xx: 5,

@@ -1,4 +1,4 @@
-//! Group `drain`: `SIGTERM` costs no request that was sent before it.
+//! Group `drain`: `SIGTERM` costs no request that was sent before it. The tests of `shearwater` and `cli` show its other promises.
 //!
 //! The accept queue is filled for certain: the server is stopped (`SIGSTOP`) while a burst of clients connects and sends, then gets its
 //! `SIGTERM`, then continues (`SIGCONT`).
@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use testkit::{Client, Error, Program, Signal, request};
+use testkit::{Client, Error, Signal, request};
 
-use crate::context::{Context, in_threads};
-use crate::report::{Report, exit, success};
+use crate::context::{CaseContext, in_threads};
+use crate::report::{CaseReport, exit, success};
 
 const LOAD_THREADS: u64 = 8;
 /// Keep-alive connections under load.
@@ -22,17 +22,11 @@ const BURST: usize = 500;
 /// Requests to the slow route in flight; each blocks a worker for [`SLOW_MS`].
 const SLOW: usize = 20;
 const SLOW_MS: u64 = 150;
-/// Duration of a request that outlasts every deadline here.
-const ENDLESS_MS: u64 = 20_000;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Time for a step to reach the server.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Lateness allowed for an exit.
 const TOLERANCE: Duration = Duration::from_secs(1);
-
-fn start(context: &Context<'_>, deadline: Duration) -> Result<Program> {
-    context.example(&[("SHEARWATER_DRAIN_MS", deadline.as_millis() as u64)])
-}
 
 /// Connects and sends the same bytes on every connection.
 fn open(address: SocketAddr, count: usize, bytes: &[u8]) -> Result<Vec<Client>> {
@@ -104,8 +98,8 @@ fn load(address: SocketAddr, connections: u64, signal: &OnceLock<Instant>) -> Ve
 }
 
 /// Drains a server with keep-alive load, a full accept queue and slow requests in flight.
-pub(crate) fn under_load(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let mut server = start(context, DEADLINE)?;
+pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+    let mut server = context.example(&[("SHEARWATER_DRAIN_MS", DEADLINE.as_millis() as u64)])?;
     let address = server.address();
     let signal = OnceLock::new();
     thread::scope(|scope| {
@@ -142,49 +136,4 @@ pub(crate) fn under_load(context: &Context<'_>, report: &mut Report) -> Result<(
         report.at_most("exit after", signalled.elapsed().as_secs_f64(), DEADLINE.as_secs_f64(), "s");
         Ok(())
     })
-}
-
-/// Drains a server with idle connections: each ends in order, and the server exits at once.
-pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let mut server = start(context, DEADLINE)?;
-    let mut clients = open(server.address(), CONNECTIONS as usize, &request("GET", "/", &[]))?;
-    for client in &mut clients {
-        hello(client).context("a request on a connection that will be idle")?;
-    }
-    let signalled = Instant::now();
-    let status = server.stop(TOLERANCE * 3);
-    report.at_most("exit after", signalled.elapsed().as_secs_f64(), TOLERANCE.as_secs_f64(), "s");
-    report.check("exit", exit(status), "exit status: 0", success(status));
-    let errors: Vec<Error> = clients.iter_mut().filter_map(|client| client.end().err()).collect();
-    report.none(format!("{CONNECTIONS} idle connections: not ended in order"), &errors);
-    Ok(())
-}
-
-/// Drains a server with a request that outlasts the deadline.
-pub(crate) fn past_the_deadline(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let deadline = Duration::from_secs(2);
-    let mut server = start(context, deadline)?;
-    let _slow = open(server.address(), 1, &request("GET", &format!("/slow?ms={ENDLESS_MS}"), &[]))?;
-    thread::sleep(PAUSE);
-    let signalled = Instant::now();
-    let status = server.stop(deadline + TOLERANCE * 3);
-    let took = signalled.elapsed();
-    let in_time = took >= deadline.saturating_sub(TOLERANCE) && took <= deadline + TOLERANCE;
-    report.check("exit after", format!("{took:.2?}"), "2 s +- 1 s", in_time && status.is_some());
-    report.note("exit", exit(status));
-    Ok(())
-}
-
-/// Sends a second signal to a server that drains.
-pub(crate) fn second_signal(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let mut server = start(context, Duration::from_millis(ENDLESS_MS))?;
-    let _slow = open(server.address(), 1, &request("GET", &format!("/slow?ms={ENDLESS_MS}"), &[]))?;
-    thread::sleep(PAUSE);
-    let first = server.stop(PAUSE * 3);
-    report.check("after the first signal", exit(first), "still running", first.is_none());
-    let signalled = Instant::now();
-    let second = server.stop(TOLERANCE * 3);
-    report.check("after the second signal", exit(second), "exited", second.is_some());
-    report.at_most("exit after", signalled.elapsed().as_secs_f64(), TOLERANCE.as_secs_f64(), "s");
-    Ok(())
 }

@@ -1,20 +1,24 @@
-//! A response as it must arrive, byte for byte apart from its date.
+//! Responses as they must arrive on a connection.
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
-use testkit::Response;
+use testkit::{Event, Response, ResponseReader};
+
+use crate::script::Script;
 
 /// A date of RFC 9110 section 5.6.7: `A` is a capital letter, `a` a small one, `0` a digit.
 const DATE_SHAPE: &[u8; 29] = b"Aaa, 00 Aaa 0000 00:00:00 GMT";
 
-/// A response with the place of its date.
+/// A response as it must arrive, byte for byte apart from its date.
 #[derive(Debug, Clone)]
-pub(crate) struct Expected {
+pub(crate) struct ExactResponse {
     bytes: Vec<u8>,
     date: Range<usize>,
 }
 
-impl Expected {
+impl ExactResponse {
     /// Takes a response as the expected one.
     pub(crate) fn new(response: &Response) -> Result<Self, String> {
         let head = response.head.text();
@@ -22,9 +26,8 @@ impl Expected {
         let start = name + "\r\ndate: ".len();
         let date = start..start + DATE_SHAPE.len();
         let bytes = [head.as_bytes(), &response.body].concat();
-        let expected = Self { date: 0..0, bytes };
-        let has_date = expected.bytes.get(date.clone()).is_some_and(|date| (0..).zip(date).all(is_in_date));
-        if has_date { Ok(Self { date, ..expected }) } else { Err(format!("a malformed Date in {head:?}")) }
+        let has_date = bytes.get(date.clone()).is_some_and(|date| (0..).zip(date).all(is_in_date));
+        if has_date { Ok(Self { bytes, date }) } else { Err(format!("a malformed Date in {head:?}")) }
     }
 
     /// Length of head and body.
@@ -46,14 +49,14 @@ impl Expected {
             && same(self.date.end, self.len())
     }
 
-    /// Returns true if this is the response.
-    pub(crate) fn equals(&self, response: &Response) -> bool {
-        self.is(&[response.head.text().as_bytes(), &response.body].concat())
-    }
-
     /// Returns true if these bytes are the whole response.
     pub(crate) fn is(&self, found: &[u8]) -> bool {
         found.len() == self.len() && self.matches(0, found)
+    }
+
+    /// Returns true if this is the response.
+    pub(crate) fn equals(&self, response: &Response) -> bool {
+        self.is(&[response.head.text().as_bytes(), &response.body].concat())
     }
 }
 
@@ -66,18 +69,102 @@ fn is_in_date((place, byte): (usize, &u8)) -> bool {
     }
 }
 
+/// The responses on a connection: compared with the expected ones, or only read.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseCheck {
+    is_compared: bool,
+    /// Expected responses, and how many bytes of the first have arrived.
+    pub(crate) awaited: VecDeque<Arc<ExactResponse>>,
+    arrived: usize,
+    /// See [`Script::last`]; bytes of it.
+    last: Option<[Arc<ExactResponse>; 2]>,
+    rest: Vec<u8>,
+    /// Received bytes that were wrong.
+    pub(crate) wrong: String,
+    /// Reads responses that aren't compared.
+    reader: ResponseReader,
+    /// Status of the first response, where it isn't compared.
+    pub(crate) status: Option<u16>,
+    /// Number of whole responses.
+    pub(crate) whole: u64,
+}
+
+impl ResponseCheck {
+    /// Awaits the responses to the first round of a script.
+    pub(crate) fn new(script: &Script) -> Self {
+        let awaited = script.rounds.first().map_or(VecDeque::new(), |round| round.responses.clone().into());
+        Self { is_compared: script.expected() > 0, awaited, last: script.last.clone(), ..Self::default() }
+    }
+
+    /// Returns true if no response is awaited, and so many have arrived.
+    pub(crate) fn has(&self, count: u64) -> bool {
+        self.awaited.is_empty() && self.whole >= count && self.status.is_none_or(|status| status < 400)
+    }
+
+    /// Takes received bytes.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> Result<(), &'static str> {
+        if !self.is_compared {
+            // One that breaks the rules has no status, and nobody expects an end without one.
+            while let Ok(step) = self.reader.step(bytes) {
+                bytes = &bytes[step.consumed..];
+                match step.event {
+                    Event::NeedsInput => break,
+                    Event::Head(head) => self.status = self.status.or(Some(head.status)),
+                    Event::Data(_) => {}
+                    Event::End => self.whole += 1,
+                }
+            }
+            return Ok(());
+        }
+        while let Some(first) = self.awaited.front().filter(|_| !bytes.is_empty()) {
+            let (now, later) = bytes.split_at(bytes.len().min(first.len() - self.arrived));
+            if !first.matches(self.arrived, now) {
+                return self.reject(bytes);
+            }
+            self.arrived += now.len();
+            bytes = later;
+            if self.arrived == first.len() {
+                self.awaited.pop_front();
+                self.arrived = 0;
+                self.whole += 1;
+            }
+        }
+        self.rest.extend_from_slice(bytes);
+        let longest = self.last.iter().flatten().map(|last| last.len()).max().unwrap_or(0);
+        if self.rest.len() > longest { self.reject(bytes) } else { Ok(()) }
+    }
+
+    /// Takes the server's end of the connection. Returns how it ended.
+    pub(crate) fn finish(&mut self) -> &'static str {
+        match &self.last {
+            _ if !self.awaited.is_empty() || !self.reader.is_between_responses() => "truncated",
+            Some(last) if !last.iter().any(|last| last.is(&self.rest)) => "truncated",
+            last => {
+                self.whole += u64::from(last.is_some());
+                "closed"
+            }
+        }
+    }
+
+    fn reject(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
+        self.wrong = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]).into_owned();
+        Err("wrong")
+    }
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use std::sync::Arc;
+
     use testkit::{Head, Response};
 
-    use super::Expected;
+    use super::{ExactResponse, ResponseCheck};
 
-    pub(crate) const HEAD: &str =
-        "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\n";
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\n";
 
-    pub(crate) fn expected(body: &str) -> Expected {
+    fn expected(body: &str) -> ExactResponse {
         let head = Head::parse(HEAD.as_bytes()).unwrap();
-        Expected::new(&Response { head, body: body.as_bytes().to_vec() }).unwrap()
+        ExactResponse::new(&Response { head, body: body.as_bytes().to_vec() }).unwrap()
     }
 
     #[test]
@@ -97,5 +184,26 @@ pub(crate) mod tests {
         }
         assert!(!expected.is(&good[..good.len() - 1]));
         assert!(!expected.is(&[good.as_slice(), b"x"].concat()));
+    }
+
+    #[test]
+    fn compares_responses_in_any_pieces_and_in_order() {
+        let (first, second) = (Arc::new(expected("body")), Arc::new(expected("size")));
+        let wire = format!("{HEAD}body{HEAD}size").into_bytes();
+        let of = |responses: [&Arc<_>; 2]| ResponseCheck {
+            is_compared: true,
+            awaited: responses.map(Arc::clone).into(),
+            ..ResponseCheck::default()
+        };
+        for piece in 1..wire.len() {
+            let mut responses = of([&first, &second]);
+            assert!(wire.chunks(piece).all(|part| responses.take(part).is_ok()), "pieces of {piece}");
+            assert_eq!((responses.whole, responses.finish()), (2, "closed"));
+            assert_eq!(responses.take(b"H"), Err("wrong"), "one byte too many");
+            let mut swapped = of([&second, &first]);
+            assert!(wire.chunks(piece).any(|part| swapped.take(part).is_err()), "another order");
+        }
+        let mut half = of([&first, &second]);
+        assert_eq!((half.take(&wire[..90]), half.finish()), (Ok(()), "truncated"));
     }
 }

@@ -1,13 +1,14 @@
-//! Group `memory`: idle connections and waiting requests cost little.
+//! Group `memory`: idle connections, waiting requests and panics cost little.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
-use testkit::{Client, Error, Program, process, request};
+use testkit::{Client, Error, Program, Response, process, request};
 
-use crate::context::{Context, Usage, core_percent, wait_until};
-use crate::report::{Report, shown};
+use crate::context::{CaseContext, KeptClient, Usage, core_percent, in_threads, wait_until};
+use crate::report::{CaseReport, shown};
 
 /// Connections before the first measurement.
 const WARM_UP: u64 = 100;
@@ -22,6 +23,12 @@ const IDLE_CPU_MAX: f64 = 1.0;
 const IDLE: Duration = Duration::from_secs(2);
 /// Resident memory of a request whose handler waits, by the kind of handler, bytes.
 const WAITING_BYTES_MAX: [(&str, f64); 2] = [("async", 3072.0), ("coroutine", 8192.0)];
+/// Clients that provoke panics.
+const CLIENTS: u64 = 4;
+/// Growth of resident memory by panics, KiB.
+const PANICS_KIB_MAX: f64 = 1024.0;
+/// Time that the server has to notice the last clients' ends.
+const SETTLE: Duration = Duration::from_secs(5);
 /// Timeouts that don't close a connection during the case, milliseconds.
 const LONG_TIMEOUT_MS: u64 = 120_000;
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -46,7 +53,13 @@ fn read(clients: &mut [Client], body: &[u8]) -> Vec<Error> {
     clients.iter_mut().filter_map(wrong).take(ERRORS_MAX).collect()
 }
 
-fn report_each(report: &mut Report, what: &str, [before, during]: [Usage; 2], count: u64, bytes_max: f64) {
+fn report_each(
+    report: &mut CaseReport,
+    what: &str,
+    [before, during]: [Usage; 2],
+    count: u64,
+    bytes_max: f64,
+) {
     report.note(format!("{what}: resident before, KiB"), shown(before.rss_kib));
     report.note(format!("{what}: resident during, KiB"), shown(during.rss_kib));
     let bytes = |usage: Usage| usage.rss_kib.map(|kib| kib * 1024 / count);
@@ -54,7 +67,7 @@ fn report_each(report: &mut Report, what: &str, [before, during]: [Usage; 2], co
 }
 
 /// Opens thousands of keep-alive connections, leaves them idle between two rounds of requests, and closes them.
-pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn idle_connections(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     const PAGE: &[u8] = b"the same page for every connection\n";
     context.write_file("public/page.txt", PAGE)?;
     let mut server = context.serve(&context.folder.join("public"))?;
@@ -83,7 +96,7 @@ pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Re
 }
 
 /// Sends thousands of requests whose handlers wait at once, and then lets all respond.
-pub(crate) fn waiting_requests(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn waiting_requests(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let context = context.with_one_worker();
     let count = REQUESTS;
     for (kind, bytes_max) in WAITING_BYTES_MAX {
@@ -128,4 +141,41 @@ fn wait_and_release(
 fn number(server: &Program, target: &str) -> Result<u64> {
     let text = Client::connect(server.address())?.get(target)?.text();
     text.parse().map_err(|_| anyhow!("{target}: {text:?} is no number"))
+}
+
+/// Alternates panicking and good requests, then compares memory and descriptors.
+pub(crate) fn panics(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+    let mut server = context.example(&[])?;
+    let at_start = Usage::of(&server);
+    let count = context.amount.count(2_000, 100_000);
+    let warm_up = provoke(&server, context.amount.count(500, 5_000));
+    let before = Usage::settled(&server, at_start, SETTLE);
+    let errors = provoke(&server, count);
+    let after = Usage::settled(&server, before, SETTLE);
+    report.note("panicking requests, and as many good ones", count);
+    report.none("wrong responses", &[warm_up, errors].concat());
+    report.left("afterwards", before, after, PANICS_KIB_MAX);
+    report.stop(&mut server);
+    Ok(())
+}
+
+/// Sends requests to the panicking route, each followed by a good one. Returns the errors.
+fn provoke(server: &Program, count: u64) -> Vec<String> {
+    let next = AtomicU64::new(0);
+    let errors = in_threads(CLIENTS, |_| {
+        let mut errors = Vec::new();
+        let [mut panicking, mut good] = [(); 2].map(|()| KeptClient::new(server.address()));
+        let mut expect = |target: &str, response: Result<Response, Error>, status| match response {
+            Ok(response) if response.status() == status => {}
+            // The worker has reported and closed before the response could be queued.
+            Err(Error::Closed) if status == 500 => {}
+            other => errors.push(format!("{target}: {other:?}")),
+        };
+        while next.fetch_add(1, Ordering::Relaxed) < count {
+            expect("/panic", panicking.request("GET", "/panic", &[]), 500);
+            expect("/", good.request("GET", "/", &[]), 200);
+        }
+        errors
+    });
+    errors.concat()
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde::Serialize;
 use testkit::Program;
+
+use crate::context::Usage;
 
 /// Different examples of one kind that a report shows.
 const EXAMPLES_MAX: usize = 10;
@@ -15,34 +18,27 @@ const EXAMPLE_CHARS_MAX: usize = 300;
 /// Time that a server without work may take to exit after `SIGTERM`.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Pass,
-    Fail,
-    /// A value without a bound, or one that this system doesn't offer.
-    Info,
-}
-
+/// A measured value.
 #[derive(Debug, Serialize)]
 struct Check {
     what: String,
     measured: String,
     bound: String,
-    verdict: Verdict,
+    /// `None` for a value without a bound, or one that this system doesn't offer.
+    passed: Option<bool>,
 }
 
 /// The checks of one case.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Report {
+pub(crate) struct CaseReport {
     checks: Vec<Check>,
 }
 
-impl Report {
+impl CaseReport {
     /// Adds a value without a bound.
     pub(crate) fn note(&mut self, what: impl Display, measured: impl Display) {
-        self.push(what, measured, "", Verdict::Info);
+        self.push(what, measured, "", None);
     }
 
     /// Adds a check with its result.
@@ -53,7 +49,7 @@ impl Report {
         bound: impl Display,
         passed: bool,
     ) {
-        self.push(what, measured, bound, if passed { Verdict::Pass } else { Verdict::Fail });
+        self.push(what, measured, bound, Some(passed));
     }
 
     /// Checks a value that must be exactly `expected`.
@@ -64,6 +60,13 @@ impl Report {
         expected: T,
     ) {
         self.check(what, measured, format!("= {expected}"), measured == expected);
+    }
+
+    /// Checks a count with bounds.
+    pub(crate) fn within(&mut self, what: impl Display, measured: u64, bounds: RangeInclusive<u64>) {
+        let (least, most) = (*bounds.start(), *bounds.end());
+        let bound = if most == u64::MAX { format!(">= {least}") } else { format!("{least} to {most}") };
+        self.check(what, measured, bound, bounds.contains(&measured));
     }
 
     /// Checks a value of at most `bound`. A value that the system doesn't offer is only noted.
@@ -99,6 +102,13 @@ impl Report {
         );
     }
 
+    /// Checks that a server has no more descriptors than before, and at most so much more memory.
+    pub(crate) fn left(&mut self, what: impl Display, before: Usage, after: Usage, kib_max: f64) {
+        self.growth(format!("{what}: descriptors, growth"), before.descriptors, after.descriptors, 0.0, "");
+        self.note(format!("{what}: resident, KiB"), shown(after.rss_kib));
+        self.growth(format!("{what}: resident, growth"), before.rss_kib, after.rss_kib, kib_max, "KiB");
+    }
+
     /// Checks that a list of errors is empty, and shows some of them.
     pub(crate) fn none<T: Display>(&mut self, what: impl Display, errors: &[T]) {
         self.equal(what, errors.len(), 0);
@@ -123,8 +133,8 @@ impl Report {
 
     /// Returns true if at least one check was made and all passed.
     pub(crate) fn passed(&self) -> bool {
-        let has = |verdict| self.checks.iter().any(|check| check.verdict == verdict);
-        has(Verdict::Pass) && !has(Verdict::Fail)
+        let mut results = self.checks.iter().filter_map(|check| check.passed).peekable();
+        results.peek().is_some() && results.all(|passed| passed)
     }
 
     /// Prints all checks, or only the count.
@@ -133,20 +143,26 @@ impl Report {
             self.checks.iter().map(|check| cell(check).chars().count()).max().unwrap_or(0).min(56)
         };
         let (what_width, measured_width) = (width(|check| &check.what), width(|check| &check.measured));
-        for Check { what, measured, bound, verdict } in self.checks.iter().filter(|_| verbose) {
-            let mark = match verdict {
-                Verdict::Pass => "ok  ",
-                Verdict::Fail => "FAIL",
-                Verdict::Info => "    ",
+        for Check { what, measured, bound, passed } in self.checks.iter().filter(|_| verbose) {
+            let mark = match passed {
+                Some(true) => "ok  ",
+                Some(false) => "FAIL",
+                None => "    ",
             };
             let line = format!("  {mark} {what:what_width$}  {measured:measured_width$}  {bound}");
             println!("{}", line.trim_end());
         }
     }
 
-    fn push(&mut self, what: impl Display, measured: impl Display, bound: impl Display, verdict: Verdict) {
+    fn push(
+        &mut self,
+        what: impl Display,
+        measured: impl Display,
+        bound: impl Display,
+        passed: Option<bool>,
+    ) {
         let (what, measured, bound) = (what.to_string(), measured.to_string(), bound.to_string());
-        self.checks.push(Check { what, measured, bound, verdict });
+        self.checks.push(Check { what, measured, bound, passed });
     }
 }
 
@@ -167,11 +183,11 @@ pub(crate) fn shown<T: Display>(value: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::CaseReport;
 
     #[test]
     fn passes_only_if_something_was_checked_and_all_held() {
-        let mut report = Report::default();
+        let mut report = CaseReport::default();
         report.note("value", 3);
         report.at_most("memory", None, 1.0, "MiB");
         assert!(!report.passed());
@@ -179,11 +195,11 @@ mod tests {
         report.none("errors", &[""; 0]);
         assert!(report.passed());
         for spoil in [
-            |report: &mut Report| report.at_most("ratio", 1.6, 1.5, "x"),
-            |report: &mut Report| report.none("errors", &["one"]),
-            |report: &mut Report| report.growth("fds", Some(3), Some(4), 0.0, ""),
+            |report: &mut CaseReport| report.at_most("ratio", 1.6, 1.5, "x"),
+            |report: &mut CaseReport| report.none("errors", &["one"]),
+            |report: &mut CaseReport| report.growth("fds", Some(3), Some(4), 0.0, ""),
         ] {
-            let mut report = Report::default();
+            let mut report = CaseReport::default();
             report.equal("count", 4, 4);
             spoil(&mut report);
             assert!(!report.passed());

@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
 
-use crate::cases::{self, Case, GROUPS};
-use crate::context::{Context, Programs};
-use crate::report::Report;
+use crate::cases::{self, GROUPS, TestCase};
+use crate::context::{CaseContext, Programs};
+use crate::report::CaseReport;
 use crate::{Amount, Args, Driver};
 
 /// Exit status if a case could not run.
@@ -23,7 +23,7 @@ struct Finished {
     passed: bool,
     seconds: f64,
     error: Option<String>,
-    checks: Report,
+    checks: CaseReport,
 }
 
 /// Runs the cases that the command line names. Returns the exit status.
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Keeps the cases that are named, or those of the quick groups.
-fn choose(all: Vec<Case>, names: &[String]) -> Result<Vec<Case>> {
-    let matches = |case: &Case, name: &str| {
+fn choose(all: Vec<TestCase>, names: &[String]) -> Result<Vec<TestCase>> {
+    let matches = |case: &TestCase, name: &str| {
         name == case.group || name.split_once('/') == Some((case.group, case.name.as_str()))
     };
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|case| matches(case, name))) {
@@ -63,14 +63,14 @@ fn choose(all: Vec<Case>, names: &[String]) -> Result<Vec<Case>> {
             groups.join(", ")
         );
     }
-    let quick = |case: &Case| GROUPS.iter().any(|group| group.name == case.group && group.quick);
-    let chosen = |case: &Case| {
+    let quick = |case: &TestCase| GROUPS.iter().any(|group| group.name == case.group && group.quick);
+    let chosen = |case: &TestCase| {
         if names.is_empty() { quick(case) } else { names.iter().any(|name| matches(case, name)) }
     };
     Ok(all.into_iter().filter(chosen).collect())
 }
 
-fn list(cases: &[Case]) {
+fn list(cases: &[TestCase]) {
     for group in GROUPS {
         let mut of_group = cases.iter().filter(|case| case.group == group.name).peekable();
         if of_group.peek().is_some() {
@@ -80,15 +80,15 @@ fn list(cases: &[Case]) {
     }
 }
 
-fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &Case) -> Result<Finished> {
+fn run_case(args: &Args, programs: &Programs, driver: Driver, case: &TestCase) -> Result<Finished> {
     let name = format!("{}/{}", case.group, case.name);
     let mut folder = tempfile::Builder::new().prefix("shearwater-e2e-").tempdir()?;
     folder.disable_cleanup(args.keep);
     let amount = Amount { full: args.full, seconds: args.seconds };
     let (seed, workers) = (args.seed, args.workers);
     let context =
-        Context { programs, driver, workers, seed, amount, write: args.write, folder: folder.path() };
-    let (started, mut checks) = (Instant::now(), Report::default());
+        CaseContext { programs, driver, workers, seed, amount, write: args.write, folder: folder.path() };
+    let (started, mut checks) = (Instant::now(), CaseReport::default());
     let error = (case.run)(&context, &mut checks).err().map(|error| format!("{error:#}"));
     let seconds = started.elapsed().as_secs_f64();
     let passed = error.is_none() && checks.passed();
@@ -162,7 +162,10 @@ mod tests {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
             choose(all(), &names).map(|cases| cases.into_iter().map(|case| case.name).collect::<Vec<_>>())
         };
-        assert_eq!(chosen(&["drain/idle", "panic"]).ok(), Some(vec!["idle".to_owned(), "panics".to_owned()]));
+        assert_eq!(
+            chosen(&["memory/panics", "drain"]).ok(),
+            Some(vec!["under-load".to_owned(), "panics".to_owned()])
+        );
         assert!(chosen(&[]).is_ok_and(|cases| cases.len() > 5));
         assert!(chosen(&["no-such"]).is_err());
     }

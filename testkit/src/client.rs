@@ -80,6 +80,11 @@ impl<S: Read + Write> Client<S> {
         &self.stream
     }
 
+    /// Accepts responses of HTTP/1.0 too, which other servers than ours send.
+    pub fn accept_http10(&mut self) {
+        self.reader.accept_http10();
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         Ok(self.stream.write_all(bytes.as_ref())?)

@@ -5,6 +5,7 @@
 //! - [`TestClient`] is the same for tests: it panics where an exchange fails.
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
 //! - [`CountingAllocator`] counts what a test binary allocates.
+//! - [`TestFolder`] is a temporary folder with files of certain times.
 //! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
 //! - [`versions`] writes and reads files that change while they are served.
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
@@ -14,6 +15,7 @@
 mod allocator;
 mod client;
 mod error;
+mod folder;
 pub mod process;
 mod program;
 pub mod random;
@@ -24,6 +26,7 @@ pub mod versions;
 pub use allocator::{Allocations, CountingAllocator};
 pub use client::{Client, TIMEOUT, request};
 pub use error::Error;
+pub use folder::TestFolder;
 pub use program::{Program, Signal, free_address};
 pub use response::{Event, Framing, Head, Response, ResponseReader, Responses, Step};
 pub use test_client::{ClientResponse, TestClient};

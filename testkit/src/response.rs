@@ -32,12 +32,16 @@ pub struct Head {
 impl Head {
     /// Parses a head that ends with an empty line.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse_version(bytes, false)
+    }
+
+    fn parse_version(bytes: &[u8], accepts_http10: bool) -> Result<Self, Error> {
         let Ok(text) = std::str::from_utf8(bytes) else { return malformed("the head is not UTF-8") };
         let Some(block) = text.strip_suffix("\r\n\r\n") else {
             return malformed("the head does not end with an empty line");
         };
         let mut lines = block.split("\r\n");
-        let status = parse_status_line(lines.next().unwrap_or_default())?;
+        let status = parse_status_line(lines.next().unwrap_or_default(), accepts_http10)?;
         lines.try_for_each(check_header_line)?;
         let head = Self { status, text: text.to_owned() };
         head.check_framing_headers()?;
@@ -103,8 +107,10 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn parse_status_line(line: &str) -> Result<u16, Error> {
-    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_once(' ')).map(|(code, _)| code);
+fn parse_status_line(line: &str, accepts_http10: bool) -> Result<u16, Error> {
+    let http10 = || line.strip_prefix("HTTP/1.0 ").filter(|_| accepts_http10);
+    let rest = line.strip_prefix("HTTP/1.1 ").or_else(http10);
+    let status = rest.and_then(|rest| rest.split_once(' ')).map(|(code, _)| code);
     match status.filter(|code| code.len() == 3 && is_digits(code)).and_then(|code| code.parse().ok()) {
         Some(status) if (100..600).contains(&status) => Ok(status),
         _ => malformed(format!("status line {line:?}")),
@@ -186,11 +192,12 @@ pub struct ResponseReader {
     /// The method of the request that the next head responds to.
     method: String,
     lines: Vec<u8>,
+    accepts_http10: bool,
 }
 
 impl Default for ResponseReader {
     fn default() -> Self {
-        Self { state: State::Head, method: "GET".to_owned(), lines: Vec::new() }
+        Self { state: State::Head, method: "GET".to_owned(), lines: Vec::new(), accepts_http10: false }
     }
 }
 
@@ -198,6 +205,11 @@ impl ResponseReader {
     /// Sets the method of the requests that the following heads respond to; only `HEAD` makes a difference.
     pub fn expect(&mut self, method: &str) {
         method.clone_into(&mut self.method);
+    }
+
+    /// Accepts responses of HTTP/1.0 too, which other servers than ours send.
+    pub fn accept_http10(&mut self) {
+        self.accepts_http10 = true;
     }
 
     /// Parses the next part of the response from `input`. Call it until it returns [`Event::NeedsInput`].
@@ -284,7 +296,7 @@ impl ResponseReader {
             State::Trailers if line().is_empty() => State::Complete,
             State::Trailers => check_header_line(&line()).map(|()| State::Trailers)?,
             _ => {
-                let head = Head::parse(lines)?;
+                let head = Head::parse_version(lines, self.accepts_http10)?;
                 self.state = match head.framing(&self.method) {
                     Framing::None | Framing::Length(0) => State::Complete,
                     Framing::Length(length) => State::Fixed(length),

@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-mod fuzz;
-mod sanitize;
+mod nightly;
 mod tidy;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,25 +13,35 @@ use clap::{Parser, Subcommand};
 /// The project's own commands.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
-struct Cli {
+struct XtaskArgs {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Run the fuzz targets
-    Fuzz(fuzz::Args),
+    Fuzz(nightly::FuzzArgs),
     /// Run the tests of the tasks under Miri, ThreadSanitizer and AddressSanitizer
-    Sanitize(sanitize::Args),
+    Sanitize(nightly::SanitizeArgs),
     /// Check the rules of the house that the compiler cannot check
-    Tidy(tidy::Args),
+    Tidy(tidy::TidyArgs),
 }
 
+/// Exit status 0: nothing found, 1: something found, 2: nothing could be run.
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Fuzz(args) => fuzz::run(&args),
-        Command::Sanitize(args) => sanitize::run(&args),
-        Command::Tidy(args) => tidy::run(&args),
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the manifest is in a folder of the checkout");
+    let outcome = match XtaskArgs::parse().command {
+        XtaskCommand::Fuzz(args) => nightly::fuzz(&args, root),
+        XtaskCommand::Sanitize(args) => nightly::sanitize(&args),
+        XtaskCommand::Tidy(args) => tidy::run(&args, root),
+    };
+    match outcome {
+        Ok(nothing_found) => ExitCode::from(u8::from(!nothing_found)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use shearwater_config::parse_size;
-use shearwater_precompress::Format;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use shearwater_config::{Accept, Choices, Driver, parse_size};
+use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
 use crate::intent::{drain_timeout, is_config, listen_address, of_missing};
@@ -58,7 +59,7 @@ pub(crate) enum Command {
 }
 
 /// Arguments for serving.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Serve {
     /// Folder to serve [default: ./public if it exists, or a welcome page]
     pub(crate) dir: Option<PathBuf>,
@@ -80,11 +81,11 @@ pub(crate) struct Serve {
     pub(crate) workers: Option<u16>,
 
     /// Kernel interface for events [default: auto]
-    #[arg(long, value_name = "NAME", value_enum)]
+    #[arg(long, value_name = "NAME", value_parser = choice::<Driver>())]
     pub(crate) driver: Option<Driver>,
 
     /// How connections reach workers [default: reuseport]
-    #[arg(long, value_name = "MODE", value_enum)]
+    #[arg(long, value_name = "MODE", value_parser = choice::<Accept>())]
     pub(crate) accept: Option<Accept>,
 
     /// Pin each worker to its own core
@@ -120,18 +121,7 @@ impl Serve {
 
     /// Returns arguments for serving a configuration file.
     pub(crate) fn by(file: &Path) -> Self {
-        let config = Some(file.to_owned());
-        Self {
-            dir: None,
-            config,
-            listen: None,
-            port: None,
-            workers: None,
-            driver: None,
-            accept: None,
-            pin: false,
-            drain: None,
-        }
+        Self { config: Some(file.to_owned()), ..Self::default() }
     }
 }
 
@@ -179,12 +169,12 @@ pub(crate) struct Precompress {
     pub(crate) dir: PathBuf,
 
     /// Formats
-    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', default_value = "br,zstd,gzip")]
-    pub(crate) formats: Vec<FormatName>,
+    #[arg(long, value_name = "LIST", value_parser = format(), value_delimiter = ',', default_value = "br,zstd,gzip")]
+    pub(crate) formats: Vec<Coding>,
 
     /// Compression levels by format [default: br=11,zstd=19,gzip=9]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
-    pub(crate) level: Vec<(String, u32)>,
+    pub(crate) level: Vec<(Coding, u32)>,
 
     /// Minimum size of a file, such as 1KiB
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = size)]
@@ -207,60 +197,39 @@ pub(crate) struct Precompress {
     pub(crate) json: bool,
 }
 
-/// Names of formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatName {
-    /// Brotli, NAME.br
-    Br,
-    /// Zstandard, NAME.zst
-    Zstd,
-    /// gzip, NAME.gz
-    Gzip,
+/// Parses the name of a choice in a configuration.
+fn choice<T: Choices + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let name = |&(name, _, means): &(&'static str, T, &'static str)| PossibleValue::new(name).help(means);
+    let value = |given: &str| T::ALL.iter().find(|(name, ..)| *name == given).map(|&(_, value, _)| value);
+    PossibleValuesParser::new(T::ALL.iter().map(name))
+        .map(move |given| value(&given).expect("a possible value"))
 }
 
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Br => Self::Br,
-            FormatName::Zstd => Self::Zstd,
-            FormatName::Gzip => Self::Gzip,
-        }
-    }
+/// Parses the name of a format.
+fn format() -> impl TypedValueParser<Value = Coding> {
+    let value = |format: Coding| {
+        let means = match format {
+            Coding::Br => "Brotli, NAME.br",
+            Coding::Zstd => "Zstandard, NAME.zst",
+            Coding::Gzip => "gzip, NAME.gz",
+        };
+        PossibleValue::new(format.name()).help(means)
+    };
+    PossibleValuesParser::new(Coding::ALL.map(value)).map(|given| named(&given).expect("a possible value"))
+}
+
+fn named(name: &str) -> Option<Coding> {
+    Coding::ALL.into_iter().find(|format| format.name() == name)
 }
 
 /// Parses a format's name and a level, such as `br=9`.
-fn level(text: &str) -> Result<(String, u32), String> {
+fn level(text: &str) -> Result<(Coding, u32), String> {
     let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
-    if Format::ALL.iter().all(|format| format.name() != name) {
-        return Err(format!("unknown format {name}, expected br, zstd or gzip"));
-    }
-    let level = level.parse().map_err(|_| format!("invalid level {level}"))?;
-    Ok((name.to_owned(), level))
+    let format = named(name).ok_or_else(|| format!("unknown format {name}, expected br, zstd or gzip"))?;
+    Ok((format, level.parse().map_err(|_| format!("invalid level {level}"))?))
 }
 
 /// Parses the size of `--min-bytes`.
 fn size(text: &str) -> Result<u64, String> {
     parse_size(text).ok_or_else(|| "expected a size, such as 1KiB".to_owned())
-}
-
-/// Names of drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Driver {
-    /// The best available
-    Auto,
-    /// Linux's epoll
-    Epoll,
-    /// Linux's io_uring
-    Uring,
-    /// kqueue of macOS and the BSDs
-    Kqueue,
-}
-
-/// Names of accept modes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Accept {
-    /// A listener per worker
-    Reuseport,
-    /// One acceptor distributes connections round-robin
-    Dispatch,
 }

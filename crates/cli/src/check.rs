@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use shearwater_config::{Diagnostics, Findings, Problem, print_default, print_effective};
 
 use crate::args::{Check, ConfigText, Serve};
-use crate::config_file;
 use crate::failure::{Failure, Reason};
-use crate::plan::Plan;
-use crate::{print, report, unused_siblings};
+use crate::plan::{Plan, read_config};
+use crate::precompress::{find_unused, unused_as_json, unused_as_text};
+use crate::{print, report};
 
 /// Checks a configuration file as far as possible without binding.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         (Ok(plan), true) => print(&format!("{}\n", valid_json(file, &plan))),
         (Ok(plan), false) => {
             print(&summary(file, &plan))?;
-            let siblings = unused_siblings::as_text(&unused_siblings::find(&plan.site.roots));
+            let siblings = unused_as_text(&find_unused(&plan.site.roots));
             drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings()));
             Ok(())
         }
@@ -37,7 +37,7 @@ pub(crate) fn config(text: &ConfigText) -> Result<(), Failure> {
         ConfigText::Default => print(&print_default()),
         ConfigText::Show { file } => {
             let head = format!("# {} with defaults filled in.\n\n", file.display());
-            let (config, _) = config_file::read(file, |_| Findings::default())?;
+            let (config, _) = read_config(file, |_| Findings::default())?;
             print(&(head + &print_effective(&config)))
         }
     }
@@ -67,7 +67,7 @@ fn valid_json(file: &Path, plan: &Plan) -> Value {
         "buffered_bytes_max": plan.buffered_bytes_max,
         "errors": [],
         "warnings": warnings,
-        "unused_siblings": unused_siblings::as_json(&unused_siblings::find(&plan.site.roots)),
+        "unused_siblings": unused_as_json(&find_unused(&plan.site.roots)),
     })
 }
 

@@ -7,19 +7,14 @@ compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one r
 
 mod args;
 mod check;
-mod config_file;
 mod failure;
-mod folder;
 mod intent;
-mod listen;
 mod plan;
 mod precompress;
 mod report;
-mod serve;
 mod settings;
 mod site;
 mod sites;
-mod unused_siblings;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -27,8 +22,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Command, CommandLine};
+use crate::args::{Command, CommandLine, Serve};
 use crate::failure::Failure;
+use crate::plan::Plan;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
@@ -41,13 +37,31 @@ fn main() -> ExitCode {
         Err(error) => return exit_unparsed(&error, &arguments[1.min(arguments.len())..]),
     };
     let result = match &command_line.command {
-        None => serve::serve(&command_line.serve),
-        Some(Command::Serve(serve)) => serve::serve(serve),
+        None => serve(&command_line.serve),
+        Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config)) => check::config(&config.text),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
     };
     exit(result)
+}
+
+/// Starts the server, prints the start report, and serves until it is stopped.
+fn serve(arguments: &Serve) -> Result<(), Failure> {
+    let plan = Plan::new(&arguments.expanded()?)?;
+    // A closed standard error is no reason not to start.
+    drop(write!(io::stderr(), "{}", plan.warnings()));
+    let Plan { server, site, overridden, .. } = plan;
+    // The configuration as parsed takes ten times the memory of the sites that were made of it.
+    shearwater_allocator::give_back();
+    let sites = site.sites.clone();
+    let running =
+        server.handle_signals().at_rest(shearwater_allocator::give_back).start(move |_| sites.service())?;
+    print_if_open(&report::start(&site, running.start_report(), &overridden));
+    precompress::warn_in_background(site.roots);
+    let summary = running.wait()?;
+    print_if_open(&report::end(&summary));
+    Ok(())
 }
 
 /// Prints the failure, if there is one, and returns its exit code.

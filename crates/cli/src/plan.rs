@@ -1,16 +1,17 @@
 //! Everything that is settled before anything is bound: the command line and the configuration, merged and checked.
 
-use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use shearwater::Server;
-use shearwater_config::{self as config, Config, Diagnostics};
+use shearwater_config::limits::CONFIG_BYTES_MAX;
+use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
 
-use crate::args::{Accept, Driver, Serve};
-use crate::config_file;
+use crate::args::Serve;
 use crate::failure::Failure;
-use crate::listen::Listening;
-use crate::settings;
+use crate::settings::{self, Listening};
 use crate::site::Site;
 use crate::sites;
 
@@ -39,15 +40,16 @@ impl Plan {
             Some(path) => read(path)?,
             None => (Config::default(), None, None),
         };
+        let file = serve.config.as_deref().unwrap_or(Path::new(""));
         let site = match (site, &serve.dir) {
             (Some(_), Some(dir)) => {
-                let (dir, file) = (dir.display(), config.file().display());
+                let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
                 return Err(Failure::helped(message, "name one of both"));
             }
             (Some(site), None) => site,
             (None, dir) => {
-                let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+                let base = file.parent().unwrap_or(file);
                 Site::open(dir.as_deref(), base, settings::cache(&config.cache))?
             }
         };
@@ -78,10 +80,32 @@ impl Plan {
     }
 }
 
+/// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.
+fn override_server(serve: &Serve, server: &mut config::Server) -> Vec<String> {
+    let default = config::Server::default();
+    let workers = replace(&mut server.workers, serve.workers, default.workers)
+        .map(|(old, new)| format!("--workers {new} overrides server.workers = {old}"));
+    let driver = replace(&mut server.driver, serve.driver, default.driver)
+        .map(|(old, new)| format!("--driver {} overrides server.driver = {:?}", new.name(), old.name()));
+    let accept = replace(&mut server.accept, serve.accept, default.accept)
+        .map(|(old, new)| format!("--accept {} overrides server.accept = {:?}", new.name(), old.name()));
+    let drain = replace(&mut server.drain_timeout, serve.drain, default.drain_timeout)
+        .map(|(old, new)| format!("--drain {new:?} overrides server.drain_timeout = \"{old:?}\""));
+    server.pin |= serve.pin;
+    [workers, driver, accept, drain].into_iter().flatten().collect()
+}
+
+/// Replaces a value by that of a flag. Returns the old and the new one if they differ and the old one is not the default.
+fn replace<T: PartialEq + Copy>(value: &mut T, given: Option<T>, default: T) -> Option<(T, T)> {
+    let new = given.filter(|given| given != value)?;
+    let old = std::mem::replace(value, new);
+    (old != default).then_some((old, new))
+}
+
 /// Reads a configuration file and opens its sites.
 fn read(path: &Path) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
     let mut opened = None;
-    let (config, warnings) = config_file::read(path, |config| {
+    let (config, warnings) = read_config(path, |config| {
         let (site, findings) = sites::open(config);
         opened = site;
         findings
@@ -89,57 +113,53 @@ fn read(path: &Path) -> Result<(Config, Option<Site>, Option<Diagnostics>), Fail
     Ok((config, opened, Some(warnings)))
 }
 
-/// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.
-fn override_server(serve: &Serve, server: &mut config::Server) -> Vec<String> {
-    let default = config::Server::default();
-    let mut overridden = Vec::new();
-    let mut report = |is_default: bool, flag: String, key: String| {
-        if serve.config.is_some() && !is_default {
-            overridden.push(format!("--{flag} overrides server.{key}"));
+/// Reads a configuration file, and returns it with warnings. `check` finds further problems.
+pub(crate) fn read_config(
+    path: &Path,
+    check: impl FnOnce(&Config) -> Findings,
+) -> Result<(Config, Diagnostics), Failure> {
+    refuse_special_file(path)?;
+    let mut bytes = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| unreadable(path, &error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let line = valid.split('\n').next_back().unwrap_or_default();
+        let (line, column) = (1 + valid.matches('\n').count(), 1 + line.chars().count());
+        Failure::start(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
+    })?;
+    Ok(Config::parse(path, &text, |name| std::env::var(name).ok(), check)?)
+}
+
+/// Folders of files that a shell passes to a process: `<(…)`, `/dev/stdin`.
+const PASSED: [&str; 2] = ["/dev", "/proc"];
+
+/// Refuses special files that weren't passed to the process: opening a named pipe would block until someone writes.
+fn refuse_special_file(path: &Path) -> Result<(), Failure> {
+    // A path without metadata can't be opened either.
+    let Ok(kind) = std::fs::metadata(path).map(|metadata| metadata.file_type()) else { return Ok(()) };
+    if kind.is_file() || kind.is_dir() || PASSED.iter().any(|folder| path.starts_with(folder)) {
+        return Ok(());
+    }
+    let what = if kind.is_fifo() { "a pipe" } else { "a socket or a device" };
+    Err(Failure::helped(
+        format!("{} is {what}, not a file", path.display()),
+        "name a file, or /dev/stdin to read from a pipe",
+    ))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::helped(
+            format!("no such file: {path}"),
+            format!("`shearwater config default > {path}` writes one to start with"),
+        ),
+        io::ErrorKind::IsADirectory => {
+            Failure::helped(format!("{path} is a folder"), "name the configuration file in it")
         }
-    };
-    if let Some(workers) = serve.workers.filter(|&workers| workers != server.workers) {
-        let is_default = server.workers == default.workers;
-        report(is_default, format!("workers {workers}"), format!("workers = {}", server.workers));
-        server.workers = workers;
+        io::ErrorKind::PermissionDenied => Failure::start(format!("permission denied: {path}")),
+        _ => Failure::start(format!("can't read {path}: {error}")),
     }
-    if let Some(driver) = serve.driver.map(config_driver).filter(|&driver| driver != server.driver) {
-        let is_default = server.driver == default.driver;
-        report(is_default, format!("driver {}", name(driver)), format!("driver = {:?}", name(server.driver)));
-        server.driver = driver;
-    }
-    if let Some(accept) = serve.accept.map(config_accept).filter(|&accept| accept != server.accept) {
-        let is_default = server.accept == default.accept;
-        report(is_default, format!("accept {}", name(accept)), format!("accept = {:?}", name(server.accept)));
-        server.accept = accept;
-    }
-    if let Some(drain) = serve.drain.filter(|&drain| drain != server.drain_timeout) {
-        let is_default = server.drain_timeout == default.drain_timeout;
-        let key = format!("drain_timeout = \"{:?}\"", server.drain_timeout);
-        report(is_default, format!("drain {drain:?}"), key);
-        server.drain_timeout = drain;
-    }
-    server.pin |= serve.pin;
-    overridden
-}
-
-fn config_accept(accept: Accept) -> config::Accept {
-    match accept {
-        Accept::Reuseport => config::Accept::Reuseport,
-        Accept::Dispatch => config::Accept::Dispatch,
-    }
-}
-
-fn config_driver(driver: Driver) -> config::Driver {
-    match driver {
-        Driver::Auto => config::Driver::Auto,
-        Driver::Epoll => config::Driver::Epoll,
-        Driver::Uring => config::Driver::Uring,
-        Driver::Kqueue => config::Driver::Kqueue,
-    }
-}
-
-/// Returns the name of a choice, which is its variant's in lower case.
-fn name(choice: impl Debug) -> String {
-    format!("{choice:?}").to_lowercase()
 }

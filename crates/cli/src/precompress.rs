@@ -1,18 +1,23 @@
-//! `shearwater precompress`: makes precompressed files, shows progress, and prints a summary.
+//! `shearwater precompress` makes precompressed files; servers and `shearwater check` warn about those that are older than their
+//! originals, which aren't sent.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shearwater_precompress::{Failed, Format, Options, PerFormat, Summary, precompress};
+use shearwater_precompress::{
+    Coding, Failed, Options, PerFormat, Summary, Unused, level_max, precompress, unused,
+};
 
 use crate::args::Precompress;
-
 use crate::failure::Failure;
 use crate::print;
 use crate::report::grouped;
+use crate::site::Root;
 
 /// Interval of progress updates.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -46,26 +51,24 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
 }
 
 /// Returns each format with its level, the highest by default.
-fn levels(args: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
-    let mut formats: Vec<(Format, u32)> = Vec::new();
-    for format in args.formats.iter().map(|&format| Format::from(format)) {
+fn levels(args: &Precompress) -> Result<Vec<(Coding, u32)>, Failure> {
+    let mut formats: Vec<(Coding, u32)> = Vec::new();
+    for format in args.formats.iter().copied() {
         if formats.iter().all(|&(known, _)| known != format) {
-            formats.push((format, format.level_max()));
+            formats.push((format, level_max(format)));
         }
     }
-    for (name, level) in &args.level {
-        let format = formats.iter_mut().find(|(format, _)| format.name() == name);
-        let Some((format, of_format)) = format else {
+    for &(format, level) in &args.level {
+        let (name, most) = (format.name(), level_max(format));
+        let Some((_, of_format)) = formats.iter_mut().find(|(of, _)| *of == format) else {
             let help = format!("add {name} to --formats, or remove the level");
             return Err(Failure::helped(format!("--level {name}={level}: {name} isn't in --formats"), help));
         };
-        if *level > format.level_max() {
-            let most = format.level_max();
-            return Err(Failure::start(format!(
-                "--level {name}={level}: the highest level of {name} is {most}"
-            )));
+        if level > most {
+            let error = format!("--level {name}={level}: the highest level of {name} is {most}");
+            return Err(Failure::start(error));
         }
-        *of_format = *level;
+        *of_format = level;
     }
     Ok(formats)
 }
@@ -171,4 +174,62 @@ fn as_json(args: &Precompress, summary: &Summary) -> Value {
         "failures": summary.failures.iter().map(failed).collect::<Vec<_>>(),
         "failures_left_out": summary.failures_left_out,
     })
+}
+
+/// A folder with precompressed files that are not sent.
+pub(crate) struct Found {
+    folder: PathBuf,
+    unused: Unused,
+}
+
+/// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
+pub(crate) fn find_unused(roots: &[Root]) -> Vec<Found> {
+    let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
+    for Root { path, formats } in roots {
+        folders.entry(path.clone()).or_default().extend(formats);
+    }
+    let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
+        let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
+        Some(Found { folder, unused })
+    };
+    folders.into_iter().filter_map(search).collect()
+}
+
+/// Prints the warnings to standard error from a background thread, so that the start isn't delayed.
+pub(crate) fn warn_in_background(roots: Vec<Root>) {
+    let warn = move || drop(write!(std::io::stderr(), "{}", unused_as_text(&find_unused(&roots))));
+    // Without a thread there is no warning at the start; `shearwater check` prints it.
+    drop(thread::Builder::new().name("siblings".to_owned()).spawn(warn));
+}
+
+/// Formats a warning for each folder.
+pub(crate) fn unused_as_text(found: &[Found]) -> String {
+    let mut text = String::new();
+    for Found { folder, unused } in found {
+        let (folder, count) = (folder.display(), grouped(unused.count));
+        let more = if unused.is_whole { "" } else { " or more" };
+        let example = example(unused);
+        text.push_str(&format!(
+            "warning: {count}{more} precompressed files in {folder} are not sent because their originals are newer, such as {example}\n\
+             help: `shearwater precompress {folder}` updates them\n"
+        ));
+    }
+    text
+}
+
+/// Formats the warnings as JSON.
+pub(crate) fn unused_as_json(found: &[Found]) -> Vec<Value> {
+    let folder = |Found { folder, unused }: &Found| {
+        json!({
+            "folder": folder.to_string_lossy(),
+            "count": unused.count,
+            "example": example(unused).to_string(),
+            "is_whole": unused.is_whole,
+        })
+    };
+    found.iter().map(folder).collect()
+}
+
+fn example(unused: &Unused) -> impl std::fmt::Display {
+    unused.example.as_deref().unwrap_or(Path::new("")).display()
 }

@@ -123,9 +123,9 @@ mod tests {
         );
         assert_eq!(url(([127, 0, 0, 1], 8080).into()), "http://127.0.0.1:8080/");
         assert_eq!(url(([10, 0, 0, 1], 80).into()), "http://10.0.0.1/");
-        assert_eq!(
-            url("[::]:81".parse().expect("an address")),
-            "http://[::1]:81/  (all addresses of this machine)"
-        );
+        for (address, loopback) in [("[::]:81", "[::1]:81"), ("0.0.0.0:81", "127.0.0.1:81")] {
+            let expected = format!("http://{loopback}/  (all addresses of this machine)");
+            assert_eq!(url(address.parse().expect("an address")), expected);
+        }
     }
 }

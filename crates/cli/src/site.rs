@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shearwater_files::{CacheLimits, Folder};
-use shearwater_precompress::Format;
+use shearwater_precompress::Coding;
 use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub(crate) struct Site {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
-    pub(crate) formats: Vec<Format>,
+    pub(crate) formats: Vec<Coding>,
 }
 
 impl Site {
@@ -60,7 +60,7 @@ impl Site {
         let content = site::Site { content: Content::Files(0), ..site::Site::default() };
         let sites =
             Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
-        let (description, formats) = (path.display().to_string(), Format::ALL.to_vec());
+        let (description, formats) = (path.display().to_string(), Coding::ALL.to_vec());
         let warnings = sites.warnings().list.iter();
         let warnings =
             warnings.map(|warning| format!("{description}: {} in a configuration", warning.message));

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use shearwater_config::{self as config, Config, Finding, Findings};
-use shearwater_files::{Folder, FolderError, FolderOptions};
+use shearwater_files::{
+    CacheRule, Coding, FileMatch, FindOptions, Folder, FolderError, FolderOptions, Hidden, Links,
+    MediaTypeOptions,
+};
 use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
-use crate::folder;
 use crate::settings;
 use crate::site::{Root, Site, cant_open};
 
@@ -72,7 +74,7 @@ impl Folders {
     /// Opens the folder of a table, unless it is open with the same options. `of` is the key of the table.
     fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
         let Some(root) = &serving.root else { return Content::Nothing };
-        let options = folder::options(serving);
+        let options = folder_options(serving);
         let known = self.known.get(root).and_then(|served| served.iter().find(|(of, _)| *of == options));
         if let Some(&(_, index)) = known {
             return Content::Files(index);
@@ -86,7 +88,7 @@ impl Folders {
                 }));
                 let index = self.open.len();
                 self.open.push(folder);
-                let formats = serving.precompressed.iter().copied().map(folder::format).collect();
+                let formats = serving.precompressed.iter().copied().map(coding).collect();
                 self.roots.push(Root { path: root.clone(), formats });
                 self.known.entry(root.clone()).or_default().push((options, index));
                 return Content::Files(index);
@@ -96,7 +98,7 @@ impl Folders {
                 self.error(of, "root", root, message, help);
             }
             Err(FolderError::Option(_)) => {
-                for (key, message) in folder::check(serving) {
+                for (key, message) in check_options(serving) {
                     self.error(of, &key, root, message, None);
                 }
             }
@@ -133,16 +135,18 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
 
 fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
     let content = match &route.respond {
-        Some(respond) => Content::Fixed(site::Fixed {
+        Some(respond) => Some(Content::Fixed(site::Fixed {
             status: respond.status,
             media_type: respond.media_type.clone(),
             body: respond.body.clone().into_bytes(),
-        }),
-        None => folders.content(of, &route.serving),
+        })),
+        // That of the site.
+        None if route.serving == site.serving => None,
+        None => Some(folders.content(of, &route.serving)),
     };
     site::Route {
         path: route.path.clone(),
-        content: Some(content),
+        content,
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }
@@ -161,4 +165,100 @@ fn of_headers(headers: &config::Headers) -> site::Headers {
 fn of_pages(pages: &BTreeMap<u16, String>, others: &BTreeMap<u16, String>) -> Vec<site::ErrorPage> {
     let own = pages.iter().filter(|(status, path)| others.get(status) != Some(path));
     own.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
+}
+
+/// Returns the keys about files as options of a folder.
+fn folder_options(serving: &config::Serving) -> FolderOptions {
+    FolderOptions {
+        find: FindOptions {
+            index: serving.index.clone(),
+            try_files: serving.try_files.iter().map(|tried| try_file(tried)).collect(),
+            spa: serving.spa.clone(),
+            clean_urls: serving.clean_urls,
+        },
+        hidden: match serving.hidden {
+            config::Hidden::Deny => Hidden::Deny,
+            config::Hidden::Serve => Hidden::Serve,
+        },
+        symlinks: match serving.symlinks {
+            config::Symlinks::Inside => Links::Inside,
+            config::Symlinks::Never => Links::Never,
+            config::Symlinks::Follow => Links::Follow,
+        },
+        listing: serving.listing,
+        precompressed: serving.precompressed.iter().copied().map(coding).collect(),
+        media_types: MediaTypeOptions {
+            by_extension: serving.mime.iter().map(|(name, kind)| (name.clone(), kind.clone())).collect(),
+            otherwise: None,
+        },
+        cache_control: serving.cache_control.iter().filter_map(rule).collect(),
+    }
+}
+
+/// Returns a message for each invalid key, with the key relative to its table.
+///
+/// Each value is checked on its own, so that all of them are reported, and then all together.
+fn check_options(serving: &config::Serving) -> Vec<(String, String)> {
+    let mut wrong = Vec::new();
+    let mut check = |key: String, options: FolderOptions| {
+        if let Err(bad) = options.check() {
+            wrong.push((key, format!("invalid value: {}", bad.why)));
+        }
+    };
+    let default = FolderOptions::default;
+    let find = |find: FindOptions| FolderOptions { find, ..default() };
+    for (index, name) in serving.index.iter().enumerate() {
+        check(
+            format!("index[{index}]"),
+            find(FindOptions { index: vec![name.clone()], ..FindOptions::default() }),
+        );
+    }
+    for (index, tried) in serving.try_files.iter().enumerate() {
+        let try_files = vec![try_file(tried)];
+        check(format!("try_files[{index}]"), find(FindOptions { try_files, ..FindOptions::default() }));
+    }
+    let spa = serving.spa.clone();
+    check("spa".to_owned(), find(FindOptions { spa, ..FindOptions::default() }));
+    for (extension, kind) in &serving.mime {
+        let by_extension = vec![(extension.clone(), kind.clone())];
+        let media_types = MediaTypeOptions { by_extension, otherwise: None };
+        check(format!("mime.{extension}"), FolderOptions { media_types, ..default() });
+    }
+    for (index, rule) in serving.cache_control.iter().filter_map(rule).enumerate() {
+        let value = CacheRule { files: FileMatch::Path("/*".to_owned()), value: rule.value.clone() };
+        let files = CacheRule { value: "no-cache".to_owned(), ..rule };
+        for (key, rule) in [("value", value), ("path", files)] {
+            let cache_control = vec![rule];
+            check(format!("cache_control[{index}].{key}"), FolderOptions { cache_control, ..default() });
+        }
+    }
+    if wrong.is_empty()
+        && let Err(bad) = folder_options(serving).check()
+    {
+        wrong.push((bad.option.to_owned(), format!("invalid value: {}", bad.why)));
+    }
+    wrong
+}
+
+/// Normalizes an entry of `try_files`: `= 404` is `=404`.
+fn try_file(text: &str) -> String {
+    match text.strip_prefix('=') {
+        Some(status) => format!("={}", status.trim_start()),
+        None => text.to_owned(),
+    }
+}
+
+fn coding(coding: config::Coding) -> Coding {
+    match coding {
+        config::Coding::Br => Coding::Br,
+        config::Coding::Zstd => Coding::Zstd,
+        config::Coding::Gzip => Coding::Gzip,
+    }
+}
+
+/// Every rule that was parsed without errors has a type or a path.
+fn rule(rule: &config::CacheControl) -> Option<CacheRule> {
+    let files =
+        rule.media_type.clone().map(FileMatch::Type).or_else(|| rule.path.clone().map(FileMatch::Path))?;
+    Some(CacheRule { files, value: rule.value.clone() })
 }

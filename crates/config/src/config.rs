@@ -1,74 +1,46 @@
 //! The configuration as a whole.
 
-use std::fmt;
-use std::path::{Path, PathBuf, absolute};
+use std::ops::Range;
+use std::path::{Path, absolute};
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
-use crate::conflicts;
 use crate::context::{Context, Written};
 use crate::diagnostics::{Diagnostics, Found, Severity};
 use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
-use crate::locate::locate;
-use crate::rules::{Inline, Tables};
-use crate::section::{Section, Visitor, read_table};
+use crate::rules::{Table, Tables, Value};
+use crate::section::{Source, read_table, section};
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
-use crate::sections::listen::Listen;
-use crate::sections::server::{Logging, Server};
+use crate::sections::server::{Listen, Logging, Server, check_listeners};
 use crate::sections::site::Site;
 
-/// A checked configuration with defaults filled in.
-///
-/// Two are equal if their values are, whatever their text.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// Worker threads, the port and kernel options.
-    pub server: Server,
-    /// Number of connections, idle timeouts, buffer sizes.
-    pub performance: Performance,
-    /// Limits of requests and connections.
-    pub limits: Limits,
-    /// Timeouts of connections.
-    pub timeouts: Timeouts,
-    /// Each worker's cache of files.
-    pub cache: Cache,
-    /// Messages on standard error.
-    pub logging: Logging,
-    /// Addresses to listen on.
-    pub listen: Vec<Listen>,
-    /// Sites by host name.
-    pub sites: Vec<Site>,
-    pub(crate) origin: Origin,
-}
+section! {
+    /// A checked configuration with defaults filled in.
+    ///
+    /// Two are equal if their values are, whatever their text.
+    Config[written: Written] {
+        server: Server = Server::default(), Table("a section [server]"),
+            "Worker threads, the port and kernel options.";
+        performance: Performance = Performance::default(), Table("a section [performance]"),
+            "Number of connections, their idle timeouts and buffer sizes.";
+        limits: Limits = Limits::default(), Table("a section [limits]"),
+            "Limits of requests and connections, described in docs/limits.md. Integers are bytes.";
+        timeouts: Timeouts = Timeouts::default(), Table("a section [timeouts]"),
+            "Timeouts of connections, described in docs/limits.md. Integers are seconds.";
+        cache: Cache = Cache::default(), Table("a section [cache]"),
+            "Each worker's cache of files. Integers are bytes.";
+        logging: Logging = Logging::default(), Table("a section [logging]"),
+            "Messages on standard error.";
+        listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
+            "An address to listen on, in addition to `server.http_port`. There can be several.";
+        sites as "site": Vec<Site> = Vec::new(), Tables(Site::default()),
+            "Content for some host names. There can be several sites.";
+    }
 
-/// The file that a configuration was read from.
-#[derive(Clone, Default)]
-pub(crate) struct Origin {
-    file: PathBuf,
-    pub(crate) written: Written,
-}
-
-/// Leaves out the values of variables.
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Origin").field("file", &self.file).finish_non_exhaustive()
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        check_listeners(self, source, context);
     }
 }
-
-impl PartialEq for Config {
-    fn eq(&self, other: &Self) -> bool {
-        self.server == other.server
-            && self.performance == other.performance
-            && self.limits == other.limits
-            && self.timeouts == other.timeouts
-            && self.cache == other.cache
-            && self.logging == other.logging
-            && self.listen == other.listen
-            && self.sites == other.sites
-    }
-}
-
-impl Eq for Config {}
 
 /// A problem at a key that the caller of this crate found, such as a folder that doesn't exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +93,6 @@ impl Config {
         let mut context = Context::new(&base, &environment);
         let mut config = Self::default();
         read_table(table, 0..0, &mut config, &mut context);
-        conflicts::find(&config, table, &mut context);
         let Findings { errors, warnings } = check(&config);
         for finding in errors {
             let is_consequence = context.found.iter().any(|found| is_consequence(&finding.key, &found.key));
@@ -135,14 +106,8 @@ impl Config {
         }
         let warnings = warnings.into_iter().map(|finding| located(finding, table, &context.written));
         let warnings = Diagnostics::new(file, text, Severity::Warning, warnings.collect(), 0);
-        config.origin = Origin { file: file.to_owned(), written: context.written };
+        config.written = context.written;
         Ok((config, warnings))
-    }
-
-    /// Returns the path of its file as it was given.
-    #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.origin.file
     }
 }
 
@@ -160,61 +125,46 @@ fn is_consequence(finding: &str, error: &str) -> bool {
 /// Locates a finding: at the key, or at the innermost table that exists.
 fn located(finding: Finding, table: &DeTable<'_>, written: &Written) -> Found {
     let Finding { key, message, help } = finding;
-    let help = help.filter(|help| !(written.contains_key(&key) && help.contains('"')));
+    let help = help.filter(|help| !(written.0.contains_key(&key) && help.contains('"')));
     Found { span: locate(table, &key), key, message, help }
 }
 
-impl Section for Config {
-    fn keys(&mut self, visitor: &mut impl Visitor) {
-        visitor.key(
-            "server",
-            "Worker threads, the port and kernel options.",
-            Inline("a section [server]"),
-            &mut self.server,
-        );
-        visitor.key(
-            "performance",
-            "Number of connections, their idle timeouts and buffer sizes.",
-            Inline("a section [performance]"),
-            &mut self.performance,
-        );
-        visitor.key(
-            "limits",
-            "Limits of requests and connections, described in docs/limits.md. Integers are bytes.",
-            Inline("a section [limits]"),
-            &mut self.limits,
-        );
-        visitor.key(
-            "timeouts",
-            "Timeouts of connections, described in docs/limits.md. Integers are seconds.",
-            Inline("a section [timeouts]"),
-            &mut self.timeouts,
-        );
-        visitor.key(
-            "cache",
-            "Each worker's cache of files. Integers are bytes.",
-            Inline("a section [cache]"),
-            &mut self.cache,
-        );
-        visitor.key(
-            "logging",
-            "Messages on standard error.",
-            Inline("a section [logging]"),
-            &mut self.logging,
-        );
-        visitor.key(
-            "listen",
-            "An address to listen on, in addition to `server.http_port`. There can be several.",
-            Tables(Listen::default()),
-            &mut self.listen,
-        );
-        visitor.key(
-            "site",
-            "Content for some host names. There can be several sites.",
-            Tables(Site::default()),
-            &mut self.sites,
-        );
+/// Returns the span of a key's value, or of the innermost table that exists, or of the start of the file.
+pub(crate) fn locate(table: &DeTable<'_>, key: &str) -> Range<usize> {
+    let mut here: Range<usize> = 0..0;
+    let mut table = Some(table);
+    let mut rest = key;
+    while let Some(inside) = table.filter(|_| !rest.is_empty()) {
+        // A name may contain dots: the longest one that exists matches.
+        let Some((name, after)) = names_of(rest).find(|(name, _)| inside.contains_key(*name)) else { break };
+        let Some((found_key, value)) = inside.get_key_value(name) else { break };
+        let (value, after) = element(value, after);
+        here = match value.get_ref() {
+            DeValue::Table(_) | DeValue::Array(_) if value.span().is_empty() => found_key.span(),
+            _ => value.span(),
+        };
+        table = value.get_ref().as_table();
+        rest = after.strip_prefix('.').unwrap_or(after);
     }
+    here
+}
+
+/// Splits a key into its first name and the rest in every possible way, the longest name first.
+fn names_of(key: &str) -> impl Iterator<Item = (&str, &str)> {
+    let ends = key.match_indices(['.', '[']).map(|(at, _)| at);
+    let mut ends: Vec<usize> = ends.chain([key.len()]).collect();
+    ends.reverse();
+    ends.into_iter().map(|end| key.split_at(end))
+}
+
+/// Returns the element of an array if the key continues with an index.
+fn element<'a, 'b, 'k>(value: &'a Value<'b>, after: &'k str) -> (&'a Value<'b>, &'k str) {
+    let index = after.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let found = index.and_then(|(index, rest)| {
+        let element = value.get_ref().as_array()?.get(index.parse::<usize>().ok()?)?;
+        Some((element, rest))
+    });
+    found.unwrap_or((value, after))
 }
 
 /// Parses the syntax.

@@ -13,31 +13,27 @@
 )]
 
 mod config;
-mod conflicts;
 mod context;
 mod diagnostics;
-mod effective;
 pub mod limits;
-mod locate;
-mod names;
-mod reference;
+mod print;
 mod rules;
 mod section;
-mod sections;
-mod toml_writer;
-mod unsupported;
-mod variables;
+/// The tables of the file, each with the one list of its keys.
+mod sections {
+    pub(crate) mod files;
+    pub(crate) mod limits;
+    pub(crate) mod server;
+    pub(crate) mod site;
+}
+mod unknown;
 
 pub use config::{Config, Finding, Findings};
 pub use diagnostics::{Diagnostics, Problem, Severity};
-pub use effective::print_effective;
-pub use names::nearest;
-pub use reference::{page, print_default};
-pub use rules::units::{parse_duration, parse_size};
-pub use sections::files::{Applies, CacheControl, Coding, Hidden, Serving, Symlinks};
-pub use sections::headers::Headers;
+pub use print::{page, print_default, print_effective};
+pub use rules::{Choices, parse_duration, parse_size};
+pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
-pub use sections::listen::{Address, Listen};
-pub use sections::server::{Accept, Driver, Level, Logging, Order, Server};
-pub use sections::site::{Redirect, Respond, Route, Site};
-pub use unsupported::{Unsupported, unsupported};
+pub use sections::server::{Accept, Address, Driver, Level, Listen, Logging, Order, Server};
+pub use sections::site::{Headers, Redirect, Respond, Route, Site};
+pub use unknown::{Unsupported, nearest, unsupported};

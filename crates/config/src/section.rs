@@ -2,19 +2,17 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-use crate::context::{Context, Written};
-use crate::diagnostics::shown;
-use crate::names::nearest;
+use crate::context::{Context, KeyPath};
 use crate::rules::Rule;
-use crate::sections::{home_of, renamed};
-use crate::toml_writer::TomlWriter;
-use crate::unsupported::unsupported;
+use crate::unknown;
 
 /// A table with known keys.
 pub(crate) trait Section: Default + Clone {
+    /// Description of the table where it is the value of a key.
+    const MEANS: &'static str = "";
+
     /// Keys without a default.
     const REQUIRED: &'static [&'static str] = &[];
 
@@ -22,13 +20,19 @@ pub(crate) trait Section: Default + Clone {
     fn keys(&mut self, visitor: &mut impl Visitor);
 
     /// Checks keys against each other once all of them are read, and settles those that depend on others.
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        let _ = (table, context);
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        let _ = (source, context);
     }
 
     /// Returns a value that shows keys whose default is nothing.
     fn example() -> Self {
         Self::default()
+    }
+
+    /// Returns the rows to print of a table that started as a copy of another.
+    fn own_rows(rows: Vec<Row>, inherited: Vec<Row>) -> Vec<Row> {
+        let _ = inherited;
+        rows
     }
 }
 
@@ -38,11 +42,12 @@ pub(crate) trait Visitor {
     fn key<T>(&mut self, name: &'static str, means: &'static str, rule: impl Rule<T>, place: &mut T);
 }
 
-/// Defines a section from its keys: `field as "key": type = default, rule, "description";`.
+/// Defines a section from its keys: `field as "key": type = default, rule, "description";`. A field that isn't a key is in brackets
+/// after the name.
 macro_rules! section {
     (
         $(#[$doc:meta])*
-        $section:ident {
+        $section:ident $([$other:ident: $other_type:ty])? {
             $($field:ident $(as $name:literal)?: $type:ty = $default:expr, $rule:expr, $means:literal;)*
         }
         $($more:tt)*
@@ -51,11 +56,12 @@ macro_rules! section {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $section {
             $(#[doc = $means] pub $field: $type,)*
+            $(pub(crate) $other: $other_type,)?
         }
 
         impl Default for $section {
             fn default() -> Self {
-                Self { $($field: $default),* }
+                Self { $($field: $default,)* $($other: <$other_type>::default())? }
             }
         }
 
@@ -73,12 +79,12 @@ macro_rules! section {
 pub(crate) use section;
 
 /// A table as written in the file.
-pub(crate) struct Table<'a> {
+pub(crate) struct Source<'a> {
     pub(crate) table: &'a DeTable<'a>,
     pub(crate) span: Range<usize>,
 }
 
-impl Table<'_> {
+impl Source<'_> {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.contains_key(name)
     }
@@ -101,14 +107,14 @@ pub(crate) fn read_table<T: Section>(
     section.keys(&mut reader);
     let known = reader.known;
     for (key, value) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
-        unknown_key(key, value, &known, context);
+        unknown::report(key, value, &known, context);
     }
     for name in T::REQUIRED.iter().filter(|name| !table.contains_key(**name)) {
-        let example = rows(&T::example(), "", &Written::new()).into_iter().find(|row| row.name == *name);
-        let example = example.and_then(|row| row.value).unwrap_or_default();
+        let example = rows(&T::example(), &KeyPath::default()).into_iter().find(|row| row.name == *name);
+        let example = example.map(|row| row.value).unwrap_or_default();
         context.error_with_help(&span, format!("missing key `{name}`"), format!("add `{name} = {example}`"));
     }
-    section.check(&Table { table, span }, context);
+    section.check(&Source { table, span }, context);
 }
 
 struct Reader<'a, 'c, 'e> {
@@ -126,72 +132,150 @@ impl Visitor for Reader<'_, '_, '_> {
     }
 }
 
-/// Reports an unknown key with the key that is probably meant.
-fn unknown_key(
-    key: &Spanned<std::borrow::Cow<'_, str>>,
-    value: &Spanned<DeValue<'_>>,
-    known: &[&'static str],
-    context: &mut Context<'_>,
-) {
-    let name = key.get_ref().as_ref();
-    let shown = shown(name);
-    let home = home_of(name);
-    let (message, help) = if let Some(renamed) = renamed(name).filter(|key| known.contains(&key.new)) {
-        (format!("`{}` was renamed to `{}`", renamed.old, renamed.new), renamed.help(value.get_ref()))
-    } else if let (Some(feature), None) = (unsupported(name), &home) {
-        (format!("unknown key `{shown}`: {}", feature.what), feature.help.to_owned())
-    } else {
-        let help = match (nearest(name, known.iter().copied()), home) {
-            (Some(nearest), _) => format!("a key with a similar name exists: `{nearest}`"),
-            (None, Some(home)) => home,
-            (None, None) => {
-                let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                format!("known keys: {}", known.join(", "))
-            }
-        };
-        (format!("unknown key `{shown}`"), help)
-    };
-    context.within(&shown, |context| context.error_with_help(&key.span(), message, help));
-}
-
-/// Returns the names of a section's keys.
-pub(crate) fn names<T: Section>() -> Vec<&'static str> {
-    rows(&T::default(), "", &Written::new()).into_iter().map(|row| row.name).collect()
-}
-
-/// A key with its value.
+/// A key that is present, and its value as TOML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    pub(crate) means: &'static str,
-    pub(crate) allowed: String,
-    /// The value as TOML with variables substituted; `None` if the key is absent.
-    pub(crate) value: Option<String>,
-    /// The value as TOML with variables as written.
-    pub(crate) shown: Option<String>,
+    pub(crate) value: String,
 }
 
-/// Returns the rows of a section. `path` is the section's key.
-pub(crate) fn rows<T: Section>(section: &T, path: &str, written: &Written) -> Vec<Row> {
-    let mut lister = Lister { path, written, rows: Vec::new() };
+/// Returns the rows of a section at a key, without tables that have a heading.
+pub(crate) fn rows<T: Section>(section: &T, at: &KeyPath<'_>) -> Vec<Row> {
+    let mut lister = Lister { at, rows: Vec::new() };
     // Reading and printing share one list of keys, which needs a mutable section.
     section.clone().keys(&mut lister);
     lister.rows
 }
 
 struct Lister<'a> {
-    path: &'a str,
-    written: &'a Written,
+    at: &'a KeyPath<'a>,
     rows: Vec<Row>,
 }
 
 impl Visitor for Lister<'_> {
+    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
+        self.rows.extend(rule.write(place, &self.at.key(name)).map(|value| Row { name, value }));
+    }
+}
+
+/// How often a table can be in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Once,
+    /// Any number of times; its values are examples.
+    Repeated,
+    /// As a value of a key of other tables.
+    Inline,
+}
+
+impl Kind {
+    /// Formats a heading.
+    pub(crate) fn heading(self, name: &str) -> String {
+        match self {
+            Self::Once => format!("[{name}]"),
+            Self::Repeated => format!("[[{name}]]"),
+            Self::Inline => name.to_owned(),
+        }
+    }
+}
+
+/// Prints a table and those within it.
+pub(crate) fn print_table<T: Section>(
+    table: &T,
+    rows: Vec<Row>,
+    kind: Kind,
+    heading: &str,
+    at: &KeyPath<'_>,
+    text: &mut String,
+) {
+    let before = if text.is_empty() { "" } else { "\n" };
+    text.push_str(&format!("{before}{}\n", kind.heading(heading)));
+    for Row { name, value } in rows {
+        text.push_str(&format!("{name} = {value}\n"));
+    }
+    print_tables(table, heading, at, text);
+}
+
+/// Prints the tables within a table that have headings.
+pub(crate) fn print_tables<T: Section>(table: &T, heading: &str, at: &KeyPath<'_>, text: &mut String) {
+    table.clone().keys(&mut Printer { heading, at, text });
+}
+
+struct Printer<'a> {
+    heading: &'a str,
+    at: &'a KeyPath<'a>,
+    text: &'a mut String,
+}
+
+impl Visitor for Printer<'_> {
+    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
+        rule.print(place, &within(self.heading, name), &self.at.key(name), self.text);
+    }
+}
+
+/// Returns the heading of a table within another.
+fn within(heading: &str, name: &str) -> String {
+    if heading.is_empty() { name.to_owned() } else { format!("{heading}.{name}") }
+}
+
+/// The documentation of one table.
+pub(crate) struct Description {
+    pub(crate) kind: Kind,
+    pub(crate) heading: String,
+    pub(crate) means: &'static str,
+    pub(crate) keys: Vec<Key>,
+}
+
+/// The documentation of one key.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) means: &'static str,
+    pub(crate) allowed: String,
+    pub(crate) is_required: bool,
+    /// The value is a table with a heading.
+    pub(crate) has_heading: bool,
+    pub(crate) default: Option<String>,
+    pub(crate) example: Option<String>,
+}
+
+/// Describes a table and those within it. Keys that a table shares with the one that it is in are left out.
+pub(crate) fn describe<T: Section>(kind: Kind, heading: &str, means: &'static str) -> Vec<Description> {
+    let mut describer = Describer { heading, keys: Vec::new(), tables: Vec::new() };
+    T::default().keys(&mut describer);
+    let Describer { mut keys, mut tables, .. } = describer;
+    let mut examples = rows(&T::example(), &KeyPath::default());
+    for key in &mut keys {
+        key.is_required = T::REQUIRED.contains(&key.name);
+        key.default = key.default.take().filter(|_| !key.is_required);
+        let example = examples.iter().position(|row| row.name == key.name);
+        key.example = example.map(|at| examples.swap_remove(at).value);
+    }
+    for table in &mut tables {
+        let is_shared = |of: &Key| keys.iter().any(|key| (key.name, key.means) == (of.name, of.means));
+        table.keys.retain(|key| !is_shared(key));
+    }
+    tables.insert(0, Description { kind, heading: heading.to_owned(), means, keys });
+    tables
+}
+
+struct Describer<'a> {
+    heading: &'a str,
+    keys: Vec<Key>,
+    tables: Vec<Description>,
+}
+
+impl Visitor for Describer<'_> {
     fn key<T>(&mut self, name: &'static str, means: &'static str, rule: impl Rule<T>, place: &mut T) {
-        let write = |written| {
-            let mut writer = TomlWriter::new(written, format!("{}.{name}", self.path));
-            rule.write(place, &mut writer).then_some(writer.text)
-        };
-        let (value, shown) = (write(None), write(Some(self.written)));
-        self.rows.push(Row { name, means, allowed: rule.allowed(), value, shown });
+        let tables = rule.tables(&within(self.heading, name), means);
+        self.keys.push(Key {
+            name,
+            means,
+            allowed: rule.allowed(),
+            is_required: false,
+            has_heading: tables.first().is_some_and(|table| table.kind != Kind::Inline),
+            default: rule.write(place, &KeyPath::default()),
+            example: None,
+        });
+        self.tables.extend(tables);
     }
 }

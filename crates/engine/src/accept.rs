@@ -2,7 +2,7 @@
 
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, Token};
 
-use crate::conn::{NONE, Phase};
+use crate::connection::NONE;
 use crate::control::Notice;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::service::Service;
@@ -26,7 +26,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.state.counters.connections_refused.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        self.state.accepted(token, self.driver.now_ms());
+        self.reconcile(token);
         // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
         if self.is_pause_reported && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
             self.is_pause_reported = false;
@@ -89,7 +89,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn closed(&mut self, token: Token) {
         let state = &mut self.state;
         let Some(conn) = state.table.find(token) else { return };
-        debug_assert_eq!(conn.phase, Phase::Closing, "clause C4: only the worker closes");
         if let (Some(addresses), true) = (&state.addresses, conn.address != NONE) {
             addresses.leave(conn.address);
         }

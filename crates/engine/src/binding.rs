@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use shearwater_io::listen::{self, ListenOptions};
-use shearwater_io::{Listener, ListenerId, unix};
+use shearwater_io::{Listener, ListenerId};
 
 use crate::listen_address::ListenAddress;
 use crate::listening_socket::{BoundAddress, ListeningSocket};
@@ -92,7 +92,7 @@ impl Bound {
     }
 
     fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
-        self.only_one(unix::bind(path, mode, options.backlog, id)?, options.accept);
+        self.only_one(listen::bind_unix(path, mode, options.backlog, id)?, options.accept);
         self.listening_at.push(format!("unix:{}", path.display()));
         self.unix_sockets.push(path.to_owned());
         Ok(())

@@ -9,7 +9,7 @@ use shearwater_io::Token;
 use crate::body_budget::BodyBudget;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
-use crate::conn::NONE;
+use crate::connection::NONE;
 use crate::holders::{Class, Holders};
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::page_pool::PagePool;
@@ -287,7 +287,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::{Blocks, Token};
-    use crate::conn::NONE;
+    use crate::connection::NONE;
     use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
 
     const OWNER: Token = Token::new(0, 0);

@@ -5,15 +5,14 @@ use shearwater_io::Token;
 
 use crate::block::{Block, Destination};
 use crate::body_budget::BodyBudget;
-use crate::conn::Phase;
 use crate::deferral::Deferral;
 use crate::deferred::CallStart;
-use crate::dispatch::{Step, StepResult, facts};
 use crate::page_pool::PagePool;
 use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
+use crate::request_loop::{Step, StepResult, facts};
 use crate::respond::Outcome;
 use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
@@ -55,20 +54,18 @@ impl<S: Service> WorkerState<S> {
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
         block.budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        let budget = block.budget;
         block.destination = match policy {
             BodyPolicy::Discard | BodyPolicy::Call => Destination::Discard,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
         };
         self.blocks.put(conn.block, block);
-        conn.phase = Phase::Body;
+        conn.begin_body();
         if !self.make_room(token) {
             return self.refuse_full(token);
         }
         if is_awaited {
             self.responder.append_continue();
         }
-        self.arm_body(token, budget);
         Step::new(head.len(), StepResult::Body)
     }
 
@@ -79,7 +76,6 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
-        let budget = block.budget;
         let is_kept = matches!(block.destination, Destination::Buffer);
         let mut waits = None;
         let result = match piece {
@@ -96,14 +92,11 @@ impl<S: Service> WorkerState<S> {
         }
         self.blocks.put(index, block);
         if result == StepResult::Waits {
-            self.handling_began(token);
+            self.table.get(token).begin_handling();
         }
-        if result == StepResult::Starve {
-            // A body that is discarded doesn't grow in memory.
-            if is_kept && !self.make_room(token) {
-                return self.refuse_full(token);
-            }
-            self.arm_body(token, budget);
+        // A body that is discarded doesn't grow in memory.
+        if result == StepResult::Starve && is_kept && !self.make_room(token) {
+            return self.refuse_full(token);
         }
         Step::new(consumed, result)
     }
@@ -144,11 +137,6 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(deferral) => return self.defer(token, &[], facts, deferral).result,
         }
         StepResult::Responded
-    }
-
-    /// Rejects a request because the worker's buffers are full.
-    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
-        self.refuse(token, Refusal::BuffersFull)
     }
 }
 

@@ -3,7 +3,7 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::body_budget::BodyBudget;
-use crate::conn::{Flag, Phase};
+use crate::connection::{Flag, Phase};
 use crate::counters::Counter;
 use crate::limits::{
     DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
@@ -11,7 +11,6 @@ use crate::limits::{
 };
 use crate::refuse::Refusal;
 use crate::service::Service;
-use crate::timer::Tick;
 use crate::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
@@ -19,103 +18,105 @@ use crate::worker_state::WorkerState;
 /// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
 const RATE_UNIT_BYTES: i64 = 64;
 
+/// Deriving. Only [`Worker::reconcile`] and what it calls arm a deadline.
 impl<S> WorkerState<S> {
-    /// Arms the deadline of the first head.
-    pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
-        let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
-        self.set_deadline(
-            token,
-            tick_at(now_ms.saturating_add(self.timeouts.first_head_ms.min(drain_idle_ms))),
-        );
-    }
-
-    /// Arms the deadline of a later head. The first one's runs from accept, unless a drain has shortened it.
-    pub(crate) fn head_began(&mut self, token: Token) {
-        if self.responder.draining || !self.table.get(token).has(Flag::FirstHead) {
-            self.set_deadline(token, tick_at(self.now_ms.saturating_add(self.timeouts.head_ms)));
-        }
-    }
-
-    /// Arms the deadline of a body that is being received.
-    pub(crate) fn arm_body(&mut self, token: Token, budget: BodyBudget) {
-        self.table.get(token).unset(Flag::FirstHead);
-        self.set_deadline(token, tick_at(budget.due_ms()));
-    }
-
-    /// Restarts the body timer after backpressure from us.
-    fn restart_budget(&mut self, token: Token, now_ms: u64) -> Tick {
-        let budget = BodyBudget::begin(&self.body_rate_rule, now_ms);
-        let index = self.table.get(token).block;
-        if let Some(block) = self.blocks.get_mut(index) {
-            block.budget = budget;
-        }
-        tick_at(budget.due_ms())
-    }
-
-    /// Restarts the timer of a body that a handler pulls.
-    pub(crate) fn restart_body(&mut self, token: Token, now_ms: u64) {
-        self.restart_budget(token, now_ms);
-        self.arm_pulled_body(token);
-    }
-
-    /// Arms the deadline for more of a body that a handler pulls. During a send the timer belongs to the
-    /// send. A client that waits for a `100` has no deadline: it sends nothing before that.
-    pub(crate) fn arm_pulled_body(&mut self, token: Token) {
+    /// Sets the deadline of the phase, or of the send in flight. An earlier one that no longer matters may remain: it
+    /// is ignored when it expires.
+    #[inline]
+    pub(crate) fn reconcile_deadline(&mut self, token: Token) {
+        let (now_ms, is_draining) = (self.now_ms, self.responder.draining);
+        let timeouts = &self.timeouts;
         let conn = self.table.get(token);
-        conn.unset(Flag::FirstHead);
-        if conn.has(Flag::Sending) {
+        let restarts = conn.has(Flag::Restart);
+        conn.unset(Flag::Restart);
+        let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
+        let coarse = |wait_ms: u64| coarse_tick_at(now_ms.saturating_add(wait_ms));
+        let deadline = match conn.phase() {
+            Phase::Closing | Phase::HandedOver => return self.clear_deadline(token),
+            Phase::Body | Phase::ReadingBody | Phase::Streaming if !conn.has(Flag::Sending) => {
+                return self.reconcile_body_deadline(token, restarts);
+            }
+            _ if !restarts => return,
+            _ if conn.has(Flag::Sending) && conn.has(Flag::Measured) => coarse(timeouts.write_ms),
+            // Most sends complete before the first check.
+            _ if conn.has(Flag::Sending) => coarse(timeouts.write_ms.min(WRITE_CHECK_MS)),
+            Phase::First if is_draining => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
+            Phase::First => soon(timeouts.first_head_ms),
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
+            // The first head's deadline runs from accept, unless a drain has shortened it.
+            Phase::FirstHead if !is_draining => return,
+            Phase::FirstHead | Phase::Head => soon(timeouts.head_ms),
+            Phase::Handling => return self.bound_half_closed(token),
+            Phase::Linger if is_draining && !conn.has(Flag::LingerExtended) => {
+                soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
+            }
+            Phase::Linger => coarse(timeouts.linger_ms),
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => return,
+            Phase::LastResponse | Phase::Truncated | Phase::Free => return,
+        };
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Sets the deadline of a connection between requests.
+    #[inline(always)]
+    pub(crate) fn set_idle_deadline(&mut self, token: Token) {
+        let deadline = match self.responder.draining {
+            true => tick_at(self.now_ms.saturating_add(self.timeouts.drain_idle_ms)),
+            false => coarse_tick_at(self.now_ms.saturating_add(self.timeouts.idle_ms)),
+        };
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Sets the deadline for more of a body. A client that waits for a `100` has none: it sends nothing before that.
+    fn reconcile_body_deadline(&mut self, token: Token, restarts: bool) {
+        let conn = self.table.get(token);
+        let (phase, is_paused, index) = (conn.phase(), conn.has(Flag::Paused), conn.block);
+        if phase != Phase::Body && is_paused {
+            if restarts {
+                self.bound_half_closed(token);
+            }
             return;
         }
-        let index = conn.block;
         if self.owes_continue(token) {
-            return self.wheel.clear(self.table.conns_mut(), token.slot());
+            return self.clear_deadline(token);
         }
-        let Some(budget) = self.blocks.get_mut(index).map(|block| block.budget) else { return };
-        self.set_deadline(token, tick_at(budget.due_ms()));
+        // No body was received during the send.
+        if restarts && phase != Phase::Streaming {
+            self.restart_budget(token);
+        }
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        let due = tick_at(block.budget.due_ms());
+        self.wheel.set(self.table.conns_mut(), token.slot(), due);
     }
 
-    /// Arms the first check of a send that is in flight; most complete before it.
-    pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
-        let look_ms = self.timeouts.write_ms.min(WRITE_CHECK_MS);
-        self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(look_ms)));
-    }
-
-    /// Arms the deadline of a lingering close; while draining it is short at first.
-    pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
-        self.table.get(token).unset(Flag::Measured);
-        let linger_ms = self.timeouts.linger_ms;
-        let deadline = match self.responder.draining {
-            true => tick_at(now_ms.saturating_add(linger_ms.min(DRAIN_LINGER_MS))),
-            false => coarse_tick_at(now_ms.saturating_add(linger_ms)),
-        };
-        self.set_deadline(token, deadline);
-    }
-
-    /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would
-    /// detect that. Sends, and bodies that are being received, have their own deadlines.
-    pub(crate) fn bound_half_closed(&mut self, token: Token) {
+    /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would detect that.
+    /// Sends, and bodies that are being received, have their own deadlines.
+    fn bound_half_closed(&mut self, token: Token) {
         if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
             return;
         }
         let wait_ms = if self.ends_with_client(token) { 0 } else { self.timeouts.half_closed_ms };
-        self.set_deadline(token, tick_at(self.now_ms.saturating_add(wait_ms)));
+        let deadline = tick_at(self.now_ms.saturating_add(wait_ms));
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
 
-    /// Arms the deadline for the next input after a response was sent.
-    pub(crate) fn arm_reading(&mut self, token: Token, phase: Phase, now_ms: u64) {
-        let deadline = match phase {
-            Phase::Body => self.restart_budget(token, now_ms),
-            Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
-            _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),
-            _ => coarse_tick_at(now_ms.saturating_add(self.timeouts.idle_ms)),
-        };
-        self.set_deadline(token, deadline);
+    /// Restarts a body's time after backpressure from us.
+    pub(crate) fn restart_budget(&mut self, token: Token) {
+        let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
+        let index = self.table.get(token).block;
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.budget = budget;
+        }
     }
 
-    /// Restarts the measurement of the send in flight.
-    fn arm_send_check(&mut self, token: Token, now_ms: u64) {
-        self.table.get(token).set(Flag::Measured);
-        self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.write_ms)));
+    /// Lets a deadline expire again in the next tick: input that arrived before it is still to be fetched.
+    pub(crate) fn postpone_deadline(&mut self, token: Token) {
+        let deadline = tick_at(self.now_ms + 1);
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    fn clear_deadline(&mut self, token: Token) {
+        self.wheel.clear(self.table.conns_mut(), token.slot());
     }
 
     /// Returns the limit that a client violates by having read so many units since the last check.
@@ -135,11 +136,10 @@ impl<S> WorkerState<S> {
     fn expired_timeout(&mut self, token: Token) -> Option<&Counter> {
         let conn = self.table.get(token);
         let counters = &self.counters;
-        Some(match conn.phase {
+        Some(match conn.phase() {
             _ if conn.is_idle() && self.responder.draining => &counters.hit_drain_idle_ms,
-            Phase::First => &counters.hit_first_head_ms,
+            Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
-            Phase::Head if conn.has(Flag::FirstHead) => &counters.hit_first_head_ms,
             Phase::Head => &counters.hit_head_ms,
             Phase::Body | Phase::ReadingBody | Phase::Streaming
                 if self.blocks.get_mut(conn.block)?.budget.ends_silence() =>
@@ -148,14 +148,8 @@ impl<S> WorkerState<S> {
             }
             Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_rate,
             Phase::Linger => &counters.hit_linger_ms,
-            Phase::Handling | Phase::LastResponse | Phase::HandedOver | Phase::Closing | Phase::Free => {
-                return None;
-            }
+            _ => return None,
         })
-    }
-
-    pub(crate) fn set_deadline(&mut self, token: Token, deadline: Tick) {
-        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
 }
 
@@ -187,7 +181,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.has(Flag::Sending) {
             return self.check_send(token);
         }
-        let phase = conn.phase;
+        let phase = conn.phase();
         if phase == Phase::Linger && self.extend_linger(token) {
             return;
         }
@@ -197,27 +191,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.waits_for_handler() {
             return self.handler_expired(token);
         }
+        let (is_idle, is_receiving) = (conn.is_idle(), conn.is_receiving());
         if conn.is_serving() && self.driver.reads_later(token) {
-            let soon = tick_at(self.driver.now_ms() + 1);
-            return state.set_deadline(token, soon);
+            return state.postpone_deadline(token);
         }
         if let Some(limit) = state.expired_timeout(token) {
             limit.add(1);
         }
-        match phase {
-            Phase::Head | Phase::Body | Phase::ReadingBody | Phase::Streaming => {
-                state.refuse(token, Refusal::Timeout);
-                self.flush(token);
-            }
-            Phase::First
-            | Phase::Idle
-            | Phase::StrayCr
-            | Phase::StrayLine
-            | Phase::LastResponse
-            | Phase::Linger => {
-                self.shut(token, CloseKind::Normal);
-            }
-            Phase::Handling | Phase::HandedOver | Phase::Closing | Phase::Free => {}
+        if is_receiving {
+            state.refuse(token, Refusal::Timeout);
+            self.flush(token);
+        } else if is_idle || matches!(phase, Phase::LastResponse | Phase::Truncated | Phase::Linger) {
+            self.shut(token, CloseKind::Normal);
         }
     }
 
@@ -236,15 +221,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Extends the short linger of a drain to the usual one if closing could destroy the response.
     fn extend_linger(&mut self, token: Token) -> bool {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
-        let now_ms = self.driver.now_ms();
-        let WorkerState { table, responder, timeouts, .. } = &mut self.state;
+        let WorkerState { table, responder, .. } = &mut self.state;
         let conn = table.get(token);
-        if !responder.draining || conn.has(Flag::Measured) || (has_got_it && conn.progress == 0) {
+        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.progress == 0) {
             return false;
         }
-        conn.set(Flag::Measured);
-        let linger_ms = timeouts.linger_ms;
-        self.state.set_deadline(token, coarse_tick_at(now_ms.saturating_add(linger_ms)));
+        conn.set(Flag::LingerExtended);
+        conn.restart_deadline();
+        self.state.reconcile_deadline(token);
         true
     }
 
@@ -267,7 +251,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
             limit.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        state.arm_send_check(token, self.driver.now_ms());
+        let conn = state.table.get(token);
+        conn.set(Flag::Measured);
+        conn.set(Flag::Restart);
+        state.reconcile_deadline(token);
     }
 }
 

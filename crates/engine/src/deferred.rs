@@ -10,13 +10,13 @@ use crate::block::Destination;
 use crate::body::{Piece, decode};
 use crate::body_budget::BodyBudget;
 use crate::call::Deferred;
-use crate::conn::{Flag, NONE, Phase};
+use crate::connection::{Flag, NONE};
 use crate::deferral::Deferral;
-use crate::dispatch::{Step, StepResult, facts, waits_for_continue};
 use crate::pending_call::{CallStep, PendingCall};
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
+use crate::request_loop::{Step, StepResult, facts, waits_for_continue};
 use crate::respond::{Disposition, Outcome, RequestFacts};
 use crate::service::Service;
 use crate::worker_state::WorkerState;
@@ -36,7 +36,7 @@ impl<S: Service> WorkerState<S> {
                 CallStart::Responded => Step::new(head.len(), StepResult::Responded),
                 CallStart::Waits(waiting) => {
                     self.keep_call(token, waiting);
-                    self.handling_began(token);
+                    self.table.get(token).begin_handling();
                     Step::new(head.len(), StepResult::Waits)
                 }
                 CallStart::Refused => self.refuse_full(token),
@@ -125,7 +125,7 @@ impl<S: Service> WorkerState<S> {
         waiting.owes_continue = owes_continue;
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
         let conn = self.table.get(token);
-        conn.phase = Phase::ReadingBody;
+        conn.begin_read_body();
         let mut block = self.blocks.take(token, &mut conn.block);
         block.decoder = Some(BodyDecoder::new(framing, self.limits.body()));
         (block.body_bytes, block.body_bytes_max) = (0, self.limits.body_bytes_max);
@@ -170,7 +170,7 @@ impl<S: Service> WorkerState<S> {
         }
         self.blocks.put(index, block);
         if is_complete {
-            self.handling_began(token);
+            self.table.get(token).begin_handling();
         }
         match piece {
             Piece::Refused(refusal) => {
@@ -179,8 +179,7 @@ impl<S: Service> WorkerState<S> {
                 }
                 return Step::new(consumed, self.refuse(token, refusal).result);
             }
-            Piece::Starved => self.arm_pulled_body(token),
-            Piece::Complete | Piece::Full => {}
+            Piece::Starved | Piece::Complete | Piece::Full => {}
         }
         if !self.make_room(token) {
             return Step::new(consumed, self.refuse_full(token).result);
@@ -214,18 +213,18 @@ impl<S: Service> WorkerState<S> {
             self.keep_call(token, waiting);
             return StepResult::Waits;
         }
-        let is_pulling_body = conn.is_pulling_body();
+        let is_pulling_body = conn.is_reading_body();
         waiting.is_pulling_body = is_pulling_body;
         waiting.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
         match self.pump(&mut waiting) {
             CallStep::Wait => {
                 let is_continued = self.send_continue(&mut waiting);
                 if is_pulling_body && waiting.disposition.is_some() {
-                    self.table.get(token).phase = Phase::Streaming;
+                    self.table.get(token).begin_streaming();
                 }
                 self.keep_call(token, waiting);
                 if is_continued {
-                    self.restart_body(token, self.now_ms);
+                    self.restart_budget(token);
                 }
                 StepResult::Waits
             }
@@ -283,12 +282,6 @@ impl<S> WorkerState<S> {
         conn.has(Flag::ReadClosed) || self.blocks.get_mut(index).is_some_and(|block| block.fin_received)
     }
 
-    /// Notes that the request is complete: only its handler is pending.
-    pub(crate) fn handling_began(&mut self, token: Token) {
-        self.table.get(token).phase = Phase::Handling;
-        self.bound_half_closed(token);
-    }
-
     /// Returns true if the client waits for a `100` before it sends its body.
     pub(crate) fn owes_continue(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
@@ -305,7 +298,7 @@ impl<S> WorkerState<S> {
     /// Returns true if the handler has room for received but unprocessed body.
     pub(crate) fn can_feed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
-        let (is_pulling_body, index) = (conn.is_pulling_body(), conn.block);
+        let (is_pulling_body, index) = (conn.is_reading_body(), conn.block);
         is_pulling_body
             && self.blocks.get_mut(index).is_some_and(|block| !block.input.is_empty() && !block.is_fed())
     }
@@ -313,7 +306,7 @@ impl<S> WorkerState<S> {
     /// Returns true if all received input has been processed.
     pub(crate) fn is_input_processed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
-        let (is_live, is_pulling_body, index) = (conn.is_live(), conn.is_pulling_body(), conn.block);
+        let (is_live, is_pulling_body, index) = (conn.is_live(), conn.is_reading_body(), conn.block);
         is_live && !(is_pulling_body && self.blocks.has_input(index))
     }
 

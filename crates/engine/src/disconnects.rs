@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use shearwater_io::{CloseKind, Driver, Token};
+use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
-use crate::conn::Phase;
+use crate::connection::{Flag, Phase};
 use crate::limits::{DISCONNECTS_PER_TURN_MAX, SPARE_DISCONNECTS_MAX};
 use crate::service::Service;
 use crate::worker::Worker;
@@ -49,6 +49,27 @@ impl Disconnects {
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
+    /// Queues the end of a connection, which is handled after this turn's events.
+    pub(crate) fn read_closed(&mut self, token: Token, end: &ReadEnd) {
+        let Some(conn) = self.state.table.find(token) else { return };
+        conn.set(Flag::ReadClosed);
+        let end = match end {
+            ReadEnd::Eof => Disconnect::Eof,
+            ReadEnd::Broken(_) => Disconnect::Broken,
+        };
+        self.disconnects.push(token, end);
+    }
+
+    /// Queues a FIN after input that waits while receiving is paused. It is handled after this turn's events.
+    pub(crate) fn fin_received(&mut self, token: Token) {
+        let state = &mut self.state;
+        let Some(conn) = state.table.find(token) else { return };
+        // Without a block nothing waits: receiving resumes, and reports the FIN again.
+        let Some(block) = state.blocks.get_mut(conn.block) else { return };
+        block.fin_received = true;
+        self.disconnects.push(token, Disconnect::Fin);
+    }
+
     /// Handles a bounded number of disconnects.
     #[inline]
     pub(crate) fn handle_disconnects(&mut self) {
@@ -63,17 +84,26 @@ impl<D: Driver, S: Service> Worker<D, S> {
         for _ in 0..share {
             let Some((token, end)) = self.disconnects.pop() else { return };
             let Some(conn) = self.state.table.find(token) else { continue };
-            if conn.phase == Phase::HandedOver {
+            if conn.phase() == Phase::HandedOver {
                 continue;
             }
             match end {
                 Disconnect::Broken => self.broken(token),
-                Disconnect::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
+                Disconnect::Eof if conn.phase() == Phase::Linger => self.shut(token, CloseKind::Normal),
                 Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),
                 Disconnect::Eof if self.state.is_input_processed(token) => self.ended(token),
                 // A pending response or queued input comes first.
-                Disconnect::Eof | Disconnect::Fin => self.state.bound_half_closed(token),
+                Disconnect::Eof | Disconnect::Fin => self.half_closed(token),
             }
+        }
+    }
+
+    /// Bounds the time of a handler whose client has sent a FIN.
+    fn half_closed(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        if conn.waits_for_handler() {
+            conn.restart_deadline();
+            self.state.reconcile_deadline(token);
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::conn::{Conn, Flag, Phase};
+use crate::connection::{Conn, Phase};
 use crate::control::{Notice, Order};
 use crate::lifecycle::{Accepting, Lifecycle};
 use crate::service::Service;
-use crate::wheel::tick_at;
 use crate::worker::Worker;
 
 impl<D: Driver, S: Service> Worker<D, S> {
@@ -36,12 +35,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
         // A request may be in flight on a connection that looks idle: waits a little for it.
-        let grace = tick_at(now_ms.saturating_add(self.state.timeouts.drain_idle_ms));
-        for token in self.state.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
-            self.state.set_deadline(token, grace);
-        }
-        for token in self.state.table.tokens(|conn| conn.phase == Phase::Linger) {
-            self.state.linger_began(token, now_ms);
+        for token in self.state.table.tokens(|conn| conn.is_idle() || conn.phase() == Phase::Linger) {
+            self.state.table.get(token).restart_deadline();
+            self.state.reconcile_deadline(token);
         }
     }
 
@@ -56,7 +52,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.driver.accept_stop();
         }
         self.report_cut_off();
-        for token in self.state.table.tokens(|conn| conn.phase != Phase::Closing) {
+        for token in self.state.table.tokens(|conn| conn.phase() != Phase::Closing) {
             self.shut(token, CloseKind::Normal);
         }
     }
@@ -85,7 +81,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Counts handed-over connections as closed when the worker ends.
     pub(crate) fn release_handed_over(&mut self) {
-        for token in self.state.table.tokens(|conn| conn.phase == Phase::HandedOver) {
+        for token in self.state.table.tokens(|conn| conn.phase() == Phase::HandedOver) {
             self.shut(token, CloseKind::Normal);
             self.closed(token);
         }

@@ -2,7 +2,7 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::conn::{Flag, Phase};
+use crate::connection::{Flag, Phase};
 use crate::holders::Class;
 use crate::refuse::Refusal;
 use crate::respond::Disposition;
@@ -54,9 +54,8 @@ impl<S: Service> WorkerState<S> {
             true => Eviction::Reset,
             false => Eviction::Refused,
         };
-        // Stops reading.
-        conn.phase = Phase::LastResponse;
-        self.blocks.release(&mut conn.block);
+        conn.evict();
+        self.reconcile_block(token);
         if eviction != Eviction::Refused {
             self.counters.hit_buffered_bytes.add(1);
         }
@@ -79,7 +78,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn close_evicted(&mut self) {
         // At most one for each event of the turn.
         for (token, eviction) in std::mem::take(&mut self.state.evicted) {
-            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase == Phase::LastResponse);
+            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase() == Phase::Truncated);
             match eviction {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut(token, CloseKind::Reset),

@@ -3,7 +3,7 @@
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::TaskId;
 
-use crate::conn::{Flag, Phase};
+use crate::connection::Flag;
 use crate::panics;
 use crate::respond::Fault;
 use crate::service::Service;
@@ -56,7 +56,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         // A response without a body may end without further output.
         let is_over = !conn.is_handled() && !conn.has(Flag::Sending);
         match is_over && self.state.responder.out.is_empty() {
-            true => self.resume_reading(token),
+            true => self.output_sent(token),
             false => self.flush(token),
         }
     }
@@ -64,17 +64,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Resumes a handler after a send.
     pub(crate) fn resume_handler(&mut self, token: Token) {
         self.state.resume_call(token);
-        let conn = self.state.table.get(token);
-        match conn.phase {
-            // The body waits for the handler, not for the client.
-            Phase::ReadingBody | Phase::Streaming if conn.has(Flag::Paused) => {
-                self.state.bound_half_closed(token);
-            }
-            // No body was received during the send.
-            Phase::ReadingBody => self.state.restart_body(token, self.driver.now_ms()),
-            Phase::Streaming => self.state.arm_pulled_body(token),
-            _ => self.state.bound_half_closed(token),
-        }
+        self.state.table.get(token).restart_deadline();
         self.advance(token);
     }
 }

@@ -1,6 +1,6 @@
 //! Memory holders in lists by size class, so that the largest is found without a search.
 
-use crate::conn::NONE;
+use crate::connection::NONE;
 
 /// Number of size classes, four to each doubling: sizes in one class differ by at most a quarter.
 const CLASSES: usize = 128;

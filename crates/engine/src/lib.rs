@@ -3,7 +3,8 @@
 //! A worker owns its driver, its connections, its timers and its buffers, and shares no mutable state with
 //! the others on the hot path. The modules in the order in which a request passes them:
 //!
-//! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
+//! `worker` (the turn, and the one `match` on events) → `accept` → `request_loop` (read, parse, call, encode, flush) →
+//! `connection` (the state between two events, and the close).
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -22,8 +23,7 @@ mod body;
 mod body_budget;
 mod buffer;
 mod call;
-mod close;
-mod conn;
+mod connection;
 mod content_type;
 mod context;
 mod control;
@@ -33,7 +33,6 @@ mod deferral;
 mod deferred;
 mod descriptors;
 mod disconnects;
-mod dispatch;
 mod drain;
 mod eviction;
 mod field_lines;
@@ -56,10 +55,10 @@ mod pending_call;
 mod pieces;
 mod preamble;
 mod prebuilt;
-mod read;
 mod refuse;
 mod reports;
 mod request;
+mod request_loop;
 mod respond;
 mod response;
 mod running;
@@ -77,7 +76,6 @@ mod watchdog;
 mod wheel;
 mod worker;
 mod worker_state;
-mod write;
 
 pub use call::{Call, Gone};
 pub use context::Context;

@@ -1,8 +1,16 @@
 //! Requests rejected by the server itself: statuses, limits and texts.
 
-use shearwater_http1::ParseError;
+use shearwater_http1::{Head, ParseError, Target};
+use shearwater_io::Token;
 
+use crate::connection::Flag;
+use crate::control::Notice;
 use crate::counters::{Counter, Counters};
+use crate::panics::Panic;
+use crate::request_loop::{Step, StepResult};
+use crate::respond::{Disposition, Fault};
+use crate::service::Service;
+use crate::worker_state::WorkerState;
 
 /// The reason why a request is rejected without a handler's response.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +79,82 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
+        }
+    }
+}
+
+impl<S: Service> WorkerState<S> {
+    /// Rejects the current request with the connection's last response.
+    pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        if self.drop_call(token) {
+            return self.cut_off(token, refusal);
+        }
+        self.counters.requests_refused.add(1);
+        self.counters.count_class(refusal.status());
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
+        self.responder.refuse(
+            refusal.status(),
+            &refusal.sentence(),
+            self.table.get(token).has(Flag::HeadOnly),
+        );
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Truncates a response in progress, because its request can't be rejected any more.
+    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
+        self.set_disposition(token, Disposition::Close);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
+    pub(crate) fn refuse_if_full(&mut self, token: Token) {
+        if self.table.get(token).is_head_partial() && !self.make_room(token) {
+            self.refuse_full(token);
+        }
+    }
+
+    /// Responds with a `500` after a panic outside of the response handler.
+    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: String) -> Step {
+        panic.request = Some(request);
+        self.faulty(Fault::Panic(panic));
+        self.counters.requests_refused.add(1);
+        self.counters.count_class(500);
+        self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Reports the worker's first rejected body that is longer than the limit.
+    pub(crate) fn report_body_limit(&mut self) {
+        if !self.is_body_limit_reported {
+            self.is_body_limit_reported = true;
+            let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
+            self.notify(Notice::BodyTooLarge { worker, bytes_max });
+        }
+    }
+
+    /// Rejects a request because the worker's buffers are full.
+    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
+        self.refuse(token, Refusal::BuffersFull)
+    }
+
+    /// Returns the refusal of a target in a rare form, if it is rejected.
+    #[cold]
+    pub(crate) fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
+        match head.target() {
+            Target::Authority { .. } => Some(Refusal::Connect),
+            Target::Absolute { scheme, .. } => {
+                let is_served = scheme.eq_ignore_ascii_case("http")
+                    || self.trusted_gateway && scheme.eq_ignore_ascii_case("https");
+                (!is_served).then_some(Refusal::Misdirected)
+            }
+            Target::Origin { .. } | Target::Asterisk => None,
         }
     }
 }

@@ -113,6 +113,17 @@ impl Fault {
 }
 
 impl<S> WorkerState<S> {
+    /// Counts and reports a handler's fault.
+    #[cold]
+    pub(crate) fn faulty(&mut self, fault: Fault) {
+        match fault {
+            Fault::Panic(_) => self.counters.handler_panics.add(1),
+            Fault::Built(_) => self.counters.handler_errors.add(1),
+            Fault::File { .. } => {}
+        }
+        self.report(fault);
+    }
+
     /// Reports a fault to the operator, unless another of its kind was reported within the last second.
     pub(crate) fn report(&mut self, fault: Fault) {
         match self.reports.admit(fault, self.now_ms) {

@@ -2,7 +2,7 @@
 
 use shearwater_io::{SlotArray, Token};
 
-use crate::conn::{Conn, Phase};
+use crate::connection::{Conn, Phase};
 
 /// All connections of a worker.
 #[derive(Default)]
@@ -13,26 +13,23 @@ pub(crate) struct Table {
 
 impl Table {
     /// Initializes the slot of an accepted connection.
-    pub(crate) fn open(&mut self, token: Token) -> &mut Conn {
+    pub(crate) fn open(&mut self, token: Token) {
         let slot = token.slot();
         self.conns.grow_to(slot);
-        let conn = &mut self.conns[slot];
-        debug_assert_eq!(conn.phase, Phase::Free, "clause K1: slot reused before Closed");
-        conn.open(token.generation());
+        self.conns[slot].open(token.generation());
         self.open += 1;
-        conn
     }
 
     /// Frees the slot.
     pub(crate) fn free(&mut self, token: Token) {
-        self.conns[token.slot()] = Conn::free();
+        self.conns[token.slot()].free();
         self.open -= 1;
     }
 
     /// Returns the connection of a token, unless it has been closed.
     pub(crate) fn find(&mut self, token: Token) -> Option<&mut Conn> {
         let conn = self.conns.get_mut(token.slot())?;
-        (conn.generation == token.generation() && conn.phase != Phase::Free).then_some(conn)
+        (conn.generation == token.generation() && conn.phase() != Phase::Free).then_some(conn)
     }
 
     /// Returns the connection of a token that is known to be open.
@@ -56,7 +53,7 @@ impl Table {
     /// Returns the tokens of all connections that match `wanted`.
     pub(crate) fn tokens(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<Token> {
         let used =
-            self.conns.iter().enumerate().filter(|(_, conn)| conn.phase != Phase::Free && wanted(conn));
+            self.conns.iter().enumerate().filter(|(_, conn)| conn.phase() != Phase::Free && wanted(conn));
         used.map(|(slot, conn)| Token::new(slot as u32, conn.generation)).collect()
     }
 

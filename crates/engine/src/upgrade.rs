@@ -8,7 +8,7 @@ use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
 use shearwater_io::{CloseKind, Driver, Token, Waker};
 
 use crate::call::Call;
-use crate::conn::{Flag, Phase};
+use crate::connection::Phase;
 use crate::deferral::Deferral;
 use crate::panics;
 use crate::request::Request;
@@ -158,7 +158,6 @@ impl<S> WorkerState<S> {
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
         let conn = self.table.get(token);
-        conn.phase = Phase::Handling;
         // `take_body` stores the closure itself, because it has taken the block out of its slot.
         if !self.blocks.is_taken(conn.block) {
             let mut block = self.blocks.take(token, &mut conn.block);
@@ -169,20 +168,20 @@ impl<S> WorkerState<S> {
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Hands a connection over if its `101` was sent.
-    pub(crate) fn hand_over(&mut self, token: Token) {
+    /// Hands a connection over whose `101` was sent, or closes it. Returns false for other connections.
+    pub(crate) fn hand_over(&mut self, token: Token) -> bool {
         let state = &mut self.state;
         let conn = state.table.get(token);
-        if conn.has(Flag::Sending) {
-            return;
-        }
-        let Some(block) = state.blocks.get_mut(conn.block) else { return };
-        let Some(taker) = block.taker.take() else { return };
+        let Some(block) = state.blocks.get_mut(conn.block) else { return false };
+        let Some(taker) = block.taker.take() else { return false };
         let mut unread = block.input.to_vec();
-        let Ok(detached) = self.driver.detach(token) else { return self.shut(token, CloseKind::Reset) };
+        let Ok(detached) = self.driver.detach(token) else {
+            self.shut(token, CloseKind::Reset);
+            return true;
+        };
         unread.extend_from_slice(&detached.unread);
-        self.state.table.get(token).phase = Phase::HandedOver;
-        self.leave(token);
+        self.state.table.get(token).hand_over();
+        self.reconcile(token);
         self.handed_over.open += 1;
         self.state.counters.connections_upgraded.add(1);
         let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
@@ -190,6 +189,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if let Err(panic) = panics::catch(|| taker.take(handed)) {
             self.state.faulty(Fault::Panic(panic));
         }
+        true
     }
 
     /// Frees the slots of handed-over connections that have ended since.
@@ -201,7 +201,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         for token in returned {
             let conn = self.state.table.find(token);
             // The worker may have closed it while ending.
-            if conn.is_some_and(|conn| conn.phase == Phase::HandedOver) {
+            if conn.is_some_and(|conn| conn.phase() == Phase::HandedOver) {
                 self.shut(token, CloseKind::Normal);
             }
         }

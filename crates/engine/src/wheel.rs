@@ -1,12 +1,12 @@
 //! The timer wheel: deadlines of connections, in buckets of one tick each.
 //!
-//! A connection's node is part of its [`Conn`](crate::conn::Conn). Moving a deadline to a later time only
+//! A connection's node is part of its [`Conn`](crate::connection::Conn). Moving a deadline to a later time only
 //! stores it; when the old bucket comes due the node is moved on. So a busy connection costs one store per
 //! request and no list operations.
 
 use shearwater_io::SlotArray;
 
-use crate::conn::{Conn, NONE};
+use crate::connection::{Conn, NONE};
 use crate::timer::{Node, Tick, UNLINKED};
 
 /// Length of a tick, in milliseconds.

@@ -15,7 +15,6 @@ use crate::addresses::Addresses;
 use crate::block::Blocks;
 use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
-use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
 use crate::disconnects::Disconnects;
@@ -111,7 +110,7 @@ pub struct Worker<D, S> {
     pub(crate) disconnects: Disconnects,
     pub(crate) handed_over: HandedOvers,
     /// Scheduling order of connections with pending input.
-    order: Order,
+    pub(crate) order: Order,
     /// Frees memory after idle time.
     pub(crate) idle_trim: IdleTrim,
     heartbeat: Option<Arc<Heartbeat>>,
@@ -243,21 +242,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Event::Sent { token, output, result } => self.sent(token, output, &result),
             Event::Closed { token } => self.closed(token),
             Event::Woken => self.woken(),
-        }
-    }
-
-    /// Resumes each connection with pending input once; `order` decides which comes first.
-    fn resume_ready(&mut self) {
-        if self.order == Order::Lifo {
-            self.state.ready.make_contiguous().reverse();
-        }
-        for _ in 0..self.state.ready.len() {
-            let Some(token) = self.state.ready.pop_front() else { break };
-            let Some(conn) = self.state.table.find(token) else { continue };
-            conn.unset(Flag::Queued);
-            if conn.is_live() {
-                self.resume(token);
-            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::addresses::Addresses;
 use crate::block::Blocks;
 use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
-use crate::conn::Flag;
+use crate::connection::Flag;
 use crate::control::{Control, Notice};
 use crate::counters::Counters;
 use crate::eviction::Eviction;

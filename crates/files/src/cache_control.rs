@@ -3,37 +3,16 @@
 use shearwater::FieldLines;
 
 use crate::limits::CACHE_RULES_MAX;
-use crate::options::BadOption;
-use crate::settings::decoded;
-
-/// A rule for `Cache-Control`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheRule {
-    /// Files that the rule applies to.
-    pub files: FileMatch,
-    /// Value of the header, such as `no-cache` or `public, max-age=31536000, immutable`.
-    pub value: String,
-}
-
-/// Selection of a rule's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileMatch {
-    /// Files of a media type, `text/html`, or of a group of types, `image/*`. Parameters are ignored.
-    Type(String),
-    /// One file by its path in the folder, `/sw.js`, or several by a wildcard, `/assets/*`, `*.js`, `/a/*.css`. This is
-    /// the path of the file that is sent, not of the request: `/` may be `/index.html`. It is percent-decoded like the
-    /// path of a request: write `%25` for a percent sign and `%2A` for a star.
-    Path(String),
-}
+use crate::options::{BadOption, CacheRule, FileMatch, decoded};
 
 /// Compiled rules.
 #[derive(Debug)]
 pub(crate) struct CacheRules {
-    rules: Vec<Rule>,
+    rules: Vec<CompiledRule>,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct CompiledRule {
     files: Matcher,
     value: String,
 }
@@ -53,7 +32,7 @@ impl CacheRules {
         {
             return Err(BadOption::new(OPTION, files, "too many rules"));
         }
-        rules.iter().map(Rule::new).collect::<Result<_, _>>().map(|rules| Self { rules })
+        rules.iter().map(CompiledRule::new).collect::<Result<_, _>>().map(|rules| Self { rules })
     }
 
     /// Returns the value for a file of this name and type.
@@ -63,7 +42,7 @@ impl CacheRules {
     }
 }
 
-impl Rule {
+impl CompiledRule {
     fn new(rule: &CacheRule) -> Result<Self, BadOption> {
         let files = Matcher::new(&rule.files)?;
         if rule.value.trim().is_empty() || FieldLines::new().push("Cache-Control", &rule.value).is_err() {

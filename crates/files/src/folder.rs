@@ -1,17 +1,32 @@
-//! An open folder and its options.
+//! An open folder: its files for the workers, and checks before it serves requests.
 
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_io::fs::Root;
+use shearwater_io::fs::{Kind, Root};
 
-use crate::file_cache::FileCache;
-use crate::files::Files;
-use crate::finder::Finder;
-use crate::limits::CacheLimits;
-use crate::options::{FolderError, FolderOptions};
-use crate::settings::Settings;
+use crate::cache::cached_file::CachedFile;
+use crate::cache::clock_cache::{ClockCache, FolderCache};
+use crate::cache::lookups::Lookup;
+use crate::cache::store::FileStore;
+use crate::files::{Files, Finder, NameBuffers};
+use crate::limits::{
+    CacheLimits, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
+    LOOKUPS_PER_CACHED_FILE,
+};
+use crate::listing::names::FolderNames;
+use crate::listing::{Listing, Listings};
+use crate::options::{FolderError, FolderOptions, Hidden};
+use crate::reply::errors::encoded;
+use crate::resolve::candidate::{Candidate, Candidates};
+use crate::resolve::path::{Shape, resolve};
+use crate::resolve::search::{Search, SearchResult};
+use crate::settings::FolderSettings;
 
 /// An open folder, shared by the workers.
 ///
@@ -26,10 +41,10 @@ use crate::settings::Settings;
 /// path is resolved in the working directory at the time of opening, even if the process changes it later.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    pub(crate) root: Root,
+    root: Root,
     /// Absolute path, for reports.
     path: Arc<Path>,
-    pub(crate) settings: Arc<Settings>,
+    settings: Arc<FolderSettings>,
 }
 
 impl Folder {
@@ -53,7 +68,7 @@ impl Folder {
     /// # Errors
     /// If an option is invalid, or the folder is missing or not readable.
     pub fn open_with(path: &Path, options: &FolderOptions) -> Result<Self, FolderError> {
-        let settings = Settings::new(options).map_err(FolderError::Option)?;
+        let settings = FolderSettings::new(options).map_err(FolderError::Option)?;
         let root = Root::open(path).map_err(FolderError::Open)?.with_links(options.symlinks);
         // A folder without search permission can be opened, but nothing in it.
         std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
@@ -74,9 +89,169 @@ impl Folder {
     }
 
     /// Returns the folder's files for one worker, with a cache shared by the worker's folders.
+    ///
+    /// # Panics
+    /// At the 4,294,967,296th folder of the cache.
     #[must_use]
     pub fn files_in(&self, cache: &FileCache) -> Files {
-        let (root, path, settings) = (self.root.clone(), Arc::clone(&self.path), Arc::clone(&self.settings));
-        Files::new(Finder::new(root, path, settings, cache.next()))
+        let number = cache.folders.get();
+        cache.folders.set(number.checked_add(1).expect("fewer than 2^32 folders"));
+        let (settings, limits) = (Arc::clone(&self.settings), cache.limits);
+        let files = FolderCache::new(&cache.files, number);
+        let listings =
+            Listings::new(FolderCache::new(&cache.listings, number), FolderCache::new(&cache.names, number));
+        Files::new(Finder {
+            path: Arc::clone(&self.path),
+            settings: Arc::clone(&settings),
+            names: NameBuffers::default(),
+            lookups: FolderCache::new(&cache.lookups, number),
+            store: FileStore::new(self.root.clone(), settings, limits, files),
+            listings,
+        })
+    }
+
+    /// Returns the path that a file at this path is redirected to if it exists.
+    ///
+    /// `None` if there is no redirect, or if it depends on other files. Opens no file.
+    #[must_use]
+    pub fn leads_to(&self, path: &str) -> Option<String> {
+        let (name, _) = self.served_name(path)?;
+        self.settings.candidates.redirect_target(&name).map(encoded)
+    }
+
+    /// Returns the path that this one is redirected to by the folder's present files.
+    #[must_use]
+    pub fn leads_to_now(&self, path: &str) -> Option<String> {
+        let (name, shape) = self.served_name(path)?;
+        let search = self.search();
+        let (mut file, mut other) = (Vec::new(), Vec::new());
+        let target = match search.find(&name, shape, &mut file).ok()? {
+            SearchResult::Folder => return Some(format!("{}/", encoded(&name))),
+            SearchResult::File { depends_on_path: true, .. } if search.candidates.clean_urls => {
+                search.canonical(&name, &file, &mut other)
+            }
+            SearchResult::Nothing => search.page_without_slash(&name, &mut file),
+            _ => return None,
+        };
+        target.ok()?.map(encoded)
+    }
+
+    /// Returns the name and shape of a path, unless it is hidden.
+    fn served_name(&self, path: &str) -> Option<(Vec<u8>, Shape)> {
+        let mut name = Vec::new();
+        let resolved = resolve(path, &mut name).ok()?;
+        let is_denied = resolved.is_hidden && self.settings.hidden == Hidden::Deny;
+        (!is_denied).then_some((name, resolved.shape))
+    }
+
+    fn search(&self) -> Search<'_> {
+        Search { root: &self.root, candidates: &self.settings.candidates }
+    }
+
+    /// Returns a warning if `/` is not found now: the folder has no index, no list and no fallback.
+    #[must_use]
+    pub fn no_index(&self) -> Option<String> {
+        let Candidates { each, index, .. } = &self.settings.candidates;
+        if self.settings.spa.is_some() || !each.contains(&Candidate::Folder) {
+            return None;
+        }
+        let found = self.search().find(b"", Shape::Directory, &mut Vec::new());
+        matches!(found, Ok(SearchResult::Nothing)).then(|| {
+            let index = index.first().map_or(Cow::Borrowed("index"), |name| String::from_utf8_lossy(name));
+            format!("there is no {index} now, so / is not found: add one, or list the folder with `listing = true`")
+        })
+    }
+
+    /// Returns whether there is such a file now. The path is decoded; its leading slash is optional.
+    #[must_use]
+    pub fn has_file(&self, path: &str) -> bool {
+        self.has_name(path.strip_prefix('/').unwrap_or(path).as_bytes())
+    }
+
+    fn has_name(&self, name: &[u8]) -> bool {
+        self.root.open_beneath(name).is_ok_and(|opened| opened.kind == Kind::File)
+    }
+
+    /// Returns the options whose fallback file is missing now.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let last = self.settings.candidates.each.last().and_then(|candidate| candidate.fixed_file());
+        let named = [("spa", self.settings.spa.as_deref()), ("try_files", last)];
+        let is_missing = |(option, file): (_, Option<&[u8]>)| (!self.has_name(file?)).then_some(option);
+        named.into_iter().filter_map(is_missing).collect()
+    }
+}
+
+/// A worker's cache of files, shared by its folders: see [`Folder::files_in`].
+///
+/// Evicts entries that weren't used lately, of any folder.
+pub struct FileCache {
+    limits: CacheLimits,
+    files: Rc<RefCell<ClockCache<Rc<CachedFile>>>>,
+    lookups: Rc<RefCell<ClockCache<Lookup>>>,
+    listings: Rc<RefCell<ClockCache<Rc<Listing>>>>,
+    names: Rc<RefCell<ClockCache<Rc<FolderNames>>>>,
+    folders: Cell<u32>,
+}
+
+impl fmt::Debug for FileCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileCache").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl FileCache {
+    /// Creates a cache with these bounds.
+    #[must_use]
+    pub fn new(limits: CacheLimits) -> Self {
+        let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
+        // Without cached files there are no cached lists either.
+        let listings_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
+        Self {
+            limits,
+            files: ClockCache::new(limits.cached_files_max, limits.cached_bytes_max),
+            lookups: ClockCache::new(lookups_max, u64::MAX),
+            listings: ClockCache::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
+            names: ClockCache::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX),
+            folders: Cell::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CacheLimits, FileCache, FolderCache};
+    use crate::cache::cached_file::cached_for_test;
+    use crate::now::Now;
+
+    /// Returns the numbers of files and of lookups that are kept of ten files of 30 bytes.
+    fn kept(limits: CacheLimits) -> (usize, usize) {
+        let cache = FileCache::new(limits);
+        let (files, lookups) = (FolderCache::new(&cache.files, 0), FolderCache::new(&cache.lookups, 0));
+        let now = Now { ms: 1_000, unix_seconds: 0 };
+        let names: Vec<[u8; 1]> = (0..10).map(|number| [number]).collect();
+        let cached: Vec<_> = names.iter().map(|_| cached_for_test(30)).collect();
+        for (name, cached) in names.iter().zip(&cached) {
+            files.insert(name, cached.clone());
+            lookups.note(name, name, Some(cached), now);
+        }
+        let is_kept = |name: &&[u8; 1]| files.get(&name[..], |_| Some(())).is_some();
+        let is_known = |name: &&[u8; 1]| lookups.known(&name[..], now, &mut Vec::new()).is_some();
+        (names.iter().filter(is_kept).count(), names.iter().filter(is_known).count())
+    }
+
+    #[test]
+    fn files_and_lookups_are_bounded() {
+        let default = CacheLimits::default();
+        for (limits, files, lookups) in [
+            (default, 10, 10),
+            (CacheLimits { cached_files_max: 3, ..default }, 3, 6),
+            (CacheLimits { cached_bytes_max: 100, ..default }, 3, 10),
+            (CacheLimits::none(), 0, 0),
+        ] {
+            assert_eq!(kept(limits), (files, lookups), "{limits:?}");
+        }
+        let limits = CacheLimits { cached_bytes_max: 100, cached_file_bytes_max: 60, ..default };
+        assert!(limits.takes(60) && !limits.takes(61) && !CacheLimits::none().takes(0));
     }
 }

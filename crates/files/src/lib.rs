@@ -1,13 +1,12 @@
 //! Static files of one folder.
 //!
-//! [`Files::respond`] serves a request in these steps:
+//! [`Files`] serves a request as `files` shows it:
 //!
-//! 1. `resolve` turns the target into a file name.
-//! 2. `finder` looks the name up: first in `lookups` (results of the last 500 ms), then with `search`, which opens the
-//!    candidates beneath the root.
-//! 3. `store` returns the file from memory, from an open descriptor or newly opened, in the coding that `siblings` and
-//!    `accept_encoding` select. `listing` builds the list of a folder.
-//! 4. `version` evaluates preconditions (`conditional`) and ranges (`range`) and writes the response.
+//! 1. `resolve`: turns the path into a name, and searches for its file among the candidates beneath the root.
+//! 2. `cache`: names that were looked up in the last 500 ms, files in memory, open files. `siblings` and `negotiation`
+//!    select the coding.
+//! 3. `conditional`: validators, preconditions and ranges.
+//! 4. `reply`: writes the response of a file's version, an error or a redirect. `listing` builds the list of a folder.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -17,65 +16,52 @@
     clippy::must_use_candidate
 )]
 
-#[doc(hidden)]
-pub mod accept;
-#[doc(hidden)]
-pub mod accept_encoding;
-mod boundary;
-mod cache;
+mod cache {
+    pub(crate) mod cached_file;
+    pub(crate) mod clock_cache;
+    pub(crate) mod lookups;
+    pub(crate) mod open_files;
+    pub(crate) mod store;
+}
 mod cache_control;
-mod cached_file;
-mod candidate;
-mod canonical;
-mod checks;
-mod clock_cache;
 #[doc(hidden)]
-pub mod coding;
-mod conditional;
-mod content;
-#[doc(hidden)]
-pub mod entity_tag;
-mod file_cache;
+pub mod conditional {
+    pub mod preconditions;
+    pub mod range;
+    pub(crate) mod validators;
+}
 mod files;
-mod finder;
 mod folder;
-mod folder_cache;
 pub mod limits;
 mod listing;
-mod lookups;
 mod media_type;
-mod media_types;
-mod navigation;
-mod now;
-mod open_files;
-mod options;
-mod partial;
-mod plain_path;
-mod qvalue;
-pub mod range;
-mod redirect;
-mod refuse;
 #[doc(hidden)]
-pub mod resolve;
-mod search;
+pub mod negotiation;
+mod now;
+mod options;
+mod reply {
+    pub(crate) mod errors;
+    pub(crate) mod version;
+}
+#[doc(hidden)]
+pub mod resolve {
+    pub(crate) mod candidate;
+    pub mod path;
+    pub(crate) mod search;
+}
 mod settings;
-mod sibling_cache;
 mod siblings;
-mod store;
-mod validators;
-mod variant;
-mod version;
 
-pub use cache_control::{CacheRule, FileMatch};
-pub use coding::Coding;
-pub use file_cache::FileCache;
+pub use conditional::range;
 pub use files::Files;
-pub use folder::Folder;
+pub use folder::{FileCache, Folder};
 pub use limits::CacheLimits;
 pub use media_type::media_type;
-pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
-/// Symbolic links that are followed.
-pub use shearwater_io::fs::Links;
+pub use options::{
+    BadOption, CacheRule, FileMatch, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions,
+};
+/// Content codings of precompressed files, and symbolic links that are followed.
+pub use shearwater_io::fs::{Coding, Links};
 
 /// Compiles and runs the code of the guide's page with the tests.
 #[cfg(doctest)]

@@ -81,4 +81,9 @@ impl CacheLimits {
     pub const fn none() -> Self {
         Self { cached_file_bytes_max: 0, cached_bytes_max: 0, cached_files_max: 0 }
     }
+
+    /// Returns whether a file of this size can be cached.
+    pub(crate) const fn takes(self, len: u64) -> bool {
+        self.cached_files_max > 0 && len <= self.cached_file_bytes_max && len <= self.cached_bytes_max
+    }
 }

@@ -1,4 +1,4 @@
-//! Media types by file name extension (RFC 9110 section 8.3).
+//! Media types by file name extension (RFC 9110 section 8.3): the built-in ones and those of a folder.
 //!
 //! The table is generated from mime-db 1.54.0 of 2025-03-17 (<https://github.com/jshttp/mime-db>, MIT licence), which
 //! collects the types of IANA, Apache and nginx. IANA has priority. `examples/media_types.rs` generates it and lists
@@ -6,8 +6,13 @@
 
 use std::cmp::Ordering;
 
+use shearwater::FieldLines;
+
+use crate::limits::MEDIA_TYPES_MAX;
+use crate::options::{BadOption, MediaTypeOptions};
+
 /// Type of files with an unknown extension.
-pub(crate) const UNKNOWN: &str = "application/octet-stream";
+const UNKNOWN: &str = "application/octet-stream";
 
 /// Lines of an extension in lower case, a space, and its type, sorted by extension. An array of strings would need a
 /// relocation for each entry at startup.
@@ -28,7 +33,7 @@ pub fn media_type(name: &[u8]) -> &'static str {
 }
 
 /// Returns the media type for a file name with a known extension.
-pub(crate) fn known_type(name: &[u8]) -> Option<&'static str> {
+fn known_type(name: &[u8]) -> Option<&'static str> {
     let mut lower = [0; EXTENSION_BYTES_MAX];
     let extension = extension(name)?;
     let lower = lower.get_mut(..extension.len())?;
@@ -58,122 +63,91 @@ fn find<'a>(mut table: &'a str, extension: &[u8]) -> Option<&'a str> {
 
 /// Returns the extension: the part of the last segment after its last dot. A segment that begins with this dot
 /// (`.profile`) has none.
-pub(crate) fn extension(name: &[u8]) -> Option<&[u8]> {
+fn extension(name: &[u8]) -> Option<&[u8]> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.')?;
     (dot > 0).then(|| &file[dot + 1..])
 }
 
+/// Media types by extension.
+#[derive(Debug)]
+pub(crate) struct MediaTypes {
+    /// Extensions in lower case, sorted.
+    own: Vec<(Vec<u8>, String)>,
+    otherwise: String,
+}
+
+impl MediaTypes {
+    pub(crate) fn new(options: &MediaTypeOptions) -> Result<Self, BadOption> {
+        let mut own: Vec<(Vec<u8>, String)> = Vec::new();
+        for (extension, media_type) in &options.by_extension {
+            let key = extension.to_ascii_lowercase().into_bytes();
+            let why = match own.binary_search_by(|(known, _)| known.cmp(&key)) {
+                _ if !is_extension(extension) => "an extension is the part of a name after its last dot",
+                Ok(_) => "listed twice",
+                Err(_) if own.len() >= MEDIA_TYPES_MAX => "too many values",
+                Err(place) => {
+                    own.insert(place, (key, checked("media type", media_type)?));
+                    continue;
+                }
+            };
+            return Err(BadOption::new("media type", extension, why));
+        }
+        let otherwise = options.otherwise.as_deref().unwrap_or(UNKNOWN);
+        Ok(Self { own, otherwise: checked("default media type", otherwise)? })
+    }
+
+    /// Returns the media type of a file.
+    pub(crate) fn of(&self, name: &[u8]) -> &str {
+        if !self.own.is_empty()
+            && let Some(key) = extension(name).map(<[u8]>::to_ascii_lowercase)
+            && let Ok(place) = self.own.binary_search_by(|(known, _)| known.cmp(&key))
+        {
+            return &self.own[place].1;
+        }
+        known_type(name).unwrap_or(&self.otherwise)
+    }
+}
+
+fn is_extension(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['.', '/', '\0'])
+}
+
+/// Validates a media type and adds a `charset` to text.
+fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
+    let bad = |why| BadOption::new(option, media_type, why);
+    let words = media_type.split_once('/').ok_or_else(|| bad("expected a media type such as text/plain"))?;
+    if words.0.trim().is_empty() || words.1.trim().is_empty() {
+        return Err(bad("expected a media type such as text/plain"));
+    }
+    if FieldLines::new().push("Content-Type", media_type).is_err() {
+        return Err(bad("not a valid header value"));
+    }
+    let lower = media_type.to_ascii_lowercase();
+    let charset =
+        if lower.starts_with("text/") && !lower.contains("charset") { "; charset=utf-8" } else { "" };
+    Ok(format!("{media_type}{charset}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{EXTENSION_BYTES_MAX, TABLE, UNKNOWN, find, media_type};
+    use super::{
+        EXTENSION_BYTES_MAX, MEDIA_TYPES_MAX, MediaTypeOptions, MediaTypes, TABLE, UNKNOWN, find, media_type,
+    };
 
     /// Types that must not change with an update of the table.
-    const KNOWN: &[(&str, &str)] = &[
-        ("7z", "application/x-7z-compressed"),
-        ("aac", "audio/aac"),
-        ("apng", "image/apng"),
-        ("atom", "application/atom+xml; charset=utf-8"),
-        ("avif", "image/avif"),
-        ("bin", "application/octet-stream"),
-        ("bmp", "image/bmp"),
-        ("br", "application/x-brotli"),
-        ("bz2", "application/x-bzip2"),
-        ("css", "text/css; charset=utf-8"),
-        ("csv", "text/csv; charset=utf-8"),
-        ("epub", "application/epub+zip"),
-        ("flac", "audio/flac"),
-        ("geojson", "application/geo+json"),
-        ("gif", "image/gif"),
-        ("gz", "application/gzip"),
-        ("htm", "text/html; charset=utf-8"),
-        ("html", "text/html; charset=utf-8"),
-        ("ico", "image/vnd.microsoft.icon"),
-        ("ics", "text/calendar; charset=utf-8"),
-        ("jpeg", "image/jpeg"),
-        ("jpg", "image/jpeg"),
-        ("js", "text/javascript; charset=utf-8"),
-        ("json", "application/json"),
-        ("jsonld", "application/ld+json"),
-        ("jxl", "image/jxl"),
-        ("m3u8", "application/vnd.apple.mpegurl"),
-        ("m4a", "audio/mp4"),
-        ("map", "application/json"),
-        ("md", "text/markdown; charset=utf-8"),
-        ("mjs", "text/javascript; charset=utf-8"),
-        ("mkv", "video/matroska"),
-        ("mov", "video/quicktime"),
-        ("mp3", "audio/mpeg"),
-        ("mp4", "video/mp4"),
-        ("mpd", "application/dash+xml"),
-        ("oga", "audio/ogg"),
-        ("ogg", "audio/ogg"),
-        ("ogv", "video/ogg"),
-        ("opus", "audio/ogg"),
-        ("otf", "font/otf"),
-        ("pdf", "application/pdf"),
-        ("png", "image/png"),
-        ("rss", "application/rss+xml; charset=utf-8"),
-        ("svg", "image/svg+xml; charset=utf-8"),
-        ("tar", "application/x-tar"),
-        ("tif", "image/tiff"),
-        ("tiff", "image/tiff"),
-        ("toml", "application/toml"),
-        ("ts", "video/mp2t"),
-        ("ttf", "font/ttf"),
-        ("txt", "text/plain; charset=utf-8"),
-        ("vtt", "text/vtt; charset=utf-8"),
-        ("wasm", "application/wasm"),
-        ("wav", "audio/wav"),
-        ("weba", "audio/webm"),
-        ("webm", "video/webm"),
-        ("webmanifest", "application/manifest+json"),
-        ("webp", "image/webp"),
-        ("woff", "font/woff"),
-        ("woff2", "font/woff2"),
-        ("xhtml", "application/xhtml+xml; charset=utf-8"),
-        ("xml", "application/xml; charset=utf-8"),
-        ("yaml", "application/yaml"),
-        ("yml", "application/yaml"),
-        ("zip", "application/zip"),
-        ("zst", "application/zstd"),
-        // Types that came with mime-db.
-        ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-        ("eot", "application/vnd.ms-fontobject"),
-        ("glb", "model/gltf-binary"),
-        ("gltf", "model/gltf+json"),
-        ("heic", "image/heic"),
-        ("ini", "text/plain; charset=utf-8"),
-        ("jsx", "text/jsx; charset=utf-8"),
-        ("log", "text/plain; charset=utf-8"),
-        ("m4s", "video/iso.segment"),
-        ("m4v", "video/x-m4v"),
-        ("mid", "audio/midi"),
-        ("mka", "audio/matroska"),
-        ("mpeg", "video/mpeg"),
-        ("pem", "application/x-x509-ca-cert"),
-        ("rtf", "application/rtf"),
-        ("sh", "application/x-sh"),
-        ("sql", "application/sql"),
-        ("tgz", "application/gzip"),
-        ("ttc", "font/collection"),
-        ("usdz", "model/vnd.usdz+zip"),
-        ("vcf", "text/vcard; charset=utf-8"),
-        ("wgsl", "text/wgsl; charset=utf-8"),
-        ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
-        ("xz", "application/x-xz"),
-    ];
+    const KNOWN: &str = include_str!("media_types_known.txt");
 
-    fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
-        TABLE.lines().map(|line| line.split_once(' ').expect("an extension and its type"))
+    fn lines(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+        table.lines().map(|line| line.split_once(' ').expect("an extension and its type"))
     }
 
     #[test]
     fn the_table_can_be_searched() {
-        assert!(TABLE.ends_with('\n') && lines().count() > 1_000);
-        assert!(lines().is_sorted_by(|(a, _), (b, _)| a < b));
-        assert_eq!(lines().map(|(extension, _)| extension.len()).max(), Some(EXTENSION_BYTES_MAX));
-        for (extension, expected) in lines() {
+        assert!(TABLE.ends_with('\n') && lines(TABLE).count() > 1_000);
+        assert!(lines(TABLE).is_sorted_by(|(a, _), (b, _)| a < b));
+        assert_eq!(lines(TABLE).map(|(extension, _)| extension.len()).max(), Some(EXTENSION_BYTES_MAX));
+        for (extension, expected) in lines(TABLE) {
             assert!(
                 extension
                     .bytes()
@@ -190,7 +164,7 @@ mod tests {
 
     #[test]
     fn types_are_valid_and_text_has_a_charset() {
-        for (extension, media_type) in lines() {
+        for (extension, media_type) in lines(TABLE) {
             let (essence, charset) = media_type.split_once("; ").unwrap_or((media_type, ""));
             let words: Vec<_> = essence.split('/').collect();
             let is_word = |word: &&str| {
@@ -205,8 +179,8 @@ mod tests {
 
     #[test]
     fn well_known_types_follow_iana_and_whatwg() {
-        for (extension, expected) in KNOWN {
-            assert_eq!(media_type(format!("a.{extension}").as_bytes()), *expected, "{extension}");
+        for (extension, expected) in lines(KNOWN) {
+            assert_eq!(media_type(format!("a.{extension}").as_bytes()), expected, "{extension}");
         }
     }
 
@@ -217,5 +191,67 @@ mod tests {
         {
             assert_eq!(media_type(name.as_bytes()), UNKNOWN, "{name}");
         }
+    }
+
+    fn options(pairs: &[(&str, &str)], otherwise: Option<&str>) -> MediaTypeOptions {
+        let own =
+            |(extension, media_type): &(&str, &str)| ((*extension).to_owned(), (*media_type).to_owned());
+        MediaTypeOptions {
+            by_extension: pairs.iter().map(own).collect(),
+            otherwise: otherwise.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn own_types_come_first_and_text_is_utf_8() {
+        let pairs = [
+            ("FOO", "text/x-foo"),
+            ("js", "application/javascript"),
+            ("t", "Text/X; Charset=x"),
+            ("veryverylongextension", "a/b"),
+        ];
+        let types = MediaTypes::new(&options(&pairs, Some("text/plain"))).expect("types");
+        for (name, media_type) in [
+            ("a.foo", "text/x-foo; charset=utf-8"),
+            ("a/b.FOO", "text/x-foo; charset=utf-8"),
+            ("a.js", "application/javascript"),
+            ("a.t", "Text/X; Charset=x"),
+            ("a.veryverylongextension", "a/b"),
+            ("a.css", "text/css; charset=utf-8"),
+            ("a.bin", "application/octet-stream"),
+            ("README", "text/plain; charset=utf-8"),
+            ("a.unknown", "text/plain; charset=utf-8"),
+            (".foo", "text/plain; charset=utf-8"),
+        ] {
+            assert_eq!(types.of(name.as_bytes()), media_type, "{name}");
+        }
+        let usual = MediaTypes::new(&MediaTypeOptions::default()).expect("no overrides");
+        assert_eq!(usual.of(b"a.unknown"), "application/octet-stream");
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        for pairs in [
+            &[("", "a/b")][..],
+            &[("a.b", "a/b")],
+            &[("a/b", "a/b")],
+            &[("a", "b")],
+            &[("a", "")],
+            &[("a", "a/b\r\nX: y")],
+            &[("a", "a/b"), ("A", "a/c")],
+        ] {
+            assert!(MediaTypes::new(&options(pairs, None)).is_err(), "{pairs:?}");
+        }
+        assert!(MediaTypes::new(&options(&[], Some("text"))).is_err());
+    }
+
+    #[test]
+    fn there_are_so_many_at_most() {
+        let many = |count: usize| MediaTypeOptions {
+            by_extension: (0..count).map(|number| (format!("x{number}"), "a/b".to_owned())).collect(),
+            otherwise: None,
+        };
+        assert!(MediaTypes::new(&many(MEDIA_TYPES_MAX)).is_ok());
+        assert!(MediaTypes::new(&many(MEDIA_TYPES_MAX + 1)).is_err());
     }
 }

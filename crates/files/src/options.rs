@@ -3,11 +3,9 @@
 use std::fmt;
 use std::io;
 
-use shearwater_io::fs::Links;
+use shearwater_io::fs::{Coding, Links};
 
-use crate::cache_control::CacheRule;
-use crate::coding::Coding;
-use crate::settings::Settings;
+use crate::resolve::path::{BadPath, resolve};
 
 /// Options of a folder.
 ///
@@ -43,16 +41,6 @@ impl Default for FolderOptions {
             media_types: MediaTypeOptions::default(),
             cache_control: Vec::new(),
         }
-    }
-}
-
-impl FolderOptions {
-    /// Validates all values without reading files.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn check(&self) -> Result<(), BadOption> {
-        Settings::new(self).map(drop)
     }
 }
 
@@ -111,6 +99,26 @@ pub struct MediaTypeOptions {
     pub otherwise: Option<String>,
 }
 
+/// A rule for `Cache-Control`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheRule {
+    /// Files that the rule applies to.
+    pub files: FileMatch,
+    /// Value of the header, such as `no-cache` or `public, max-age=31536000, immutable`.
+    pub value: String,
+}
+
+/// Selection of a rule's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileMatch {
+    /// Files of a media type, `text/html`, or of a group of types, `image/*`. Parameters are ignored.
+    Type(String),
+    /// One file by its path in the folder, `/sw.js`, or several by a wildcard, `/assets/*`, `*.js`, `/a/*.css`. This is
+    /// the path of the file that is sent, not of the request: `/` may be `/index.html`. It is percent-decoded like the
+    /// path of a request: write `%25` for a percent sign and `%2A` for a star.
+    Path(String),
+}
+
 /// An invalid value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadOption {
@@ -160,5 +168,44 @@ impl std::error::Error for FolderError {
             Self::Option(bad) => Some(bad),
             Self::Open(error) => Some(error),
         }
+    }
+}
+
+/// Resolves the path of a fixed file in an option, percent-decoded like the path of a request.
+pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, BadOption> {
+    let bad = |why| BadOption::new(option, path, why);
+    let segments = path.strip_prefix('/').ok_or_else(|| bad("a path begins with a slash"))?;
+    if let Some(why) = segments.split('/').find_map(bad_segment) {
+        return Err(bad(why));
+    }
+    decoded(path).map_err(bad)
+}
+
+/// Resolves a path in an option to a name, like the path of a request.
+///
+/// # Errors
+/// The reason why the path has no name.
+pub(crate) fn decoded(path: &str) -> Result<Vec<u8>, &'static str> {
+    let mut name = Vec::new();
+    match resolve(path, &mut name) {
+        Ok(_) => Ok(name),
+        Err(BadPath::Escape) => {
+            Err("a percent sign is followed by two hexadecimal digits (a real one is written %25)")
+        }
+        Err(BadPath::Dots) => Err("it has . or .. in it"),
+        Err(BadPath::NoName) => Err("a name must not contain a slash or a NUL"),
+    }
+}
+
+/// Returns the error in one segment of a file's path.
+pub(crate) fn bad_segment(segment: &str) -> Option<&'static str> {
+    match segment {
+        "" => Some("empty name: a path names a file, with one slash between names"),
+        "." | ".." => Some("it has . or .. in it"),
+        _ if segment.contains('\0') => Some("a name must not contain a NUL"),
+        _ if segment.contains(['{', '}']) => {
+            Some("braces are reserved for {path}, which is allowed once and only in try_files")
+        }
+        _ => None,
     }
 }

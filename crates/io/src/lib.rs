@@ -73,8 +73,9 @@
 //! - **S2** Never two sends in flight on one connection: the worker waits for `Sent`. Drivers assert it.
 //! - **S3** Partial writes are resumed by the driver, in order, without mixing parts.
 //! - **S4** Head bytes that precede a file or shared block leave in the same segment where the kernel allows (`MSG_MORE`).
-//! - **S5** At most [`limits::SEND_BYTES_PER_TURN_MAX`] bytes are sent per connection per turn. A file that ends
-//!   early is [`SendError::FileShort`].
+//! - **S5** Outputs with files, and those longer than [`limits::SEND_QUANTUM_BYTES`], take turns: at most
+//!   [`limits::SEND_BYTES_PER_TURN_MAX`] bytes of a connection in one turn. A file that ends early is
+//!   [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has
 //!   accepted. It never decreases.
 //! - **S7** [`Driver::send_at_once`] is `send`, but may return that the kernel has accepted everything
@@ -146,53 +147,42 @@
     clippy::must_use_candidate
 )]
 
-pub mod acceptor;
-mod ahead;
-mod catch_up;
 mod clock;
-mod conns;
-mod contract;
-mod dispatcher;
+mod connections;
+mod driver;
 pub mod fs;
-pub mod inbox;
 pub mod limits;
-pub mod listen;
-mod listener;
 mod listeners;
-mod memory;
+#[cfg(not(target_os = "linux"))]
+mod not_linux;
 pub mod os;
 mod output;
 mod page_buf;
+mod page_cache;
 #[cfg(target_os = "linux")]
 mod pages;
-#[cfg(not(target_os = "linux"))]
-#[path = "pages_none.rs"]
-mod pages;
 pub mod poll;
+mod read_ahead;
 mod shared_file;
 pub mod signals;
 pub mod sim;
 mod slot_array;
 mod socket;
-pub mod unix;
 #[cfg(target_os = "linux")]
 pub mod uring;
 #[cfg(not(target_os = "linux"))]
-#[path = "uring_none.rs"]
+#[path = "uring/none.rs"]
 pub mod uring;
-mod uring_options;
 #[cfg(target_os = "linux")]
-mod watches;
-#[cfg(not(target_os = "linux"))]
-#[path = "watches_none.rs"]
 mod watches;
 
-pub use contract::{
+pub use driver::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
-pub use dispatcher::Dispatcher;
-pub use inbox::Inbox;
-pub use listener::{Entrances, Listener};
+pub use listeners::acceptor::Dispatcher;
+pub use listeners::inbox::Inbox;
+pub use listeners::{Entrances, Listener};
+pub use listeners::{acceptor, bind as listen, inbox};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;
 pub use shared_file::SharedFile;

@@ -38,32 +38,21 @@ pub const SENT_LATE_BYTES_MAX: u64 = 4 * 1024;
 /// (`IO_LOCAL_TW_DEFAULT_MAX`, 20). Asked for more, it processes more, and fills as many receive buffers.
 pub const SENT_LATE_SENDS_MAX: usize = 19;
 
-/// Bytes passed to the kernel for one connection before other events are handled. Slightly more than 1 MiB,
-/// so that such a file and its head fit in one turn (docs/decisions/0006-files.md).
+/// Budget of a turn for files and long outputs, which wait in a queue until all that was read is handled: bytes
+/// passed to the kernel, over all connections. Short responses from shared blocks have another of this size;
+/// short ones of plain bytes aren't counted. Slightly more than 1 MiB, so that such a file and its head fit in
+/// one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;
 
-/// Bytes passed to the kernel in one turn, over all connections. Short responses from shared blocks and long
-/// sends have a budget of this size each; responses of plain bytes aren't counted.
-pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
+/// Part of a turn's budget for sends that no turn can send whole, and bytes of the longest response in memory
+/// that isn't queued. Bounds how long downloads of large files delay a small request.
+pub const SEND_QUANTUM_BYTES: u64 = 256 * 1024;
 
-/// Maximum bytes of a response that is sent at once. A longer one, and any with a range of a file, is queued
-/// after the turn's other work, so that short responses don't wait for long ones.
-pub const SEND_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
-
-/// Bytes per turn after which sends too long for one turn wait. Bounds how long many downloads of large files
-/// delay a small request.
-pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 256 * 1024;
-
-/// Fraction of a turn's bytes below which no send starts, unless it has less left. So small a share costs a
-/// call and gains little, so it waits for the next turn.
-pub const SEND_REST_PART: u64 = 4;
-
-/// Weight of a copied file byte in a turn's share, by time: some 60 µs for 64 KiB, where `sendfile` takes 15.
+/// Cost of a copied file byte in a turn's budget, by time: some 60 µs for 64 KiB, where `sendfile` takes 15.
 pub const COPIED_BYTES_WEIGHT: u64 = 4;
 
-/// System calls for one send before other events are handled: a response may have many small ranges of a
-/// file.
-pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
+/// Least cost of a system call in a turn's budget, by time: a response may have many small ranges of a file.
+pub const SEND_CALL_BYTES: u64 = 16 * 1024;
 
 /// Minimum bytes of an output with a range of a file that is sent in full segments (Linux: `TCP_CORK`). For
 /// smaller ones it has no effect or a bad one (docs/decisions/0006-files.md).

@@ -5,6 +5,9 @@
 
 use std::ops::Deref;
 
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::pages::Pages;
+#[cfg(target_os = "linux")]
 use crate::pages::Pages;
 
 /// Length of the first mapping. Addresses cost nothing until something is written, but a process may have a
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_is_there_however_much_it_gets() {
+    fn keeps_all_bytes_as_it_grows() {
         let whole = pattern(20 * FIRST_BYTES + 7);
         for mut buffer in both() {
             assert!(buffer.is_empty());
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_counts_as_it_is_used_and_not_as_it_is_mapped() {
+    fn counts_used_and_not_mapped_memory() {
         let mut buffer = PageBuf::default();
         assert_eq!(buffer.held_bytes(), 0);
         buffer.extend_from_slice(&[1; 5_000]);
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_piece_by_piece() {
+    fn releases_memory_in_steps() {
         for mut buffer in both() {
             buffer.extend_from_slice(&pattern(10 * FIRST_BYTES));
             let is_mapped = matches!(buffer.memory, Memory::Pages(_));
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_given_back_can_be_used_again() {
+    fn released_memory_can_be_used_again() {
         let mut buffer = PageBuf::default();
         buffer.extend_from_slice(&pattern(3 * FIRST_BYTES));
         buffer.release(FIRST_BYTES);

@@ -98,7 +98,7 @@ mod tests {
     use super::Pages;
 
     #[test]
-    fn what_was_given_back_is_zero_again() {
+    fn released_pages_are_zero() {
         let mut pages = Pages::new(10_000).expect("there is memory");
         let last = pages.start().as_ptr().wrapping_add(9_999);
         for value in [1, 2] {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_both_lengths_stays() {
+    fn a_resize_keeps_the_common_part() {
         let mut pages = Pages::new(10_000).expect("there is memory");
         pages.as_mut_slice()[..10_000].fill(7);
         for bytes in [1_000_000, 5_000, 20_000] {

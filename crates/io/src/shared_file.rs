@@ -8,9 +8,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use crate::ahead::are_in_memory;
 use crate::fs::Meta;
 use crate::limits::PROMISED_END_BYTES;
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::watches::{Watch, Watches};
+use crate::page_cache::{Inode, are_in_memory};
+#[cfg(target_os = "linux")]
 use crate::watches::{Watch, Watches};
 
 /// An open file that several sends of one worker share.
@@ -34,24 +37,17 @@ pub struct SharedFile {
     promised: Option<Meta>,
     is_lent: bool,
     /// Set when a send outlasts its first push; `None` if the promised version had changed by then.
-    guard: OnceCell<Option<Guard>>,
+    guard: OnceCell<Option<VersionGuard>>,
     /// Cached inode, if no version is promised.
     inode: Cell<Option<Inode>>,
 }
 
 /// Detects changes of a promised version that metadata doesn't show.
 #[derive(Debug)]
-struct Guard {
+struct VersionGuard {
     watch: Option<Watch>,
     /// The last of the promised bytes; empty if reading them might block on a disk.
     end: Vec<u8>,
-}
-
-/// Identity of a file while it is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inode {
-    pub(crate) dev: u64,
-    pub(crate) ino: u64,
 }
 
 impl SharedFile {
@@ -97,7 +93,7 @@ impl SharedFile {
     /// Watches the promised version, once. Called when a send outlasts its first push.
     pub(crate) fn guard(&self, watches: &mut Watches) {
         if let Some(promised) = &self.promised {
-            self.guard.get_or_init(|| Guard::new(&self.file, promised, watches));
+            self.guard.get_or_init(|| VersionGuard::new(&self.file, promised, watches));
         }
     }
 
@@ -115,7 +111,7 @@ impl SharedFile {
     }
 }
 
-impl Guard {
+impl VersionGuard {
     /// Returns `None` if the file has changed already.
     fn new(file: &File, promised: &Meta, watches: &mut Watches) -> Option<Self> {
         let guard = Self { watch: watches.watch(file), end: promised_end(file, promised) };
@@ -131,7 +127,7 @@ impl Guard {
 }
 
 /// Returns whether a file of the promised length may have been written to.
-fn was_written(promised: &Meta, now: &Meta, guard: Option<&Guard>) -> bool {
+fn was_written(promised: &Meta, now: &Meta, guard: Option<&VersionGuard>) -> bool {
     let is_dated_anew = now.mtime != promised.mtime;
     if !is_dated_anew && now.ctime == promised.ctime {
         return false;
@@ -155,12 +151,6 @@ fn promised_end(file: &File, promised: &Meta) -> Vec<u8> {
     file.read_exact_at(&mut end, offset).map_or(Vec::new(), |()| end)
 }
 
-impl Inode {
-    fn of(meta: &Meta) -> Self {
-        Self { dev: meta.dev, ino: meta.ino }
-    }
-}
-
 impl Deref for SharedFile {
     type Target = File;
 
@@ -182,7 +172,7 @@ mod tests {
     use super::{Meta, SharedFile};
 
     #[test]
-    fn one_file_is_told_from_another_whatever_was_promised() {
+    fn distinguishes_files_with_and_without_a_promise() {
         let open = |path: &str| File::open(path).expect("the file opens");
         let promised = |file: File| {
             let meta = Meta::of(&file).expect("its metadata");

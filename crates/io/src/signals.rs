@@ -35,7 +35,7 @@ const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGU
 /// A handler that the program has installed over this one stays: its signal is caught only if it calls the
 /// one that it has replaced.
 #[must_use = "dropped, it catches nothing"]
-pub struct Signals(Arc<Mutex<Listener>>);
+pub struct Signals(Arc<Mutex<SignalListener>>);
 
 impl fmt::Debug for Signals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,13 +44,13 @@ impl fmt::Debug for Signals {
 }
 
 /// Queues signals, or acts on them.
-enum Listener {
+enum SignalListener {
     Queues(Vec<Signal>),
     /// Calls this, on the signal thread.
     Acts(Box<dyn FnMut(Signal) + Send>),
 }
 
-impl Listener {
+impl SignalListener {
     fn handle(&mut self, signal: Signal) {
         match self {
             Self::Acts(act) => act(signal),
@@ -66,7 +66,7 @@ impl Signals {
     /// # Errors
     /// Fails if the system refuses a pipe, a thread or a handler.
     pub fn catch() -> io::Result<Self> {
-        let listener = Arc::new(Mutex::new(Listener::Queues(Vec::new())));
+        let listener = Arc::new(Mutex::new(SignalListener::Queues(Vec::new())));
         let mut process = lock(&PROCESS);
         if WRITER.get().is_none() {
             start_thread()?;
@@ -84,10 +84,10 @@ impl Signals {
     /// Calls `act` for each signal, queued ones first.
     pub fn act(&self, mut act: impl FnMut(Signal) + Send + 'static) {
         let mut listener = lock(&self.0);
-        if let Listener::Queues(queue) = &mut *listener {
+        if let SignalListener::Queues(queue) = &mut *listener {
             queue.drain(..).for_each(&mut act);
         }
-        *listener = Listener::Acts(Box::new(act));
+        *listener = SignalListener::Acts(Box::new(act));
     }
 }
 
@@ -103,7 +103,7 @@ impl Drop for Signals {
 
 /// The process's listeners, and each signal's previous action.
 struct Process {
-    listeners: Vec<Arc<Mutex<Listener>>>,
+    listeners: Vec<Arc<Mutex<SignalListener>>>,
     /// `None` if our handler wasn't installed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
 }

@@ -87,7 +87,7 @@ mod tests {
     use super::{CHUNK, SlotArray};
 
     #[test]
-    fn grows_where_it_must_and_moves_nothing() {
+    fn grows_without_moving_elements() {
         let mut array = SlotArray::<u64>::default();
         assert!(array.get(0).is_none() && array.get_mut(0).is_none());
         array.grow_to(0);

@@ -24,12 +24,12 @@ pub(crate) struct Watch {
     inotify: Arc<Inotify>,
     id: i32,
     /// Number of events of this inode before the watch.
-    before: Events,
+    before: WatchEvents,
 }
 
 /// Numbers of events of one inode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Events {
+pub(crate) struct WatchEvents {
     /// Writes, truncations, and changes of the modification time alone.
     pub(crate) writes: u64,
     /// Changes of both times, the mode, the owner or the number of names.
@@ -40,15 +40,15 @@ pub(crate) struct Events {
 struct Inotify {
     /// Taken on drop.
     descriptor: Option<OwnedFd>,
-    watched: Mutex<Vec<Watched>>,
+    watched: Mutex<Vec<WatchedInode>>,
 }
 
 /// A watched inode. The kernel has one watch for it, for any number of descriptors.
 #[derive(Debug)]
-struct Watched {
+struct WatchedInode {
     id: i32,
     watches: usize,
-    events: Events,
+    events: WatchEvents,
 }
 
 impl Watches {
@@ -70,7 +70,7 @@ impl Watches {
                 return None;
             }
             None => {
-                watched.push(Watched { id, watches: 0, events: Events::default() });
+                watched.push(WatchedInode { id, watches: 0, events: WatchEvents::default() });
                 watched.len() - 1
             }
         };
@@ -83,13 +83,13 @@ impl Watches {
 
 impl Watch {
     /// Returns the events of the file since the watch began.
-    pub(crate) fn events(&self) -> Events {
+    pub(crate) fn events(&self) -> WatchEvents {
         let watched = self.inotify.up_to_date();
         let now = watched
             .iter()
             .find(|watched| watched.id == self.id)
             .map_or(self.before, |watched| watched.events);
-        Events {
+        WatchEvents {
             writes: now.writes - self.before.writes,
             attributes: now.attributes - self.before.attributes,
         }
@@ -129,12 +129,12 @@ impl Inotify {
         self.descriptor.as_ref().expect("it is taken only on drop").as_fd()
     }
 
-    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn watched(&self) -> MutexGuard<'_, Vec<WatchedInode>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the watched inodes after reading all events that are queued.
-    fn up_to_date(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn up_to_date(&self) -> MutexGuard<'_, Vec<WatchedInode>> {
         let mut watched = self.watched();
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
         let mut events = Reader::new(self.descriptor(), &mut buffer);
@@ -160,7 +160,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, PermissionsExt};
     use std::time::SystemTime;
 
-    use super::{Events, WATCH_EVENTS_MAX, WATCHES_MAX, Watches};
+    use super::{WATCH_EVENTS_MAX, WATCHES_MAX, WatchEvents, Watches};
 
     /// Creates an unlinked file.
     fn file(number: usize) -> File {
@@ -188,21 +188,21 @@ mod tests {
     fn tells_writes_from_changes_of_metadata() {
         let (mut watches, file) = (Watches::default(), file(0));
         let watch = watches.watch(&file).expect("the system has inotify");
-        assert_eq!(watch.events(), Events::default());
+        assert_eq!(watch.events(), WatchEvents::default());
         let now = SystemTime::now();
         file.set_times(FileTimes::new().set_accessed(now).set_modified(now))
             .expect("the file can be changed");
-        assert_eq!(watch.events(), Events { writes: 0, attributes: 1 });
+        assert_eq!(watch.events(), WatchEvents { writes: 0, attributes: 1 });
         file.set_permissions(Permissions::from_mode(0o600)).expect("the file can be changed");
-        assert_eq!(watch.events(), Events { writes: 0, attributes: 2 });
+        assert_eq!(watch.events(), WatchEvents { writes: 0, attributes: 2 });
         write(&file);
-        assert_eq!(watch.events(), Events { writes: 1, attributes: 2 });
+        assert_eq!(watch.events(), WatchEvents { writes: 1, attributes: 2 });
         file.set_len(1).expect("the file can be truncated");
         assert_eq!(watch.events().writes, 2);
     }
 
     #[test]
-    fn watches_of_one_file_begin_and_end_by_themselves() {
+    fn watches_of_one_file_are_independent() {
         let (mut watches, file) = (Watches::default(), file(1));
         let other = file.try_clone().expect("another descriptor");
         let first = watches.watch(&file).expect("the system has inotify");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_files_is_watched() {
+    fn watches_a_bounded_number_of_files() {
         let mut watches = Watches::default();
         let files: Vec<_> = (0..=WATCHES_MAX).map(|number| file(100 + number)).collect();
         let mut held: Vec<_> = files.iter().map_while(|file| watches.watch(file)).collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_events_is_read() {
+    fn reads_a_bounded_number_of_events() {
         let mut watches = Watches::default();
         let files = [file(2), file(3), file(4)];
         let [one, other, idle] = files.each_ref().map(|file| watches.watch(file).expect("inotify"));

@@ -61,7 +61,7 @@ fn calls() -> usize {
 }
 
 #[test]
-fn signals_are_caught_for_a_while_and_restored() {
+fn catches_signals_and_restores_their_handlers() {
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
     set(libc::SIGINT, libc::SIG_DFL);

@@ -1,7 +1,7 @@
 //! Makes precompressed files, called siblings: `NAME.br`, `NAME.zst` and `NAME.gz` beside `NAME`.
 //!
-//! [`precompress`] does all of it: `walk` collects the files, `work` distributes them over threads, `sample` skips those that don't
-//! compress, `sibling` checks and atomically replaces siblings, `format` encodes.
+//! [`precompress`] does all of it: `folder` collects the files, `run` distributes them over threads, `sample` skips those
+//! that don't compress, `sibling` checks and atomically replaces siblings, `coding` encodes.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -11,17 +11,14 @@
     clippy::must_use_candidate
 )]
 
-mod format;
+mod coding;
+mod folder;
 pub mod limits;
+mod run;
 mod sample;
 mod sibling;
-mod summary;
-mod temporary;
-mod unused;
-mod walk;
-mod work;
 
-pub use format::Format;
-pub use summary::{Failed, PerFormat, Summary};
-pub use unused::{Unused, unused};
-pub use work::{Options, precompress};
+pub use coding::level_max;
+pub use folder::{Unused, unused};
+pub use run::{Failed, Options, PerFormat, Summary, precompress};
+pub use shearwater_io::fs::Coding;

@@ -62,25 +62,21 @@ pub(crate) fn is_packed(name: &[u8]) -> bool {
 mod tests {
     use std::fs;
 
+    use testkit::random;
+
     use super::{PACKED, SAMPLE_PART_BYTES, SAMPLE_PARTS, compresses, is_packed};
 
     const WHOLE: usize = SAMPLE_PARTS * SAMPLE_PART_BYTES;
 
     /// Returns incompressible bytes.
     fn noise(len: usize) -> Vec<u8> {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 24) as u8
-        };
-        (0..len).map(|_| next()).collect()
+        random::bytes(&mut random::part(0x5eed, 0), len)
     }
 
     #[test]
     fn samples_parts_from_start_to_end() {
-        let path = std::env::temp_dir().join(format!("shearwater-sample-{}", std::process::id()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sample");
         for len in [SAMPLE_PART_BYTES + 1, WHOLE, WHOLE + 1, 3 * WHOLE, 20 * WHOLE + 7] {
             let with_text_at = |at: usize| {
                 let mut content = noise(len);
@@ -98,12 +94,12 @@ mod tests {
         content[SAMPLE_PART_BYTES..2 * SAMPLE_PART_BYTES].fill(b'x');
         fs::write(&path, content).expect("a file");
         assert!(!compresses(&path, len as u64).expect("it can be read"));
-        fs::remove_file(&path).expect("it was made here");
     }
 
     #[test]
     fn accepts_small_and_truncated_files() {
-        let path = std::env::temp_dir().join(format!("shearwater-sampled-{}", std::process::id()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sample");
         fs::write(&path, noise(SAMPLE_PART_BYTES)).expect("a file");
         assert!(compresses(&path, SAMPLE_PART_BYTES as u64).expect("it can be read"), "it is small");
         assert!(compresses(&path, WHOLE as u64).expect("it can be read"), "it has become shorter");

@@ -1,34 +1,91 @@
-//! Builds the tables of one site, and checks its options.
+//! Builds the tables of sites, and checks their options.
 
 use std::collections::HashMap;
 
 use shearwater::HeaderRules;
 use shearwater_files::Folder;
-use shearwater_files::resolve::resolve;
+use shearwater_files::resolve::path::resolve;
 
-use crate::error_pages;
-use crate::fixed;
 use crate::headers::{self, Changes};
-use crate::limits::ROUTES_MAX;
-use crate::mistakes::{Invalid, Mistakes, invalid};
-use crate::options::{Content, ErrorPage, Fixed, Headers, Redirect as RedirectOptions, Route, Site};
-use crate::plan::{Action, Page, Rule, SitePlan, number};
-use crate::redirect::{Redirect, returns};
-use crate::routes::{Pattern, Routes, segments};
+use crate::hosts::{Hosts, parse_host};
+use crate::limits::{ROUTES_MAX, SITES_MAX};
+use crate::options::{
+    Content, ErrorPage, Fixed, Headers, Invalid, Mistakes, Options, Redirect, Route, Site, invalid,
+};
+use crate::plan::{Action, PlannedPage, RouteMatch, RouteRule, SitePlan, SitesPlan, number};
+use crate::redirect::RedirectTarget;
+use crate::responses;
+use crate::routes::{PathPattern, Routes, bad_path, segments};
+
+/// Checks sites and builds their tables.
+///
+/// # Errors
+/// Every mistake.
+pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
+    let mut mistakes = Mistakes::default();
+    if !(1..=SITES_MAX).contains(&options.sites.len()) {
+        mistakes.add("site", invalid(format!("expected 1 to {SITES_MAX} sites"), ""));
+        return Err(mistakes);
+    }
+    let hosts = hosts(&options.sites, &mut mistakes);
+    let mut shared = SharedTables::new(&options.folders);
+    let each = options.sites.iter().enumerate();
+    let sites: Vec<SitePlan> =
+        each.map(|(at, site)| build_site(at, site, &mut shared, &mut mistakes)).collect();
+    if !mistakes.list.is_empty() {
+        return Err(mistakes);
+    }
+    let only = match sites.as_slice() {
+        [SitePlan { rules, .. }] => match rules.as_slice() {
+            [rule @ RouteRule { action: Action::Files(_), .. }] => Some(RouteMatch { site: 0, rule: *rule }),
+            _ => None,
+        },
+        _ => None,
+    };
+    let SharedTables { header_rules, fixed, warnings, .. } = shared;
+    let Options { folders, cache, .. } = options;
+    Ok(SitesPlan { folders, cache, hosts, sites, header_rules, fixed, only, warnings })
+}
+
+/// Builds the table of hosts. The default site is the one without hosts, or the first.
+fn hosts(sites: &[Site], mistakes: &mut Mistakes) -> Hosts {
+    let mut hosts = Hosts::new();
+    let mut default = None;
+    for (at, site) in sites.iter().enumerate() {
+        if site.hosts.is_empty() {
+            if let Some(first) = default {
+                let help = format!("add `hosts`: site[{first}] is the default already");
+                mistakes.add(format!("site[{at}]"), invalid("second site without `hosts`", help));
+            }
+            default.get_or_insert(at);
+        }
+        for (index, text) in site.hosts.iter().enumerate() {
+            let added = parse_host(text).and_then(|pattern| match hosts.insert(&pattern, number(at)) {
+                None => Ok(()),
+                Some(known) => Err(invalid("duplicate host name", format!("site[{known}] has it already"))),
+            });
+            if let Err(invalid) = added {
+                mistakes.add(format!("site[{at}].hosts[{index}]"), invalid);
+            }
+        }
+    }
+    hosts.set_default(number(default.unwrap_or(0)));
+    hosts
+}
 
 /// Parts that sites share.
-pub(crate) struct Shared<'f> {
+struct SharedTables<'f> {
     folders: &'f [Folder],
-    pub(crate) header_rules: Vec<HeaderRules>,
-    pub(crate) fixed: Vec<Fixed>,
-    pub(crate) warnings: Mistakes,
+    header_rules: Vec<HeaderRules>,
+    fixed: Vec<Fixed>,
+    warnings: Mistakes,
     /// Numbers of the header_rules and fixed responses: most sites have the same ones.
     known_changes: HashMap<Changes, u32>,
     known_fixed: HashMap<Fixed, u32>,
 }
 
-impl<'f> Shared<'f> {
-    pub(crate) fn new(folders: &'f [Folder]) -> Self {
+impl<'f> SharedTables<'f> {
+    fn new(folders: &'f [Folder]) -> Self {
         Self {
             folders,
             header_rules: Vec::new(),
@@ -65,10 +122,10 @@ impl<'f> Shared<'f> {
 const OWN: u32 = 0;
 
 /// Builds the tables of a site.
-pub(crate) fn build<'a>(
+fn build_site<'a>(
     at: usize,
     site: &'a Site,
-    shared: &'a mut Shared<'_>,
+    shared: &'a mut SharedTables<'_>,
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
     let plan =
@@ -104,7 +161,7 @@ struct Builder<'a, 'f> {
     keys: Vec<String>,
     /// The site's header changes.
     changes: Changes,
-    shared: &'a mut Shared<'f>,
+    shared: &'a mut SharedTables<'f>,
     mistakes: &'a mut Mistakes,
 }
 
@@ -124,7 +181,7 @@ impl Builder<'_, '_> {
         let header_rules = self.shared.header_rules(&self.changes);
         let action = self.action(&site.content, "");
         self.check_required_headers(Some(&site.content), &self.changes.clone(), "");
-        self.plan.rules.push(Rule { action, header_rules, pages: 0 });
+        self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
         self.plan.pages.push(Vec::new());
     }
 
@@ -146,7 +203,7 @@ impl Builder<'_, '_> {
                 Action::Nothing
             }
             Content::Fixed(fixed) => {
-                if let Err((name, invalid)) = fixed::check(fixed) {
+                if let Err((name, invalid)) = responses::check(fixed) {
                     self.mistake(&format!("{key}.respond.{name}"), invalid);
                 }
                 Action::Fixed(self.shared.fixed(fixed))
@@ -156,23 +213,23 @@ impl Builder<'_, '_> {
 
     fn check_required_headers(&mut self, content: Option<&Content>, changes: &Changes, key: &str) {
         if let Some(Content::Fixed(fixed)) = content
-            && let Err(invalid) = fixed::check_headers(fixed, changes)
+            && let Err(invalid) = responses::check_headers(fixed, changes)
         {
             self.mistake(&format!("{key}.respond.status"), invalid);
         }
     }
 
-    fn add_redirect(&mut self, index: usize, redirect: &RedirectOptions) {
+    fn add_redirect(&mut self, index: usize, redirect: &Redirect) {
         let key = format!(".redirect[{index}]");
-        let pattern = match Pattern::parse(&redirect.from) {
+        let pattern = match PathPattern::parse(&redirect.from) {
             Ok(pattern) => pattern,
             Err(invalid) => return self.mistake(&format!("{key}.from"), invalid),
         };
         let before_star = match &pattern {
-            Pattern::Beneath(name) => Some(segments(name)),
-            Pattern::Exact(_) => None,
+            PathPattern::Beneath(name) => Some(segments(name)),
+            PathPattern::Exact(_) => None,
         };
-        let target = match Redirect::new(redirect.status, &redirect.to, before_star) {
+        let target = match RedirectTarget::new(redirect.status, &redirect.to, before_star) {
             Ok(target) => target,
             Err(invalid) => return self.mistake(&format!("{key}.to"), invalid),
         };
@@ -183,7 +240,7 @@ impl Builder<'_, '_> {
         let action = Action::Redirect(number(self.plan.redirects.len()));
         self.plan.redirects.push(target);
         self.keys.push(format!("{}{key}", self.key));
-        self.plan.rules.push(Rule { action, ..self.plan.rules[OWN as usize] });
+        self.plan.rules.push(RouteRule { action, ..self.plan.rules[OWN as usize] });
     }
 
     fn add_route(&mut self, index: usize, route: &Route) {
@@ -204,9 +261,9 @@ impl Builder<'_, '_> {
         };
         let rule = number(self.plan.rules.len());
         // Its error pages are added when all routes are known.
-        self.plan.rules.push(Rule { action, header_rules, pages: 0 });
+        self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
         self.keys.push(format!("{}{key}", self.key));
-        let known = match Pattern::parse(&route.path) {
+        let known = match PathPattern::parse(&route.path) {
             Ok(pattern) => self.plan.routes.insert(&pattern, rule),
             Err(invalid) => return self.mistake(&format!("{key}.path"), invalid),
         };
@@ -224,18 +281,19 @@ impl Builder<'_, '_> {
     /// Adds the error pages of the site and its routes.
     fn add_error_pages(&mut self, site: &Site) {
         self.plan.pages[0] = self.find_pages(&site.error_pages, "");
-        let first = self.plan.first_route();
+        // The rules of routes follow the site's own and those of its redirects.
+        let first = 1 + self.plan.redirects.len();
         let with_pages = site.routes.iter().enumerate().filter(|(_, route)| !route.error_pages.is_empty());
         for (index, route) in with_pages {
             let own = self.find_pages(&route.error_pages, &format!(".route[{index}]"));
-            let pages = error_pages::merge(&self.plan.pages[0], own);
+            let pages = merge_pages(&self.plan.pages[0], own);
             self.plan.rules[first + index].pages = number(self.plan.pages.len());
             self.plan.pages.push(pages);
         }
     }
 
-    fn find_pages(&mut self, pages: &[ErrorPage], key: &str) -> Vec<Page> {
-        let (found, wrong) = error_pages::find(pages, &self.plan);
+    fn find_pages(&mut self, pages: &[ErrorPage], key: &str) -> Vec<PlannedPage> {
+        let (found, wrong) = find_pages(pages, &self.plan);
         for (status, invalid) in wrong {
             self.mistake(&format!("{key}.error_pages.{status}"), invalid);
         }
@@ -257,37 +315,66 @@ impl Builder<'_, '_> {
     }
 
     /// Reports a redirect whose target redirects back to it: an error by the options, a warning by files.
-    fn check_loop(&mut self, index: usize, redirect: &RedirectOptions) {
+    fn check_loop(&mut self, index: usize, redirect: &Redirect) {
         let folders = self.shared.folders;
         let at = |folder: u32| &folders[folder as usize];
         let key = format!(".redirect[{index}].to");
-        if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to(path)) {
+        if self.plan.returns(&redirect.from, &|folder, path| at(folder).leads_to(path)) {
             self.mistake(&key, invalid("redirect loop", "the target leads back to `from`"));
-        } else if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to_now(path)) {
+        } else if self.plan.returns(&redirect.from, &|folder, path| at(folder).leads_to_now(path)) {
             let help = "files in the folder redirect the target back to `from`";
             self.warning(format!("{}{key}", self.key), "redirect loop", help);
         }
     }
 }
 
-impl SitePlan {
-    /// Returns the redirect of a rule.
-    pub(crate) fn redirect_of(&self, rule: u32) -> Option<u32> {
-        match self.rules[rule as usize].action {
-            Action::Redirect(redirect) => Some(redirect),
-            _ => None,
+/// Finds the folders of error pages. Returns the valid pages, and errors by status.
+fn find_pages(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<PlannedPage>, Vec<(u16, Invalid)>) {
+    let mut found: Vec<PlannedPage> = Vec::new();
+    let mut wrong = Vec::new();
+    for page in pages {
+        let status = page.status;
+        let is_twice = found.iter().any(|known| known.status == status);
+        match locate(page, plan) {
+            _ if is_twice => wrong.push((status, invalid("duplicate error page", ""))),
+            Ok((folder, path)) => found.push(PlannedPage { status, folder, path }),
+            Err(invalid) => wrong.push((status, invalid)),
         }
     }
+    (found, wrong)
+}
 
-    /// Returns the rule of the first route, after the site's own and those of its redirects.
-    fn first_route(&self) -> usize {
-        1 + self.redirects.len()
+/// Returns the folder of a page, which is that of the route of its path, and its path in the folder.
+fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), Invalid> {
+    if !(400..=599).contains(&page.status) {
+        return Err(invalid("status is not an error", "allowed: 400 to 599"));
     }
+    let path = &page.path;
+    if !path.starts_with('/') || path.contains(['?', '#']) {
+        return Err(invalid(
+            "invalid path of an error page",
+            "write a path of the site, such as \"/404.html\"",
+        ));
+    }
+    let mut name = Vec::new();
+    resolve(path, &mut name).map_err(bad_path)?;
+    let rule = plan.routes.find(&name);
+    let is_file = !matches!(name.as_slice(), [] | [.., b'/']);
+    let Some(name) = String::from_utf8(name).ok().filter(|_| is_file) else {
+        return Err(invalid("path of an error page is not a file", ""));
+    };
+    match plan.rules[rule as usize].action {
+        Action::Files(folder) => Ok((folder, format!("/{name}").into())),
+        Action::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
+        Action::Fixed(_) | Action::Nothing => {
+            Err(invalid("no files are served at the path of an error page", ""))
+        }
+    }
+}
 
-    /// Returns the rule of a request's path, if the path is valid.
-    pub(crate) fn rule_of(&self, path: &str) -> Option<u32> {
-        let mut name = Vec::new();
-        resolve(path, &mut name).ok()?;
-        Some(self.routes.find(&name))
-    }
+/// Merges the pages of a site into those of its route, which take precedence.
+fn merge_pages(site: &[PlannedPage], route: Vec<PlannedPage>) -> Vec<PlannedPage> {
+    let is_own = |page: &&PlannedPage| route.iter().any(|own| own.status == page.status);
+    let others: Vec<_> = site.iter().filter(|page| !is_own(page)).cloned().collect();
+    [route, others].concat()
 }

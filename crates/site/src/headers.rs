@@ -2,18 +2,10 @@
 
 use shearwater::{HeaderRules, On};
 
-use crate::mistakes::{Invalid, invalid};
-use crate::options::Headers;
+use crate::options::{Headers, Invalid, invalid};
 
-/// A change to a header.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Change {
-    Set(String),
-    Remove,
-}
-
-/// Changes by header name, without duplicates.
-pub(crate) type Changes = Vec<(String, Change)>;
+/// Changes by header name, without duplicates: the value to set, or `None` to remove the header.
+pub(crate) type Changes = Vec<(String, Option<String>)>;
 
 /// Headers that can't be changed, each with the reason.
 const OWN: [(&[&str], &str); 4] = [
@@ -56,15 +48,14 @@ const POLICY_REPORTED: &str = "Content-Security-Policy-Report-Only";
 pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
     let mut changes = Changes::new();
     let mut mistakes = Vec::new();
-    let set =
-        headers.set.iter().map(|(name, value)| (format!("set.{name}"), name, Change::Set(value.clone())));
+    let set = headers.set.iter().map(|(name, value)| (format!("set.{name}"), name, Some(value.clone())));
     let removed = headers.remove.iter().enumerate();
-    let removed = removed.map(|(index, name)| (format!("remove[{index}]"), name, Change::Remove));
+    let removed = removed.map(|(index, name)| (format!("remove[{index}]"), name, None));
     for (key, name, change) in set.chain(removed) {
         let is_twice = changes.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         let checked = match is_twice {
             true => Err(invalid("header is changed twice", "header names are case-insensitive: keep one")),
-            false => check(name, &change),
+            false => check(name, change.as_deref()),
         };
         match checked {
             Ok(()) => changes.push((name.clone(), change)),
@@ -74,11 +65,11 @@ pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
     (changes, mistakes)
 }
 
-fn check(name: &str, change: &Change) -> Result<(), Invalid> {
+fn check(name: &str, change: Option<&str>) -> Result<(), Invalid> {
     let is_named = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
     let (more, verb) = match change {
-        Change::Set(_) => (&OWN_VALUE, "set"),
-        Change::Remove => (&NEEDED, "removed"),
+        Some(_) => (&OWN_VALUE, "set"),
+        None => (&NEEDED, "removed"),
     };
     if let Some((_, why)) = OWN.iter().chain([more]).find(|(names, _)| is_named(names)) {
         return Err(invalid(format!("header can't be {verb}"), *why));
@@ -91,7 +82,7 @@ fn check(name: &str, change: &Change) -> Result<(), Invalid> {
             "use letters, digits and hyphens, without a space or colon",
         ));
     }
-    if let Change::Set(value) = change {
+    if let Some(value) = change {
         let is_printable = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
         if !is_printable || value.trim_matches([' ', '\t']) != value {
             let help = "use printable ASCII without line breaks and without spaces at the ends";
@@ -111,10 +102,7 @@ pub(crate) fn merge(site: &Changes, route: Changes) -> Changes {
 
 /// Returns whether a header is set.
 pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
-    let is_set = |(known, change): &(String, Change)| {
-        known.eq_ignore_ascii_case(name) && matches!(change, Change::Set(_))
-    };
-    changes.iter().any(is_set)
+    changes.iter().any(|(known, change)| change.is_some() && known.eq_ignore_ascii_case(name))
 }
 
 /// Encodes changes; `None` if there are none.
@@ -124,20 +112,20 @@ pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
 pub(crate) fn header_rules(changes: &Changes) -> Option<HeaderRules> {
     let mut header_rules = HeaderRules::new();
     for (name, change) in changes {
-        apply(&mut header_rules, name, change).expect("each change was tested");
+        apply(&mut header_rules, name, change.as_deref()).expect("each change was tested");
     }
     (!changes.is_empty()).then_some(header_rules)
 }
 
-fn apply(header_rules: &mut HeaderRules, name: &str, change: &Change) -> Result<(), String> {
+fn apply(header_rules: &mut HeaderRules, name: &str, change: Option<&str>) -> Result<(), String> {
     let is_policy = [POLICY, POLICY_REPORTED].iter().any(|policy| policy.eq_ignore_ascii_case(name));
     match change {
         // Only built-in pages have one.
-        Change::Remove if is_policy => Ok(header_rules),
-        Change::Remove => header_rules.remove(name),
-        Change::Set(value) if is_policy => header_rules.add_unless(POLICY, name, value, responses(name)),
-        Change::Set(value) if name.eq_ignore_ascii_case("Vary") => header_rules.add(name, value, On::Every),
-        Change::Set(value) => header_rules.set(name, value, responses(name)),
+        None if is_policy => Ok(header_rules),
+        None => header_rules.remove(name),
+        Some(value) if is_policy => header_rules.add_unless(POLICY, name, value, responses(name)),
+        Some(value) if name.eq_ignore_ascii_case("Vary") => header_rules.add(name, value, On::Every),
+        Some(value) => header_rules.set(name, value, responses(name)),
     }
     .map(|_| ())
 }
@@ -153,7 +141,7 @@ fn responses(name: &str) -> On {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Changes, changes, header_rules, merge, responses};
+    use super::{Changes, changes, header_rules, merge, responses};
     use crate::options::Headers;
     use shearwater::On;
 
@@ -164,23 +152,9 @@ mod tests {
 
     #[test]
     fn rejects_headers_of_the_server() {
-        let own = [
-            "Connection",
-            "CONTENT-LENGTH",
-            "Keep-Alive",
-            "Trailer",
-            "transfer-encoding",
-            "Upgrade",
-            "date",
-            "Content-Type",
-            "Allow",
-            "content-encoding",
-            "Content-Range",
-            "Location",
-            "a b",
-            "",
-        ];
-        for name in own {
+        let own = "Connection CONTENT-LENGTH Keep-Alive Trailer transfer-encoding Upgrade date Content-Type Allow \
+                   content-encoding Content-Range Location";
+        for name in own.split_whitespace().chain(["a b", ""]) {
             let (set, mistakes) = changes(&headers(&[(name, "x")], &[]));
             assert!(
                 set.is_empty() && mistakes.len() == 1 && mistakes[0].0 == format!("set.{name}"),
@@ -212,16 +186,9 @@ mod tests {
         let of = |set: &[_], remove: &[_]| changes(&headers(set, remove)).0;
         let merged =
             merge(&of(&[("A", "1"), ("B", "2")], &["C", "D"]), of(&[("b", "3"), ("D", "4")], &["a", "E"]));
-        let set = |value: &str| Change::Set(value.to_owned());
-        let wanted: Changes = [
-            ("C", Change::Remove),
-            ("b", set("3")),
-            ("D", set("4")),
-            ("a", Change::Remove),
-            ("E", Change::Remove),
-        ]
-        .map(|(name, change)| (name.to_owned(), change))
-        .into();
+        let wanted: Changes = [("C", None), ("b", Some("3")), ("D", Some("4")), ("a", None), ("E", None)]
+            .map(|(name, change)| (name.to_owned(), change.map(str::to_owned)))
+            .into();
         assert_eq!(merged, wanted);
         assert!(header_rules(&merged).is_some() && header_rules(&Changes::new()).is_none());
     }

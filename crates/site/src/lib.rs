@@ -13,22 +13,20 @@
 )]
 
 mod builder;
-mod error_pages;
-mod fixed;
 mod headers;
 mod hosts;
 pub mod limits;
-mod mistakes;
 mod options;
 mod plan;
 mod redirect;
+mod responses;
 mod route_cache;
 #[doc(hidden)]
 pub mod routes;
 mod service;
 mod table;
 
-pub use mistakes::{Mistake, Mistakes};
-pub use options::{Content, ErrorPage, Fixed, Headers, Options, REDIRECT_STATUS, Redirect, Route, Site};
-pub use plan::Sites;
-pub use service::SiteService;
+pub use options::{
+    Content, ErrorPage, Fixed, Headers, Mistake, Mistakes, Options, REDIRECT_STATUS, Redirect, Route, Site,
+};
+pub use service::{SiteService, Sites};

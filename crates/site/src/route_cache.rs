@@ -1,27 +1,20 @@
 //! Cache of route lookups: from host and path of recent requests to their rules. Routes never change, so entries never expire.
 
 use crate::limits::{CACHED_ROUTE_BYTES_MAX, CACHED_ROUTES_MAX};
-use crate::plan::Rule;
+use crate::plan::RouteMatch;
 use crate::table::hash_samples;
 
 /// One worker's direct-mapped cache.
 pub(crate) struct RouteCache {
     /// Empty until the first insertion.
-    slots: Vec<Slot>,
-}
-
-/// The site and rule of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RouteMatch {
-    pub(crate) site: u32,
-    pub(crate) rule: Rule,
+    slots: Vec<CachedMatch>,
 }
 
 /// Lengths of host and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lens(u32);
+struct PairLens(u32);
 
-impl Lens {
+impl PairLens {
     /// Marks a free slot: no path is that long.
     const FREE: Self = Self(u32::MAX);
 
@@ -32,8 +25,8 @@ impl Lens {
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
-    lens: Lens,
+struct CachedMatch {
+    lens: PairLens,
     /// Host, then path.
     text: [u8; CACHED_ROUTE_BYTES_MAX],
     found: RouteMatch,
@@ -49,7 +42,7 @@ impl RouteCache {
     pub(crate) fn get(&self, host: &[u8], path: &[u8]) -> Option<&RouteMatch> {
         let slot = self.slots.get(at(host, path))?;
         let (of_host, of_both) = (slot.text.get(..host.len())?, slot.text.get(..host.len() + path.len())?);
-        let is_same = slot.lens == Lens::of(host, path)
+        let is_same = slot.lens == PairLens::of(host, path)
             && is_same(of_host, host)
             && is_same(&of_both[host.len()..], path);
         is_same.then_some(&slot.found)
@@ -61,11 +54,12 @@ impl RouteCache {
         if len > CACHED_ROUTE_BYTES_MAX {
             return;
         }
-        let mut slot = Slot { lens: Lens::of(host, path), text: [0; CACHED_ROUTE_BYTES_MAX], found };
+        let mut slot =
+            CachedMatch { lens: PairLens::of(host, path), text: [0; CACHED_ROUTE_BYTES_MAX], found };
         slot.text[..host.len()].copy_from_slice(host);
         slot.text[host.len()..len].copy_from_slice(path);
         if self.slots.is_empty() {
-            self.slots.resize(CACHED_ROUTES_MAX, Slot { lens: Lens::FREE, ..slot });
+            self.slots.resize(CACHED_ROUTES_MAX, CachedMatch { lens: PairLens::FREE, ..slot });
         }
         self.slots[at(host, path)] = slot;
     }
@@ -97,10 +91,10 @@ fn at(host: &[u8], path: &[u8]) -> usize {
 mod tests {
     use super::{RouteCache, RouteMatch};
     use crate::limits::{CACHED_ROUTE_BYTES_MAX, CACHED_ROUTES_MAX};
-    use crate::plan::{Action, Rule};
+    use crate::plan::{Action, RouteRule};
 
     fn found(site: u32) -> RouteMatch {
-        RouteMatch { site, rule: Rule { action: Action::Nothing, header_rules: None, pages: 0 } }
+        RouteMatch { site, rule: RouteRule { action: Action::Nothing, header_rules: None, pages: 0 } }
     }
 
     fn site(cache: &RouteCache, host: &str, path: &str) -> Option<u32> {

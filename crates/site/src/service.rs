@@ -1,4 +1,4 @@
-//! One worker's service: finds the site and route of a request, and responds.
+//! Checked sites, and one worker's service: finds the site and route of a request, and responds.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,20 +6,53 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::{HeaderRules, Request, Response, Service};
-use shearwater_files::resolve::{BadPath, resolve};
+use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
-use crate::error_pages::{self, BuiltInPages};
-use crate::fixed::{ALLOW, FixedResponse};
-use crate::plan::{Action, Plan};
-use crate::route_cache::{RouteCache, RouteMatch};
+use crate::builder;
+use crate::options::{Mistakes, Options};
+use crate::plan::{Action, RouteMatch, SitesPlan};
+use crate::responses::{ALLOW, BuiltInPages, FixedResponse};
+use crate::route_cache::RouteCache;
 
 /// Headers of an error that its page keeps (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3 and 12.5.5).
 const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
 
+/// Checked sites, shared by the workers.
+#[derive(Clone)]
+pub struct Sites(Arc<SitesPlan>);
+
+impl Sites {
+    /// Checks sites and builds their tables.
+    ///
+    /// # Errors
+    /// Every mistake: invalid hosts, paths, targets, headers and values, duplicates, redirect loops, exceeded limits.
+    pub fn new(options: Options) -> Result<Self, Mistakes> {
+        builder::build(options).map(|plan| Self(Arc::new(plan)))
+    }
+
+    /// Returns probable mistakes, by what is in the folders now: missing error pages, redirect loops by files, missing indexes.
+    #[must_use]
+    pub fn warnings(&self) -> &Mistakes {
+        &self.0.warnings
+    }
+
+    /// Returns a service for one worker, with a cache of its own.
+    #[must_use]
+    pub fn service(&self) -> SiteService {
+        SiteService::new(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Sites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sites").field("sites", &self.0.sites.len()).finish_non_exhaustive()
+    }
+}
+
 /// All sites, served by one worker.
 pub struct SiteService {
-    plan: Arc<Plan>,
+    plan: Arc<SitesPlan>,
     files: Vec<Files>,
     header_rules: Vec<Rc<HeaderRules>>,
     fixed: Vec<FixedResponse>,
@@ -42,7 +75,7 @@ struct Scratch {
 }
 
 impl SiteService {
-    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<SitesPlan>) -> Self {
         let cache = FileCache::new(plan.cache);
         Self {
             files: plan.folders.iter().map(|folder| folder.files_in(&cache)).collect(),
@@ -72,32 +105,37 @@ impl SiteService {
         (found, bad)
     }
 
-    /// Applies the header changes of a rule.
-    #[inline]
-    fn header_rules(&self, found: &RouteMatch, response: &mut Response<'_>) {
+    /// Responds by a rule. An error without a body of its own gets an error page.
+    #[inline(always)]
+    fn act(
+        &self,
+        found: &RouteMatch,
+        bad: Option<BadPath>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
         if let Some(header_rules) = found.rule.header_rules {
             response.header_rules(&self.header_rules[header_rules as usize]);
         }
-    }
-
-    /// Responds by a rule. An error without a body of its own gets an error page.
-    #[inline(always)]
-    fn act(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
-        self.header_rules(found, response);
-        let is_whole = match found.rule.action {
-            Action::Files(folder) => {
+        let is_whole = match (found.rule.action, bad) {
+            // Folders choose the status of an invalid path themselves.
+            (Action::Files(folder), _) => {
                 self.files[folder as usize].respond(request, response);
                 false
             }
-            Action::Fixed(fixed) => self.fixed[fixed as usize].respond(request, response),
-            Action::Redirect(redirect) => {
+            (Action::Fixed(fixed), None) => self.fixed[fixed as usize].respond(request, response),
+            (Action::Redirect(redirect), None) => {
                 let location = &mut self.scratch.borrow_mut().location;
                 let redirects = &self.plan.sites[found.site as usize].redirects;
                 redirects[redirect as usize].respond(request, location, response);
                 true
             }
-            Action::Nothing => {
+            (Action::Nothing, None) | (_, Some(BadPath::NoName)) => {
                 response.unhandled_target(request, ALLOW);
+                false
+            }
+            (_, Some(BadPath::Escape | BadPath::Dots)) => {
+                response.status(400).text("Bad Request\n");
                 false
             }
         };
@@ -111,7 +149,7 @@ impl SiteService {
     fn send_error_page(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
         let status = response.status_code();
         let pages = &self.plan.sites[found.site as usize].pages[found.rule.pages as usize];
-        if let Some(page) = error_pages::of(pages, status) {
+        if let Some(page) = pages.iter().find(|page| page.status == status) {
             // Headers of the missing file don't apply to the page.
             response.keep_fields(&OF_ERRORS);
             let files = &self.files[page.folder as usize];
@@ -121,44 +159,19 @@ impl SiteService {
         }
         self.built_in_pages.respond(request, response);
     }
-
-    /// Responds to an invalid path. Folders choose the status themselves.
-    #[cold]
-    fn respond_to_bad_path(
-        &self,
-        bad: BadPath,
-        found: &RouteMatch,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) {
-        self.header_rules(found, response);
-        match found.rule.action {
-            Action::Files(folder) => self.files[folder as usize].respond(request, response),
-            _ if bad == BadPath::NoName => drop(response.unhandled_target(request, ALLOW)),
-            _ => {
-                response.status(400).text("Bad Request\n");
-            }
-        }
-        if response.status_code() >= 400 {
-            self.send_error_page(found, request, response);
-        }
-    }
 }
 
 impl Service for SiteService {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         if let Some(only) = &self.plan.only {
-            return self.act(only, request, response);
+            return self.act(only, None, request, response);
         }
         let head = request.head();
         let (host, path) = (head.host_bytes(), head.path_bytes());
         if let Some(found) = self.cache.borrow().get(host, path) {
-            return self.act(found, request, response);
+            return self.act(found, None, request, response);
         }
         let (found, bad) = self.find(host, path, request.path());
-        match bad {
-            None => self.act(&found, request, response),
-            Some(bad) => self.respond_to_bad_path(bad, &found, request, response),
-        }
+        self.act(&found, bad, request, response);
     }
 }

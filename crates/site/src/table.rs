@@ -5,18 +5,18 @@ const SLOTS_PER_TEXT: usize = 3;
 
 /// A hash table from texts to numbers with linear probing, built at the start and then only read.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
-    case: Case,
+pub(crate) struct TextTable {
+    case: LetterCase,
     texts: Vec<u8>,
     /// Their number is a power of two.
-    slots: Box<[Slot]>,
+    slots: Box<[TextSlot]>,
     len: usize,
     /// The length of the longest text.
     longest: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct TextSlot {
     /// The upper half of the hash; the lower half selects the slot.
     hash: u32,
     start: u32,
@@ -25,10 +25,10 @@ struct Slot {
     number: u32,
 }
 
-const FREE: Slot = Slot { hash: 0, start: 0, len: 0, number: u32::MAX };
+const FREE: TextSlot = TextSlot { hash: 0, start: 0, len: 0, number: u32::MAX };
 
-impl Table {
-    pub(crate) fn new(case: Case) -> Self {
+impl TextTable {
+    pub(crate) fn new(case: LetterCase) -> Self {
         Self { case, texts: Vec::new(), slots: Box::new([FREE]), len: 0, longest: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Table {
         let len = u32::try_from(text.len()).expect("texts of a configuration fit");
         self.texts.extend_from_slice(text);
         let hashed = hash(text, self.case);
-        self.put(hashed, Slot { hash: (hashed >> 32) as u32, start, len, number });
+        self.put(hashed, TextSlot { hash: (hashed >> 32) as u32, start, len, number });
         self.len += 1;
         self.longest = self.longest.max(text.len());
         None
@@ -83,12 +83,12 @@ impl Table {
     }
 
     #[inline]
-    fn text(&self, slot: Slot) -> &[u8] {
+    fn text(&self, slot: TextSlot) -> &[u8] {
         &self.texts[slot.start as usize..][..slot.len as usize]
     }
 
     /// Stores a slot at the first free position of its probe sequence.
-    fn put(&mut self, hash: u64, slot: Slot) {
+    fn put(&mut self, hash: u64, slot: TextSlot) {
         let last = self.slots.len() - 1;
         let mut at = hash as usize & last;
         while self.slots[at].number != FREE.number {
@@ -113,14 +113,14 @@ const CASE: u64 = 0x2020_2020_2020_2020;
 
 /// Comparison of ASCII letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Case {
+pub(crate) enum LetterCase {
     /// Case-sensitive.
     Differs,
     /// Case-insensitive.
     Same,
 }
 
-impl Case {
+impl LetterCase {
     #[inline(always)]
     const fn mask(self) -> u64 {
         match self {
@@ -132,7 +132,7 @@ impl Case {
 
 /// Hashes a text. The operator chooses the texts that are inserted, so the hash needs no secret.
 #[inline]
-fn hash(text: &[u8], case: Case) -> u64 {
+fn hash(text: &[u8], case: LetterCase) -> u64 {
     let (words, tail) = text.as_chunks::<8>();
     let start = text.len() as u64;
     let state =
@@ -156,7 +156,7 @@ pub(crate) fn hash_samples(one: &[u8], other: &[u8]) -> u64 {
 
 /// Returns whether two texts are equal.
 #[inline]
-fn is_same(one: &[u8], other: &[u8], case: Case) -> bool {
+fn is_same(one: &[u8], other: &[u8], case: LetterCase) -> bool {
     if one.len() != other.len() {
         return false;
     }
@@ -198,11 +198,11 @@ fn mix(state: u64) -> u64 {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{Case, Table, hash, hash_samples, is_same};
+    use super::{LetterCase, TextTable, hash, hash_samples, is_same};
 
     #[test]
     fn finds_every_text_and_no_other() {
-        let mut table = Table::new(Case::Differs);
+        let mut table = TextTable::new(LetterCase::Differs);
         assert!(table.is_empty() && !table.may_have(0));
         assert_eq!(table.get(b""), None);
         for number in 0..2000 {
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn compares_case_as_configured() {
-        for (case, found) in [(Case::Differs, None), (Case::Same, Some(1))] {
-            let mut table = Table::new(case);
+        for (case, found) in [(LetterCase::Differs, None), (LetterCase::Same, Some(1))] {
+            let mut table = TextTable::new(case);
             table.insert(b"Example.ORG", 1);
             assert_eq!(table.get(b"example.org"), found);
         }
@@ -233,18 +233,22 @@ mod tests {
     fn every_byte_changes_hash_and_equality() {
         for len in 0..40 {
             let text: Vec<u8> = (0..len).map(|at| b'a' + at as u8 % 26).collect();
-            assert!(is_same(&text, &text.clone(), Case::Differs));
+            assert!(is_same(&text, &text.clone(), LetterCase::Differs));
             for at in 0..len {
                 let mut other = text.clone();
                 other[at] = b'.';
-                assert!(!is_same(&text, &other, Case::Differs) && !is_same(&text, &other, Case::Same));
-                assert_ne!(hash(&text, Case::Differs), hash(&other, Case::Differs));
+                assert!(
+                    !is_same(&text, &other, LetterCase::Differs) && !is_same(&text, &other, LetterCase::Same)
+                );
+                assert_ne!(hash(&text, LetterCase::Differs), hash(&other, LetterCase::Differs));
                 let mut upper = text.clone();
                 upper[at].make_ascii_uppercase();
-                assert!(!is_same(&text, &upper, Case::Differs) && is_same(&text, &upper, Case::Same));
-                assert_eq!(hash(&text, Case::Same), hash(&upper, Case::Same));
+                assert!(
+                    !is_same(&text, &upper, LetterCase::Differs) && is_same(&text, &upper, LetterCase::Same)
+                );
+                assert_eq!(hash(&text, LetterCase::Same), hash(&upper, LetterCase::Same));
             }
-            assert!(!is_same(&text, &[&text[..], b"x"].concat(), Case::Same));
+            assert!(!is_same(&text, &[&text[..], b"x"].concat(), LetterCase::Same));
         }
     }
 
@@ -264,7 +268,7 @@ mod tests {
     fn hashes_of_similar_names_spread() {
         let low_bits = |bits: u32| {
             let hashes =
-                (0..1000).map(|number| hash(format!("site-{number}.example").as_bytes(), Case::Same));
+                (0..1000).map(|number| hash(format!("site-{number}.example").as_bytes(), LetterCase::Same));
             hashes.map(|hash| hash % (1 << bits)).collect::<HashSet<_>>().len()
         };
         // A random hash fills about 630 of 1024 slots.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use super::outcome::{Difference, Outcome};
-use super::requests::Request;
+use super::outcome::{ComparedResponse, Difference};
+use super::requests::ComparedRequest;
 use super::servers::Peer;
 
 const CAUSES: &str = include_str!("../../data/compare/causes.toml");
@@ -37,7 +37,7 @@ struct Causes {
 }
 
 impl Cover {
-    fn covers(&self, request: &Request, peer: Peer, difference: &Difference) -> bool {
+    fn covers(&self, request: &ComparedRequest, peer: Peer, difference: &Difference) -> bool {
         let matches = |pattern: &str, value: &str| pattern == "*" || pattern == value;
         let name = format!("{}: {}$", request.site, request.name);
         self.peer.is_none_or(|only| only == peer)
@@ -50,7 +50,7 @@ impl Cover {
 
 /// A difference, with the peer and the number of the request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Found {
+pub(super) struct FoundDifference {
     pub(super) difference: Difference,
     pub(super) peer: Peer,
     pub(super) request: usize,
@@ -58,13 +58,13 @@ pub(super) struct Found {
 
 /// All responses with their differences.
 pub(super) struct Comparison {
-    pub(super) requests: Vec<Request>,
-    pub(super) ours: Vec<Option<Outcome>>,
-    pub(super) theirs: BTreeMap<Peer, Vec<Option<Outcome>>>,
+    pub(super) requests: Vec<ComparedRequest>,
+    pub(super) ours: Vec<Option<ComparedResponse>>,
+    pub(super) theirs: BTreeMap<Peer, Vec<Option<ComparedResponse>>>,
     pub(super) causes: Vec<Cause>,
     /// Differences by the number of their cause.
-    pub(super) caused: BTreeMap<usize, Vec<Found>>,
-    without_cause: Vec<Found>,
+    pub(super) caused: BTreeMap<usize, Vec<FoundDifference>>,
+    without_cause: Vec<FoundDifference>,
     /// Covers without a difference.
     pub(super) stale: Vec<String>,
 }
@@ -72,12 +72,13 @@ pub(super) struct Comparison {
 impl Comparison {
     /// Finds the first cause of each difference.
     pub(super) fn new(
-        requests: Vec<Request>,
-        ours: Vec<Option<Outcome>>,
-        theirs: BTreeMap<Peer, Vec<Option<Outcome>>>,
+        requests: Vec<ComparedRequest>,
+        ours: Vec<Option<ComparedResponse>>,
+        theirs: BTreeMap<Peer, Vec<Option<ComparedResponse>>>,
     ) -> Result<Self> {
         let Causes { cause: causes } = toml::from_str(CAUSES).context("causes.toml")?;
-        let (mut caused, mut without_cause): (BTreeMap<usize, Vec<Found>>, _) = (BTreeMap::new(), Vec::new());
+        let (mut caused, mut without_cause): (BTreeMap<usize, Vec<FoundDifference>>, _) =
+            (BTreeMap::new(), Vec::new());
         let mut used: Vec<Vec<bool>> =
             causes.iter().map(|cause: &Cause| vec![false; cause.covers.len()]).collect();
         for (&peer, theirs) in &theirs {
@@ -88,7 +89,7 @@ impl Comparison {
                         let covers = |cover: &Cover| cover.covers(&requests[number], peer, &difference);
                         of.covers.iter().position(covers).map(|cover| (cause, cover))
                     });
-                    let found = Found { difference, peer, request: number };
+                    let found = FoundDifference { difference, peer, request: number };
                     match place {
                         Some((cause, cover)) => {
                             used[cause][cover] = true;
@@ -108,8 +109,8 @@ impl Comparison {
 
     /// The differences without a cause, as text.
     pub(super) fn unlisted(&self) -> Vec<String> {
-        let shown = |Found { difference, peer, request }: &Found| {
-            let Request { site, name, .. } = &self.requests[*request];
+        let shown = |FoundDifference { difference, peer, request }: &FoundDifference| {
+            let ComparedRequest { site, name, .. } = &self.requests[*request];
             let Difference { aspect, ours, theirs } = difference;
             format!("{site}: {name}: {aspect}: ours {ours}, {} {theirs}", peer.name())
         };

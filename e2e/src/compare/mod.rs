@@ -4,7 +4,6 @@
 //! `docs/compare.md` is made of them; it has a digest of each of our responses, by which they are held without the other servers.
 
 mod causes;
-mod exchange;
 mod outcome;
 mod page;
 mod requests;
@@ -15,17 +14,17 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 
 use self::causes::Comparison;
-use self::outcome::Outcome;
-use self::requests::Request;
+use self::outcome::{ComparedResponse, exchange};
+use self::requests::ComparedRequest;
 use self::servers::{Peer, Servers, Sites};
-use crate::context::Context;
-use crate::report::Report;
+use crate::context::CaseContext;
+use crate::report::CaseReport;
 
 const GET_PEERS: &str =
     "help: nginx: `apt-get install nginx`; static-web-server: `cargo lab setup --build-peers`";
 
 /// Compares our responses with those that docs/compare.md was made of.
-pub(crate) fn ours(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let outcomes = outcomes(&servers, &sites, &requests)?;
@@ -37,7 +36,7 @@ pub(crate) fn ours(context: &Context<'_>, report: &mut Report) -> Result<()> {
 }
 
 /// Compares our responses with those of the other servers, and docs/compare.md with both.
-pub(crate) fn peers(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let ours = outcomes(&servers, &sites, &requests)?;
@@ -67,12 +66,17 @@ pub(crate) fn peers(context: &Context<'_>, report: &mut Report) -> Result<()> {
 }
 
 /// Sends every request to the servers; `None` for sites that they don't have.
-fn outcomes(servers: &Servers, sites: &Sites, requests: &[Request]) -> Result<Vec<Option<Outcome>>> {
-    let outcome = |request: &Request| {
+fn outcomes(
+    servers: &Servers,
+    sites: &Sites,
+    requests: &[ComparedRequest],
+) -> Result<Vec<Option<ComparedResponse>>> {
+    let outcome = |request: &ComparedRequest| {
         let Some(address) = servers.address(&request.site) else { return Ok(None) };
-        let first = request.first().map(|bytes| exchange::exchange(&bytes, address)).transpose()?.flatten();
-        let received = exchange::exchange(&request.bytes(first.as_ref()), address)?;
-        Ok(Some(Outcome::new(received.as_ref(), request, sites)))
+        let first = request.first().map(|bytes| exchange(&bytes, address)).transpose()?.flatten();
+        let received =
+            exchange(&request.bytes(first.and_then(|received| received.response).as_ref()), address)?;
+        Ok(Some(ComparedResponse::new(received.as_ref(), request, sites)))
     };
     requests.iter().map(outcome).collect()
 }

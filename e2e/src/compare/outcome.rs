@@ -1,7 +1,10 @@
-//! A response without the values that are each server's own.
+//! One request to a server, and the response without the values that are each server's own.
 
-use super::exchange::Received;
-use super::requests::Request;
+use std::net::SocketAddr;
+
+use testkit::{Client, Error, Response};
+
+use super::requests::ComparedRequest;
 use super::servers::Sites;
 
 /// Shown in place of a missing header.
@@ -12,11 +15,54 @@ const PRESENT: &str = "there";
 /// A part of a file is shown up to this length, bytes.
 const SHOWN_BYTES_MAX: usize = 40;
 
+/// Sent after each response, to see whether the connection stays and both sides agree where the request ended.
+const NEXT: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: compare.test\r\nConnection: close\r\n\r\n";
+
+/// A response with what is around it.
+#[derive(Debug)]
+pub(super) struct Received {
+    /// `None` for bytes without a status line, as in HTTP/0.9.
+    pub(super) response: Option<Response>,
+    /// Statuses of interim responses.
+    interim: Vec<u16>,
+    /// Status of the response to a next request, if the connection stayed.
+    next: Option<u16>,
+}
+
+/// Sends a request and reads the response; `None` if the connection ends without one.
+pub(super) fn exchange(request: &[u8], address: SocketAddr) -> Result<Option<Received>, Error> {
+    let mut client = Client::connect(address)?;
+    client.accept_http10();
+    client.send(request)?;
+    let method = if request.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
+    let mut received = Received { response: None, interim: Vec::new(), next: None };
+    loop {
+        match client.response_to(method) {
+            Ok(response) if response.status() < 200 => received.interim.push(response.status()),
+            Ok(response) => {
+                received.response = Some(response);
+                break;
+            }
+            Err(Error::Closed | Error::Reset) => return Ok(None),
+            // The end of the connection came before that of a head.
+            Err(Error::Truncated) => return Ok(Some(received)),
+            Err(error) => return Err(error),
+        }
+    }
+    // The head of the next response is enough. A server that closes may reset.
+    received.next = match client.send(NEXT).and_then(|()| client.head("GET")) {
+        Ok(head) => Some(head.status),
+        Err(error @ (Error::TimedOut | Error::Malformed(_))) => return Err(error),
+        Err(_) => None,
+    };
+    Ok(Some(received))
+}
+
 /// A response as it is compared: named aspects, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct ComparedResponse {
     pub(super) status: String,
-    aspects: Vec<(String, String)>,
+    pub(super) aspects: Vec<(String, String)>,
 }
 
 /// A difference between two responses.
@@ -27,40 +73,40 @@ pub(super) struct Difference {
     pub(super) theirs: String,
 }
 
-impl Outcome {
-    pub(super) fn new(received: Option<&Received>, request: &Request, sites: &Sites) -> Self {
+impl ComparedResponse {
+    pub(super) fn new(received: Option<&Received>, request: &ComparedRequest, sites: &Sites) -> Self {
         let only = |status: &str| Self { status: status.to_owned(), aspects: Vec::new() };
-        let Some(received) = received else { return only("closed") };
-        if received.version.is_empty() {
-            return only("HTTP/0.9");
-        }
-        let body = body(received, sites);
+        let Some(Received { response, interim, next }) = received else { return only("closed") };
+        let Some(response) = response else { return only("HTTP/0.9") };
+        let body = body(response, sites);
         let is_list = request.site == "list";
-        let headers = received.headers.iter().filter(|(name, _)| name != "connection");
+        let headers = response.head.headers().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let headers = headers.filter(|(name, _)| name != "connection");
         let mut aspects: Vec<(String, String)> = headers
-            .map(|(name, value)| (name.clone(), normal(name, value, received, &body, is_list)))
+            .map(|(name, value)| {
+                let value = normal(&name, value, response, &body, is_list);
+                (name, value)
+            })
             .collect();
-        let mut add = |name: &str, value: String| aspects.push((name.to_owned(), value));
-        if let Some(length) = received.header("content-length")
-            && !received.body.is_empty()
-            && length.parse() != Ok(received.body.len())
-        {
-            add("length of the content", received.body.len().to_string());
-        }
-        add("Connection", received.header("connection").unwrap_or(MISSING).to_owned());
-        let after = match received.next {
+        let after = match next {
             None => "closes".to_owned(),
             Some(200) => "stays".to_owned(),
             Some(status) => format!("stays; the next request gets {status}"),
         };
-        add("the connection", after);
-        add("the version", received.version.clone());
-        add("the content", body);
-        if !received.interim.is_empty() {
-            add("before it", format!("{:?}", received.interim));
+        let version = response.head.text().split(' ').next().unwrap_or_default().to_owned();
+        let connection = response.header("connection").unwrap_or(MISSING).to_owned();
+        let others = [
+            ("Connection", connection),
+            ("the connection", after),
+            ("the version", version),
+            ("the content", body),
+        ];
+        aspects.extend(others.map(|(name, value)| (name.to_owned(), value)));
+        if !interim.is_empty() {
+            aspects.push(("before it".to_owned(), format!("{interim:?}")));
         }
         aspects.sort();
-        Self { status: received.status.to_string(), aspects }
+        Self { status: response.status().to_string(), aspects }
     }
 
     /// A short number that changes with every aspect.
@@ -106,26 +152,26 @@ fn fnv(bytes: &[u8]) -> u32 {
 }
 
 /// The content: a file by its name, a part by its bytes, or text of the server's own.
-fn body(received: &Received, sites: &Sites) -> String {
+fn body(response: &Response, sites: &Sites) -> String {
     let part = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= SHOWN_BYTES_MAX && !text.contains('\0') => format!("{text:?}"),
         _ => format!("{} bytes ({:08x})", bytes.len(), fnv(bytes)),
     };
-    if received.body.is_empty() {
+    if response.body.is_empty() {
         return "empty".to_owned();
     }
-    match boundary(received) {
-        Some(boundary) => parts(&received.body, boundary, part).unwrap_or("malformed parts".to_owned()),
-        None => match sites.name_of(&received.body) {
+    match boundary(response) {
+        Some(boundary) => parts(&response.body, boundary, part).unwrap_or("malformed parts".to_owned()),
+        None => match sites.name_of(&response.body) {
             Some(name) => name.to_owned(),
-            None if received.status == 206 => part(&received.body),
+            None if response.status() == 206 => part(&response.body),
             None => OWN.to_owned(),
         },
     }
 }
 
-fn boundary(received: &Received) -> Option<&str> {
-    received.header("content-type")?.strip_prefix("multipart/byteranges; boundary=")
+fn boundary(response: &Response) -> Option<&str> {
+    response.header("content-type")?.strip_prefix("multipart/byteranges; boundary=")
 }
 
 /// The parts of a multipart body (RFC 2046 section 5.1): headers and bytes of each.
@@ -148,17 +194,19 @@ fn parts(body: &[u8], boundary: &str, shown: impl Fn(&[u8]) -> String) -> Option
 }
 
 /// A header's value, without what must differ.
-fn normal(name: &str, value: &str, received: &Received, body: &str, is_list: bool) -> String {
+fn normal(name: &str, value: &str, response: &Response, body: &str, is_list: bool) -> String {
     let is_date = value.ends_with(" GMT") && value.len() == 29;
     let own = match name {
         "date" | "last-modified" if is_date => PRESENT,
         "server" | "content-security-policy" => PRESENT,
         "etag" if value.starts_with("W/\"") => "weak",
         "etag" if value.starts_with('"') => "strong",
-        "content-length" | "transfer-encoding" if body == OWN || boundary(received).is_some() => PRESENT,
+        "content-length" | "transfer-encoding" if body == OWN || boundary(response).is_some() => PRESENT,
         // Without its content, an error's length is each server's own.
-        "content-length" if body == "empty" && (is_list || received.status >= 300) && value != "0" => PRESENT,
-        "content-type" if boundary(received).is_some() => "multipart/byteranges",
+        "content-length" if body == "empty" && (is_list || response.status() >= 300) && value != "0" => {
+            PRESENT
+        }
+        "content-type" if boundary(response).is_some() => "multipart/byteranges",
         _ => value,
     };
     own.to_owned()
@@ -166,24 +214,25 @@ fn normal(name: &str, value: &str, received: &Received, body: &str, is_list: boo
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, Outcome, parts};
-    use crate::compare::exchange::Received;
+    use testkit::{Head, Response};
+
+    use super::{ComparedResponse, Difference, Received, parts};
     use crate::compare::requests::all;
     use crate::compare::servers::Sites;
 
-    fn outcome(status: u16, headers: &[(&str, &str)], body: &str) -> Outcome {
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (version, body) = ("HTTP/1.1".to_owned(), body.as_bytes().to_vec());
-        let received = Received { version, status, headers, body, next: Some(200), ..Received::default() };
-        Outcome::new(Some(&received), &all().unwrap()[0], &Sites::parse().unwrap())
+    fn outcome(status: u16, headers: &str, body: &str) -> ComparedResponse {
+        let head = Head::parse(format!("HTTP/1.1 {status} x\r\n{headers}\r\n").as_bytes()).unwrap();
+        let response = Some(Response { head, body: body.as_bytes().to_vec() });
+        let received = Received { response, interim: Vec::new(), next: Some(200) };
+        ComparedResponse::new(Some(&received), &all().unwrap()[0], &Sites::parse().unwrap())
     }
 
     #[test]
     fn values_of_the_servers_own_are_no_difference() {
-        let ours = outcome(200, &[("etag", "\"1\""), ("date", "Sun, 06 Nov 1994 08:49:37 GMT")], "a note\n");
-        let same = outcome(200, &[("date", "Mon, 07 Nov 1994 08:49:37 GMT"), ("etag", "\"2\"")], "a note\n");
+        let ours = outcome(200, "ETag: \"1\"\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "a note\n");
+        let same = outcome(200, "date: Mon, 07 Nov 1994 08:49:37 GMT\r\netag: \"2\"\r\n", "a note\n");
         assert_eq!(ours.differences(&same), []);
-        let theirs = outcome(200, &[("etag", "W/\"1\"")], "{}\n");
+        let theirs = outcome(200, "ETag: W/\"1\"\r\n", "{}\n");
         let differences =
             [("date", "there", "–"), ("etag", "strong", "weak"), ("the content", "note.xyz", "data.json")];
         let differences = differences.map(|(aspect, ours, theirs)| {
@@ -192,9 +241,9 @@ mod tests {
         });
         assert_eq!(ours.differences(&theirs), differences);
         assert_ne!(ours.digest(), theirs.digest());
-        let error = outcome(404, &[("content-length", "10")], "Not Found\n");
-        assert_eq!(error.differences(&outcome(404, &[("content-length", "4")], "None")), []);
-        assert_ne!(error.differences(&outcome(404, &[("content-length", "0")], "")), []);
+        let error = outcome(404, "Content-Length: 10\r\n", "Not Found\n");
+        assert_eq!(error.differences(&outcome(404, "Content-Length: 4\r\n", "None")), []);
+        assert_ne!(error.differences(&outcome(404, "Content-Length: 0\r\n", "")), []);
     }
 
     #[test]

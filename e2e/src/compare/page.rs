@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 
-use super::causes::{Comparison, Found};
-use super::outcome::{Difference, Outcome};
-use super::requests::Request;
+use super::causes::{Comparison, FoundDifference};
+use super::outcome::{ComparedResponse, Difference};
+use super::requests::ComparedRequest;
 use super::servers::Peer;
 use crate::runner::workspace;
 
@@ -91,9 +91,9 @@ fn summary(comparison: &Comparison) -> String {
 }
 
 /// A table of differences, those that are alike in one row.
-fn table(comparison: &Comparison, found: &[Found]) -> String {
+fn table(comparison: &Comparison, found: &[FoundDifference]) -> String {
     let mut rows: BTreeMap<(&Difference, Peer), BTreeSet<usize>> = BTreeMap::new();
-    for Found { difference, peer, request } in found {
+    for FoundDifference { difference, peer, request } in found {
         rows.entry((difference, *peer)).or_default().insert(*request);
     }
     // Peers that differ in the same way share a row.
@@ -128,7 +128,7 @@ fn named(comparison: &Comparison, requests: &BTreeSet<usize>) -> String {
     format!("{} requests: {}", requests.len(), runs.iter().map(run).collect::<Vec<_>>().join(", "))
 }
 
-fn shown(request: &Request) -> String {
+fn shown(request: &ComparedRequest) -> String {
     format!("{}: `{}`", request.site, escaped(&request.name))
 }
 
@@ -138,19 +138,23 @@ fn escaped(text: &str) -> String {
 }
 
 /// Begins a row with a digest of our whole response, which readers don't see.
-fn start_of_row(number: usize, request: &Request, ours: Option<&Outcome>) -> String {
+fn start_of_row(number: usize, request: &ComparedRequest, ours: Option<&ComparedResponse>) -> String {
     let (digest, status) = ours.map_or((0, "–"), |ours| (ours.digest(), &ours.status));
     format!("| {}<!-- {digest:08x} --> | {} | {status} |", number + 1, shown(request))
 }
 
 /// Returns our responses that differ from those that the page was made of.
-pub(super) fn different(page: &str, requests: &[Request], ours: &[Option<Outcome>]) -> Vec<String> {
+pub(super) fn different(
+    page: &str,
+    requests: &[ComparedRequest],
+    ours: &[Option<ComparedResponse>],
+) -> Vec<String> {
     let rows: Vec<&str> = page.lines().collect();
     let mut different = Vec::new();
     for (number, (request, ours)) in requests.iter().zip(ours).enumerate() {
         let start = start_of_row(number, request, ours.as_ref());
         if !rows.iter().any(|row| row.starts_with(&start)) {
-            let response = ours.as_ref().map_or(String::new(), Outcome::shown);
+            let response = ours.as_ref().map_or(String::new(), ComparedResponse::shown);
             different.push(format!("{}: {}: {response}", number + 1, shown(request)));
         }
     }
@@ -163,18 +167,16 @@ mod tests {
 
     use super::{different, says_the_same, text};
     use crate::compare::causes::Comparison;
-    use crate::compare::exchange::Received;
-    use crate::compare::outcome::Outcome;
-    use crate::compare::requests::{Request, all};
-    use crate::compare::servers::{Peer, Sites};
+    use crate::compare::outcome::ComparedResponse;
+    use crate::compare::requests::{ComparedRequest, all};
+    use crate::compare::servers::Peer;
 
-    fn request() -> Request {
+    fn request() -> ComparedRequest {
         all().unwrap().into_iter().find(|request| request.name == "GET /bare/").unwrap()
     }
 
-    fn outcome(status: u16) -> Option<Outcome> {
-        let received = Received { version: "HTTP/1.1".to_owned(), status, ..Received::default() };
-        Some(Outcome::new(Some(&received), &request(), &Sites::parse().unwrap()))
+    fn outcome(status: u16) -> Option<ComparedResponse> {
+        Some(ComparedResponse { status: status.to_string(), aspects: Vec::new() })
     }
 
     /// Returns the page if nginx responds so to `/bare/`, and the number of differences without a cause.

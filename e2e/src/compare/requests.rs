@@ -1,8 +1,8 @@
 //! The requests of `requests.txt`.
 
 use anyhow::{Context as _, Result, bail};
+use testkit::Response;
 
-use super::exchange::Received;
 use super::servers;
 
 const REQUESTS: &str = include_str!("../../data/compare/requests.txt");
@@ -14,7 +14,7 @@ const MANY: usize = 200;
 
 /// A request for a site.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct ComparedRequest {
     pub(super) site: String,
     /// Bytes with the placeholders TAG and DATE.
     text: String,
@@ -24,15 +24,15 @@ pub(super) struct Request {
     pub(super) name: String,
 }
 
-impl Request {
+impl ComparedRequest {
     /// The request to send first, if this one has placeholders.
     pub(super) fn first(&self) -> Option<Vec<u8>> {
         self.first.as_ref().map(|text| text.clone().into_bytes())
     }
 
     /// The bytes to send, given the response to the first request.
-    pub(super) fn bytes(&self, first: Option<&Received>) -> Vec<u8> {
-        let value = |name| first.and_then(|received| received.header(name)).unwrap_or("none");
+    pub(super) fn bytes(&self, first: Option<&Response>) -> Vec<u8> {
+        let value = |name| first.and_then(|response| response.header(name)).unwrap_or("none");
         self.text.replace("TAG", value("etag")).replace("DATE", value("last-modified")).into_bytes()
     }
 
@@ -72,9 +72,11 @@ impl Request {
 }
 
 /// Parses all requests.
-pub(super) fn all() -> Result<Vec<Request>> {
+pub(super) fn all() -> Result<Vec<ComparedRequest>> {
     let lines = REQUESTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| Request::parse(line).with_context(|| format!("requests.txt: {line:?}"))).collect()
+    lines
+        .map(|line| ComparedRequest::parse(line).with_context(|| format!("requests.txt: {line:?}")))
+        .collect()
 }
 
 fn unescape(text: &str) -> String {
@@ -111,7 +113,7 @@ fn shortened(name: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Request, all};
+    use super::{ComparedRequest, all};
 
     #[test]
     fn every_request_has_a_name_of_its_own() {
@@ -127,13 +129,14 @@ mod tests {
 
     #[test]
     fn lines_become_requests() {
-        let request = Request::parse("plain GET /a | If-None-Match: TAG | Accept-Encoding: gzip").unwrap();
+        let request =
+            ComparedRequest::parse("plain GET /a | If-None-Match: TAG | Accept-Encoding: gzip").unwrap();
         assert_eq!(request.name, "GET /a · If-None-Match: TAG · Accept-Encoding: gzip");
         let first = b"GET /a HTTP/1.1\r\nHost: compare.test\r\nAccept-Encoding: gzip\r\n\r\n";
         assert_eq!(request.first().as_deref(), Some(first.as_slice()));
-        let request = Request::parse("raw GET /a\\nb\\r\\nHost: x\\r\\n\\r\\n").unwrap();
+        let request = ComparedRequest::parse("raw GET /a\\nb\\r\\nHost: x\\r\\n\\r\\n").unwrap();
         assert_eq!(request.name, "raw · GET /a\\nb · Host: x");
         assert_eq!(request.bytes(None), b"GET /a\nb\r\nHost: x\r\n\r\n");
-        assert!(Request::parse("plain").is_err());
+        assert!(ComparedRequest::parse("plain").is_err());
     }
 }

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use testkit::versions::content;
 use testkit::{Program, free_address};
 
-use crate::context::Context;
-use crate::report::Report;
+use crate::context::CaseContext;
+use crate::report::CaseReport;
 use crate::runner::workspace;
 
 const SITES: &str = include_str!("../../data/compare/sites.conf");
@@ -72,7 +72,7 @@ impl Sites {
     }
 
     /// Writes the files.
-    pub(super) fn lay_out(context: &Context<'_>) -> Result<Self> {
+    pub(super) fn lay_out(context: &CaseContext<'_>) -> Result<Self> {
         let sites = Self { root: context.folder.join("root"), ..Self::parse()? };
         let date = |path: &Path| {
             File::options().write(true).open(path)?.set_modified(UNIX_EPOCH + Duration::from_secs(DATED_S))
@@ -145,7 +145,7 @@ pub(super) struct Servers(BTreeMap<String, Program>);
 
 impl Servers {
     /// Starts Shearwater.
-    pub(super) fn ours(context: &Context<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn ours(context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
         Self::start(sites, |site| {
             let path = context.folder.join(format!("{}.toml", site.name));
             fs::write(&path, &site.shearwater)?;
@@ -156,7 +156,7 @@ impl Servers {
     }
 
     /// Starts another server, on the sites that it has.
-    pub(super) fn of(peer: Peer, context: &Context<'_>, sites: &Sites) -> Result<Self> {
+    pub(super) fn of(peer: Peer, context: &CaseContext<'_>, sites: &Sites) -> Result<Self> {
         Self::start(sites, |site| {
             let address = free_address()?;
             let place = context.folder.join(format!("{}-{}", peer.name(), site.name));
@@ -195,7 +195,7 @@ impl Servers {
     }
 
     /// Stops all of them.
-    pub(super) fn stop(&mut self, report: &mut Report) {
+    pub(super) fn stop(&mut self, report: &mut CaseReport) {
         self.0.values_mut().for_each(|server| report.stop(server));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use testkit::random::Rng;
 use testkit::request;
 
-use super::script::{Reading, Script};
+use crate::script::{Ending, Reading, Script};
 
 /// The attacked server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn large_head(_: &mut Rng, _: u64) -> Arc<Script> {
 fn large_body(_: &mut Rng, number: u64) -> Arc<Script> {
     let script = Script::new(post(keep_or_count(number), BODY_BYTES));
     let script = script.then(&[b'a'; PIECE], Duration::from_millis(30), BODY_BYTES);
-    Arc::new(Script { responses: 1, ..script })
+    Arc::new(Script { responses: 1, ending: Ending::Closes, ..script })
 }
 
 fn silence(_: &mut Rng, _: u64) -> Arc<Script> {
@@ -141,7 +141,12 @@ fn pipeline(_: &mut Rng, number: u64) -> Arc<Script> {
     });
     static READ: Shared = LazyLock::new(|| {
         let responses = PIPELINED as u64;
-        Arc::new(Script { reading: Reading::AtOnce, responses, ..Script::clone(&UNREAD) })
+        Arc::new(Script {
+            reading: Reading::AtOnce,
+            responses,
+            ending: Ending::Closes,
+            ..Script::clone(&UNREAD)
+        })
     });
     Arc::clone(if number.is_multiple_of(6) { &READ } else { &UNREAD })
 }
@@ -173,15 +178,40 @@ fn half_closed(_: &mut Rng, number: u64) -> Arc<Script> {
     Arc::new(Script { half_close: true, ..Script::new(opening) })
 }
 
+/// A request that is refused before its end: its beginning, what is sent after it, and how much of that.
+fn refused(number: u64) -> (Vec<u8>, Vec<u8>, u64) {
+    const BODY: u64 = 20_000_000;
+    const HEAD: u64 = 1 << 20;
+    let letters = vec![b'a'; PIECE / 4];
+    let get = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+    match number {
+        0 => (post("/count", BODY), letters, BODY),
+        1 => (b"GET /".to_vec(), letters, HEAD),
+        2 => (format!("{get}X-Endless: ").into_bytes(), letters, HEAD),
+        3 => (request("POST", "/count", &["Content-Length: 5", "Transfer-Encoding: chunked"]), letters, HEAD),
+        4 => (get.into(), b"X-Field: value\r\n".repeat(1024), HEAD),
+        _ => {
+            let chunk = [format!("{:x}\r\n", letters.len()).as_bytes(), &letters, b"\r\n"].concat();
+            (request("POST", "/count", &["Transfer-Encoding: chunked"]), chunk, BODY)
+        }
+    }
+}
+
 fn refused_and_sending_on(_: &mut Rng, number: u64) -> Arc<Script> {
-    let opening: Vec<u8> = match number % 4 {
-        0 => post("/count", 20_000_000),
-        1 => b"GET /".to_vec(),
-        2 => b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Endless: ".to_vec(),
-        _ => request("POST", "/count", &["Content-Length: 5", "Transfer-Encoding: chunked"]),
-    };
-    let script = Script::new(opening).then(&[b'a'; PIECE / 4], Duration::from_millis(50), ENDLESS);
+    let (opening, piece, _) = refused(number % 4);
+    let script = Script::new(opening).then(&piece, Duration::from_millis(50), ENDLESS);
     Arc::new(Script { reading: Reading::Never, sends_on: true, ..script })
+}
+
+/// Clients that send on for a while and read only then, with their statuses: each must read the whole response.
+pub(super) const EARLY_ERRORS: &[(&str, f64)] =
+    &[("400 closed", 20.0), ("413 closed", 20.0), ("414 closed", 20.0), ("431 closed", 20.0)];
+
+/// Returns the script of one of them, which sends on for `time`.
+pub(super) fn refused_and_reading_late(number: u64, time: Duration) -> Arc<Script> {
+    let (opening, piece, total) = refused(number % 6);
+    let script = Script::new(opening).then(&piece, Duration::ZERO, total);
+    Arc::new(Script { reading: Reading::After(time), ..script })
 }
 
 /// Requests ranges of three shapes, as many as a head may have or as the server doesn't ignore, and leaves with some of the response.
@@ -204,6 +234,7 @@ fn many_ranges(_: &mut Rng, number: u64) -> Arc<Script> {
             }
             Arc::new(Script {
                 responses: 1,
+                ending: Ending::Closes,
                 leaves_after_bytes: Some(256 * 1024),
                 leaves_after: Some(Duration::from_secs(2)),
                 ..Script::new(request("GET", LARGE, &[&range]))

@@ -5,10 +5,9 @@
 //! are disconnected. After a rest, nothing of them may be left.
 
 mod attacks;
-mod crowd;
 mod normal;
-mod script;
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::thread;
@@ -16,22 +15,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use testkit::random::Rng;
 use testkit::{Client, Program, process};
 
-use self::attacks::{ATTACKS, Attack, Host, LARGE_BYTES, PAGE};
-use self::crowd::{Ends, Wave};
-use self::normal::{Normal, Seen};
-use crate::cases::Case;
-use crate::context::{Context, Usage, core_percent, wait_until};
-use crate::expected::Expected;
-use crate::report::{Report, shown};
+use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
+use self::normal::{Seen, beside_normal_clients, set_scheduling};
+use crate::cases::TestCase;
+use crate::context::{CaseContext, Usage, core_percent, wait_until};
+use crate::crowd::{Crowd, CrowdMember};
+use crate::expected::ExactResponse;
+use crate::report::{CaseReport, shown};
 
-const WAVES: usize = 3;
+const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
 const QUIET: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Duration of each wave but the last.
 const WAVE: Duration = Duration::from_secs(3);
+/// The connections of a wave are opened evenly over this time.
+const SPREAD: Duration = Duration::from_millis(2_500);
 /// Normal clients aren't measured in their first moments.
 const WARM_UP: Duration = Duration::from_millis(1500);
 /// Growth of the normal clients' p99 beside attackers.
@@ -41,10 +43,14 @@ const OTHERS_CPU_MAX: f64 = 20.0;
 /// CPU of a server without clients, per cent of a core.
 const REST_CPU_MAX: f64 = 1.0;
 const FEW_DESCRIPTORS: u32 = 1_024;
+/// The server's limit on bodies in the case of early errors, bytes.
+const EARLY_BODY_BYTES_MAX: u64 = 1024 * 1024;
+/// Open connections in that case.
+const EARLY_OPEN: u64 = 20;
 
 /// Returns a case for each attack.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
-    ATTACKS.iter().zip(0..).map(|(attack, number)| Case {
+pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
+    ATTACKS.iter().zip(0..).map(|(attack, number)| TestCase {
         group: "hostile",
         name: attack.name.to_owned(),
         about: format!("{} clients that {}", attack.count, attack.about),
@@ -101,7 +107,7 @@ fn p99_us(samples: &[(Instant, Duration)], stretches: &[Stretch]) -> Option<f64>
 }
 
 /// Starts the attacked server on the first core, and moves this thread to the last one.
-fn start(context: &Context<'_>, host: Host) -> Result<(Program, &'static str, Expected)> {
+fn start(context: &CaseContext<'_>, host: Host) -> Result<(Program, &'static str, ExactResponse)> {
     context.write_file("public/page.txt", &testkit::random::bytes(&mut context.random(0), 1024))?;
     let large = context.write_file("public/large.bin", b"")?;
     std::fs::File::options().write(true).open(large)?.set_len(LARGE_BYTES)?;
@@ -128,38 +134,30 @@ fn start(context: &Context<'_>, host: Host) -> Result<(Program, &'static str, Ex
     };
     pin(ends.map(|(_, last)| last))?;
     let response = Client::connect(server.address())?.get(target)?;
-    let expected = Expected::new(&response).map_err(anyhow::Error::msg)?;
+    let expected = ExactResponse::new(&response).map_err(anyhow::Error::msg)?;
     Ok((server, target, expected))
 }
 
-fn run(context: &Context<'_>, attack: &'static Attack, number: u8, report: &mut Report) -> Result<()> {
+fn run(
+    context: &CaseContext<'_>,
+    attack: &'static Attack,
+    number: u8,
+    report: &mut CaseReport,
+) -> Result<()> {
     let (mut server, target, expected) = start(context, attack.host)?;
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
-    let normal = Normal::start(server.address(), target, &expected);
-    thread::sleep(WARM_UP);
-    let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
     let watch = context.amount.seconds(16, 75);
-    for wave in 0..WAVES {
-        thread::sleep(PAUSE);
-        quiet.push(Stretch::measure(&server, || thread::sleep(QUIET)).0);
-        let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
-        let network = [127, 20 + number, wave as u8];
-        let mut random = context.random(wave as u64 + 1);
-        let mut script = |number| (attack.script)(&mut random, number);
-        let wave = Wave { address: server.address(), count: attack.count, until, network };
-        let (stretch, ended) = Stretch::measure(&server, || crowd::send(wave, &mut script));
-        attacked.push(stretch);
-        ends = ended?;
-    }
-    let seen = normal.finish()?;
+    let waves = || send_waves(context, attack, number, &server, watch);
+    let (waves, seen) = beside_normal_clients(server.address(), target, &expected, waves);
+    let (quiet, attacked, ends) = waves?;
     report_normal_clients(context, report, &seen, &quiet, &attacked);
     let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
     let extra = attacked_cpu.zip(quiet_cpu).map(|(attacked, quiet)| attacked - quiet);
     report.at_most("CPU for the attackers", extra, attack.cpu_max, "% of a core");
     let peak = process::rss_peak_kib(server.pid());
     report.growth("memory, peak growth", before.rss_kib, peak, attack.peak_mib_max * 1024.0, "KiB");
-    report_ends(report, attack, &ends, watch);
+    ends.report(report, attack.ends, attack.count, watch);
     report_rest(context, report, &server, attack, before);
     let response = Client::connect(server.address()).and_then(|mut client| client.get(target));
     let same = response.is_ok_and(|response| expected.equals(&response));
@@ -168,9 +166,64 @@ fn run(context: &Context<'_>, attack: &'static Attack, number: u8, report: &mut 
     Ok(())
 }
 
+/// Sends all waves. Returns the stretches without attackers, those with them, and the ends of the last wave.
+fn send_waves(
+    context: &CaseContext<'_>,
+    attack: &Attack,
+    number: u8,
+    server: &Program,
+    watch: Duration,
+) -> Result<(Vec<Stretch>, Vec<Stretch>, Ends)> {
+    thread::sleep(WARM_UP);
+    let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
+    for wave in 0..WAVES {
+        thread::sleep(PAUSE);
+        quiet.push(Stretch::measure(server, || thread::sleep(QUIET)).0);
+        let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
+        let every = SPREAD.div_f64(attack.count as f64);
+        let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
+        let random = context.random(u64::from(wave) + 1);
+        let (stretch, ended) = Stretch::measure(server, || send(crowd, attack, server, random));
+        attacked.push(stretch);
+        ends = ended?;
+    }
+    Ok((quiet, attacked, ends))
+}
+
+/// Sends a wave on a thread of its own, because the priority stays low.
+fn send(crowd: Crowd, attack: &Attack, server: &Program, mut random: Rng) -> Result<Ends> {
+    let run = move || {
+        // The normal clients' latency must be the server's doing, not that of attackers on the same core.
+        set_scheduling("--idle", "0");
+        let mut next = |number| {
+            (number < attack.count).then(|| (server.address(), (attack.script)(&mut random, number)))
+        };
+        let mut ends = Ends::default();
+        crowd.run(&mut next, &mut |member, how| ends.add(member, how))?;
+        Ok(ends)
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
+/// Refuses requests whose clients send on for a while, and only then read: the whole response and the orderly end.
+pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+    let mut server = context.example(&[("SHEARWATER_BODY_MAX", EARLY_BODY_BYTES_MAX)])?;
+    let count = context.amount.count(240, 1200);
+    let time = Duration::from_millis(context.amount.count(300, 1000));
+    let (every, until) = (Duration::ZERO, Instant::now() + Duration::from_secs(120));
+    let crowd = Crowd { open_max: EARLY_OPEN, every, until, network: [127, 19, 0] };
+    let mut next =
+        |number| (number < count).then(|| (server.address(), refused_and_reading_late(number, time)));
+    let mut ends = Ends::default();
+    crowd.run(&mut next, &mut |member, how| ends.add(member, how))?;
+    ends.report(report, EARLY_ERRORS, count, Duration::MAX);
+    report.stop(&mut server);
+    Ok(())
+}
+
 fn report_normal_clients(
-    context: &Context<'_>,
-    report: &mut Report,
+    context: &CaseContext<'_>,
+    report: &mut CaseReport,
     seen: &Seen,
     quiet: &[Stretch],
     attacked: &[Stretch],
@@ -194,28 +247,44 @@ fn report_normal_clients(
     }
 }
 
-/// Compares how the attackers' connections ended with the permitted ends.
-fn report_ends(report: &mut Report, attack: &Attack, ends: &Ends, watch: Duration) {
-    let latest = attack.ends.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-    let mut wrong = Vec::new();
-    let mut seen = 0;
-    for (end, (count, last)) in &ends.0 {
-        report.note(format!("ended: {end}"), format!("{count}, the last after {last:.1?}"));
-        seen += count;
-        let permitted =
-            attack.ends.iter().any(|(name, seconds)| name == end && last.as_secs_f64() <= *seconds);
-        // A run that watches for a shorter time doesn't see the late ends.
-        let unwatched = end.ends_with("held") && watch.as_secs_f64() < latest;
-        if !permitted && !unwatched {
-            wrong.push(format!("{count} {end}, the last after {last:.1?}"));
-        }
+/// Ends of connections: the first response's status and how it ended, with a count and the latest time after the connect.
+#[derive(Debug, Default)]
+struct Ends(BTreeMap<String, (u64, Duration)>);
+
+impl Ends {
+    fn add(&mut self, member: &CrowdMember, how: &str) {
+        let status = member.responses.status.map_or(String::new(), |status| format!("{status} "));
+        let (count, last) = self.0.entry(format!("{status}{how}")).or_default();
+        *count += 1;
+        *last = member.opened.elapsed().max(*last);
     }
-    report.none(format!("ends other than {:?}", attack.ends), &wrong);
-    report.equal("attackers", seen, attack.count);
+
+    /// Compares the ends with the permitted ones. A run that watches for a shorter time doesn't see the late ends.
+    fn report(&self, report: &mut CaseReport, permitted: &[(&str, f64)], count: u64, watch: Duration) {
+        let latest = permitted.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        let mut wrong = Vec::new();
+        for (end, (count, last)) in &self.0 {
+            report.note(format!("ended: {end}"), format!("{count}, the last after {last:.1?}"));
+            let is_permitted =
+                permitted.iter().any(|(name, seconds)| name == end && last.as_secs_f64() <= *seconds);
+            let is_unwatched = end.ends_with("held") && watch.as_secs_f64() < latest;
+            if !is_permitted && !is_unwatched {
+                wrong.push(format!("{count} {end}, the last after {last:.1?}"));
+            }
+        }
+        report.none(format!("ends other than {permitted:?}"), &wrong);
+        report.equal("attackers", self.0.values().map(|(count, _)| count).sum(), count);
+    }
 }
 
 /// Checks what is left of an attack after a rest.
-fn report_rest(context: &Context<'_>, report: &mut Report, server: &Program, attack: &Attack, before: Usage) {
+fn report_rest(
+    context: &CaseContext<'_>,
+    report: &mut CaseReport,
+    server: &Program,
+    attack: &Attack,
+    before: Usage,
+) {
     let rest = Duration::from_secs(context.amount.count(5, 20));
     wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
     let (stretch, ()) = Stretch::measure(server, || thread::sleep(rest));
@@ -232,8 +301,8 @@ fn report_rest(context: &Context<'_>, report: &mut Report, server: &Program, att
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{ATTACKS, Ends, Stretch, p99_us, report_ends};
-    use crate::report::Report;
+    use super::{ATTACKS, Ends, Stretch, p99_us};
+    use crate::report::CaseReport;
 
     #[test]
     fn only_samples_inside_the_stretches_count() {
@@ -254,8 +323,9 @@ mod tests {
             let ends = ends
                 .iter()
                 .map(|(end, count, last)| ((*end).to_owned(), (*count, Duration::from_secs(*last))));
-            let mut report = Report::default();
-            report_ends(&mut report, attack, &Ends(ends.collect()), Duration::from_secs(watch));
+            let mut report = CaseReport::default();
+            let watch = Duration::from_secs(watch);
+            Ends(ends.collect()).report(&mut report, attack.ends, attack.count, watch);
             report.passed()
         };
         assert!(passed(&[("408 closed", 1000, 12)], 16));

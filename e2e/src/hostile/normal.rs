@@ -5,16 +5,14 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
-
 use crate::context::KeptClient;
-use crate::expected::Expected;
+use crate::expected::ExactResponse;
 
 const CLIENTS: u32 = 64;
 /// Time between two requests of one client: all of them together send 640 a second.
@@ -30,38 +28,38 @@ pub(super) struct Seen {
     pub(super) errors: Vec<String>,
 }
 
-/// The clients on threads of their own.
-pub(super) struct Normal {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Seen>>,
-}
-
-impl Normal {
-    /// Starts requesting `target`.
-    pub(super) fn start(address: SocketAddr, target: &'static str, expected: &Expected) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let spawn = |number| {
-            let (stop, expected) = (Arc::clone(&stop), expected.clone());
-            thread::spawn(move || run(address, target, &expected, INTERVAL / CLIENTS * number, &stop))
-        };
-        Self { threads: (0..CLIENTS).map(spawn).collect(), stop }
-    }
-
-    /// Stops them.
-    pub(super) fn finish(self) -> Result<Seen> {
-        self.stop.store(true, Ordering::Relaxed);
+/// Does `work` while the clients request `target`.
+pub(super) fn beside_normal_clients<T>(
+    address: SocketAddr,
+    target: &str,
+    expected: &ExactResponse,
+    work: impl FnOnce() -> T,
+) -> (T, Seen) {
+    let stop = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let spawn =
+            |number| scope.spawn(move || run(address, target, expected, INTERVAL / CLIENTS * number, stop));
+        let threads: Vec<_> = (0..CLIENTS).map(spawn).collect();
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
         let mut all = Seen::default();
-        for thread in self.threads {
-            let seen = thread.join().map_err(|_| anyhow!("a normal client panicked"))?;
+        for thread in threads {
+            let seen = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
             all.samples.extend(seen.samples);
             all.lateness.extend(seen.lateness);
             all.errors.extend(seen.errors);
         }
-        Ok(all)
-    }
+        (done, all)
+    })
 }
 
-fn run(address: SocketAddr, target: &str, expected: &Expected, begin: Duration, stop: &AtomicBool) -> Seen {
+fn run(
+    address: SocketAddr,
+    target: &str,
+    expected: &ExactResponse,
+    begin: Duration,
+    stop: &AtomicBool,
+) -> Seen {
     // Only root may; elsewhere the lateness shows.
     set_scheduling("--fifo", "1");
     let (mut seen, mut client) = (Seen::default(), KeptClient::new(address));

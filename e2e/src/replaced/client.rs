@@ -1,6 +1,5 @@
 //! A client that requests one file again and again.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,8 +9,8 @@ use testkit::random::Rng;
 use testkit::versions::WORD;
 use testkit::{Client, Error, request};
 
-use super::judge::{Received, Verdict, judge};
-use super::{Change, Changing};
+use super::judge::{FileResponse, Judgement, judge};
+use super::{Changing, FileChange};
 
 /// Pause between two requests: those that change the files need a core too.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -19,35 +18,9 @@ const PAUSE: Duration = Duration::from_micros(500);
 const SLOW_BYTES: usize = 128 * 1024;
 const SLOW_PAUSE: Duration = Duration::from_millis(2);
 
-/// Counts of promised responses, and the broken promises.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    counts: BTreeMap<Verdict, u64>,
-    pub(super) errors: Vec<String>,
-}
-
-impl Tally {
-    pub(super) fn count(&self, verdict: Verdict) -> u64 {
-        self.counts.get(&verdict).copied().unwrap_or(0)
-    }
-
-    pub(super) fn summary(&self) -> String {
-        let counts = self.counts.iter().map(|(verdict, count)| format!("{verdict:?} {count}"));
-        counts.collect::<Vec<_>>().join(", ")
-    }
-
-    pub(super) fn add(mut self, other: Self) -> Self {
-        for (verdict, count) in other.counts {
-            *self.counts.entry(verdict).or_default() += count;
-        }
-        self.errors.extend(other.errors);
-        self
-    }
-}
-
 /// A request for a file.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct FileRequest {
     /// Accepts the compressed sibling.
     pub(super) gzip: bool,
     /// First byte and number of bytes.
@@ -58,12 +31,12 @@ pub(super) struct Request {
     pub(super) slow: bool,
 }
 
-impl Request {
+impl FileRequest {
     /// Draws a request. `tag` is the last tag that was received.
-    fn draw(file: &Changing, change: Change, tag: Option<&String>, random: &mut Rng) -> Self {
+    fn draw(file: &Changing, change: FileChange, tag: Option<&String>, random: &mut Rng) -> Self {
         // A range that a file cut to half its length still has. Of a rewritten file it has the first word, which says if it is half written.
         let words = file.forms[0].file.len / WORD / 8;
-        let first = if change == Change::Rewritten { 0 } else { random.usize(..words) * WORD };
+        let first = if change == FileChange::Rewritten { 0 } else { random.usize(..words) * WORD };
         let range = (first, random.usize(1..=words) * WORD);
         let drawn = random.u8(..16);
         Self {
@@ -74,7 +47,7 @@ impl Request {
         }
     }
 
-    fn send(&self, client: &mut Client, target: &str) -> Result<Received, Error> {
+    fn send(&self, client: &mut Client, target: &str) -> Result<FileResponse, Error> {
         let mut headers = Vec::new();
         headers.extend(self.gzip.then(|| "Accept-Encoding: gzip".to_owned()));
         headers.extend(self.range.map(|(first, len)| format!("Range: bytes={first}-{}", first + len - 1)));
@@ -99,7 +72,7 @@ impl Request {
                 pause_at += SLOW_BYTES;
             }
         }
-        Ok(Received { head, body, is_short, requested })
+        Ok(FileResponse { head, body, is_short, requested })
     }
 }
 
@@ -108,32 +81,28 @@ pub(super) fn request_until(
     over: &AtomicBool,
     address: SocketAddr,
     file: &Changing,
-    change: Change,
+    change: FileChange,
     mut random: Rng,
-) -> Tally {
-    let (mut tally, mut tag, mut kept) = (Tally::default(), None, None);
+) {
+    let (mut tag, mut kept) = (None, None);
     while !over.load(Ordering::Relaxed) {
         thread::sleep(PAUSE);
-        let request = Request::draw(file, change, tag.as_ref(), &mut random);
+        let request = FileRequest::draw(file, change, tag.as_ref(), &mut random);
         let client = kept.take().map_or_else(|| Client::connect(address), Ok);
-        let outcome = client.and_then(|mut client| {
+        let received = client.and_then(|mut client| {
             let received = request.send(&mut client, file.target)?;
             if !received.is_short && !received.head.closes() {
                 kept = Some(client);
             }
             Ok(received)
         });
-        let verdict = outcome.map_err(|error| error.to_string()).and_then(|received| {
-            let verdict = judge(file, change, &request, &received)?;
-            if matches!(verdict, Verdict::Whole | Verdict::Part) {
+        let judgement = received.map_err(|error| error.to_string()).and_then(|received| {
+            let judgement = judge(file, change, &request, &received)?;
+            if matches!(judgement, Judgement::Whole | Judgement::Part) {
                 tag = received.head.header("etag").map(str::to_owned).or(tag.take());
             }
-            Ok(verdict)
+            Ok(judgement)
         });
-        match verdict {
-            Ok(verdict) => *tally.counts.entry(verdict).or_default() += 1,
-            Err(error) => tally.errors.push(format!("{request:?}: {error}")),
-        }
+        file.record(judgement.map_err(|error| format!("{request:?}: {error}")));
     }
-    tally
 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use testkit::versions::{Body, read};
 use testkit::{Framing, Head};
 
-use super::client::Request;
+use super::client::FileRequest;
 use super::history::{Form, State, opaque};
-use super::{Change, Changing};
+use super::{Changing, FileChange};
 
 /// A response may show the state before a change for so long.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// A response, and the moment of its request.
-pub(super) struct Received {
+pub(super) struct FileResponse {
     pub(super) head: Head,
     pub(super) body: Vec<u8>,
     /// The connection ended before the body.
@@ -23,7 +23,7 @@ pub(super) struct Received {
 
 /// A kind of promised response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub(super) enum Judgement {
     Whole,
     Part,
     NotModified,
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     HalfWritten,
 }
 
-impl Received {
+impl FileResponse {
     /// The time in which the file may have had the state that was sent.
     fn time(&self) -> (Instant, Instant) {
         (self.requested.checked_sub(FRESH).unwrap_or(self.requested), Instant::now())
@@ -42,10 +42,10 @@ impl Received {
 /// Judges a response. The error says which promise it breaks.
 pub(super) fn judge(
     file: &Changing,
-    change: Change,
-    request: &Request,
-    received: &Received,
-) -> Result<Verdict, String> {
+    change: FileChange,
+    request: &FileRequest,
+    received: &FileResponse,
+) -> Result<Judgement, String> {
     let head = &received.head;
     let is_coded = head.header("content-encoding").is_some();
     if is_coded && !request.gzip {
@@ -54,12 +54,12 @@ pub(super) fn judge(
     let form = &file.forms[usize::from(is_coded)];
     match head.status {
         404 if received.is_short => Err("a short 404".to_owned()),
-        404 => in_time(&file.forms[0], None, received).map(|()| Verdict::Missing),
+        404 => in_time(&file.forms[0], None, received).map(|()| Judgement::Missing),
         304 => not_modified(file, request, received),
-        200 | 206 if received.is_short && change.is_in_place() => Ok(Verdict::Short),
+        200 | 206 if received.is_short && change.is_in_place() => Ok(Judgement::Short),
         200 | 206 if received.is_short => Err(format!("{} bytes, short of the length", received.body.len())),
         200 => match head.framing("GET") {
-            Framing::Length(length) => version(form, change, (0, length), received, Verdict::Whole),
+            Framing::Length(length) => version(form, change, (0, length), received, Judgement::Whole),
             other => Err(format!("framing {other:?}")),
         },
         206 => part(form, change, request, received),
@@ -67,7 +67,7 @@ pub(super) fn judge(
     }
 }
 
-fn in_time(form: &Form, state: State, received: &Received) -> Result<(), String> {
+fn in_time(form: &Form, state: State, received: &FileResponse) -> Result<(), String> {
     let (from, until) = received.time();
     if form.history.had(state, from, until) {
         return Ok(());
@@ -75,7 +75,12 @@ fn in_time(form: &Form, state: State, received: &Received) -> Result<(), String>
     Err(format!("{state:?}, which it has not been for a second or more"))
 }
 
-fn part(form: &Form, change: Change, request: &Request, received: &Received) -> Result<Verdict, String> {
+fn part(
+    form: &Form,
+    change: FileChange,
+    request: &FileRequest,
+    received: &FileResponse,
+) -> Result<Judgement, String> {
     let Some((first, len)) = request.range else { return Err("a range that was not requested".to_owned()) };
     let range = received.head.header("content-range").unwrap_or_default();
     let expected = format!("bytes {first}-{}/", first + len - 1);
@@ -85,23 +90,23 @@ fn part(form: &Form, change: Change, request: &Request, received: &Received) -> 
     if received.body.len() != len {
         return Err(format!("{} bytes, requested were {len}", received.body.len()));
     }
-    version(form, change, (first, whole), received, Verdict::Part)
+    version(form, change, (first, whole), received, Judgement::Part)
 }
 
 /// Expects one version, with the length that the file had then and a tag of its own.
 fn version(
     form: &Form,
-    change: Change,
+    change: FileChange,
     (first, whole): (usize, u64),
-    received: &Received,
-    verdict: Verdict,
-) -> Result<Verdict, String> {
+    received: &FileResponse,
+    judgement: Judgement,
+) -> Result<Judgement, String> {
     let version = match read(&received.body, form.file.form, first) {
         Body::Version(version) => version,
-        Body::HalfWritten if change == Change::Rewritten => {
+        Body::HalfWritten if change == FileChange::Rewritten => {
             let (from, until) = received.time();
             let changing = form.history.was_changing(from, until);
-            return changing.then_some(Verdict::HalfWritten).ok_or("half written, too late".to_owned());
+            return changing.then_some(Judgement::HalfWritten).ok_or("half written, too late".to_owned());
         }
         Body::HalfWritten => return Err("half written".to_owned()),
         Body::Mixture(what) => return Err(format!("a mixture: {what}")),
@@ -110,12 +115,16 @@ fn version(
     in_time(form, state, received)?;
     let tag = received.head.header("etag").ok_or("no ETag")?;
     match form.record_tag(tag, state) {
-        None => Ok(verdict),
+        None => Ok(judgement),
         Some(other) => Err(format!("the tag of {other:?} for {state:?}")),
     }
 }
 
-fn not_modified(file: &Changing, request: &Request, received: &Received) -> Result<Verdict, String> {
+fn not_modified(
+    file: &Changing,
+    request: &FileRequest,
+    received: &FileResponse,
+) -> Result<Judgement, String> {
     let tag = received.head.header("etag").ok_or("no ETag")?;
     // The comparison is weak.
     if request.tag.as_deref().map(opaque) != Some(opaque(tag)) {
@@ -123,7 +132,7 @@ fn not_modified(file: &Changing, request: &Request, received: &Received) -> Resu
     }
     let known = file.forms.iter().find_map(|form| Some((form, form.state_of(tag)?)));
     let (form, state) = known.ok_or("304 for an unknown tag")?;
-    in_time(form, state, received).map(|()| Verdict::NotModified)
+    in_time(form, state, received).map(|()| Judgement::NotModified)
 }
 
 #[cfg(test)]
@@ -133,16 +142,16 @@ mod tests {
     use testkit::Head;
     use testkit::versions::{WORD, content, half_written};
 
-    use super::{Change, Changing, Received, Request, Verdict, judge};
+    use super::{Changing, FileChange, FileRequest, FileResponse, Judgement, judge};
     use crate::replaced::lay_out;
 
     /// Judges a response for a file whose second version was written in place a moment ago.
-    fn verdict(
+    fn judgement(
         file: &Changing,
         range: Option<(usize, usize)>,
         body: &[u8],
         requested: Instant,
-    ) -> Result<Verdict, String> {
+    ) -> Result<Judgement, String> {
         let len = file.forms[0].file.len;
         let part =
             range.map(|(first, part)| format!("Content-Range: bytes {first}-{}/{len}\r\n", first + part - 1));
@@ -154,12 +163,12 @@ mod tests {
             body.len()
         );
         let head = Head::parse(head.as_bytes()).unwrap();
-        let request = Request { gzip: false, range, tag: None, slow: false };
+        let request = FileRequest { gzip: false, range, tag: None, slow: false };
         judge(
             file,
-            Change::Rewritten,
+            FileChange::Rewritten,
             &request,
-            &Received { head, body: body.to_vec(), is_short: false, requested },
+            &FileResponse { head, body: body.to_vec(), is_short: false, requested },
         )
     }
 
@@ -172,14 +181,14 @@ mod tests {
         let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(2));
         let mut half = content(2, 0, len);
         half[..WORD].copy_from_slice(&half_written(0));
-        for (body, at_once) in [(content(1, 0, len), Verdict::Whole), (half, Verdict::HalfWritten)] {
-            assert_eq!(verdict(&file, None, &body, now), Ok(at_once));
-            assert!(verdict(&file, None, &body, later).is_err());
+        for (body, at_once) in [(content(1, 0, len), Judgement::Whole), (half, Judgement::HalfWritten)] {
+            assert_eq!(judgement(&file, None, &body, now), Ok(at_once));
+            assert!(judgement(&file, None, &body, later).is_err());
         }
-        assert_eq!(verdict(&file, None, &content(2, 0, len), later), Ok(Verdict::Whole));
-        assert!(verdict(&file, None, &content(3, 0, len), now).is_err(), "never written");
+        assert_eq!(judgement(&file, None, &content(2, 0, len), later), Ok(Judgement::Whole));
+        assert!(judgement(&file, None, &content(3, 0, len), now).is_err(), "never written");
         let part = content(2, 0, 4 * WORD);
-        assert_eq!(verdict(&file, Some((0, 4 * WORD)), &part, now), Ok(Verdict::Part));
-        assert!(verdict(&file, Some((0, 5 * WORD)), &part, now).is_err(), "too little");
+        assert_eq!(judgement(&file, Some((0, 4 * WORD)), &part, now), Ok(Judgement::Part));
+        assert!(judgement(&file, Some((0, 5 * WORD)), &part, now).is_err(), "too little");
     }
 }

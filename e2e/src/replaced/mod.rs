@@ -9,28 +9,28 @@ mod client;
 mod history;
 mod judge;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use testkit::versions::{VersionedFile, content};
 
-use self::client::Tally;
 use self::history::Form;
-use self::judge::Verdict;
-use crate::cases::Case;
-use crate::context::{Context, in_threads};
-use crate::report::Report;
+use self::judge::Judgement;
+use crate::cases::TestCase;
+use crate::context::{CaseContext, in_threads};
+use crate::report::CaseReport;
 
 /// Clients of each file.
-const CLIENTS: u64 = 2;
+const CLIENTS: usize = 2;
 /// Time between two changes. Changes within one tick of the file system's clock can't be distinguished.
 const INTERVAL: Duration = Duration::from_millis(6);
 /// Time that clients continue after the last change: an old response must not begin after a second.
@@ -42,7 +42,7 @@ const RELEASE_KEPT: Duration = Duration::from_secs(2);
 
 /// A way to change a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum FileChange {
     Renamed,
     Truncated,
     Rewritten,
@@ -54,6 +54,28 @@ struct Changing {
     what: &'static str,
     target: &'static str,
     forms: Vec<Form>,
+    tally: Mutex<Tally>,
+}
+
+/// Promised responses by their kind, and the broken promises.
+#[derive(Default)]
+struct Tally {
+    counts: BTreeMap<Judgement, u64>,
+    errors: Vec<String>,
+}
+
+impl Changing {
+    fn record(&self, judgement: Result<Judgement, String>) {
+        let mut tally = self.tally();
+        match judgement {
+            Ok(judgement) => *tally.counts.entry(judgement).or_default() += 1,
+            Err(error) => tally.errors.push(error),
+        }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Name in the report, target, length, and true for a file with a sibling.
@@ -65,14 +87,14 @@ const FILES: [(&str, &str, usize, bool); 4] = [
 ];
 
 /// Returns a case for each way to change files.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
+pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
     let changes = [
-        ("renamed", "files are renamed over", Change::Renamed),
-        ("truncated", "files are renamed over, then cut to half their length", Change::Truncated),
-        ("rewritten", "files are rewritten in place", Change::Rewritten),
-        ("deleted", "files are deleted and made anew", Change::Deleted),
+        ("renamed", "files are renamed over", FileChange::Renamed),
+        ("truncated", "files are renamed over, then cut to half their length", FileChange::Truncated),
+        ("rewritten", "files are rewritten in place", FileChange::Rewritten),
+        ("deleted", "files are deleted and made anew", FileChange::Deleted),
     ];
-    let case = |name: &str, about: &str, run| Case {
+    let case = |name: &str, about: &str, run| TestCase {
         group: "replaced",
         name: name.to_owned(),
         about: about.to_owned(),
@@ -98,29 +120,29 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
             forms.push(Form::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
         }
         forms.iter().try_for_each(|form| form.replace(1))?;
-        Ok(Changing { what, target, forms })
+        Ok(Changing { what, target, forms, tally: Mutex::default() })
     };
     FILES.into_iter().map(lay_out).collect()
 }
 
-fn change_files(context: &Context<'_>, report: &mut Report, change: Change) -> Result<()> {
+fn change_files(context: &CaseContext<'_>, report: &mut CaseReport, change: FileChange) -> Result<()> {
     let root = context.folder.join("public");
     let files = lay_out(&root)?;
     let mut server = context.serve(&root)?;
-    let (done, tallies) = beside_clients(context, server.address(), &files, change, || {
+    let done = beside_clients(context, server.address(), &files, change, || {
         let change_all =
             |number: u64| until_done(context, |version| change.apply(&files[number as usize].forms, version));
         in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
     });
-    for ((file, tally), changes) in files.iter().zip(tallies).zip(done?) {
-        report_file(report, change, file, &tally, changes);
+    for (file, changes) in files.iter().zip(done?) {
+        file.report(report, change, changes);
     }
     report.stop(&mut server);
     Ok(())
 }
 
 /// Swaps the link that leads to the served folder. To clients each swap looks like a rename of every file.
-fn swap_folders(context: &Context<'_>, report: &mut Report) -> Result<()> {
+fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let first = context.folder.join("1");
     let mut files = lay_out(&first)?;
     // Writing a release takes too long with the largest file.
@@ -128,7 +150,7 @@ fn swap_folders(context: &Context<'_>, report: &mut Report) -> Result<()> {
     let current = context.folder.join("current");
     symlink(&first, &current).context("making the link")?;
     let mut server = context.serve(&current)?;
-    let (swaps, tallies) = beside_clients(context, server.address(), &files, Change::Renamed, || {
+    let swaps = beside_clients(context, server.address(), &files, FileChange::Renamed, || {
         let mut releases: Vec<(Instant, PathBuf)> = Vec::new();
         until_done(context, |version| {
             releases.push((Instant::now(), swap(&files, context.folder, version)?));
@@ -139,9 +161,7 @@ fn swap_folders(context: &Context<'_>, report: &mut Report) -> Result<()> {
         })
     });
     let swaps = swaps?;
-    for (file, tally) in files.iter().zip(tallies) {
-        report_file(report, Change::Renamed, file, &tally, swaps);
-    }
+    files.iter().for_each(|file| file.report(report, FileChange::Renamed, swaps));
     report.stop(&mut server);
     Ok(())
 }
@@ -162,7 +182,7 @@ fn swap(files: &[Changing], root: &Path, version: u32) -> io::Result<PathBuf> {
 }
 
 /// Makes change after change, for a number of times or for the time on the command line. Returns the number of changes.
-fn until_done(context: &Context<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
+fn until_done(context: &CaseContext<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
     let begun = Instant::now();
     let most = context.amount.count(150, 1000) as u32;
     let mut done = 0;
@@ -175,55 +195,50 @@ fn until_done(context: &Context<'_>, mut change: impl FnMut(u32) -> io::Result<(
     Ok(done)
 }
 
-/// Does `work` while clients request every file and judge every response. Returns a tally for each file.
+/// Does `work` while clients request every file and judge every response.
 fn beside_clients<T>(
-    context: &Context<'_>,
+    context: &CaseContext<'_>,
     address: SocketAddr,
     files: &[Changing],
-    change: Change,
+    change: FileChange,
     work: impl FnOnce() -> T,
-) -> (T, Vec<Tally>) {
+) -> T {
     let over = &AtomicBool::new(false);
     thread::scope(|scope| {
-        let spawn = |file, part| {
+        for (part, file) in (0..).zip(files.iter().flat_map(|file| [file; CLIENTS])) {
             let random = context.random(part);
-            scope.spawn(move || client::request_until(over, address, file, change, random))
-        };
-        let clients: Vec<Vec<_>> = (0..)
-            .zip(files)
-            .map(|(number, file)| (0..CLIENTS).map(|client| spawn(file, number * CLIENTS + client)).collect())
-            .collect();
+            scope.spawn(move || client::request_until(over, address, file, change, random));
+        }
         let done = work();
         thread::sleep(AFTERWARDS);
         over.store(true, Ordering::Relaxed);
-        let join = |tally: Tally, client: thread::ScopedJoinHandle<'_, Tally>| {
-            tally.add(client.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        };
-        let tallies = clients.into_iter().map(|clients| clients.into_iter().fold(Tally::default(), join));
-        (done, tallies.collect())
+        done
     })
 }
 
-fn report_file(report: &mut Report, change: Change, file: &Changing, tally: &Tally, changes: u32) {
-    let what = |text: &str| format!("{}: {text}", file.what);
-    report.note(what("changes"), changes);
-    report.note(what("responses"), tally.summary());
-    report.none(what("responses that break a promise"), &tally.errors);
-    // Otherwise nothing was shown.
-    let versions: usize = file.forms.iter().map(Form::tags).sum();
-    let seen = versions > 1 && tally.count(Verdict::Whole) > 0;
-    report.check(what("versions seen whole"), versions, "> 1", seen);
-    if change.is_in_place() && file.forms[0].file.len > LARGE_BYTES {
-        let short = tally.count(Verdict::Short);
-        report.check(what("connections closed short of the length"), short, "> 0", short > 0);
-    }
-    if change == Change::Deleted {
-        let missing = tally.count(Verdict::Missing);
-        report.check(what("seen as missing"), missing, "> 0", missing > 0);
+impl Changing {
+    fn report(&self, report: &mut CaseReport, change: FileChange, changes: u32) {
+        let what = |text: &str| format!("{}: {text}", self.what);
+        let Tally { counts, errors } = &*self.tally();
+        let count = |judgement| counts.get(&judgement).copied().unwrap_or(0);
+        report.note(what("changes"), changes);
+        report.note(what("responses"), format!("{counts:?}"));
+        report.none(what("responses that break a promise"), errors);
+        // Otherwise nothing was shown.
+        report.within(what("whole responses"), count(Judgement::Whole), 1..=u64::MAX);
+        let versions: usize = self.forms.iter().map(Form::tags).sum();
+        report.within(what("versions seen whole"), versions as u64, 2..=u64::MAX);
+        if change.is_in_place() && self.forms[0].file.len > LARGE_BYTES {
+            let short = count(Judgement::Short);
+            report.within(what("connections closed short of the length"), short, 1..=u64::MAX);
+        }
+        if change == FileChange::Deleted {
+            report.within(what("seen as missing"), count(Judgement::Missing), 1..=u64::MAX);
+        }
     }
 }
 
-impl Change {
+impl FileChange {
     /// Returns true if the file that is being sent changes itself.
     fn is_in_place(self) -> bool {
         matches!(self, Self::Truncated | Self::Rewritten)

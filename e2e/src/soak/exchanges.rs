@@ -1,6 +1,7 @@
 //! The two servers of the soak, and every request with the response that it must get.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use testkit::random::{self, Rng};
 use testkit::{Client, Error, Program, Response, request};
 
-use crate::context::Context;
-use crate::expected::Expected;
+use crate::context::CaseContext;
+use crate::expected::ExactResponse;
 
 /// Files that are kept in memory: name and length.
 const SMALL: [(&str, usize); 6] = [
@@ -24,26 +25,26 @@ const SMALL: [(&str, usize); 6] = [
 const MEDIUM: [(&str, usize); 2] = [("photo.jpg", 100_000), ("song.ogg", 1_000_000)];
 /// A file that no socket buffer holds.
 const LARGE: (&str, usize) = ("large.bin", 4 * 1024 * 1024);
-const RANGES: [&str; 4] = ["0-99", "500-", "-200", "7-7"];
+const INDEX: &[u8] = b"<!doctype html><title>sub</title>\n";
+/// Returns a part of a file.
+type PartOf = fn(&[u8]) -> Option<&[u8]>;
+/// Ranges, each as part of a file.
+const RANGES: [(&str, PartOf); 4] = [
+    ("0-99", |file| file.get(..file.len().min(100)).filter(|part| !part.is_empty())),
+    ("500-", |file| file.get(500..).filter(|part| !part.is_empty())),
+    ("-200", |file| file.get(file.len().saturating_sub(200)..).filter(|part| !part.is_empty())),
+    ("7-7", |file| file.get(7..8)),
+];
 /// Responses up to this length may be requested by the dozen, bytes.
 const SHORT_BYTES_MAX: usize = 20_000;
 const BODIES: [usize; 6] = [0, 1, 100, 1_000, 10_000, 60_000];
 const CHUNK_BYTES_MAX: usize = 20_000;
 
-/// One of the two servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
-    /// The program, which serves files.
-    Files,
-    /// The example, which takes bodies.
-    Handlers,
-}
-
 /// A request with the response that it must get.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) request: Vec<u8>,
-    pub(super) response: Expected,
+    pub(super) response: Arc<ExactResponse>,
 }
 
 /// An exchange on a connection that stays, and with `Connection: close`.
@@ -54,14 +55,14 @@ pub(super) struct Pair {
 }
 
 /// Both servers with everything that may be requested.
-pub(super) struct Site {
+pub(super) struct SoakServers {
     pub(super) files: Program,
     pub(super) handlers: Program,
     /// Short responses of the server of files.
     pub(super) short: Vec<Pair>,
     /// Longer responses of the server of files.
     pub(super) medium: Vec<Pair>,
-    pub(super) large: Pair,
+    pub(super) large: Vec<Pair>,
     /// Requests with bodies, for the server of handlers.
     pub(super) posts: Vec<Pair>,
     /// Refused requests of each server.
@@ -76,19 +77,17 @@ struct Draft {
     headers: String,
     body: Vec<u8>,
     status: u16,
-    response: Vec<u8>,
-    /// A header that the response must have.
-    has: Option<(&'static str, String)>,
+    content: Vec<u8>,
 }
 
 impl Draft {
-    fn new(line: impl Into<String>, status: u16, response: &[u8]) -> Self {
-        let (line, response) = (line.into(), response.to_vec());
-        Self { line, headers: String::new(), body: Vec::new(), status, response, has: None }
+    fn new(line: impl Into<String>, headers: impl Into<String>, status: u16, content: &[u8]) -> Self {
+        let (line, headers, content) = (line.into(), headers.into(), content.to_vec());
+        Self { line, headers, body: Vec::new(), status, content }
     }
 
-    fn with(self, headers: impl Into<String>, body: &[u8]) -> Self {
-        Self { headers: headers.into(), body: body.to_vec(), ..self }
+    fn with_body(self, body: &[u8]) -> Self {
+        Self { body: body.to_vec(), ..self }
     }
 
     /// Sends the request in both forms, and takes the responses as the expected ones.
@@ -98,14 +97,19 @@ impl Draft {
             let request = [head.as_bytes(), &self.body].concat();
             let method = self.line.split(' ').next().unwrap_or_default();
             let response = send(address, &request, method, !close.is_empty())?;
-            let has = self.has.as_ref().is_none_or(|(name, value)| response.header(name) == Some(value));
-            let right = response.status() == self.status && response.body == self.response && has;
+            let right = response.status() == self.status && response.body == self.content;
             ensure!(right, "unexpected response: {:?}", response.head.text());
-            let response = Expected::new(&response).map_err(Error::Malformed)?;
-            Ok(Exchange { request, response })
+            Exchange::new(request, &response)
         };
         let pair = || anyhow::Ok(Pair { staying: learn("")?, closing: learn("Connection: close\r\n")? });
         pair().with_context(|| format!("first response to {:?} {:?}", self.line, self.headers))
+    }
+}
+
+impl Exchange {
+    fn new(request: Vec<u8>, response: &Response) -> Result<Self> {
+        let response = ExactResponse::new(response).map_err(Error::Malformed)?;
+        Ok(Self { request, response: Arc::new(response) })
     }
 }
 
@@ -122,9 +126,9 @@ fn send(address: SocketAddr, request: &[u8], method: &str, closes: bool) -> Resu
     Ok(response)
 }
 
-impl Site {
+impl SoakServers {
     /// Starts both servers and sends each request once.
-    pub(super) fn start(context: &Context<'_>) -> Result<Self> {
+    pub(super) fn start(context: &CaseContext<'_>) -> Result<Self> {
         let mut random = context.random(u64::MAX);
         let mut contents = Vec::new();
         for (name, size) in SMALL.into_iter().chain(MEDIUM).chain([LARGE]) {
@@ -132,52 +136,45 @@ impl Site {
             context.write_file(&format!("public/{name}"), &bytes)?;
             contents.push((name, bytes));
         }
-        context.write_file("public/sub/index.html", b"<!doctype html><title>sub</title>\n")?;
+        context.write_file("public/sub/index.html", INDEX)?;
         // Entity tags are weak until a file has not changed for two seconds.
         thread::sleep(Duration::from_secs(3));
         let files = context.serve(&context.folder.join("public"))?;
         let handlers = context.example(&[])?;
-        let (at_files, at_handlers) = (files.address(), handlers.address());
 
-        let (mut short, mut medium) = (other_requests(), Vec::new());
-        let (small, rest) = contents.split_at(SMALL.len());
-        for (name, bytes) in small {
-            let tag = send(at_files, &request("GET", &format!("/{name}"), &[]), "GET", false)?;
-            short.extend(of_small_file(name, bytes, tag.header("etag").context("no ETag")?));
+        let mut drafts = other_requests();
+        for (name, bytes) in &contents[..SMALL.len()] {
+            let tag = send(files.address(), &request("GET", &format!("/{name}"), &[]), "GET", false)?;
+            drafts.extend(of_small_file(name, bytes, tag.header("etag").context("no ETag")?));
         }
-        for (name, bytes) in &rest[..MEDIUM.len()] {
-            medium.push(Draft::new(format!("GET /{name}"), 200, bytes));
-            let (few, many): (Vec<_>, Vec<_>) =
-                ranges(name, bytes).partition(|draft| draft.response.len() <= SHORT_BYTES_MAX);
-            short.extend(few);
-            medium.extend(many);
+        for (name, bytes) in &contents[SMALL.len()..SMALL.len() + MEDIUM.len()] {
+            drafts.push(Draft::new(format!("GET /{name}"), "", 200, bytes));
+            drafts.extend(ranges(name, bytes));
         }
-        let large = Draft::new(format!("GET /{}", LARGE.0), 200, &rest[MEDIUM.len()].1);
-        let posts = posts(&mut random);
-        let refused = refused_requests();
-        let learnt = 2 * (short.len() + medium.len() + 1 + posts.len() + refused.len()) + SMALL.len();
-        let learn_all = |address, drafts: Vec<Draft>| {
-            drafts.into_iter().map(|draft| draft.learn(address)).collect::<Result<Vec<Pair>>>()
+        let (short, medium): (Vec<_>, Vec<_>) =
+            drafts.into_iter().partition(|draft| draft.content.len() <= SHORT_BYTES_MAX);
+        let large = vec![Draft::new(format!("GET /{}", LARGE.0), "", 200, &contents[contents.len() - 1].1)];
+        let (posts, refused) = (posts(&mut random), refused_requests());
+        let learnt =
+            2 * (short.len() + medium.len() + large.len() + posts.len() + refused.len()) + SMALL.len();
+        let learn_all = |server: &Program, drafts: Vec<Draft>| {
+            drafts.iter().map(|draft| draft.learn(server.address())).collect::<Result<Vec<Pair>>>()
         };
-        let learn_refused = |address| {
+        let learn_refused = |server: &Program| {
             let learn = |(request, status): &(Vec<u8>, u16)| {
-                let response = send(address, request, "GET", true)?;
+                let response = send(server.address(), request, "GET", true)?;
                 ensure!(response.status() == *status, "status {} instead of {status}", response.status());
-                let response = Expected::new(&response).map_err(Error::Malformed)?;
-                Ok(Exchange { request: request.clone(), response })
+                Exchange::new(request.clone(), &response)
             };
-            refused
-                .iter()
-                .map(learn)
-                .collect::<Result<Vec<_>>>()
-                .context("first response to a refused request")
+            let exchanges: Result<Vec<Exchange>> = refused.iter().map(learn).collect();
+            exchanges.context("first response to a refused request")
         };
         Ok(Self {
-            short: learn_all(at_files, short)?,
-            medium: learn_all(at_files, medium)?,
-            large: large.learn(at_files)?,
-            posts: learn_all(at_handlers, posts)?,
-            refused: [learn_refused(at_files)?, learn_refused(at_handlers)?],
+            short: learn_all(&files, short)?,
+            medium: learn_all(&files, medium)?,
+            large: learn_all(&files, large)?,
+            posts: learn_all(&handlers, posts)?,
+            refused: [learn_refused(&files)?, learn_refused(&handlers)?],
             learnt: learnt as u64,
             files,
             handlers,
@@ -185,78 +182,55 @@ impl Site {
     }
 
     /// Both servers with their names in the report.
-    pub(super) fn servers(&self) -> [(&'static str, &Program); 2] {
+    pub(super) fn both(&self) -> [(&'static str, &Program); 2] {
         [("files", &self.files), ("handlers", &self.handlers)]
-    }
-
-    /// The address of a server.
-    pub(super) fn address(&self, host: Host) -> SocketAddr {
-        if host == Host::Files { self.files.address() } else { self.handlers.address() }
     }
 }
 
 fn of_small_file(name: &str, bytes: &[u8], tag: &str) -> Vec<Draft> {
-    let get = || Draft::new(format!("GET /{name}"), 200, bytes);
-    let length = |draft: Draft| Draft { has: Some(("content-length", bytes.len().to_string())), ..draft };
+    let get = format!("GET /{name}");
     let mut drafts = vec![
-        length(get()),
-        length(Draft::new(format!("GET /{name}?query=1"), 200, bytes)),
-        length(Draft::new(format!("HEAD /{name}"), 200, b"")),
-        Draft::new(format!("GET /{name}"), 304, b"").with(format!("If-None-Match: {tag}\r\n"), b""),
-        get().with("If-None-Match: \"other\"\r\n", b""),
+        Draft::new(&get, "", 200, bytes),
+        Draft::new(format!("{get}?query=1"), "", 200, bytes),
+        Draft::new(format!("HEAD /{name}"), "", 200, b""),
+        Draft::new(&get, format!("If-None-Match: {tag}\r\n"), 304, b""),
+        Draft::new(&get, "If-None-Match: \"other\"\r\n", 200, bytes),
     ];
     drafts.extend(ranges(name, bytes));
     drafts
 }
 
-/// Requests every range that the file has (RFC 9110 section 14).
+/// Requests every range that the file has.
 fn ranges<'a>(name: &'a str, bytes: &'a [u8]) -> impl Iterator<Item = Draft> + 'a {
-    RANGES.iter().filter_map(move |range| {
-        let (first, last) = bounds(range, bytes.len())?;
-        let draft = Draft::new(format!("GET /{name}"), 206, &bytes[first..=last]);
-        let has = Some(("content-range", format!("bytes {first}-{last}/{}", bytes.len())));
-        Some(Draft { has, ..draft.with(format!("Range: bytes={range}\r\n"), b"") })
+    RANGES.iter().filter_map(move |(range, part)| {
+        Some(Draft::new(format!("GET /{name}"), format!("Range: bytes={range}\r\n"), 206, part(bytes)?))
     })
-}
-
-/// First and last byte of a range, or `None` if a file of this length has none of it.
-fn bounds(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = range.split_once('-')?;
-    let end = length.checked_sub(1)?;
-    let bounds = match (first.parse::<usize>(), last.parse::<usize>()) {
-        (Ok(first), Ok(last)) => (first, last.min(end)),
-        (Ok(first), Err(_)) => (first, end),
-        (Err(_), Ok(suffix)) => (length.saturating_sub(suffix), end),
-        (Err(_), Err(_)) => return None,
-    };
-    (bounds.0 <= end).then_some(bounds)
 }
 
 fn other_requests() -> Vec<Draft> {
     vec![
-        Draft::new("GET /missing.html", 404, b"Not Found\n"),
-        Draft::new("GET /sub/missing/deep", 404, b"Not Found\n"),
-        Draft::new("HEAD /missing.html", 404, b""),
-        Draft::new("GET /sub/", 200, b"<!doctype html><title>sub</title>\n"),
-        Draft::new("OPTIONS /one.txt", 204, b""),
-        Draft::new("POST /one.txt", 405, b"Method Not Allowed\n").with("Content-Length: 5\r\n", b"hello"),
+        Draft::new("GET /missing.html", "", 404, b"Not Found\n"),
+        Draft::new("GET /sub/missing/deep", "", 404, b"Not Found\n"),
+        Draft::new("HEAD /missing.html", "", 404, b""),
+        Draft::new("GET /sub/", "", 200, INDEX),
+        Draft::new("OPTIONS /one.txt", "", 204, b""),
+        Draft::new("POST /one.txt", "Content-Length: 5\r\n", 405, b"Method Not Allowed\n")
+            .with_body(b"hello"),
     ]
 }
 
 fn posts(random: &mut Rng) -> Vec<Draft> {
     let mut drafts =
-        vec![Draft::new("GET /", 200, b"Hello, world\n"), Draft::new("POST /count", 200, b"POST")];
+        vec![Draft::new("GET /", "", 200, b"Hello, world\n"), Draft::new("POST /count", "", 200, b"POST")];
     for size in BODIES {
         let bytes = random::bytes(random, size);
         let length = format!("Content-Length: {size}\r\n");
-        for (headers, body) in [
-            (length, bytes.clone()),
-            ("Transfer-Encoding: chunked\r\n".to_owned(), in_chunks(&bytes, random)),
-        ] {
+        let chunks = ("Transfer-Encoding: chunked\r\n".to_owned(), in_chunks(&bytes, random));
+        for (headers, body) in [(length, bytes.clone()), chunks] {
             // Buffered and sent back; and discarded as it arrives.
-            drafts.push(Draft::new("POST /echo", 200, &bytes).with(headers.clone(), &body));
-            drafts.push(Draft::new("POST /count", 200, b"POST").with(headers.clone(), &body));
-            drafts.push(Draft::new("POST /none", 404, b"Not Found\n").with(headers, &body));
+            drafts.push(Draft::new("POST /echo", &headers, 200, &bytes).with_body(&body));
+            drafts.push(Draft::new("POST /count", &headers, 200, b"POST").with_body(&body));
+            drafts.push(Draft::new("POST /none", &headers, 404, b"Not Found\n").with_body(&body));
         }
     }
     drafts
@@ -267,9 +241,7 @@ fn in_chunks(mut rest: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut wire = Vec::new();
     while !rest.is_empty() {
         let (chunk, later) = rest.split_at(random.usize(1..=CHUNK_BYTES_MAX.min(rest.len())));
-        wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-        wire.extend_from_slice(chunk);
-        wire.extend_from_slice(b"\r\n");
+        wire.extend_from_slice(&[format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
         rest = later;
     }
     wire.extend_from_slice(b"0\r\n\r\n");
@@ -281,7 +253,6 @@ fn refused_requests() -> Vec<(Vec<u8>, u16)> {
     let request = |line: &str, headers: &str, body: &str| {
         format!("{line} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n{body}").into_bytes()
     };
-    let body = "v".repeat(50_000);
     vec![
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), 400),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n".to_vec(), 400),
@@ -293,26 +264,10 @@ fn refused_requests() -> Vec<(Vec<u8>, u16)> {
         (request("POST /", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\nno size\r\n"), 400),
         (request("POST /", "Transfer-Encoding: gzip\r\n", ""), 400),
         (request("POST /", "Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 501),
-        (request("POST /", "Content-Length: 99999999999\r\n", &body), 413),
+        (request("POST /", "Content-Length: 99999999999\r\n", &"v".repeat(50_000)), 413),
         (request(&format!("{} /", "M".repeat(100)), "", ""), 501),
         (request(&format!("GET /{}", "t".repeat(9_000)), "", ""), 414),
         (request("GET /", &"Field: value\r\n".repeat(200), ""), 431),
         (request("GET /", &format!("Long: {}\r\n", "l".repeat(70_000)), ""), 431),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bounds;
-
-    #[test]
-    fn ranges_are_those_of_the_file() {
-        let cases =
-            [("0-99", 100, Some((0, 99))), ("0-99", 1, Some((0, 0))), ("500-", 1_024, Some((500, 1_023)))];
-        for (range, length, expected) in
-            cases.into_iter().chain([("500-", 500, None), ("-200", 100, Some((0, 99))), ("7-7", 7, None)])
-        {
-            assert_eq!(bounds(range, length), expected, "{range} of {length}");
-        }
-    }
 }

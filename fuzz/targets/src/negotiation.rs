@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 use shearwater_files::Coding;
-use shearwater_files::accept_encoding::choose;
-use shearwater_files::coding::Codings;
-use shearwater_files::entity_tag::{Weak, matches_any};
+use shearwater_files::conditional::preconditions::{Weak, matches_any};
+use shearwater_files::negotiation::{Codings, choose_coding};
 
 use crate::grammar::{is_content, pattern};
 
@@ -59,7 +58,7 @@ fn check_codings(fields: &[&[u8]], choice: u8) {
     // The first of those with the highest weight.
     let best = acceptable.iter().map(|coding| weight_of(*coding)).max();
     let expected = acceptable.iter().copied().find(|coding| Some(weight_of(*coding)) == best);
-    assert_eq!(choose(fields.iter().copied(), available, order), expected, "coding");
+    assert_eq!(choose_coding(fields.iter().copied(), available, order), expected, "coding");
 }
 
 /// Returns the weight, in thousandths, of the first element with one of these names.

@@ -1,7 +1,7 @@
 //! `Range` values: the selected spans lie inside the file, don't overlap, and are the bytes that the value asks for.
 
 use shearwater_files::limits::RANGES_MAX;
-use shearwater_files::range::{Selection, Span, select};
+use shearwater_files::range::{ByteRange, Selection, select};
 
 use crate::grammar::is_content;
 
@@ -28,9 +28,9 @@ pub fn run(input: &[u8]) {
         (Selection::Whole, Some(_)) => assert_eq!(len, 0, "valid ranges are ignored"),
         (selection, None) => panic!("{selection:?} of an invalid value"),
         (Selection::Unsatisfiable, Some(expected)) => assert_eq!(expected, [], "satisfiable"),
-        (Selection::Spans(spans), Some(expected)) => {
+        (Selection::Ranges(spans), Some(expected)) => {
             assert!((1..=RANGES_MAX).contains(&spans.len()), "{} spans", spans.len());
-            let is_inside = |span: &Span| span.first <= span.last && span.last < len;
+            let is_inside = |span: &ByteRange| span.first <= span.last && span.last < len;
             assert!(spans.iter().all(is_inside), "outside of {len}: {spans:?}");
             let mut selected: Vec<Stretch> =
                 spans.iter().map(|span| (span.first.into(), u128::from(span.last) + 1)).collect();

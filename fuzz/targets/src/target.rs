@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use shearwater_files::resolve::{self, Resolved, Shape};
+use shearwater_files::resolve::path::{ResolvedPath, Shape, resolve};
 use shearwater_http1::{HeadLimits, HeadParser, Method, Parsed, Target};
 
 /// Methods that the first byte chooses from.
@@ -62,9 +62,9 @@ fn check_parts(method: Method, target: Target<'_>, whole: &str) {
 /// Checks that `path` resolves to its plain decoding, inside the folder, or to nothing.
 fn check_path(path: &str) {
     let mut name = b"left over".to_vec();
-    let resolved = resolve::resolve(path, &mut name);
+    let resolved = resolve(path, &mut name);
     let plain = plain_name(path);
-    let Ok(Resolved { shape, is_hidden }) = resolved else {
+    let Ok(ResolvedPath { shape, is_hidden }) = resolved else {
         return assert_eq!(plain, None, "{path:?} is rejected");
     };
     assert_inside(&name);

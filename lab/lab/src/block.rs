@@ -1,262 +1,128 @@
-//! One block: a fresh server, a probe, a warm-up, a window, and a judgement.
+//! One block: a fresh server, a probe, a warm-up, a window, and a judgement whether it counts.
 
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use serde::Serialize;
-use testkit::Response;
+use serde_json::json;
 
-use crate::client::{Load, Pacing, Tally};
-use crate::proc_fs::{self, Resident, Threads};
-use crate::process::{self, CLIENT_CORE, Launch, SERVER_CORE, Server};
+use crate::bench::{RunSettings, Setup, StartedServer, exchange, length, run_client};
+use crate::client::LoadCounts;
+use crate::experiment::{Round, RoundFigures};
+use crate::process::{self, CLIENT_CORE, Launch, SERVER_CORE, Threads};
 use crate::scenario::Scenario;
-use crate::server::{Kind, Place, ServerKind};
-use crate::validity::{self, Fault};
-use crate::wrk;
+use crate::server::ServerSpec;
 
-/// Load before the window, by our own client, which checks status and length of every response.
-const WARM_UP_MS: u64 = 300;
-/// Most connections of the warm-up: it warms the server and doesn't fill it.
-const WARM_UP_CONNECTIONS_MAX: u32 = 64;
+/// Makes wrk send batches and print [`LoadCounts`].
+pub(crate) const WRK_SCRIPT: &str = include_str!("../wrk.lua");
+/// Seconds after which wrk counts a response as a timeout.
+const WRK_TIMEOUT_S: u32 = 8;
 /// Seconds in which system calls are counted, and one more for so many connections: their accepts count too.
-const SYSCALLS_S: u32 = 1;
-const SYSCALLS_CONNECTIONS: u32 = 1_000;
-const SYSCALL_EVENT: &str = "raw_syscalls:sys_enter";
+const SYSTEM_CALLS_S: u32 = 1;
+const SYSTEM_CALLS_CONNECTIONS: u32 = 1_000;
+const SYSTEM_CALL_EVENT: &str = "raw_syscalls:sys_enter";
+/// Maximum run-queue wait of the server's threads, in per cent of the window: more means that something else ran on its core.
+const WAIT_PERCENT_MAX: f64 = 1.0;
+/// The same where connections end: kernel threads free sockets on the server's core, about 1 % for every server alike.
+const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
+/// Maximum time of others on the server's core, in per cent of the window, where its own threads wait for one another. It is
+/// counted in ticks and includes interrupts.
+const FOREIGN_PERCENT_MAX: f64 = 5.0;
+/// Share of the window, in per cent, from which a busy client limits what it measures.
+const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
 
-/// A block's task.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Order<'a> {
-    pub(crate) server: &'a ServerKind,
-    pub(crate) scenario: &'a Scenario,
-    pub(crate) place: Place<'a>,
-    pub(crate) seconds: u32,
-    pub(crate) wait_percent_max: f64,
-}
-
-/// A block's figures, by their names in the file of a run.
+/// Readings before and after a window.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Block {
-    /// Reasons for which it does not count.
-    pub(crate) faults: Vec<Fault>,
+struct Window {
     #[serde(flatten)]
-    pub(crate) tally: Tally,
-    #[serde(rename = "answer_bytes")]
-    pub(crate) response_bytes: u64,
-    #[serde(skip)]
-    pub(crate) response_bytes_after: u64,
-    pub(crate) window_ns: u64,
-    pub(crate) server_cpu_ns: u64,
-    pub(crate) server_wait_ns: u64,
+    counts: LoadCounts,
+    response_bytes: u64,
+    response_bytes_after: u64,
+    window_ns: u64,
+    server_cpu_ns: u64,
+    server_wait_ns: u64,
     /// Time of others on the server's core.
-    pub(crate) foreign_ns: u64,
-    pub(crate) client_busy_percent: f64,
+    foreign_ns: u64,
+    client_busy_percent: f64,
     /// Handlers ready in a turn, on average.
-    #[serde(rename = "handlers_ready_a_turn")]
-    pub(crate) ready: Option<f64>,
-    #[serde(flatten)]
-    pub(crate) resident: Resident,
-    #[serde(rename = "server_command")]
-    pub(crate) server_line: String,
-    #[serde(rename = "client_command")]
-    pub(crate) client_line: String,
+    handlers_ready_a_turn: Option<f64>,
+    rss_mib: f64,
+    rss_peak_mib: f64,
+    server_command: String,
+    client_command: String,
 }
 
-impl Block {
-    pub(crate) fn failed(reason: String) -> Self {
-        Self { faults: vec![Fault::Failed(reason)], ..Self::default() }
-    }
-
-    /// Returns true if it counts.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.faults.is_empty()
-    }
-
-    /// Returns true if it could not be run.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.faults.iter().any(|fault| matches!(fault, Fault::Failed(_)))
-    }
-
-    /// Returns the faults in one line.
-    pub(crate) fn reasons(&self) -> String {
-        self.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    }
-
-    /// Returns the server's CPU time per response in microseconds, if the block counts.
-    pub(crate) fn cpu_us(&self) -> Option<f64> {
-        self.is_valid().then(|| self.server_cpu_ns as f64 / self.tally.responses as f64 / 1e3)
-    }
-
-    /// Returns responses per second, if the block counts and the client was not the limit.
-    pub(crate) fn rps(&self) -> Option<f64> {
-        self.responses_per_second().filter(|_| !validity::is_client_bound(self.client_busy_percent))
-    }
-
-    /// Returns responses per second, whatever was the limit.
-    pub(crate) fn responses_per_second(&self) -> Option<f64> {
-        self.is_valid().then(|| self.tally.responses as f64 / (self.tally.duration_us as f64 / 1e6))
-    }
-}
-
-/// A started server that responds correctly and is warm.
-struct Running {
-    server: Server,
-    bytes: u64,
-    line: String,
-}
-
-impl Order<'_> {
-    /// Runs a block; failures are part of it.
-    pub(crate) fn run(&self) -> Block {
-        self.measure().unwrap_or_else(Block::failed)
-    }
-
-    fn measure(&self) -> Result<Block, String> {
-        let Running { server, bytes, line } = self.start_warm()?;
-        let client = self.client(self.seconds, bytes)?;
-        let ready_before = self.ready_counts()?;
-        let (before, client_before_ms) = (Threads::of(server.ids())?, proc_fs::children_cpu_ms());
-        let idle_before_ns = proc_fs::idle_ns(SERVER_CORE)?;
-        let started = Instant::now();
-        let tally = run_client(&client)?;
-        let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let spent = Threads::of(server.ids())?.since(&before)?;
-        let idle_ns = proc_fs::idle_ns(SERVER_CORE)?.saturating_sub(idle_before_ns);
-        let client_ms = proc_fs::children_cpu_ms().saturating_sub(client_before_ms);
-        let ready = self.ready_counts()?.zip(ready_before).map(|(now, before)| {
-            let [turns, ready] = [now.0 - before.0, now.1 - before.1];
-            ready / turns.max(1.0)
-        });
+/// Runs a block. An error means that it could not be run, or not to its end.
+pub(crate) fn run(setup: &Setup<'_>) -> Result<Round, String> {
+    let StartedServer { process: server, bytes, line } = setup.start_warm()?;
+    let client = client(setup, setup.bench.settings.seconds, bytes)?;
+    let ready_before = ready_counts(setup)?;
+    let (before, client_before_ns) = (Threads::of(server.ids())?, process::children_cpu_ns());
+    let idle_before_ns = process::idle_ns(SERVER_CORE)?;
+    let started = Instant::now();
+    let counts = run_client(&client)?;
+    let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let spent = Threads::of(server.ids())?.since(&before)?;
+    let idle_ns = process::idle_ns(SERVER_CORE)?.saturating_sub(idle_before_ns);
+    let client_ns = process::children_cpu_ns().saturating_sub(client_before_ns);
+    let ready = ready_counts(setup)?.zip(ready_before);
+    let window = Window {
+        counts,
+        response_bytes: bytes,
+        window_ns,
+        server_cpu_ns: spent.cpu_ns,
+        server_wait_ns: spent.wait_ns,
+        foreign_ns: window_ns.saturating_sub(idle_ns).saturating_sub(spent.cpu_ns),
+        client_busy_percent: percent(client_ns, window_ns),
+        handlers_ready_a_turn: ready.map(|(now, before)| (now.1 - before.1) / (now.0 - before.0).max(1.0)),
         // Before the second probe, which is no part of the window.
-        let resident = Resident::of(server.ids());
-        let mut block = Block {
-            faults: Vec::new(),
-            tally,
-            response_bytes: bytes,
-            response_bytes_after: length(&self.probe()?),
-            window_ns,
-            server_cpu_ns: spent.cpu_ns,
-            server_wait_ns: spent.wait_ns,
-            foreign_ns: window_ns.saturating_sub(idle_ns).saturating_sub(spent.cpu_ns),
-            client_busy_percent: validity::percent(client_ms * 1_000_000, window_ns),
-            ready,
-            resident,
-            server_line: line,
-            client_line: client.line(),
-        };
-        block.faults =
-            validity::judge(&block, self.scenario, self.server, self.seconds, self.wait_percent_max);
-        Ok(block)
-    }
-
-    /// Counts system calls per response by perf, in a block of its own.
-    pub(crate) fn syscalls_per_response(&self) -> Result<f64, String> {
-        let Running { server, bytes, .. } = self.start_warm()?;
-        let seconds = SYSCALLS_S + self.scenario.connections / SYSCALLS_CONNECTIONS;
-        let client = self.client(seconds, bytes)?.on_core(CLIENT_CORE);
-        // Emptied, so that an earlier count can't pass for a missing one.
-        let counted = self.place.folder.write("syscalls", "")?;
-        let ids: Vec<String> = server.ids().iter().map(u32::to_string).collect();
-        let mut perf = std::process::Command::new("perf");
-        perf.args(["stat", "-x,", "-e", SYSCALL_EVENT, "-p", &ids.join(","), "-o"]).arg(&counted);
-        perf.arg("--").arg(client.get_program()).args(client.get_args());
-        let tally = Tally::parse(&process::output(perf)?).ok_or("the client printed no counts")?;
-        if tally.responses == 0 || tally.socket_errors() + tally.status_errors > 0 {
-            return Err("the load had errors".to_owned());
-        }
-        let count = std::fs::read_to_string(&counted).ok().and_then(|text| parse_syscalls(&text));
-        Ok(count.ok_or("perf counted nothing")? as f64 / tally.responses as f64)
-    }
-
-    /// Starts the server.
-    pub(crate) fn start(&self) -> Result<(Server, String), String> {
-        let launch = self.server.launch(self.scenario, &self.place)?;
-        let log = self.place.folder.path().join("server.log");
-        Ok((Server::start(&launch, self.place.address, &log)?, launch.line()))
-    }
-
-    fn start_warm(&self) -> Result<Running, String> {
-        let (mut server, line) = self.start()?;
-        let bytes = length(&self.probe()?);
-        self.warm_up(bytes)?;
-        server.find_processes();
-        Ok(Running { server, bytes, line })
-    }
-
-    /// Sends one request, whose response must be right to the byte; of a null server only the length is known.
-    pub(crate) fn probe(&self) -> Result<Response, String> {
-        let response = exchange(self.place.address, &self.scenario.request())?;
-        let (bytes, body) = (self.place.null_bytes, self.scenario.body());
-        match self.server.kind {
-            _ if response.status() != 200 => Err(format!("probe: status {}", response.status())),
-            Kind::Null if length(&response) == bytes => Ok(response),
-            Kind::Null => Err(format!("probe: {} bytes, not {bytes}", length(&response))),
-            _ if response.body == body => Ok(response),
-            _ => Err(format!(
-                "probe: a body of {} bytes, not the {} expected",
-                response.body.len(),
-                body.len()
-            )),
-        }
-    }
-
-    fn warm_up(&self, bytes: u64) -> Result<(), String> {
-        let load = self.scenario.load(self.place.address, bytes, WARM_UP_MS);
-        let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
-        let load = Load { connections, pacing: Pacing::Closed, latencies: false, ..load };
-        let tally = run_client(&own_client(&load)?)?;
-        match tally.status_errors + tally.socket_errors() {
-            0 if tally.responses > 0 => Ok(()),
-            0 => Err("warm-up: no response".to_owned()),
-            wrong => Err(format!("warm-up: {wrong} errors in {} responses: {tally:?}", tally.responses)),
-        }
-    }
-
-    fn client(&self, seconds: u32, bytes: u64) -> Result<Launch, String> {
-        let (scenario, place) = (self.scenario, &self.place);
-        if scenario.uses_wrk() {
-            let script = place.folder.write("wrk.lua", &wrk::script(scenario))?;
-            return Ok(wrk::launch(scenario, &script, place.address, seconds));
-        }
-        own_client(&scenario.load(place.address, bytes, u64::from(seconds) * 1000))
-    }
-
-    /// Returns the server's turns with handlers so far, and the handlers ready in them, if the scenario needs them.
-    fn ready_counts(&self) -> Result<Option<(f64, f64)>, String> {
-        if self.scenario.ready_min.is_none() {
-            return Ok(None);
-        }
-        let text = exchange(self.place.address, "GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n")?.text();
-        parse_ready(&text).map(Some).ok_or_else(|| format!("/counts: {text:?}"))
-    }
+        rss_mib: server.mib(testkit::process::rss_kib)?,
+        rss_peak_mib: server.mib(testkit::process::rss_peak_kib)?,
+        response_bytes_after: length(&setup.probe()?),
+        server_command: line,
+        client_command: client.line(),
+    };
+    let faults = window.faults(setup.scenario, setup.spec, setup.bench.settings);
+    Ok(Round { faults, figures: window.figures(setup.scenario), details: json!(window) })
 }
 
-/// Sends a request on a connection of its own and receives the response.
-pub(crate) fn exchange(address: SocketAddr, request: &str) -> Result<Response, String> {
-    let method = request.split(' ').next().unwrap_or_default();
-    let received = testkit::Client::connect(address).and_then(|mut client| {
-        // One write: null servers respond to whatever they receive.
-        client.send(request)?;
-        client.response_to(method)
-    });
-    received.map_err(|error| format!("{}: {error}", request.lines().next().unwrap_or_default()))
+/// Counts system calls per response by perf, in a block of its own.
+pub(crate) fn count_system_calls(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let StartedServer { process: server, bytes, .. } = setup.start_warm()?;
+    let seconds = SYSTEM_CALLS_S + setup.scenario.connections / SYSTEM_CALLS_CONNECTIONS;
+    let client = client(setup, seconds, bytes)?.on_core(CLIENT_CORE);
+    // Emptied, so that an earlier count can't pass for a missing one.
+    let counted = setup.bench.folder.write("system-calls", "")?;
+    let ids: Vec<String> = server.ids().iter().map(u32::to_string).collect();
+    let mut perf = std::process::Command::new("perf");
+    perf.args(["stat", "-x,", "-e", SYSTEM_CALL_EVENT, "-p", &ids.join(","), "-o"]).arg(&counted);
+    perf.arg("--").arg(client.get_program()).args(client.get_args());
+    let counts = LoadCounts::parse(&process::output(perf)?).ok_or("the client printed no counts")?;
+    if counts.responses == 0 || counts.socket_errors() + counts.status_errors > 0 {
+        return Err("the load had errors".to_owned());
+    }
+    let count = std::fs::read_to_string(&counted).ok().and_then(|text| parse_system_calls(&text));
+    Ok([("system_calls", count.ok_or("perf counted nothing")? as f64 / counts.responses as f64)].into())
 }
 
-/// Returns the length of a whole response with a `Content-Length`.
-pub(crate) fn length(response: &Response) -> u64 {
-    (response.head.text().len() + response.body.len()) as u64
+/// Returns the command of the client for a scenario: wrk where it can send it.
+fn client(setup: &Setup<'_>, seconds: u32, bytes: u64) -> Result<Launch, String> {
+    let Setup { scenario, address, .. } = *setup;
+    if !scenario.uses_wrk() {
+        return setup.own_client(&scenario.load(address, bytes, u64::from(seconds) * 1000));
+    }
+    let script = setup.bench.folder.write("wrk.lua", &format!("depth = {}\n{WRK_SCRIPT}", scenario.depth))?;
+    let options = format!("-t1 -c{} -d{seconds}s --timeout {WRK_TIMEOUT_S}s -s", scenario.connections);
+    let target = [script.display().to_string(), format!("http://{address}{}", scenario.path)];
+    Ok(Launch::new("wrk", options.split(' ').map(str::to_owned).chain(target)))
 }
 
-/// Returns the command that runs our own client with a load.
-pub(crate) fn own_client(load: &Load) -> Result<Launch, String> {
-    let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-    let load = serde_json::to_string(load).map_err(|error| error.to_string())?;
-    Ok(Launch::new(program, ["client".to_owned(), load]))
-}
-
-/// Runs a client to its end, on its core.
-pub(crate) fn run_client(client: &Launch) -> Result<Tally, String> {
-    let printed = process::output(client.on_core(CLIENT_CORE))?;
-    Tally::parse(&printed).ok_or_else(|| format!("the client printed no counts: {printed:?}"))
+/// Returns the server's turns with handlers so far, and the handlers ready in them, if the scenario needs them.
+fn ready_counts(setup: &Setup<'_>) -> Result<Option<(f64, f64)>, String> {
+    if setup.scenario.ready_min.is_none() {
+        return Ok(None);
+    }
+    let text = exchange(setup.address, "GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n")?.text();
+    parse_ready(&text).map(Some).ok_or_else(|| format!("/counts: {text:?}"))
 }
 
 fn parse_ready(text: &str) -> Option<(f64, f64)> {
@@ -265,20 +131,183 @@ fn parse_ready(text: &str) -> Option<(f64, f64)> {
 }
 
 /// Parses perf's count; none where it could not count.
-fn parse_syscalls(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.contains(SYSCALL_EVENT))?;
+fn parse_system_calls(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains(SYSTEM_CALL_EVENT))?;
     line.split(',').next()?.trim().parse().ok()
 }
 
+/// Returns a part in per cent of a whole; not a number if there is no whole.
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64 * 100.0
+}
+
+impl Window {
+    fn figures(&self, scenario: &Scenario) -> RoundFigures {
+        let counts = &self.counts;
+        let mut figures = RoundFigures::from([
+            ("cpu_us", self.server_cpu_ns as f64 / counts.responses as f64 / 1e3),
+            ("rss_mib", self.rss_mib),
+            ("response_bytes", self.response_bytes as f64),
+        ]);
+        figures.extend(self.handlers_ready_a_turn.map(|ready| ("handlers_ready_a_turn", ready)));
+        // Where the client was the limit, requests per second say nothing about the server.
+        if self.client_busy_percent < CLIENT_BUSY_PERCENT_MAX || scenario.has_latencies() {
+            figures.insert("responses_per_s", counts.responses as f64 / (counts.duration_us as f64 / 1e6));
+        }
+        if let Some(latency) = counts.latency {
+            let ms = |us: u64| us as f64 / 1e3;
+            figures.insert("p50_ms", ms(latency.p50_us));
+            figures.insert("p99_ms", ms(latency.p99_us));
+            figures.insert("p999_ms", ms(latency.p999_us));
+            figures.insert("max_ms", ms(latency.max_us));
+        }
+        figures
+    }
+
+    /// Returns all reasons for which it does not count.
+    fn faults(&self, scenario: &Scenario, spec: &ServerSpec, settings: RunSettings) -> Vec<String> {
+        let (counts, before, after) = (&self.counts, self.response_bytes, self.response_bytes_after);
+        let least = counts.responses.saturating_mul(before);
+        // A client may hold unfinished responses when its time is up.
+        let most = least.saturating_add(u64::from(scenario.connections * scenario.depth) * before);
+        let due = scenario.rate.map_or(0, |rate| u64::from(rate) * u64::from(settings.seconds));
+        let mut faults = Vec::new();
+        let mut fault_if = |is_wrong: bool, text: String| faults.extend(is_wrong.then_some(text));
+        fault_if(counts.responses == 0, "no responses".to_owned());
+        fault_if(
+            counts.status_errors > 0,
+            format!("{} responses with an unexpected status or length", counts.status_errors),
+        );
+        fault_if(counts.socket_errors() > 0, format!("{} socket errors or timeouts", counts.socket_errors()));
+        fault_if(counts.requests < due, format!("{} of {due} due requests were sent", counts.requests));
+        fault_if(
+            !(least..=most).contains(&counts.bytes),
+            format!("{} bytes received, {least} to {most} expected", counts.bytes),
+        );
+        fault_if(before != after, format!("a response of {before} bytes before, of {after} after"));
+        fault_if(self.server_cpu_ns == 0, "no CPU time counted".to_owned());
+        if let Some((ready, least)) = self.handlers_ready_a_turn.zip(scenario.ready_min) {
+            let text = format!("{ready:.0} handlers ready in a turn, at least {least:.0} expected");
+            fault_if(ready.is_nan() || ready < least, text);
+        }
+        faults.extend(self.disturbance(scenario, spec, settings));
+        faults
+    }
+
+    /// Returns the fault if something else ran on the server's core for too long. A share that is no number is too long.
+    fn disturbance(&self, scenario: &Scenario, spec: &ServerSpec, settings: RunSettings) -> Option<String> {
+        let is_beyond = |percent: f64, most: f64| percent.is_nan() || percent > most;
+        if spec.pool {
+            let percent = percent(self.foreign_ns, self.window_ns);
+            return is_beyond(percent, FOREIGN_PERCENT_MAX)
+                .then(|| format!("others ran on its core {percent:.1} % of the time"));
+        }
+        let has_churn = scenario.requests_per_connection > 0;
+        let most = if has_churn { WAIT_PERCENT_MAX_CHURN } else { WAIT_PERCENT_MAX };
+        let percent = percent(self.server_wait_ns, self.window_ns);
+        is_beyond(percent, settings.wait_percent.unwrap_or(most))
+            .then(|| format!("waited for its CPU {percent:.1} % of the time"))
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::{scenario, server};
+
+    pub(crate) const SETTINGS: RunSettings =
+        RunSettings { blocks: 16, seconds: 1, syscall_rounds: 5, seed: 1, wait_percent: None };
+
+    /// Returns a block of 1,000 responses that counts.
+    fn sound() -> Window {
+        Window {
+            counts: LoadCounts {
+                responses: 1_000,
+                bytes: 150_000,
+                duration_us: 2_000_000,
+                ..LoadCounts::default()
+            },
+            response_bytes: 150,
+            response_bytes_after: 150,
+            server_cpu_ns: 5_000_000,
+            server_wait_ns: 1_000_000,
+            window_ns: 2_000_000_000,
+            ..Window::default()
+        }
+    }
+
+    /// Returns the faults of a sound block after a change.
+    fn faults(scenario: &str, server: &str, change: &dyn Fn(&mut Window)) -> Vec<String> {
+        let mut window = sound();
+        change(&mut window);
+        let scenario = scenario::find(scenario).expect("a scenario");
+        window.faults(scenario, server::find(server, scenario).expect("a server"), SETTINGS)
+    }
+
+    #[test]
+    fn every_wrong_count_is_a_fault() {
+        type Change = fn(&mut Window);
+        let cases: [(&str, Change, &[&str]); 17] = [
+            ("1k", |_| {}, &[]),
+            ("1k", |it| it.counts.bytes += 64 * 150, &[]),
+            (
+                "1k",
+                |it| it.counts.bytes += 64 * 150 + 1,
+                &["159601 bytes received, 150000 to 159600 expected"],
+            ),
+            ("1k", |it| it.counts.bytes -= 1, &["149999 bytes received, 150000 to 159600 expected"]),
+            ("1k", |it| it.counts.status_errors = 3, &["3 responses with an unexpected status or length"]),
+            ("1k", |it| it.counts.connect_errors = 1, &["1 socket errors or timeouts"]),
+            ("1k", |it| it.counts.read_errors = 1, &["1 socket errors or timeouts"]),
+            ("1k", |it| it.counts.write_errors = 1, &["1 socket errors or timeouts"]),
+            ("1k", |it| it.counts.timeouts = 1, &["1 socket errors or timeouts"]),
+            ("1k", |it| (it.counts.responses, it.counts.bytes) = (0, 0), &["no responses"]),
+            ("1k", |it| it.server_cpu_ns = 0, &["no CPU time counted"]),
+            ("1k", |it| it.response_bytes_after = 151, &["a response of 150 bytes before, of 151 after"]),
+            ("1k", |it| it.server_wait_ns = 19_000_000, &[]),
+            ("1k", |it| it.server_wait_ns = 21_000_000, &["waited for its CPU 1.1 % of the time"]),
+            ("1k-churn", |it| it.server_wait_ns = 59_000_000, &[]),
+            ("1k-churn", |it| it.server_wait_ns = 61_000_000, &["waited for its CPU 3.0 % of the time"]),
+            (
+                "1k",
+                |it| (it.window_ns, it.server_wait_ns) = (0, 0),
+                &["waited for its CPU NaN % of the time"],
+            ),
+        ];
+        for (scenario, change, expected) in cases {
+            assert_eq!(faults(scenario, "nginx", &change), expected);
+        }
+        let sent = |requests| faults("1k-rate", "nginx", &|it| it.counts.requests = requests);
+        assert_eq!(
+            (sent(5_000), sent(4_999)),
+            (vec![], vec!["4999 of 5000 due requests were sent".to_owned()])
+        );
+        let ready = |ready| faults("order", "kinds", &|it| it.handlers_ready_a_turn = Some(ready)).len();
+        assert_eq!([100.0, 99.0, f64::NAN].map(ready), [0, 1, 1]);
+        // Where threads wait for one another, only the time of others counts.
+        let foreign =
+            |ns| faults("1k", "servedir", &|it| (it.server_wait_ns, it.foreign_ns) = (6_000_000_000, ns));
+        assert_eq!(foreign(99_000_000), [""; 0]);
+        assert_eq!(foreign(101_000_000), ["others ran on its core 5.1 % of the time"]);
+    }
+
+    #[test]
+    fn a_busy_client_voids_responses_per_second_but_not_cpu_per_response() {
+        let figures = |client_busy_percent, scenario| {
+            let window = Window { client_busy_percent, ..sound() };
+            window.figures(scenario::find(scenario).expect("a scenario"))
+        };
+        assert_eq!(figures(50.0, "1k")["responses_per_s"], 500.0);
+        let bound = figures(CLIENT_BUSY_PERCENT_MAX, "1k");
+        assert!(!bound.contains_key("responses_per_s") && bound["cpu_us"] == 5.0);
+        assert!(figures(95.0, "1k-rate").contains_key("responses_per_s"));
+    }
 
     #[test]
     fn parses_the_counts_of_perf_and_of_the_example() {
         let counted = "# started on Sat\n\n421337,,raw_syscalls:sys_enter,5000000,100.00,,\n";
-        assert_eq!(parse_syscalls(counted), Some(421_337));
-        assert_eq!(parse_syscalls("<not counted>,,raw_syscalls:sys_enter,0,0.00,,\n"), None);
+        assert_eq!(parse_system_calls(counted), Some(421_337));
+        assert_eq!(parse_system_calls("<not counted>,,raw_syscalls:sys_enter,0,0.00,,\n"), None);
         assert_eq!(parse_ready("kinds turns=15 ready=2010\n"), Some((15.0, 2010.0)));
         assert_eq!(parse_ready("kinds turns=15"), None);
     }

@@ -1,17 +1,18 @@
 //! Latency of small requests beside large downloads: does a worker that waits for a disk delay its other connections?
 
 use std::fs::{self, File};
-use std::io::{Error, IoSliceMut, Write};
+use std::io::{self, Error, IoSliceMut, Write};
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::block::{own_client, run_client};
-use crate::client::{DOWNLOAD_BYTES_MAX, Load, Pacing, Tally};
+use crate::bench::Setup;
+use crate::client::{DOWNLOAD_BYTES_MAX, Load, LoadCounts, Pacing};
+use crate::experiment::RoundFigures;
+use crate::folder::RunFolder;
 use crate::scenario::file_bytes;
-use crate::trials::{Figures, Stage};
 
 /// Downloads, each of its own file.
 const DOWNLOADS: u32 = 20;
@@ -31,54 +32,50 @@ const CONNECTIONS: u32 = 64;
 /// Longest own delay of the client: beyond, more than one request of a hundred was late because of it.
 const CLIENT_TURN_US_MAX: u64 = 10_000;
 
-fn target(number: u32) -> String {
-    format!("/large/{number:02}.bin")
-}
-
 /// Sends small requests while the files are downloaded.
-pub(crate) fn measure(stage: &Stage<'_>) -> Result<Figures, String> {
-    for number in 0..DOWNLOADS {
-        prepare(stage, number).map_err(|error| format!("{}: {error}", target(number)))?;
+pub(crate) fn run(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let server = setup.start()?;
+    let targets: Vec<String> = (0..DOWNLOADS).map(|number| format!("/large/{number:02}.bin")).collect();
+    for target in &targets {
+        prepare(setup.bench.folder, target).map_err(|error| format!("{target}: {error}"))?;
     }
-    let load = stage.order.scenario.load(stage.order.place.address, stage.response_bytes, MILLIS);
     let load = Load {
         connections: CONNECTIONS,
         pacing: Pacing::Rate(RATE),
         latencies: true,
-        downloads: (0..DOWNLOADS).map(target).collect(),
-        ..load
+        downloads: targets,
+        ..setup.scenario.load(setup.address, server.bytes, MILLIS)
     };
-    figures(&run_client(&own_client(&load)?)?)
+    figures(&setup.run_load(&load)?)
 }
 
 /// Returns the figures of a round, or why it does not count.
-fn figures(tally: &Tally) -> Result<Figures, String> {
-    let errors = tally.socket_errors() - tally.timeouts + tally.status_errors;
+fn figures(counts: &LoadCounts) -> Result<RoundFigures, String> {
+    let errors = counts.socket_errors() - counts.timeouts + counts.status_errors;
     let (ms, mib) = (|us: u64| us as f64 / 1e3, |bytes: u64| bytes as f64 / 1_048_576.0);
-    match tally.latency {
+    let longest_turn_ms = ms(counts.client_longest_turn_us);
+    match counts.latency {
         _ if errors > 0 => Err(format!("{errors} errors")),
-        Some(latency) if tally.responses > 0 && tally.least_downloaded_bytes > 0 => {
-            let longest_turn_ms = ms(tally.longest_turn_us);
-            if tally.longest_turn_us > CLIENT_TURN_US_MAX {
-                return Err(format!("the client itself was held up for {longest_turn_ms} ms"));
-            }
-            Ok(vec![
-                ("p99_ms", ms(latency.p99_us)),
-                ("p50_ms", ms(latency.p50_us)),
-                ("max_ms", ms(latency.max_us)),
-                ("client_longest_turn_ms", longest_turn_ms),
-                ("answers", tally.responses as f64),
-                ("downloaded_mib", mib(tally.downloaded_bytes)),
-                ("least_downloaded_mib", mib(tally.least_downloaded_bytes)),
-            ])
+        _ if counts.client_longest_turn_us > CLIENT_TURN_US_MAX => {
+            Err(format!("the client itself was held up for {longest_turn_ms} ms"))
         }
+        Some(latency) if counts.responses > 0 && counts.least_downloaded_bytes > 0 => Ok([
+            ("p99_ms", ms(latency.p99_us)),
+            ("p50_ms", ms(latency.p50_us)),
+            ("max_ms", ms(latency.max_us)),
+            ("client_longest_turn_ms", longest_turn_ms),
+            ("responses", counts.responses as f64),
+            ("downloaded_mib", mib(counts.downloaded_bytes)),
+            ("least_downloaded_mib", mib(counts.least_downloaded_bytes)),
+        ]
+        .into()),
         _ => Err("no response, or a download that got nothing".to_owned()),
     }
 }
 
 /// Writes a file where it is missing, and evicts it from the page cache.
-fn prepare(stage: &Stage<'_>, number: u32) -> std::io::Result<()> {
-    let path = stage.order.place.folder.public().join(target(number).trim_start_matches('/'));
+fn prepare(folder: &RunFolder, target: &str) -> io::Result<()> {
+    let path = folder.served(target);
     fs::create_dir_all(path.parent().unwrap_or(&path))?;
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
     if file.metadata()?.len() != FILE_BYTES {
@@ -101,9 +98,8 @@ fn prepare(stage: &Stage<'_>, number: u32) -> std::io::Result<()> {
 }
 
 /// Returns true if a read that must not wait finds nothing.
-fn is_evicted(file: &File) -> std::io::Result<bool> {
-    let mut first = [0; 1];
-    match preadv2(file, &mut [IoSliceMut::new(&mut first)], 0, ReadWriteFlags::NOWAIT) {
+fn is_evicted(file: &File) -> io::Result<bool> {
+    match preadv2(file, &mut [IoSliceMut::new(&mut [0; 1])], 0, ReadWriteFlags::NOWAIT) {
         Err(Errno::AGAIN) => Ok(true),
         Ok(_) => Ok(false),
         Err(error) => Err(error.into()),
@@ -118,12 +114,13 @@ mod tests {
     #[test]
     fn a_round_counts_only_if_all_downloads_progressed_and_the_client_kept_up() {
         let latency = Some(Latency { p50_us: 400, p99_us: 1_500, p999_us: 8_000, max_us: 9_000 });
-        let sound = Tally { responses: 500, latency, least_downloaded_bytes: 1 << 20, ..Tally::default() };
-        assert!(figures(&sound).is_ok_and(|figures| figures.contains(&("p99_ms", 1.5))));
-        let held_up = |longest_turn_us| figures(&Tally { longest_turn_us, ..sound });
+        let least_downloaded_bytes = 1 << 20;
+        let sound = LoadCounts { responses: 500, latency, least_downloaded_bytes, ..LoadCounts::default() };
+        assert!(figures(&sound).is_ok_and(|figures| figures["p99_ms"] == 1.5));
+        let held_up = |client_longest_turn_us| figures(&LoadCounts { client_longest_turn_us, ..sound });
         assert!(held_up(CLIENT_TURN_US_MAX).is_ok() && held_up(CLIENT_TURN_US_MAX + 1).is_err());
-        assert!(figures(&Tally { read_errors: 1, ..sound }).is_err());
-        assert!(figures(&Tally { responses: 0, ..sound }).is_err());
-        assert!(figures(&Tally { least_downloaded_bytes: 0, ..sound }).is_err());
+        assert!(figures(&LoadCounts { read_errors: 1, ..sound }).is_err());
+        assert!(figures(&LoadCounts { responses: 0, ..sound }).is_err());
+        assert!(figures(&LoadCounts { least_downloaded_bytes: 0, ..sound }).is_err());
     }
 }

@@ -4,60 +4,62 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+mod bench;
 mod block;
 mod client;
-mod compare;
 mod downloads;
+mod experiment;
 mod folder;
-mod instructions;
 mod machine;
-mod peers;
 mod pgo;
-mod proc_fs;
 mod process;
 mod programs;
-mod record;
 mod report;
 mod scenario;
+mod series;
 mod server;
-mod sites;
 mod statistics;
+mod training;
 mod trials;
-mod validity;
-mod wrk;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Args, Parser, Subcommand};
 
-use bar::{Agenda, Settings};
-use programs::Programs;
+use bar::BarRow;
+use bench::{Bench, RunSettings};
+use experiment::{Experiment, Subject};
+use folder::RunFolder;
+use programs::OurPrograms;
+use series::{Series, SeriesPlan};
+
+const HELP: &str = "\
+Examples:
+  cargo lab setup                         what is installed, and how to install the rest
+  cargo lab compare --scenario 1k --servers null-epoll,shearwater-epoll,nginx
+  cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
+  cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
+
+How to read a result:
+  1.060 [1.041 1.083]  the median of all rounds; with 95 % certainty the true one is between the brackets
+  ÷ base               the same figure of the first server, round by round; `(again)` is that server against itself:
+                       what differs there is noise, and a smaller difference elsewhere says nothing
+  not counted          rounds that something disturbed, with the reason; they enter no figure
+docs/lab.md says what each figure means, and why CPU time per response and not requests per second.";
 
 /// Measures Shearwater and its peers in one run
 #[derive(Debug, Parser)]
-#[command(name = "cargo lab", version)]
-struct Cli {
+#[command(name = "cargo lab", version, after_help = HELP)]
+struct LabCli {
     #[command(subcommand)]
-    command: Command,
+    command: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Run servers in turn and compare their CPU time per response
-    Compare {
-        /// Load, as `list` names it
-        #[arg(long)]
-        scenario: String,
-        /// Servers, as `list` names them, separated by commas; the first is the base
-        #[arg(long)]
-        servers: String,
-        /// Rounds in which system calls are counted
-        #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(0..=1_000))]
-        syscall_rounds: u32,
-        #[command(flatten)]
-        run: RunArgs,
-    },
-    /// Measure the project's figures and print which are met
+enum LabCommand {
+    /// Run servers in turn and compare their CPU time and system calls per response
+    Compare(ComparisonArgs),
+    /// Measure the project's figures and print which are met; exits with 1 if one is missed or not measured
     Bar {
         /// Only these rows and groups (axum, handlers, sites), separated by commas
         #[arg(long)]
@@ -71,25 +73,16 @@ enum Command {
         #[command(flatten)]
         run: RunArgs,
     },
-    /// Count user instructions per request with valgrind (epoll only)
-    Instructions {
-        /// Loads, as `list` names them, separated by commas
-        #[arg(long)]
-        scenario: String,
-        /// Servers, as `list` names them, separated by commas
-        #[arg(long)]
-        servers: String,
-        #[command(flatten)]
-        programs: ProgramArgs,
-    },
+    /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
+    Instructions(ComparisonArgs),
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
-        action: Option<pgo::Action>,
+        action: Option<pgo::PgoAction>,
         /// Train on epoll alone, for machines without io_uring
         #[arg(long)]
         epoll_only: bool,
     },
-    /// Show which tools are installed, and how to install the others
+    /// Show which tools and peers are installed, and how to install the others
     Setup {
         /// Build the peers from crates first, which takes minutes
         #[arg(long)]
@@ -97,50 +90,40 @@ enum Command {
     },
     /// List scenarios and servers
     List,
-    /// Run a load, given as JSON (the lab calls it)
+    /// Run a load from a file of JSON (the lab calls it)
     #[command(hide = true)]
-    Client { load: String },
+    Client { load: std::path::PathBuf },
 }
 
 #[derive(Debug, Args)]
-struct ProgramArgs {
+struct ComparisonArgs {
+    /// Loads, as `list` names them, separated by commas
+    #[arg(long)]
+    scenario: String,
+    /// Servers, as `list` names them, separated by commas; the first is the base
+    #[arg(long)]
+    servers: String,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    settings: RunSettings,
     /// Cargo profile of our programs
     #[arg(long, default_value = "dist")]
     profile: String,
     /// Build without the recorded profile, which is used where there is one (`cargo lab pgo generate`)
     #[arg(long)]
     no_pgo: bool,
-}
-
-impl ProgramArgs {
-    fn build(&self) -> Result<Programs, String> {
-        Programs::build(&self.profile, !self.no_pgo)
-    }
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// Rounds; each server has one block in each
-    #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=1_000))]
-    blocks: u32,
-    /// Length of a block's window in seconds
-    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=600))]
-    seconds: u32,
-    /// Seed of block orders and intervals
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    #[command(flatten)]
-    programs: ProgramArgs,
-    /// Maximum run-queue wait of a valid block, in per cent of its window [default: 1, where connections end 3]
-    #[arg(long)]
-    wait_percent: Option<f64>,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match run(LabCli::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -156,37 +139,51 @@ fn progress(line: &str) {
 }
 
 /// Runs a command; returns false if a figure is missed or missing.
-fn run(command: Command) -> Result<bool, String> {
+fn run(command: LabCommand) -> Result<bool, String> {
     match command {
-        Command::Compare { scenario, servers, syscall_rounds, run } => {
-            compare(&scenario, &servers, syscall_rounds, &run)
+        LabCommand::Compare(args) => {
+            let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
+            let measured = measure("compare", plans, &[], &args.run)?;
+            // System calls are missing where perf is.
+            Ok(measured
+                .iter()
+                .filter(|series| series.plan.experiment == Experiment::Load)
+                .all(Series::is_whole))
         }
-        Command::Bar { list: true, .. } => print(&bar::list()),
-        Command::Bar { only, peers, run, .. } => measure_bar(only.as_deref(), peers, &run),
-        Command::Instructions { scenario, servers, programs } => {
-            count_instructions(&scenario, &servers, &programs)
+        LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
+        LabCommand::Bar { only, peers, run, .. } => {
+            let rows = bar::select(only.as_deref(), peers)?;
+            let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
+            let measured = measure("bar", plans, &rows, &run)?;
+            Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
         }
-        Command::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
-        Command::Setup { build_peers } => {
+        LabCommand::Instructions(args) => {
+            let plans = plans(&args.scenario, &args.servers, &[Experiment::Instructions])?;
+            let measured = measure("instructions", plans, &[], &args.run)?;
+            Ok(measured.iter().all(Series::is_whole))
+        }
+        LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
+        LabCommand::Setup { build_peers } => {
             if build_peers {
-                peers::build()?;
+                programs::build_peers()?;
             }
             let (table, is_ready) = machine::setup();
             print(&table).map(|_| is_ready)
         }
-        Command::List => {
-            let about =
-                |scenario: &scenario::Scenario| format!("  {:22} {}\n", scenario.name, scenario.about);
-            let scenarios: String = scenario::SCENARIOS.iter().map(about).collect();
-            let servers: String =
-                server::SERVERS.iter().map(|server| format!("  {}\n", server.name)).collect();
+        LabCommand::List => {
+            let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
+            let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
+            let servers = server::all().iter().filter(|it| !it.about.is_empty());
+            let servers: String = servers.map(|it| line(&it.name, &it.about)).collect();
             print(&format!("scenarios\n{scenarios}servers\n{servers}"))
         }
-        Command::Client { load } => {
+        LabCommand::Client { load } => {
             let _ = testkit::process::raise_descriptor_limit();
-            let load = serde_json::from_str(&load).map_err(|error| format!("load: {error}"))?;
-            let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
-            print(&(tally.line() + "\n"))
+            let text =
+                std::fs::read_to_string(&load).map_err(|error| format!("{}: {error}", load.display()))?;
+            let load = serde_json::from_str(&text).map_err(|error| format!("load: {error}"))?;
+            let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
+            print(&(serde_json::to_string(&counts).map_err(|error| error.to_string())? + "\n"))
         }
     }
 }
@@ -196,47 +193,69 @@ fn print(text: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-fn compare(scenario: &str, servers: &str, syscall_rounds: u32, run: &RunArgs) -> Result<bool, String> {
-    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = *run;
-    let (scenario, servers) = (scenario::find(scenario)?, compare::servers(servers)?);
-    let plan = compare::Plan { scenario, servers, blocks, seconds, seed, wait_percent_max, syscall_rounds };
-    progress(&format!("about {:.0} s", plan.estimated_s()));
-    let programs = run.programs.build()?;
-    let outcome = compare::run(plan, &programs)?;
-    let record = record::describe(&outcome, &programs);
-    progress(&format!("written to {}", record::write(scenario.name, &record)?.display()));
-    print(&if run.json { format!("{record:#}\n") } else { report::render(&outcome) })?;
-    Ok(outcome.is_whole())
-}
-
-fn measure_bar(only: Option<&str>, peers: bool, run: &RunArgs) -> Result<bool, String> {
-    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = *run;
-    let rows = bar::select(only, peers)?;
-    let agenda = Agenda::of(&rows, Settings { blocks, seconds, seed, wait_percent_max })?;
-    progress(&format!("{} rows, about {:.0} minutes", rows.len(), agenda.estimated_s() / 60.0));
-    let programs = run.programs.build()?;
-    let measured = agenda.run(&programs)?;
-    let record = record::describe_bar(&rows, &measured, &programs);
-    progress(&format!("written to {}", record::write("bar", &record)?.display()));
-    print(&if run.json { format!("{record:#}\n") } else { bar::render(&rows, &measured) })?;
-    Ok(rows.iter().all(|row| measured.judge(row).is_met()))
-}
-
-fn count_instructions(scenarios: &str, servers: &str, programs: &ProgramArgs) -> Result<bool, String> {
-    let (programs, folder) = (programs.build()?, folder::Folder::create()?);
-    let mut table = vec![["scenario", "server", "instructions a request", "÷ first"].map(str::to_owned)];
+/// Returns the plans of experiments with these scenarios and servers.
+fn plans(scenarios: &str, servers: &str, experiments: &[Experiment]) -> Result<Vec<SeriesPlan>, String> {
+    let servers: Vec<&str> = servers.split(',').collect();
+    if let Some(at) = (1..servers.len()).find(|at| servers[..*at].contains(&servers[*at])) {
+        return Err(format!("`{}` is named twice; the base runs twice by itself", servers[at]));
+    }
+    let mut subjects = Vec::new();
     for scenario in scenarios.split(',') {
-        let mut first = None;
-        for server in servers.split(',') {
-            let count = instructions::per_request(server, scenario, &folder, &programs)?;
-            let ratio = count / *first.get_or_insert(count);
-            table.push([
-                scenario.to_owned(),
-                server.to_owned(),
-                format!("{count:.1}"),
-                format!("{ratio:.3}"),
-            ]);
+        for &experiment in experiments {
+            subjects.extend(servers.iter().map(|&server| Subject { experiment, scenario, server }));
         }
     }
-    print(&(report::align(&table) + &programs.about() + "\n"))
+    SeriesPlan::of(subjects)
+}
+
+/// Runs all plans, writes the file of the run, and prints the rows, or without rows all figures.
+fn measure(
+    name: &str,
+    plans: Vec<SeriesPlan>,
+    rows: &[&BarRow],
+    run: &RunArgs,
+) -> Result<Vec<Series>, String> {
+    let settings = run.settings;
+    let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
+    progress(&format!("about {minutes:.1} minutes"));
+    let programs = OurPrograms::build(&run.profile, !run.no_pgo)?;
+    let folder = RunFolder::create()?;
+    let bench = Bench { programs: &programs, folder: &folder, settings };
+    let mut measured = Vec::new();
+    for plan in plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0) {
+        progress(&format!(
+            "{:?} {}: about {:.0} s",
+            plan.experiment,
+            plan.scenario.name,
+            plan.estimated_s(settings)
+        ));
+        measured.push(plan.run(&bench)?);
+    }
+    let record = report::describe(rows, &measured, &programs);
+    progress(&format!("written to {}", report::write(name, &record)?.display()));
+    print!(
+        "{}",
+        match (run.json, rows) {
+            (true, _) => format!("{record:#}\n"),
+            (false, []) => report::comparison(&measured),
+            (false, rows) => report::bar(rows, &measured),
+        }
+    );
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_before_anything_is_run() {
+        let plans = |scenario, servers| plans(scenario, servers, &[Experiment::Load]);
+        assert_eq!(plans("1k,100k", "null-epoll,nginx").map(|plans| plans.len()), Ok(2));
+        for (scenario, servers) in
+            [("1k", "nginx,nginx"), ("1k", "apache"), ("1k", ""), ("2k", "nginx"), ("1k", "hyper")]
+        {
+            assert!(plans(scenario, servers).is_err(), "{scenario} {servers}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
-//! Processes on cores of their own, and their children.
+//! Programs on cores of their own: how they are started and ended, and the CPU time of their threads.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,16 @@ pub(crate) const SERVER_CORE: usize = 0;
 pub(crate) const CLIENT_CORE: usize = 1;
 /// Time for a server to end after SIGTERM.
 const END: Duration = Duration::from_secs(3);
+/// Linux reports times in hundredths of a second, whatever it counts in.
+const TICK_NS: u64 = 10_000_000;
 
 /// A program to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Launch {
     /// A path, or a name to look up.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Vec<(&'static str, String)>,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Launch {
@@ -68,12 +71,12 @@ pub(crate) fn succeed(mut command: Command) -> Result<(), String> {
 
 /// A running server and its processes; dropping it ends all of them.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     program: Program,
     ids: Vec<u32>,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts it on its core and waits until it accepts connections.
     pub(crate) fn start(launch: &Launch, address: SocketAddr, log: &Path) -> Result<Self, String> {
         let program = Program::start(launch.on_core(SERVER_CORE), address, log);
@@ -91,10 +94,7 @@ impl Server {
     pub(crate) fn end_within(&mut self, patience: Duration) -> bool {
         let status = self.program.stop(patience);
         if status.is_none() {
-            for pid in self.ids.iter().filter_map(|id| Pid::from_raw(i32::try_from(*id).ok()?)) {
-                // It may have ended by itself.
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            self.ids.iter().for_each(|id| kill(*id));
         }
         status.is_some_and(|status| status.success())
     }
@@ -103,9 +103,17 @@ impl Server {
     pub(crate) fn ids(&self) -> &[u32] {
         &self.ids
     }
+
+    /// Returns a figure in KiB, summed over its processes, in MiB. Shared pages count for each.
+    pub(crate) fn mib(&self, kib: fn(u32) -> Option<u64>) -> Result<f64, String> {
+        match self.ids.iter().filter_map(|id| kib(*id)).sum::<u64>() {
+            0 => Err("the server has ended".to_owned()),
+            kib => Ok(kib as f64 / 1024.0),
+        }
+    }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         if self.program.is_alive() {
             self.end_within(END);
@@ -113,34 +121,118 @@ impl Drop for Server {
     }
 }
 
-/// Returns a loopback address whose port is free. Each block has another port, since rings release theirs late.
+fn kill(id: u32) {
+    if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(id, Signal::KILL);
+    }
+}
+
+/// Returns a loopback address whose port is free. Each start has another port, since rings release theirs late.
 pub(crate) fn free_address() -> Result<SocketAddr, String> {
     testkit::free_address().map_err(|error| format!("no free port: {error}"))
 }
 
 /// Returns a process and all its descendants.
 fn family(first: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let id = entry.file_name().to_str()?.parse().ok()?;
-            Some((id, parent(&fs::read_to_string(entry.path().join("stat")).ok()?)?))
-        })
-        .collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parents: Vec<(u32, u64)> =
+        ids.filter_map(|id| Some((id, *stat(&read(&format!("/proc/{id}/stat")).ok()?)?.get(1)?))).collect();
     let mut found = vec![first];
     let mut at = 0;
     while let Some(&id) = found.get(at) {
-        found.extend(parents.iter().filter(|(_, parent)| *parent == id).map(|(child, _)| *child));
+        found.extend(parents.iter().filter(|(_, parent)| *parent == u64::from(id)).map(|(child, _)| *child));
         at += 1;
     }
     found
 }
 
-/// Returns the parent in a `/proc/PID/stat`. The name before it may contain anything; it ends at the last parenthesis.
-fn parent(stat: &str) -> Option<u32> {
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+/// Parses the fields after the name in a `/proc/PID/stat`; what is no number counts 0. The name may contain anything; it ends at
+/// the last parenthesis.
+fn stat(text: &str) -> Option<Vec<u64>> {
+    let fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some(fields.map(|field| field.parse().unwrap_or(0)).collect())
+}
+
+fn read(path: &str) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))
+}
+
+/// CPU time, run-queue wait and context switches of each thread of some processes, by its folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Threads(BTreeMap<String, [u64; 3]>);
+
+/// Sum over threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) cpu_ns: u64,
+    /// Time ready to run but waiting for a CPU.
+    pub(crate) wait_ns: u64,
+    /// Times it gave up or lost its core: each is followed by a wake-up.
+    pub(crate) switches: u64,
+}
+
+impl Threads {
+    /// Reads all threads of the processes. A missing process or statistic is an error: the sum would be too small.
+    pub(crate) fn of(ids: &[u32]) -> Result<Self, String> {
+        let mut all = BTreeMap::new();
+        for id in ids {
+            let folder = format!("/proc/{id}/task");
+            for thread in fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?.flatten() {
+                let name = thread.path().display().to_string();
+                let read = |file| read(&format!("{name}/{file}")).unwrap_or_default();
+                let spent = parse_thread(&read("schedstat"), &read("status"));
+                let spent = spent.ok_or_else(|| format!("{name}: no scheduler statistics"))?;
+                all.insert(name, spent);
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns the sum of what was added since an earlier reading; a new thread counts whole. A thread that has ended took its
+    /// time with it: an error.
+    pub(crate) fn since(&self, earlier: &Self) -> Result<Spent, String> {
+        if let Some(ended) = earlier.0.keys().find(|name| !self.0.contains_key(*name)) {
+            return Err(format!("{ended}: the thread has ended meanwhile"));
+        }
+        let sum = |figure: usize| {
+            let before = |name| earlier.0.get(name).map_or(0, |before: &[u64; 3]| before[figure]);
+            self.0.iter().map(|(name, now)| now[figure].saturating_sub(before(name))).sum()
+        };
+        Ok(Spent { cpu_ns: sum(0), wait_ns: sum(1), switches: sum(2) })
+    }
+
+    pub(crate) fn are_those_of(&self, other: &Self) -> bool {
+        self.0.keys().eq(other.0.keys())
+    }
+}
+
+/// Parses a thread's `schedstat` (time on CPU, time waited, slices) and the context switches in its `status`.
+fn parse_thread(schedstat: &str, status: &str) -> Option<[u64; 3]> {
+    let fields: Option<Vec<u64>> =
+        schedstat.split_ascii_whitespace().map(|field| field.parse().ok()).collect();
+    let &[cpu_ns, wait_ns, _slices] = fields?.as_slice() else { return None };
+    let count = |name| status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
+    Some([cpu_ns, wait_ns, count("voluntary_ctxt_switches:")? + count("nonvoluntary_ctxt_switches:")?])
+}
+
+/// Returns the idle time of a core since boot, waiting for disks included.
+pub(crate) fn idle_ns(core: usize) -> Result<u64, String> {
+    parse_idle(&read("/proc/stat")?, core).ok_or_else(|| format!("/proc/stat: no line of core {core}"))
+}
+
+fn parse_idle(text: &str, core: usize) -> Option<u64> {
+    let name = format!("cpu{core} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
+    let mut fields = line.split_ascii_whitespace().skip(3).map(|field| field.parse::<u64>().ok());
+    Some((fields.next()?? + fields.next()??) * TICK_NS)
+}
+
+/// Returns the CPU time of this process's ended children, in ticks of 10 ms.
+pub(crate) fn children_cpu_ns() -> u64 {
+    let fields = read("/proc/self/stat").ok().and_then(|text| stat(&text)).unwrap_or_default();
+    fields.iter().skip(13).take(2).sum::<u64>() * TICK_NS
 }
 
 #[cfg(test)]
@@ -149,17 +241,50 @@ mod tests {
 
     #[test]
     fn finds_descendants_under_any_name() {
-        assert_eq!(parent("42 (a) R 1 (x) S 17 42"), Some(17));
-        assert_eq!(parent("42 nginx"), None);
+        assert_eq!(stat("42 (a) R 1 (x) S 17 42"), Some(vec![0, 17, 42]));
+        assert_eq!(stat("42 nginx"), None);
         let mut child = Command::new("sh").args(["-c", "sleep 3 & wait"]).spawn().expect("it starts");
         let is_found = (0..400).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             family(child.id()).len() == 2
         });
-        for id in family(child.id()) {
-            let _ = Pid::from_raw(id as i32).map(|pid| kill_process(pid, Signal::KILL));
-        }
+        family(child.id()).into_iter().for_each(kill);
         child.wait().expect("it ended");
         assert!(is_found);
+    }
+
+    #[test]
+    fn parses_what_the_kernel_writes() {
+        let status = "Name:\tnginx\nvoluntary_ctxt_switches:\t41\nnonvoluntary_ctxt_switches:\t2\n";
+        assert_eq!(parse_thread("677520419 20232140 5447\n", status), Some([677_520_419, 20_232_140, 43]));
+        for wrong in ["", "1", "1 2", "a b c", "-1 2 3"] {
+            assert_eq!(parse_thread(wrong, status), None, "{wrong:?}");
+        }
+        assert_eq!(parse_thread("1 2 3", "voluntary_ctxt_switches:\t41\n"), None);
+        let stat = "cpu  9 9 9 9 9 0\ncpu0 1 2 3 400 5 6 7 0 0 0\ncpu10 1 2 3 4 0\nintr 5\n";
+        let idle = [0, 10, 1].map(|core| parse_idle(stat, core));
+        assert_eq!(idle, [Some(4_050_000_000), Some(40_000_000), None]);
+    }
+
+    #[test]
+    fn an_ended_thread_leaves_no_figure_and_a_new_one_counts_whole() {
+        let threads = |times: &[(&str, u64)]| {
+            Threads(times.iter().map(|(name, cpu_ns)| ((*name).to_owned(), [*cpu_ns, 1, 0])).collect())
+        };
+        let earlier = threads(&[("1", 10), ("2", 20)]);
+        let later = threads(&[("1", 15), ("2", 20), ("3", 7)]);
+        assert_eq!(later.since(&earlier), Ok(Spent { cpu_ns: 12, wait_ns: 1, switches: 0 }));
+        let ended = threads(&[("1", 90)]).since(&earlier);
+        assert!(ended.is_err_and(|why| why.contains("2: the thread has ended")));
+    }
+
+    #[test]
+    fn reads_this_process() {
+        let own = [std::process::id()];
+        // A thread of another test that ends meanwhile leaves no figure.
+        let threads = (0..1000).find_map(|_| Threads::of(&own).ok()).expect("it runs");
+        assert!(threads.since(&Threads::default()).is_ok_and(|spent| spent.cpu_ns > 0));
+        assert!(idle_ns(0).is_ok());
+        assert!(Threads::of(&[u32::MAX]).is_err(), "there is no such process");
     }
 }

@@ -1,14 +1,19 @@
-//! Our own programs: built in one of cargo's profiles, guided by a recorded profile where there is one, and also without it.
+//! Programs to measure: ours, built in one of cargo's profiles, guided by a recorded profile where there is one, and also
+//! without it; peers from crates, built in a workspace of their own with its own lock file, `lab/peers`.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::pgo::{self, CARGO_PROFILE, TRAINED};
 use crate::process::succeed;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Programs {
+/// The installed version of static-web-server: a measurement names what it compares.
+const STATIC_WEB_SERVER: &str = "static-web-server@2.44.1";
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OurPrograms {
     plain: PathBuf,
     pub(crate) guided: Option<PathBuf>,
     /// Cargo's profile that they are built in.
@@ -17,7 +22,7 @@ pub(crate) struct Programs {
     pub(crate) guidance: String,
 }
 
-impl Programs {
+impl OurPrograms {
     /// Builds everything that the lab measures and that is ours.
     pub(crate) fn build(profile: &str, may_be_guided: bool) -> Result<Self, String> {
         // The null server is never guided: it is what others are compared with.
@@ -29,14 +34,8 @@ impl Programs {
             }
             Err(why) => (None, format!("none: {why}")),
         };
-        let built = Self { plain, guided, profile: profile.to_owned(), guidance };
-        crate::progress(&built.about());
-        Ok(built)
-    }
-
-    /// Describes the build in one line.
-    pub(crate) fn about(&self) -> String {
-        format!("our programs: cargo's profile {}; guided by: {}", self.profile, self.guidance)
+        crate::progress(&format!("our programs: cargo's profile {profile}; guided by: {guidance}"));
+        Ok(Self { plain, guided, profile: profile.to_owned(), guidance })
     }
 
     /// Returns a program, guided where there is a profile.
@@ -67,6 +66,51 @@ pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String>
     Ok(target().join(if profile == "dev" { "debug" } else { profile }))
 }
 
+/// Builds the peers from crates, with pinned versions.
+pub(crate) fn build_peers() -> Result<(), String> {
+    let build = "build --release --locked --manifest-path lab/peers/Cargo.toml --target-dir target/peers";
+    let install = format!("install --locked --root target/peers/tools {STATIC_WEB_SERVER}");
+    for words in [build, &install] {
+        crate::progress(&format!("cargo {words}"));
+        let mut command = Command::new(cargo());
+        // An installation builds in a temporary folder of its own.
+        command.current_dir(root()).args(words.split(' ')).env_remove("CARGO_TARGET_DIR");
+        succeed(command)?;
+    }
+    Ok(())
+}
+
+/// Returns a program of the peers' workspace.
+pub(crate) fn peer(name: &Path) -> PathBuf {
+    root().join("target/peers/release").join(name)
+}
+
+/// Returns the versions of the peers from crates, as their workspace's lock file has them.
+pub(crate) fn locked() -> String {
+    let lock = fs::read_to_string(root().join("lab/peers/Cargo.lock")).unwrap_or_default();
+    let one = |package| format!("{package} {}", locked_version(&lock, package).unwrap_or("(not locked)"));
+    ["hyper", "axum", "tower-http", "tokio"].map(one).join(", ")
+}
+
+fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let entry = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?.1;
+    entry.split('"').next()
+}
+
+/// Returns the file of one of the system's programs: the path itself, or what `cargo lab setup` has installed, or what the shell
+/// would find.
+pub(crate) fn lookup(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return program.is_file().then(|| program.to_owned());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(Into::into);
+    let folders = std::iter::once(root().join("target/peers/tools/bin"));
+    let mut files =
+        folders.chain(std::env::split_paths(&path)).chain(system).map(|folder| folder.join(program));
+    files.find(|path| path.is_file())
+}
+
 /// Returns the folder that cargo builds in.
 pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
@@ -87,23 +131,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_null_server_and_plain_programs_are_never_guided() {
-        let guided = Programs {
+    fn only_ours_are_guided_and_an_unguided_build_says_why() {
+        let guided = OurPrograms {
             plain: "plain".into(),
             guided: Some("guided".into()),
             profile: "dist".to_owned(),
             guidance: "profile 0123".to_owned(),
         };
-        let plain = Programs { guided: None, ..guided.clone() };
+        let plain = OurPrograms { guided: None, ..guided.clone() };
         assert!(guided.ours("shearwater").starts_with("guided"));
         for path in [guided.plain("null-server"), guided.plain("shearwater"), plain.ours("shearwater")] {
             assert!(path.starts_with("plain"), "{}", path.display());
         }
+        assert!(guide("dist", false).is_err_and(|why| why.contains("--no-pgo")));
+        assert!(guide("release", true).is_err_and(|why| why.contains("only programs built as dist")));
     }
 
     #[test]
-    fn an_unguided_build_says_why() {
-        assert!(guide("dist", false).is_err_and(|why| why.contains("--no-pgo")));
-        assert!(guide("release", true).is_err_and(|why| why.contains("only programs built as dist")));
+    fn finds_versions_in_the_lock_file() {
+        let lock = "version = 4\n\n[[package]]\nname = \"hyper-util\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"hyper\"\nversion = \"1.12.0\"\n";
+        assert_eq!(locked_version(lock, "hyper"), Some("1.12.0"));
+        assert_eq!(locked_version(lock, "axum"), None);
+        assert!(!locked().contains("not locked"), "{}", locked());
     }
 }

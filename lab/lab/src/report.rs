@@ -1,111 +1,130 @@
-//! A comparison as text.
+//! Results as text, and the file of a run, which holds everything that was measured and with what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::time::SystemTime;
 
-use crate::block::Block;
-use crate::compare::{Entry, Figure, Outcome};
-use crate::statistics::{Estimate, median};
+use serde_json::{Value, json};
+
+use crate::bar::{self, BarRow};
+use crate::experiment::Experiment;
+use crate::machine;
+use crate::programs::{OurPrograms, root, target};
+use crate::series::Series;
+use crate::statistics::Estimate;
 
 const NONE: &str = "-";
 
-/// Figures of blocks with latencies.
-const LATENCIES: [(&str, Figure); 6] = [
-    ("responses/s", Block::responses_per_second),
-    ("p50 ms", |block| Some(block.tally.latency?.p50_us as f64 / 1e3)),
-    ("p99 ms", |block| Some(block.tally.latency?.p99_us as f64 / 1e3)),
-    ("p99.9 ms", |block| Some(block.tally.latency?.p999_us as f64 / 1e3)),
-    ("slowest ms", |block| Some(block.tally.latency?.max_us as f64 / 1e3)),
-    ("handlers ready a turn", |block| block.ready),
-];
-
-/// Renders the table, the invalid blocks, and who took part.
-pub(crate) fn render(outcome: &Outcome) -> String {
-    let (plan, scenario) = (&outcome.plan, outcome.plan.scenario);
-    let mut out = format!(
-        "{}: {}; {} connections, {} rounds of {} s, seed {}\n\n",
-        scenario.name, scenario.about, scenario.connections, plan.blocks, plan.seconds, plan.seed
-    );
-    let titles =
-        ["server", "valid", "µs CPU/response", "÷ base", "syscalls", "RSS MiB", "bytes", "responses/s"];
-    let mut rows = vec![titles.map(str::to_owned)];
-    rows.extend(outcome.entries.iter().map(|entry| row(outcome, entry)));
-    out.push_str(&align(&rows));
-    out.push_str(&latencies(outcome));
-    out.push('\n');
-    out.push_str(&notes(std::slice::from_ref(outcome)));
-    out.push_str(
-        "\nMedians, [bootstrap 95 % interval]. The base's second row is the noise. \"client-bound\": the client was the \
-         limit, so requests per second say nothing; CPU per response is valid.\n",
-    );
-    out
+/// Renders a comparison: every figure of every server, the invalid rounds, and who took part.
+pub(crate) fn comparison(measured: &[Series]) -> String {
+    let mut out = String::new();
+    for series in measured {
+        let scenario = series.plan.scenario;
+        let (name, about, connections) = (&scenario.name, &scenario.about, scenario.connections);
+        let _ = writeln!(out, "{name}: {about}; {connections} connections, {} rounds\n", series.rounds);
+        let _ = writeln!(out, "{}", figures(series));
+    }
+    out + &notes(measured)
+        + "\nMedians, [bootstrap 95 % interval]. The base's second row is the noise: a smaller difference is none. \
+           \"client-bound\": the client was the limit, so responses per second say nothing; CPU per response is valid.\n"
 }
 
-/// Renders invalid blocks with their reasons, warnings, and who took part.
-pub(crate) fn notes(outcomes: &[Outcome]) -> String {
-    let (mut out, mut identities) = (String::new(), BTreeSet::new());
-    for (outcome, entry) in
-        outcomes.iter().flat_map(|outcome| outcome.entries.iter().map(move |it| (outcome, it)))
-    {
-        let faults: BTreeSet<String> =
-            entry.blocks.iter().flat_map(|block| &block.faults).map(ToString::to_string).collect();
-        let (all, bad) = (entry.blocks.len(), entry.blocks.len() - entry.valid().count());
-        if bad > 0 {
-            // A String takes all that is written to it.
-            let (scenario, label) = (outcome.plan.scenario.name, &entry.label);
-            let faults = faults.into_iter().collect::<Vec<_>>().join("; ");
-            let _ = writeln!(out, "not counted: {scenario} {label}: {bad} of {all}: {faults}");
+/// Renders the figures of a series, each with its ratio to the base's.
+fn figures(series: &Series) -> String {
+    let mut rows = vec![["figure", "server", "counted", "measured", "÷ base"].map(str::to_owned)];
+    for (title, name) in series.plan.experiment.figures() {
+        if *name != "responses_per_s" && series.servers.iter().all(|server| server.figure(name).is_empty()) {
+            continue;
         }
-        if !entry.is_control() {
-            identities.insert(format!("{}: {}\n", entry.label, entry.identity.text()));
+        for server in &series.servers {
+            let (values, valid) = (server.figure(name).len(), server.valid().count());
+            let (measured, ratio) = match values < valid {
+                true => ("client-bound".to_owned(), NONE.to_owned()),
+                false => (show(series.estimate(server, name)), show(series.ratio_to_base(server, name))),
+            };
+            let counted = format!("{valid}/{}", server.rounds.len());
+            rows.push([(*title).to_owned(), server.label.clone(), counted, measured, ratio]);
         }
     }
-    let warnings = outcomes.iter().filter_map(Outcome::receive_buffer_note).map(|note| note + "\n");
+    align(&rows)
+}
+
+/// Renders invalid rounds with their reasons, warnings, and who took part.
+fn notes(measured: &[Series]) -> String {
+    let (mut out, mut identities) = (String::new(), BTreeSet::new());
+    for series in measured {
+        for server in &series.servers {
+            let faults: BTreeSet<&str> =
+                server.rounds.iter().flat_map(|round| &round.faults).map(String::as_str).collect();
+            let (all, bad) = (server.rounds.len(), server.rounds.len() - server.valid().count());
+            if bad > 0 {
+                // A String takes all that is written to it.
+                let (scenario, label) = (&series.plan.scenario.name, &server.label);
+                let faults = faults.into_iter().collect::<Vec<_>>().join("; ");
+                let _ = writeln!(out, "not counted: {scenario} {label}: {bad} of {all}: {faults}");
+            }
+            if !server.is_control() {
+                identities.insert(format!("{}: {}\n", server.label, server.version));
+            }
+        }
+    }
+    let warnings = measured.iter().filter_map(Series::receive_buffer_note).map(|note| note + "\n");
     out.extend(warnings.chain(identities));
     out
 }
 
-fn row(outcome: &Outcome, entry: &Entry) -> [String; 8] {
-    let seed = outcome.plan.seed;
-    let ratio = outcome.entries.first().and_then(|base| outcome.ratio(entry, base));
-    let resident: Vec<f64> = entry.valid().map(|block| block.resident.now_kib as f64 / 1024.0).collect();
-    let valid = entry.valid().count();
-    let none = || NONE.to_owned();
-    let rps = match entry.rps(seed) {
-        Some(rps) => format!("{:.0}", rps.median),
-        None if valid > 0 => "client-bound".to_owned(),
-        None => none(),
-    };
-    [
-        entry.label.clone(),
-        format!("{valid}/{}", entry.blocks.len()),
-        show(entry.figure(Block::cpu_us, seed)),
-        show(ratio),
-        entry.syscalls(seed).map_or_else(none, |count| format!("{:.3}", count.median)),
-        median(&resident).map_or_else(none, |mib| format!("{mib:.1}")),
-        entry.valid().next().map_or_else(none, |block| block.response_bytes.to_string()),
-        rps,
-    ]
-}
-
-/// Renders the figures of blocks with latencies, if there are any, each with its ratio to the base's.
-fn latencies(outcome: &Outcome) -> String {
-    let Some(base) = outcome.entries.first().filter(|_| outcome.plan.scenario.has_latencies()) else {
-        return String::new();
-    };
-    let mut rows = vec![["figure", "server", "measured", "÷ base"].map(str::to_owned)];
-    for (title, figure) in LATENCIES {
-        for entry in &outcome.entries {
-            let Some(measured) = entry.figure(figure, outcome.plan.seed) else { continue };
-            let ratio = outcome.ratio_of(figure, entry, base);
-            rows.push([title.to_owned(), entry.label.clone(), show(Some(measured)), show(ratio)]);
+/// Renders the rows of the bar with what was measured, the controls, what did not count, and who took part.
+pub(crate) fn bar(rows: &[&BarRow], measured: &[Series]) -> String {
+    let mut table = vec![["row", "scenario", "case", "wanted", "measured", "verdict"].map(str::to_owned)];
+    for row in rows {
+        let verdict = row.judge(measured);
+        let [name, scenario] = [&row.name, &row.scenario].map(String::clone);
+        let (measured, text) = (show(verdict.estimate()), row.verdict_text(&verdict));
+        table.push([name, scenario, row.text(), row.wanted(), measured, text]);
+    }
+    let mut out = align(&table);
+    out.push_str("\nMedians, [bootstrap 95 % interval]. A ratio of CPU time is taken round by round.\n\n");
+    out.push_str(&controls(measured));
+    for series in measured.iter().filter(|series| series.plan.experiment == Experiment::Instructions) {
+        for server in &series.servers {
+            let count = show(series.estimate(server, "instructions"));
+            let _ = writeln!(
+                out,
+                "instructions a request: {} {}: {count}",
+                server.label, series.plan.scenario.name
+            );
         }
     }
-    format!("\n{}", align(&rows))
+    out + "\n" + &notes(measured)
+}
+
+/// Renders the base of each load against itself: its difference is noise.
+fn controls(measured: &[Series]) -> String {
+    let mut table = vec![["control (noise)", "scenario", "measured"].map(str::to_owned)];
+    for series in measured {
+        for server in series.servers.iter().filter(|server| server.is_control()) {
+            let name = format!("{} ÷ {}", server.label, series.servers[0].label);
+            let ratio = show(series.ratio_to_base(server, "cpu_us"));
+            table.push([name, series.plan.scenario.name.clone(), ratio]);
+        }
+    }
+    if table.len() > 1 { align(&table) + "\n" } else { String::new() }
+}
+
+/// Renders the names of all rows, what each measures and what it must be.
+pub(crate) fn list_rows() -> String {
+    let title = ["row", "scenario", "case", "wanted"].map(str::to_owned);
+    let row = |row: &BarRow| [row.name.clone(), row.scenario.clone(), row.text(), row.wanted()];
+    let groups: String = bar::groups().map(|(name, rows)| format!("{name}: {rows} rows\n")).collect();
+    align(&std::iter::once(title).chain(bar::all().map(row)).collect::<Vec<_>>())
+        + "\ngroups for --only\n"
+        + &groups
 }
 
 /// Formats a median and its interval.
-pub(crate) fn show(estimate: Option<Estimate>) -> String {
+fn show(estimate: Option<Estimate>) -> String {
     match estimate {
         Some(Estimate { median, low: Some(low), high: Some(high), .. }) => {
             format!("{median:.3} [{low:.3} {high:.3}]")
@@ -127,4 +146,64 @@ pub(crate) fn align<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String 
         out.push('\n');
     }
     out
+}
+
+/// Describes a run: its rows, all that they rest on, and with what it was measured.
+pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], programs: &OurPrograms) -> Value {
+    let describe_row = |row: &&BarRow| {
+        let verdict = row.judge(measured);
+        json!({
+            "row": row.name,
+            "scenario": row.scenario,
+            "case": row.text(),
+            "wanted": row.wanted(),
+            "measured": verdict.estimate(),
+            "verdict": row.verdict_text(&verdict),
+        })
+    };
+    json!({
+        "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        "unix_seconds": unix_seconds(),
+        "commit": machine::commit(),
+        "profile": programs.profile,
+        "profile_guided": programs.guidance,
+        "machine": machine::describe(),
+        "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
+        "series": measured.iter().map(describe_series).collect::<Vec<_>>(),
+    })
+}
+
+/// Describes a series with all its rounds, and for each server the estimates of its figures.
+fn describe_series(series: &Series) -> Value {
+    let mut described = json!(series);
+    for (server, described) in
+        series.servers.iter().zip(described["servers"].as_array_mut().into_iter().flatten())
+    {
+        let estimate = |(_, name): &(&str, &'static str)| {
+            let [own, ratio] = [series.estimate(server, name)?, series.ratio_to_base(server, name)?];
+            Some((*name, json!({ "estimate": own, "ratio_to_base": ratio })))
+        };
+        let estimates: BTreeMap<&str, Value> =
+            series.plan.experiment.figures().iter().filter_map(estimate).collect();
+        described["figures"] = json!(estimates);
+    }
+    described
+}
+
+/// Writes the file of a run, under a name that sorts by time.
+pub(crate) fn write(name: &str, record: &Value) -> Result<PathBuf, String> {
+    let folder = root().join("lab/results");
+    let path = folder.join(format!("{}-{name}.json", unix_seconds()));
+    let mut text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
+    // The commands name this machine's folders, which are no part of the result.
+    for (place, name) in [(target(), "$TARGET"), (root(), "$ROOT"), (std::env::temp_dir(), "$TEMP")] {
+        text = text.replace(&place.display().to_string(), name);
+    }
+    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, text + "\n"));
+    written.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,204 +1,202 @@
-//! Servers as data, and how each is started for a scenario.
+//! Servers as data (`servers.toml`): what each serves, how it is started, and which version was measured.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::folder::Folder;
+use serde::Deserialize;
+
+use crate::bench::Setup;
+use crate::machine::{commit, printed_version};
 use crate::process::Launch;
-use crate::programs::Programs;
-use crate::scenario::{Scenario, Source};
-use crate::{peers, sites};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Constant bytes as long as our response.
-    Null,
-    /// The program for files, the example `plaintext` for handlers.
-    Shearwater,
-    /// The same, built without a profile.
-    ShearwaterPlain,
-    /// The example `kinds`, with this scheduling order of its handlers.
-    Kinds(&'static str),
-    /// The program with one configured site: two hosts and a star, 20 routes, redirects, headers.
-    Site,
-    /// The program with so many sites of so many routes each.
-    Sites(u32, u32),
-    Nginx,
-    Lighttpd,
-    H2o,
-    StaticWebServer,
-    /// hyper without a framework.
-    Hyper,
-    /// `axum::serve`.
-    Axum,
-    /// The router of `Axum` on our engine.
-    ShearwaterAxum,
-    /// tower-http's `ServeDir` under `axum::serve`, with so many threads for files; none: tokio's own number.
-    ServeDir(Option<&'static str>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ServerKind {
-    /// Name for `--servers`.
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    driver: &'static str,
-}
-
-const fn server(name: &'static str, kind: Kind, driver: &'static str) -> ServerKind {
-    ServerKind { name, kind, driver }
-}
-
-pub(crate) const SERVERS: &[ServerKind] = &[
-    REFERENCE,
-    server("shearwater-uring", Kind::Shearwater, "uring"),
-    server("null-epoll", Kind::Null, "epoll"),
-    server("null-uring", Kind::Null, "uring"),
-    server("shearwater-epoll-plain", Kind::ShearwaterPlain, "epoll"),
-    server("shearwater-uring-plain", Kind::ShearwaterPlain, "uring"),
-    server("shearwater-site", Kind::Site, "epoll"),
-    server("sites-1000x100", Kind::Sites(1_000, 100), "epoll"),
-    server("kinds", Kind::Kinds("fifo"), "epoll"),
-    server("kinds-lifo", Kind::Kinds("lifo"), "epoll"),
-    server("nginx", Kind::Nginx, "epoll"),
-    server("lighttpd", Kind::Lighttpd, "epoll"),
-    server("h2o", Kind::H2o, "epoll"),
-    server("static-web-server", Kind::StaticWebServer, "epoll"),
-    server("hyper", Kind::Hyper, "epoll"),
-    server("axum", Kind::Axum, "epoll"),
-    server("shearwater-axum", Kind::ShearwaterAxum, "epoll"),
-    server("servedir", Kind::ServeDir(None), "epoll"),
-    // Further threads on one core only wait for one another and cost two to three times as much.
-    server("servedir-one-thread", Kind::ServeDir(Some("1")), "epoll"),
-];
+use crate::programs::{OurPrograms, locked, lookup, peer, root};
+use crate::scenario::{ResponseSource, Scenario};
 
 /// The server whose response gives the null servers their length.
-pub(crate) const REFERENCE: ServerKind = server("shearwater-epoll", Kind::Shearwater, "epoll");
+pub(crate) const REFERENCE: &str = "shearwater-epoll";
 
-/// Circumstances in which a server runs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) programs: &'a Programs,
-    pub(crate) folder: &'a Folder,
-    pub(crate) address: SocketAddr,
-    /// Length of a null server's response.
-    pub(crate) null_bytes: u64,
-    /// Threads or processes that serve. Peers from crates have one in any case.
-    pub(crate) workers: u32,
+static SERVERS: LazyLock<Vec<ServerSpec>> = LazyLock::new(|| {
+    let table: Table = toml::from_str(include_str!("../servers.toml")).expect("a test parses it");
+    table.server.into_iter().flat_map(ServerSpec::for_each_driver).collect()
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    server: Vec<ServerSpec>,
 }
 
-/// Finds the server of this name.
-pub(crate) fn find(name: &str) -> Result<&'static ServerKind, String> {
-    SERVERS.iter().find(|server| server.name == name).ok_or_else(|| {
-        let names: Vec<&str> = SERVERS.iter().map(|server| server.name).collect();
-        format!("no server `{name}`\nhelp: the servers are {}", names.join(", "))
-    })
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ProgramOrigin {
+    #[default]
+    Ours,
+    Plain,
+    Peers,
+    System,
 }
 
-impl ServerKind {
-    /// Returns true if it has a response to the scenario's requests.
-    pub(crate) fn serves(&self, scenario: &Scenario) -> bool {
-        let source = scenario.source;
-        match self.kind {
-            Kind::Null | Kind::Shearwater | Kind::ShearwaterPlain | Kind::Nginx => source != Source::Kinds,
-            Kind::Kinds(_) => source == Source::Kinds,
-            Kind::Site | Kind::Sites(..) | Kind::Lighttpd | Kind::H2o => source == Source::File,
-            Kind::StaticWebServer | Kind::ServeDir(_) => source == Source::File,
-            Kind::Hyper | Kind::Axum | Kind::ShearwaterAxum => {
-                source == Source::Plaintext && !scenario.varied
-            }
-        }
-    }
+/// One server for some kinds of scenarios; `servers.toml` describes the fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerSpec {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    drivers: Vec<String>,
+    serves: Vec<ResponseSource>,
+    origin: ProgramOrigin,
+    pub(crate) program: String,
+    arguments: String,
+    environment: BTreeMap<String, String>,
+    config: Option<String>,
+    values: BTreeMap<String, String>,
+    sites: Option<[u32; 2]>,
+    pub(crate) pool: bool,
+    version: Option<String>,
+    pub(crate) install: Option<String>,
+}
 
-    /// Returns true if its threads wait for one another on their core: then their waiting says nothing about others.
-    pub(crate) fn has_pool(&self) -> bool {
-        matches!(self.kind, Kind::ServeDir(_))
-    }
+pub(crate) fn all() -> &'static [ServerSpec] {
+    &SERVERS
+}
 
-    /// Returns true if it is ours: it may use the profile, and its commit is its version.
-    pub(crate) fn is_ours(&self) -> bool {
-        matches!(self.kind, Kind::Shearwater | Kind::Site | Kind::Sites(..) | Kind::Kinds(_))
+/// Finds the server of this name that serves a scenario.
+pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<&'static ServerSpec, String> {
+    let mut named = all().iter().filter(|spec| spec.name == name).peekable();
+    if named.peek().is_none() {
+        let mut names: Vec<&str> = all().iter().map(|spec| &*spec.name).collect();
+        names.dedup();
+        return Err(format!("no server `{name}`\nhelp: the servers are {}", names.join(", ")));
     }
+    let found = named.find(|spec| spec.serves.contains(&scenario.source));
+    found.ok_or_else(|| format!("{name} does not serve the scenario {}", scenario.name))
+}
 
-    pub(crate) fn launch(&self, scenario: &Scenario, place: &Place<'_>) -> Result<Launch, String> {
-        if !self.serves(scenario) {
-            return Err(format!("{} does not serve the scenario {}", self.name, scenario.name));
-        }
-        let program = self.program(scenario, place.programs);
-        let (address, workers, public) = (place.address, place.workers, place.folder.public());
-        let configured = |sites: String| -> Result<Launch, String> {
-            let file = place.folder.write("sites.toml", &sites)?;
-            Ok(Launch::new(&program, ["--config".to_owned(), file.display().to_string()]))
+impl ServerSpec {
+    fn for_each_driver(self) -> Vec<Self> {
+        let drivers = if self.drivers.is_empty() { vec!["epoll".to_owned()] } else { self.drivers.clone() };
+        let one = |driver: String| {
+            let name = self.name.replace("{driver}", &driver);
+            Self { name, drivers: vec![driver], ..self.clone() }
         };
-        match self.kind {
-            Kind::Null => {
-                let bytes = place.null_bytes;
-                let pipeline = if scenario.depth > 1 { " --pipeline" } else { "" };
-                let words = format!("--driver {} --listen {address} --bytes {bytes}{pipeline}", self.driver);
-                Ok(Launch::new(program, words.split(' ')))
-            }
-            Kind::Shearwater | Kind::ShearwaterPlain if scenario.source == Source::File => {
-                let options = format!("--listen {address} --workers {workers} --driver {}", self.driver);
-                let public = std::iter::once(public.display().to_string());
-                Ok(Launch::new(program, public.chain(options.split(' ').map(str::to_owned))))
-            }
-            Kind::Shearwater | Kind::ShearwaterPlain => Ok(self.example(program, place, "fifo")),
-            Kind::Kinds(order) => Ok(self.example(program, place, order)),
-            Kind::Site => configured(sites::realistic(address, workers, &public)),
-            Kind::Sites(sites, routes) => configured(sites::many(address, workers, &public, sites, routes)),
-            Kind::Nginx => peers::nginx(program, scenario, place),
-            Kind::Lighttpd => peers::lighttpd(program, place),
-            Kind::H2o => peers::h2o(program, place),
-            Kind::StaticWebServer => Ok(peers::static_web_server(program, place)),
-            Kind::Hyper | Kind::Axum | Kind::ShearwaterAxum => Ok(peers::from_crate(program, place, None)),
-            Kind::ServeDir(threads) => Ok(peers::from_crate(program, place, threads)),
-        }
+        drivers.into_iter().map(one).collect()
     }
 
-    fn example(&self, program: PathBuf, place: &Place<'_>, order: &str) -> Launch {
-        let environment = vec![
-            ("SHEARWATER_LISTEN", place.address.to_string()),
-            ("SHEARWATER_DRIVER", self.driver.to_owned()),
-            ("SHEARWATER_WORKERS", place.workers.to_string()),
-            ("SHEARWATER_ORDER", order.to_owned()),
-        ];
-        Launch { program, arguments: Vec::new(), environment }
+    pub(crate) fn is_null(&self) -> bool {
+        self.program == "null-server"
+    }
+
+    /// Returns what starts it, after writing its configuration into the run's folder.
+    pub(crate) fn launch(&self, setup: &Setup<'_>) -> Result<Launch, String> {
+        let Setup { bench, scenario, address, .. } = setup;
+        let [public, folder] =
+            [&bench.folder.public(), bench.folder.path()].map(|path| path.display().to_string());
+        let mut values: Vec<(&str, String)> =
+            self.values.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        values.extend([
+            ("address", address.to_string()),
+            ("ip", address.ip().to_string()),
+            ("port", address.port().to_string()),
+            ("driver", self.drivers.concat()),
+            ("workers", setup.workers.to_string()),
+            ("sites", self.sites.map_or_else(String::new, |[sites, routes]| many_sites(sites, routes))),
+            ("public", public),
+            ("folder", folder),
+            ("null_bytes", setup.null_bytes.to_string()),
+            ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
+            ("body", String::from_utf8(scenario.body()).unwrap_or_default()),
+        ]);
+        let fill = |text: &str, values: &[(&str, String)]| {
+            values
+                .iter()
+                .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+        };
+        if let Some(config) = &self.config {
+            let template = root().join("lab/lab/servers").join(config);
+            let template =
+                fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
+            let written = bench.folder.write(config, &fill(&template, &values))?;
+            values.push(("config", written.display().to_string()));
+        }
+        // Split first: a path may contain spaces.
+        let arguments = self.arguments.split_whitespace().map(|word| fill(word, &values));
+        let environment = self.environment.iter().map(|(name, value)| (name.clone(), fill(value, &values)));
+        let launch = Launch::new(self.path(bench.programs), arguments.filter(|word| !word.is_empty()));
+        Ok(Launch { environment: environment.collect(), ..launch })
     }
 
     /// Returns the program's file, or a name to look up.
-    pub(crate) fn program(&self, scenario: &Scenario, programs: &Programs) -> PathBuf {
-        let name = if scenario.source == Source::File { "shearwater" } else { "examples/plaintext" };
-        match self.kind {
-            Kind::Null => programs.plain("null-server"),
-            Kind::Shearwater => programs.ours(name),
-            Kind::ShearwaterPlain => programs.plain(name),
-            Kind::Site | Kind::Sites(..) => programs.ours("shearwater"),
-            Kind::Kinds(_) => programs.ours("examples/kinds"),
-            Kind::Nginx => "nginx".into(),
-            Kind::Lighttpd => "lighttpd".into(),
-            Kind::H2o => "h2o".into(),
-            Kind::StaticWebServer => peers::static_web_server_program(),
-            Kind::Hyper => peers::built("peer-hyper"),
-            Kind::Axum => peers::built("peer-axum"),
-            Kind::ShearwaterAxum => peers::built("peer-ours-axum"),
-            Kind::ServeDir(_) => peers::built("peer-servedir"),
+    fn path(&self, programs: &OurPrograms) -> PathBuf {
+        match self.origin {
+            ProgramOrigin::Ours => programs.ours(&self.program),
+            ProgramOrigin::Plain => programs.plain(&self.program),
+            ProgramOrigin::Peers | ProgramOrigin::System => self.path_of_foreign(),
         }
     }
+
+    /// Returns true if its program is not built with ours.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.origin, ProgramOrigin::Peers | ProgramOrigin::System)
+    }
+
+    pub(crate) fn path_of_foreign(&self) -> PathBuf {
+        let name = Path::new(&self.program);
+        if self.origin == ProgramOrigin::Peers {
+            peer(name)
+        } else {
+            lookup(name).unwrap_or_else(|| name.to_owned())
+        }
+    }
+
+    /// Returns what the program prints, or for crates what their lock file has.
+    pub(crate) fn foreign_version(&self) -> String {
+        match self.version.as_deref() {
+            Some(argument) => printed_version(&self.path_of_foreign(), argument),
+            None => locked(),
+        }
+    }
+
+    /// Returns the version that is measured; for ours the checkout's commit.
+    pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
+        match self.origin {
+            _ if self.is_foreign() => self.foreign_version(),
+            ProgramOrigin::Ours if programs.guided.is_some() => {
+                format!("{}, guided by {}", commit(), programs.guidance)
+            }
+            _ => commit(),
+        }
+    }
+}
+
+/// Returns the configuration of so many sites over the served folder, each with a host and so many routes.
+fn many_sites(sites: u32, routes: u32) -> String {
+    let routes: String =
+        (0..routes).map(|route| format!("[[site.route]]\npath = \"/part-{route}/*\"\n")).collect();
+    let site = |site| {
+        format!("\n[[site]]\nhosts = [\"site-{site:04}.example.org\"]\nroot = \"{{public}}\"\n{routes}")
+    };
+    (0..sites).map(site).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::scenario;
 
     #[test]
-    fn names_are_unique() {
-        let names: BTreeSet<&str> = SERVERS.iter().map(|server| server.name).collect();
-        assert_eq!(names.len(), SERVERS.len());
-        assert!(SERVERS.iter().all(|server| find(server.name) == Ok(server)));
-        assert!(find("apache").is_err_and(|error| error.contains("static-web-server")));
+    fn a_name_has_one_entry_for_a_source_with_a_template_that_is_there() {
+        for scenario in scenario::all() {
+            for spec in all().iter().filter(|spec| spec.serves.contains(&scenario.source)) {
+                assert_eq!(find(&spec.name, scenario), Ok(spec), "{}", scenario.name);
+            }
+        }
+        for spec in all() {
+            let config = spec.config.iter().map(|name| root().join("lab/lab/servers").join(name));
+            assert!(config.into_iter().all(|path| path.is_file()), "{}", spec.name);
+            assert!(!spec.name.contains('{') && !spec.program.is_empty(), "{spec:?}");
+        }
+        assert!(all().iter().any(|spec| spec.name == REFERENCE));
     }
 
     #[test]
@@ -210,10 +208,12 @@ mod tests {
             ("shearwater-axum", "plaintext", "1k"),
             ("kinds", "order", "plaintext"),
             ("sites-1000x100", "1k", "plaintext"),
+            ("nginx", "json", "kind-plain"),
         ] {
-            let find = |name| scenario::find(name).expect("a scenario");
-            let server = super::find(name).expect("a server");
-            assert!(server.serves(find(serves)) && !server.serves(find(not)), "{name}");
+            let find = |scenario| find(name, scenario::find(scenario).expect("a scenario"));
+            assert!(find(serves).is_ok() && find(not).is_err(), "{name}");
         }
+        let unknown = find("apache", scenario::find("1k").expect("a scenario"));
+        assert!(unknown.is_err_and(|error| error.contains("static-web-server")));
     }
 }

@@ -1,24 +1,18 @@
-//! Trials of one server by itself: memory, idleness, start, allocations, and latency beside large downloads.
+//! One server by itself: memory, idleness, start, allocations, instructions.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::block::{Order, length};
-use crate::client::Sources;
-use crate::downloads;
-use crate::folder::Folder;
-use crate::proc_fs::{Resident, Threads};
-use crate::process::{Server, free_address, output};
-use crate::programs::{Programs, cargo, root};
-use crate::scenario;
-use crate::server::{self, Place};
-use crate::statistics::{Estimate, estimate};
+use crate::bench::Setup;
+use crate::client::{self, Load, Pacing};
+use crate::experiment::RoundFigures;
+use crate::process::{Launch, Threads, output};
+use crate::programs::{cargo, root};
 
-/// The load of all trials.
-pub(crate) const SCENARIO: &str = "1k";
 /// Connections held idle, each after one response.
 const IDLE_CONNECTIONS: u32 = 15_000;
 /// Time for one response.
@@ -29,184 +23,60 @@ const WATCH: Duration = Duration::from_secs(10);
 /// The test that counts allocations: only the process itself can. It prints a figure for each driver.
 const ALLOCATIONS_TEST: &str = "test -p shearwater-files --test allocations -- --nocapture";
 const ALLOCATIONS_MARK: &str = "lab-figure allocations=";
+/// Requests of the two runs whose instructions are counted, in whole rounds. The difference is the figure: the start and all that
+/// is done once cancel out.
+const COUNTED_REQUESTS: [u64; 2] = [2_048, 10_240];
+const COUNTED_CONNECTIONS: u32 = 32;
+/// Attempts at a run: valgrind 3.19 sometimes fails an assertion of its own when a signal ends the server.
+const COUNT_ATTEMPTS: u32 = 3;
+/// Time for a server to respond and to end while its instructions are counted.
+const COUNTED_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// Figures of one round, by name.
-pub(crate) type Figures = Vec<(&'static str, f64)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trial {
-    /// Memory of a server after one response.
-    Fresh,
-    /// Memory per idle connection.
-    IdleConnections,
-    /// CPU time and wake-ups of an idle server.
-    Quiet,
-    /// Allocations per request, counted by a test of the program.
-    Allocations,
-    /// Latency of small requests beside large downloads.
-    Downloads,
-    /// Time to the first response after a start, and memory then.
-    Start,
+/// Measures the memory of a server after one response.
+pub(crate) fn fresh_memory(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let server = setup.start()?;
+    Ok([("rss_mib", server.process.mib(testkit::process::rss_kib)?)].into())
 }
 
-/// A trial of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub(crate) trial: Trial,
-    pub(crate) server: &'static str,
-}
-
-/// Figures of all rounds of a trial.
-#[derive(Debug, Clone)]
-pub(crate) struct Finding {
-    pub(crate) subject: Subject,
-    pub(crate) rounds: Vec<Result<Figures, String>>,
-}
-
-/// A started server that has responded once.
-pub(crate) struct Stage<'a> {
-    pub(crate) server: Server,
-    pub(crate) order: Order<'a>,
-    pub(crate) response_bytes: u64,
-}
-
-impl Trial {
-    /// Returns the server's workers, the rounds with a fresh server each, and the seconds of all of them.
-    const fn shape(self) -> (u32, u32, u32) {
-        match self {
-            Self::Fresh => (2, 3, 3),
-            Self::IdleConnections => (1, 3, 12),
-            Self::Quiet => (2, 1, 13),
-            Self::Allocations => (1, 1, 30),
-            Self::Downloads => (1, 8, 16),
-            Self::Start => (1, 3, 3),
-        }
-    }
-
-    pub(crate) fn workers(self) -> u32 {
-        self.shape().0
-    }
-
-    pub(crate) fn rounds(self) -> u32 {
-        self.shape().1
-    }
-
-    pub(crate) fn estimated_s(self) -> f64 {
-        self.shape().2.into()
-    }
-}
-
-impl Finding {
-    /// Estimates a figure over the rounds.
-    pub(crate) fn estimate(&self, figure: &str, seed: u64) -> Result<Estimate, String> {
-        let of = |round: &Figures| round.iter().find(|(name, _)| *name == figure).map(|(_, value)| *value);
-        let values: Vec<f64> = self.rounds.iter().flatten().filter_map(of).collect();
-        estimate(&values, seed).ok_or_else(|| {
-            let reason = self.rounds.iter().find_map(|round| round.as_ref().err());
-            reason.cloned().unwrap_or_else(|| format!("no round has the figure {figure}"))
-        })
-    }
-}
-
-/// Runs all rounds of a trial.
-pub(crate) fn run(subject: Subject, folder: &Folder, programs: &Programs) -> Finding {
-    let Subject { trial, server } = subject;
-    let rounds = (1..=trial.rounds()).map(|round| {
-        let found = run_once(subject, folder, programs);
-        let text = match &found {
-            Ok(figures) => {
-                let shown = figures.iter().map(|(name, value)| format!("{name} {value:.3}"));
-                shown.collect::<Vec<_>>().join(", ")
-            }
-            Err(reason) => format!("NO FIGURE: {reason}"),
-        };
-        crate::progress(&format!("{trial:?} {round}/{} {server}: {text}", trial.rounds()));
-        found
-    });
-    Finding { subject, rounds: rounds.collect() }
-}
-
-fn run_once(subject: Subject, folder: &Folder, programs: &Programs) -> Result<Figures, String> {
-    if subject.trial == Trial::Allocations {
-        return allocations();
-    }
-    let server = server::find(subject.server)?;
-    let workers = subject.trial.workers();
-    let place = Place { programs, folder, address: free_address()?, null_bytes: 150, workers };
-    let scenario = scenario::find(SCENARIO)?;
-    let order = Order { server, scenario, place, seconds: 1, wait_percent_max: 100.0 };
+/// Measures the time from a server's start to its first response, and its memory then.
+pub(crate) fn start(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let launch = setup.spec.launch(setup)?;
     let started = Instant::now();
-    let (server, _) = order.start()?;
-    let response_bytes = length(&order.probe()?);
+    let server = setup.start_as(&launch)?;
     let start_s = started.elapsed().as_secs_f64();
-    let stage = Stage { server, order, response_bytes };
-    match subject.trial {
-        Trial::Fresh => Ok(vec![("rss_mib", stage.resident_kib()? as f64 / 1024.0)]),
-        Trial::Start => Ok(vec![("start_s", start_s), ("rss_mib", stage.resident_kib()? as f64 / 1024.0)]),
-        Trial::IdleConnections => stage.hold_connections(),
-        Trial::Quiet => stage.watch(),
-        Trial::Downloads => downloads::measure(&stage),
-        Trial::Allocations => allocations(),
-    }
+    Ok([("start_s", start_s), ("rss_mib", server.process.mib(testkit::process::rss_kib)?)].into())
 }
 
-impl Stage<'_> {
-    fn resident_kib(&self) -> Result<u64, String> {
-        match Resident::of(self.server.ids()).now_kib {
-            0 => Err("the server has ended".to_owned()),
-            kib => Ok(kib),
-        }
+/// Measures the growth of RSS per idle connection; all must stay open.
+pub(crate) fn hold_connections(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let _ = testkit::process::raise_descriptor_limit();
+    let server = setup.start()?;
+    let before_mib = server.process.mib(testkit::process::rss_kib)?;
+    let held: Result<Vec<TcpStream>, String> = (1..=IDLE_CONNECTIONS)
+        .map(|serial| {
+            served(setup, serial, server.bytes).map_err(|error| format!("connection {serial}: {error}"))
+        })
+        .collect();
+    let held = held?;
+    let grown_mib = (server.process.mib(testkit::process::rss_kib)? - before_mib).max(0.0);
+    // A connection that the server has closed costs it nothing.
+    let closed = held.iter().filter(|stream| !is_open(stream)).count();
+    if closed > 0 {
+        return Err(format!("{closed} of {IDLE_CONNECTIONS} connections were closed meanwhile"));
     }
+    let bytes_per_connection = grown_mib * f64::from(1 << 20) / held.len() as f64;
+    Ok([("bytes_per_connection", bytes_per_connection), ("grown_mib", grown_mib)].into())
+}
 
-    /// Measures the growth of RSS per idle connection; all must stay open.
-    fn hold_connections(&self) -> Result<Figures, String> {
-        let _ = testkit::process::raise_descriptor_limit();
-        let before_kib = self.resident_kib()?;
-        let mut sources = Sources::new(None);
-        let held: Result<Vec<TcpStream>, String> = (1..=IDLE_CONNECTIONS)
-            .map(|number| self.served(&mut sources).map_err(|error| format!("connection {number}: {error}")))
-            .collect();
-        let held = held?;
-        let grown_kib = self.resident_kib()?.saturating_sub(before_kib);
-        // A connection that the server has closed costs it nothing.
-        match held.iter().filter(|stream| !is_open(stream)).count() {
-            0 => {}
-            closed => {
-                return Err(format!("{closed} of {IDLE_CONNECTIONS} connections were closed meanwhile"));
-            }
-        }
-        let per_connection = grown_kib as f64 * 1024.0 / held.len() as f64;
-        Ok(vec![("bytes_per_connection", per_connection), ("grown_kib", grown_kib as f64)])
-    }
-
-    /// Returns a connection after one response.
-    fn served(&self, sources: &mut Sources) -> std::io::Result<TcpStream> {
-        let mut stream = TcpStream::from(sources.connect(self.order.place.address)?);
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.write_all(self.order.scenario.request().as_bytes())?;
-        let mut response = vec![0; self.response_bytes as usize];
-        stream.read_exact(&mut response)?;
-        if response.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(ErrorKind::InvalidData.into()) }
-    }
-
-    /// Measures CPU time and wake-ups of the idle server.
-    fn watch(&self) -> Result<Figures, String> {
-        thread::sleep(SETTLE);
-        let ids = self.server.ids();
-        let (before, started) = (Threads::of(ids)?, Instant::now());
-        thread::sleep(WATCH);
-        let after = Threads::of(ids)?;
-        let seconds = started.elapsed().as_secs_f64();
-        if !after.are_those_of(&before) {
-            return Err("threads started or ended meanwhile".to_owned());
-        }
-        let spent = after.since(&before)?;
-        Ok(vec![
-            ("cpu_percent", spent.cpu_ns as f64 / 1e9 / seconds * 100.0),
-            ("wake_ups_per_s", spent.switches as f64 / seconds),
-        ])
-    }
+/// Returns a connection after one response.
+fn served(setup: &Setup<'_>, serial: u32, response_bytes: u64) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::from(client::connect(setup.address, serial.into(), None)?);
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.write_all(setup.scenario.request().as_bytes())?;
+    let mut response = vec![0; response_bytes as usize];
+    stream.read_exact(&mut response)?;
+    if response.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(ErrorKind::InvalidData.into()) }
 }
 
 /// Returns true if the server has neither closed the connection nor sent anything more.
@@ -215,11 +85,28 @@ fn is_open(stream: &TcpStream) -> bool {
         && stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
+/// Measures CPU time and wake-ups of an idle server.
+pub(crate) fn watch_idle(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let server = setup.start()?;
+    thread::sleep(SETTLE);
+    let ids = server.process.ids();
+    let (before, started) = (Threads::of(ids)?, Instant::now());
+    thread::sleep(WATCH);
+    let after = Threads::of(ids)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if !after.are_those_of(&before) {
+        return Err("threads started or ended meanwhile".to_owned());
+    }
+    let spent = after.since(&before)?;
+    let cpu_percent = spent.cpu_ns as f64 / 1e9 / seconds * 100.0;
+    Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", spent.switches as f64 / seconds)].into())
+}
+
 /// Runs the test that counts allocations; the worst driver's figure counts.
-fn allocations() -> Result<Figures, String> {
+pub(crate) fn allocations() -> Result<RoundFigures, String> {
     let mut command = Command::new(cargo());
     command.current_dir(root()).args(ALLOCATIONS_TEST.split(' '));
-    Ok(vec![("allocations", parse_allocations(&output(command)?)?)])
+    Ok([("allocations", parse_allocations(&output(command)?)?)].into())
 }
 
 fn parse_allocations(printed: &str) -> Result<f64, String> {
@@ -235,6 +122,51 @@ fn parse_allocations(printed: &str) -> Result<f64, String> {
     worst.ok_or_else(|| {
         format!("`cargo {ALLOCATIONS_TEST}` passes, but prints no line with `{ALLOCATIONS_MARK}`")
     })
+}
+
+/// Counts the user instructions of one more request by valgrind's callgrind: the same on every machine, but for the program's own
+/// random numbers. callgrind doesn't know io_uring.
+pub(crate) fn count_instructions(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+    let [few, many] = COUNTED_REQUESTS;
+    let count = |requests| {
+        let found = (1..COUNT_ATTEMPTS).find_map(|_| instructions_of_run(setup, requests).ok());
+        found.map_or_else(|| instructions_of_run(setup, requests), Ok)
+    };
+    let (least, most) = (count(few)?, count(many)?);
+    Ok([("instructions", (most as f64 - least as f64) / (many - few) as f64)].into())
+}
+
+/// Counts the instructions of a server from its start to its end. The client sends in rounds, so that every turn of the server
+/// has the same number of requests.
+fn instructions_of_run(setup: &Setup<'_>, requests: u64) -> Result<u64, String> {
+    // Emptied, so that an earlier total can't pass for a missing one.
+    let counted = setup.bench.folder.write("callgrind.out", "")?;
+    let launch = setup.spec.launch(setup)?;
+    let tool = ["--tool=callgrind".to_owned(), format!("--callgrind-out-file={}", counted.display())];
+    let program = std::iter::once(launch.program.display().to_string());
+    let under = Launch::new("valgrind", tool.into_iter().chain(program).chain(launch.arguments));
+    let mut server = setup.start_as(&Launch { environment: launch.environment, ..under })?;
+    let load = Load {
+        connections: COUNTED_CONNECTIONS,
+        pacing: Pacing::Rounds,
+        responses_max: Some(requests),
+        latencies: false,
+        ..setup.scenario.load(setup.address, server.bytes, COUNTED_WAIT_MAX.as_millis() as u64)
+    };
+    let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
+    if !server.process.end_within(COUNTED_WAIT_MAX) {
+        return Err("the server or valgrind did not exit cleanly".to_owned());
+    }
+    if counts.responses != requests || counts.socket_errors() + counts.status_errors > 0 {
+        return Err(format!("{} of {requests} responses; {counts:?}", counts.responses));
+    }
+    let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
+    parse_instructions(&text).ok_or_else(|| format!("{} has no total", counted.display()))
+}
+
+/// Parses the number of instructions in callgrind's file.
+fn parse_instructions(text: &str) -> Option<u64> {
+    text.lines().rev().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -254,6 +186,13 @@ mod tests {
         let none = "running 0 tests\nlab-figure allocations=0\ntest result: ok. 0 passed; 0 failed\n";
         assert!(parse_allocations(none).is_err_and(|why| why.contains("runs no test")));
         assert!(parse_allocations(&format!("lab-figure allocations=inf\n{passed}\n")).is_err());
+    }
+
+    #[test]
+    fn parses_the_instructions_of_callgrind() {
+        assert_eq!(parse_instructions("events: Ir\nfn=main\n1 7\n\ntotals: 48120\n"), Some(48_120));
+        assert_eq!(parse_instructions("events: Ir\n"), None);
+        assert_eq!(parse_instructions("totals: many\n"), None);
     }
 
     #[test]

@@ -18,13 +18,13 @@ const PAGE_BYTES: usize = 4096;
 pub(crate) const GROUP: u16 = 0;
 
 /// The entries shared with the kernel and the memory that they name. Never freed: it lives as long as the process.
-pub(crate) struct Buffers {
+pub(crate) struct BufferRing {
     entries: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
     tail: u16,
 }
 
-impl Buffers {
+impl BufferRing {
     /// Registers a ring of buffers and offers all of them.
     #[expect(unsafe_code, reason = "the buffer ring is memory shared with the kernel")]
     pub(crate) fn register(submitter: &Submitter<'_>) -> io::Result<Self> {

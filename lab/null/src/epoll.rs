@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 
-use crate::response::{CARRIED_BYTES, Response};
+use crate::response::{CARRIED_BYTES, ConstantResponse};
 
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
@@ -21,7 +21,7 @@ const ACCEPTS_MAX: usize = 128;
 /// Event data of the listener; connections have their descriptor's number.
 const LISTENER: u64 = u64::MAX;
 
-struct Connection {
+struct EpollConnection {
     socket: OwnedFd,
     /// Bytes still to send: not zero only while the socket's buffer is full.
     owed_bytes: usize,
@@ -29,20 +29,20 @@ struct Connection {
     carried: [u8; CARRIED_BYTES],
 }
 
-struct Worker<'a> {
+struct EpollWorker<'a> {
     epoll: OwnedFd,
-    response: &'a Response,
+    response: &'a ConstantResponse,
     /// By descriptor number: the cheapest table there is. Bounded by the process's limit of descriptors.
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<EpollConnection>>,
     buffer: Box<[u8; CARRIED_BYTES + RECEIVE_BYTES]>,
 }
 
 /// Serves until the kernel fails.
-pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infallible> {
+pub(crate) fn serve(listener: &OwnedFd, response: &ConstantResponse) -> io::Result<Infallible> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     let buffer = Box::new([0; CARRIED_BYTES + RECEIVE_BYTES]);
-    let mut worker = Worker { epoll, response, connections: Vec::new(), buffer };
+    let mut worker = EpollWorker { epoll, response, connections: Vec::new(), buffer };
     let mut events = Vec::with_capacity(EVENTS_MAX);
     loop {
         events.clear();
@@ -59,7 +59,7 @@ pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infal
     }
 }
 
-impl Worker<'_> {
+impl EpollWorker<'_> {
     fn accept(&mut self, listener: &OwnedFd) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
             // Non-blocking from the start: no fcntl per connection.
@@ -78,7 +78,7 @@ impl Worker<'_> {
                 self.connections.resize_with(number + 1, || None);
             }
             self.connections[number] =
-                Some(Connection { socket, owed_bytes: 0, carried: [0; CARRIED_BYTES] });
+                Some(EpollConnection { socket, owed_bytes: 0, carried: [0; CARRIED_BYTES] });
         }
         Ok(())
     }
@@ -97,9 +97,9 @@ impl Worker<'_> {
     }
 }
 
-impl Connection {
+impl EpollConnection {
     /// Receives until a short read, which means the socket is empty. Returns false at the connection's end.
-    fn receive(&mut self, response: &Response, buffer: &mut [u8], to_the_end: bool) -> bool {
+    fn receive(&mut self, response: &ConstantResponse, buffer: &mut [u8], to_the_end: bool) -> bool {
         loop {
             let room = &mut buffer[CARRIED_BYTES..];
             let length = match rustix::net::recv(&self.socket, room, RecvFlags::empty()) {
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     /// Sends owed bytes until the socket's buffer is full. Returns false at the connection's end.
-    fn send(&mut self, response: &Response) -> bool {
+    fn send(&mut self, response: &ConstantResponse) -> bool {
         while self.owed_bytes > 0 {
             match rustix::net::send(&self.socket, response.piece(self.owed_bytes), SendFlags::NOSIGNAL) {
                 Ok(length) => self.owed_bytes -= length,

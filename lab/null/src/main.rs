@@ -1,4 +1,4 @@
-//! The null server: responses every request with constant bytes, with as few system calls as the kernel allows. It parses
+//! The null server: sends constant bytes for every request, with as few system calls as the kernel allows. It parses
 //! nothing and enforces no limits: it is the floor that real servers are compared with.
 //!
 //! One worker, the main thread. Without `--pipeline` every receive gets one response, which is right for clients that wait
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use response::{RESPONSE_BYTES_MAX, RESPONSE_BYTES_MIN, Response};
+use response::{ConstantResponse, RESPONSE_BYTES_MAX, RESPONSE_BYTES_MIN};
 
 /// Room for a burst of ten thousand connections; the kernel cuts it to `net.core.somaxconn`.
 const BACKLOG: i32 = 16_384;
@@ -28,10 +28,10 @@ const BACKLOG: i32 = 16_384;
 /// The smallest possible server, one worker
 #[derive(Debug, Parser)]
 #[command(name = "null-server", version)]
-struct Args {
+struct NullArgs {
     /// How to wait for the kernel
     #[arg(long, value_enum)]
-    driver: Driver,
+    driver: NullDriver,
 
     /// Address and port to listen on
     #[arg(long)]
@@ -47,17 +47,17 @@ struct Args {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Driver {
+enum NullDriver {
     Epoll,
     Uring,
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let response = Response::new(args.bytes as usize, args.pipeline);
+    let args = NullArgs::parse();
+    let response = ConstantResponse::new(args.bytes as usize, args.pipeline);
     let served = listen(args.listen).and_then(|listener| match args.driver {
-        Driver::Epoll => epoll::serve(&listener, &response),
-        Driver::Uring => uring::serve(&listener, &response),
+        NullDriver::Epoll => epoll::serve(&listener, &response),
+        NullDriver::Uring => uring::serve(&listener, &response),
     });
     let Err(error) = served;
     eprintln!("null-server: {error}");

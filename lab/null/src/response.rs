@@ -16,14 +16,14 @@ const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
 pub(crate) const CARRIED_BYTES: usize = BLANK_LINE.len() - 1;
 
 /// The bytes sent for every request.
-pub(crate) struct Response {
+pub(crate) struct ConstantResponse {
     /// One response or a batch; never freed, so the kernel may read it at any time.
     block: &'static [u8],
     bytes: usize,
     pipeline: bool,
 }
 
-impl Response {
+impl ConstantResponse {
     /// Builds a response of exactly `bytes`, head included.
     pub(crate) fn new(bytes: usize, pipeline: bool) -> Self {
         let one = whole(bytes);
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn pieces_resume_within_a_response_and_stop_at_the_owed_bytes() {
-        let response = Response::new(100, true);
+        let response = ConstantResponse::new(100, true);
         assert_eq!(response.piece(250).len(), 250);
         assert_eq!(response.piece(30), &whole(100)[70..]);
         assert_eq!(response.piece(130)[..30], whole(100)[70..]);
         assert_eq!(response.piece(100_000).len(), 1600);
-        assert_eq!(Response::new(100_000, false).piece(100_000).len(), 100_000);
+        assert_eq!(ConstantResponse::new(100_000, false).piece(100_000).len(), 100_000);
     }
 }

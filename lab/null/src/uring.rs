@@ -9,8 +9,8 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
-use crate::buffers::{Buffers, GROUP};
-use crate::response::{CARRIED_BYTES, Response};
+use crate::buffers::{BufferRing, GROUP};
+use crate::response::{CARRIED_BYTES, ConstantResponse};
 
 /// Submissions per enter; when they are full, one more enter makes room.
 const SUBMISSIONS: u32 = 4096;
@@ -31,7 +31,7 @@ const CLOSE: u64 = 4 << 32;
 const KIND: u64 = 0xffff_ffff << 32;
 
 #[derive(Clone, Default)]
-struct Connection {
+struct UringConnection {
     owed_bytes: usize,
     /// One send at a time, where a send may be short: two would mix their bytes.
     sending: bool,
@@ -39,23 +39,23 @@ struct Connection {
     carried: [u8; CARRIED_BYTES],
 }
 
-struct Worker<'a> {
+struct UringWorker<'a> {
     ring: IoUring,
-    buffers: Buffers,
-    response: &'a Response,
+    buffers: BufferRing,
+    response: &'a ConstantResponse,
     /// By descriptor number. Bounded by the process's limit of descriptors.
-    connections: Vec<Connection>,
+    connections: Vec<UringConnection>,
     window: Vec<u8>,
 }
 
 /// Serves until the kernel fails.
-pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infallible> {
+pub(crate) fn serve(listener: &OwnedFd, response: &ConstantResponse) -> io::Result<Infallible> {
     let mut builder = IoUring::builder();
     builder.setup_cqsize(COMPLETIONS).setup_single_issuer().setup_submit_all();
     // Completions run when we enter to wait, never in between: fewest interruptions, best batches.
     let ring = builder.setup_defer_taskrun().build(SUBMISSIONS)?;
-    let buffers = Buffers::register(&ring.submitter())?;
-    let mut worker = Worker { ring, buffers, response, connections: Vec::new(), window: Vec::new() };
+    let buffers = BufferRing::register(&ring.submitter())?;
+    let mut worker = UringWorker { ring, buffers, response, connections: Vec::new(), window: Vec::new() };
     worker.arm_accept(listener.as_raw_fd())?;
     let mut turn: Vec<(u64, i32, u32)> = Vec::with_capacity(TURN_MAX);
     loop {
@@ -70,7 +70,7 @@ pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infal
     }
 }
 
-impl Worker<'_> {
+impl UringWorker<'_> {
     /// Submits and waits, in one system call.
     fn enter(&mut self) -> io::Result<()> {
         match self.ring.submit_and_wait(1) {
@@ -102,9 +102,9 @@ impl Worker<'_> {
     fn accepted(&mut self, socket: RawFd) -> io::Result<()> {
         let number = socket as usize;
         if self.connections.len() <= number {
-            self.connections.resize(number + 1, Connection::default());
+            self.connections.resize(number + 1, UringConnection::default());
         }
-        self.connections[number] = Connection::default();
+        self.connections[number] = UringConnection::default();
         self.arm_receive(socket)
     }
 

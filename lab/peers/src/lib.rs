@@ -24,17 +24,17 @@ pub const PLAINTEXT: &str = "Hello, World!";
 
 /// Command line: the address, and for servers of files the folder and the number of threads for files.
 #[derive(Debug)]
-pub struct Settings {
+pub struct PeerSettings {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Served folder.
-    pub folder: PathBuf,
+    pub folder: Option<PathBuf>,
     /// Maximum number of threads for files.
     pub file_threads: usize,
 }
 
-impl Settings {
-    /// Parses `ADDRESS [FOLDER [FILE_THREADS]]`.
+impl PeerSettings {
+    /// Parses `ADDRESS:PORT [FOLDER [FILE_THREADS]]`.
     ///
     /// # Errors
     /// The address is missing or malformed.
@@ -43,27 +43,27 @@ impl Settings {
         let listen = arguments.next().and_then(|text| text.parse().ok());
         let listen =
             listen.ok_or_else(|| io::Error::other("usage: PEER ADDRESS:PORT [FOLDER [FILE_THREADS]]"))?;
-        let folder = arguments.next().map_or_else(PathBuf::new, PathBuf::from);
+        let folder = arguments.next().map(PathBuf::from);
         let threads = arguments.next().and_then(|text| text.parse().ok()).filter(|threads| *threads > 0);
         Ok(Self { listen, folder, file_threads: threads.unwrap_or(FILE_THREADS) })
     }
-}
 
-/// Builds a runtime of one worker, the calling thread.
-///
-/// # Errors
-/// The kernel's.
-pub fn runtime(settings: &Settings) -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(settings.file_threads).build()
-}
+    /// Builds a runtime of one worker, the calling thread.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn runtime(&self) -> io::Result<Runtime> {
+        Builder::new_current_thread().enable_all().max_blocking_threads(self.file_threads).build()
+    }
 
-/// Binds and listens. Call it within the runtime.
-///
-/// # Errors
-/// The kernel's.
-pub fn listener(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+    /// Binds and listens. Call it within the runtime.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn listener(&self) -> io::Result<TcpListener> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(self.listen)?;
+        socket.listen(BACKLOG)
+    }
 }

@@ -105,13 +105,18 @@ fn client_reads_responses_one_by_one() {
 }
 
 #[test]
-fn client_tells_closed_from_truncated() {
+fn client_distinguishes_ends_and_versions() {
     assert_eq!(client_of("").response(), Err(Error::Closed));
     assert_eq!(client_of("HTTP/1.1 2").response(), Err(Error::Truncated));
     assert_eq!(
         client_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").response(),
         Err(Error::Truncated)
     );
+    const OLD: &str = "HTTP/1.0 200 OK\r\n\r\nold";
+    assert!(matches!(client_of(OLD).response(), Err(Error::Malformed(_))));
+    let mut client = client_of(OLD);
+    client.accept_http10();
+    assert_eq!(client.response().unwrap().text(), "old");
     let mut client = client_of(PIPELINE);
     assert_eq!(client.response().unwrap().status(), 100);
     assert!(client.end().is_err());

@@ -1,18 +1,32 @@
-//! Rules `map` and `links`: what documents point to exists.
+//! Rules `map`, `links` and `limits-page`: documents name what exists, and docs/limits.md every public limit.
 
-use super::tree::Tree;
-use super::{Finding, Rule};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::tree::{Checkout, line_at};
+use super::{TidyFinding, TidyRule};
 
 const MAP: &str = "ARCHITECTURE.md";
+const LIMITS: &str = "docs/limits.md";
+const LIMITS_PAGE: &str = "limits-page";
 
 /// Pages whose paths in backticks must exist, and their functions too.
-const MAPPED: &[&str] = &[MAP, "docs/limits.md"];
+const MAPPED: &[&str] = &[MAP, LIMITS];
 /// Beginnings of such paths.
 const FOLDERS: &[&str] = &["crates/", "xtask/", "lab/", "e2e/", "docs/", ".ci/"];
 /// Heading of the section that lists a request's functions.
 const SECTION: &str = "## The way of a request";
 
-pub(super) const RULE: Rule = Rule {
+/// Public constants, and public fields of structs, in formatted code.
+static LIMIT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?m)^(?:pub const|    pub) ([A-Za-z_]\w*):").expect("the pattern is constant")
+});
+static CONSTANT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\bconst ([A-Z]\w+):").expect("the pattern is constant"));
+
+pub(super) const RULE: TidyRule = TidyRule {
     reasons: || {
         vec![
             (
@@ -20,35 +34,52 @@ pub(super) const RULE: Rule = Rule {
                 "ARCHITECTURE.md lists a request's functions, docs/limits.md the tests of limits, and each exists: a stale map is worse than none",
             ),
             ("links", "links in Markdown to files and headings resolve"),
+            (
+                LIMITS_PAGE,
+                "public limits of a limits.rs are in docs/limits.md, and nothing stale is: operators look bounds up by name",
+            ),
         ]
     },
     check,
 };
 
-fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+fn check(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
+    check_limits(tree, findings);
     for page in MAPPED {
         for (line, span) in code_spans(tree.text(page)) {
             if let Some(what) = missing(tree, span) {
-                findings.push(Finding::new(page, line, "map", what, "name what took its place"));
+                findings.push(TidyFinding::new(page, line, "map", what, "name what took its place"));
             }
         }
     }
     let section = tree.text(MAP).split_once(SECTION).map_or("", |(_, behind)| behind);
     if !section.split("\n## ").next().is_some_and(|section| section.contains(".rs::")) {
         let what = format!("no section `{SECTION}` that lists functions");
-        findings.push(Finding::new(MAP, 1, "map", what, "list them as `crates/name/src/file.rs::function`"));
+        findings.push(TidyFinding::new(
+            MAP,
+            1,
+            "map",
+            what,
+            "list them as `crates/name/src/file.rs::function`",
+        ));
     }
     for file in tree.files().filter(|file| file.is_markdown()) {
         for (line, link) in links(&file.text) {
             if let Some(what) = dead(tree, &file.path, link) {
-                findings.push(Finding::new(&file.path, line, "links", what, "correct or remove the link"));
+                findings.push(TidyFinding::new(
+                    &file.path,
+                    line,
+                    "links",
+                    what,
+                    "correct or remove the link",
+                ));
             }
         }
     }
 }
 
 /// Checks `path` or `path::function`, or `path::Type::function`.
-fn missing(tree: &Tree, span: &str) -> Option<String> {
+fn missing(tree: &Checkout, span: &str) -> Option<String> {
     if !FOLDERS.iter().any(|folder| span.starts_with(folder)) || span.contains(['*', '{', '<', '…', ' ']) {
         return None;
     }
@@ -66,7 +97,7 @@ fn missing(tree: &Tree, span: &str) -> Option<String> {
 }
 
 /// Checks a link to a file or heading of the checkout.
-fn dead(tree: &Tree, from: &str, link: &str) -> Option<String> {
+fn dead(tree: &Checkout, from: &str, link: &str) -> Option<String> {
     if link.contains(':') || link.is_empty() {
         return None;
     }
@@ -103,7 +134,7 @@ fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Texts in backticks, with their lines.
-pub(super) fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose_lines(text)
         .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |span| (number, span)))
 }
@@ -126,4 +157,38 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
         let kept = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
     })
+}
+
+fn check_limits(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
+    let page = tree.text(LIMITS);
+    let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let crates = || tree.files().filter(|file| file.room().is_some());
+    for file in crates().filter(|file| file.path.ends_with("/limits.rs") && file.is_shipped()) {
+        for limit in
+            LIMIT.captures_iter(&file.code).map(|found| found.get(1).expect("the pattern has a group"))
+        {
+            let line = line_at(&file.code, limit.start());
+            if !words.contains(limit.as_str()) && !file.is_test(line) {
+                let what = format!("`{}` is not in {LIMITS}", limit.as_str());
+                findings.push(TidyFinding::new(
+                    &file.path,
+                    line,
+                    LIMITS_PAGE,
+                    what,
+                    "add its default and its effect",
+                ));
+            }
+        }
+    }
+    let constants: BTreeSet<&str> = crates()
+        .flat_map(|file| CONSTANT.captures_iter(&file.code))
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    let is_name = |span: &str| {
+        span.contains('_') && span.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    };
+    for (line, span) in code_spans(page).filter(|(_, span)| is_name(span) && !constants.contains(span)) {
+        let what = format!("`{span}` is no constant of any crate");
+        findings.push(TidyFinding::new(LIMITS, line, LIMITS_PAGE, what, "correct or remove it"));
+    }
 }

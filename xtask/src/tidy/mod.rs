@@ -1,34 +1,25 @@
 //! `cargo xtask tidy`: the rules that neither the compiler nor clippy can check.
 //!
-//! A rule reads the [`tree::Tree`] and reports findings. Its test plants a violation into a small clean tree.
+//! A rule reads the [`tree::Checkout`] and reports findings. Its test plants violations, `xtask/planted.toml`, into a small clean tree.
 
 mod documents;
-mod files;
-mod limits;
-mod prose;
-mod surface;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod walls;
 mod words;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use regex::Regex;
-use serde::{Deserialize, Deserializer};
-use tree::Tree;
-
-/// Exit status when the checkout could not be read.
-const UNREADABLE: u8 = 2;
+use anyhow::Result;
+use serde::Deserialize;
+use tree::Checkout;
 
 /// Arguments of `cargo xtask tidy`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TidyArgs {
     /// Print the rules with their reasons, check nothing
     #[arg(long)]
     list: bool,
@@ -40,72 +31,52 @@ pub(crate) struct Args {
     lower: bool,
 }
 
-/// Checks the checkout. Exit status 0: nothing found, 1: findings, 2: the checkout could not be read.
-pub(crate) fn run(args: &Args) -> ExitCode {
-    match try_run(args) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(UNREADABLE)
-        }
-    }
-}
-
-fn try_run(args: &Args) -> Result<ExitCode, String> {
+/// Checks the checkout. Returns true if nothing was found.
+pub(crate) fn run(args: &TidyArgs, root: &Path) -> Result<bool> {
     if args.list {
         for (name, reason) in RULES.iter().flat_map(|rule| (rule.reasons)()) {
             println!("{name:15} {reason}");
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the manifest lies in a folder of the checkout");
-    let tree = Tree::read(root)?;
+    let tree = Checkout::read(root)?;
     if args.lower {
-        return prose::lower(&tree, root).map(|()| ExitCode::SUCCESS);
+        return words::lower(&tree, root).map(|()| true);
     }
     let findings = match &args.prose {
-        Some(path) => prose::hits(&tree, path),
+        Some(path) => words::prose_hits(&tree, path),
         None => check(&tree),
     };
     findings.iter().for_each(|finding| println!("{finding}"));
     println!("tidy: {} findings", findings.len());
-    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(findings.is_empty())
 }
 
 /// A rule, or a few that share a check.
-struct Rule {
+struct TidyRule {
     /// Names and reasons.
     reasons: fn() -> Vec<(&'static str, &'static str)>,
-    check: fn(&Tree, &mut Vec<Finding>),
+    check: fn(&Checkout, &mut Vec<TidyFinding>),
 }
 
 /// The data of the rules: `xtask/tidy.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Config {
+struct TidyConfig {
     ban: Vec<words::Ban>,
-    prose: prose::Words,
-    /// By crate.
-    foreign_types: BTreeMap<String, Vec<String>>,
+    #[serde(deserialize_with = "words::prose")]
+    prose: Vec<words::Ban>,
 }
 
 const CONFIG_PATH: &str = "xtask/tidy.toml";
-static CONFIG: LazyLock<Config> = LazyLock::new(|| {
+static CONFIG: LazyLock<TidyConfig> = LazyLock::new(|| {
     toml::from_str(include_str!("../../tidy.toml")).unwrap_or_else(|error| panic!("{CONFIG_PATH}: {error}"))
 });
 
-/// Reads a regular expression.
-fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
-    Regex::new(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
-
-const RULES: &[Rule] =
-    &[walls::RULE, words::RULE, surface::RULE, files::RULE, limits::RULE, documents::RULE, prose::RULE];
+const RULES: &[TidyRule] = &[walls::RULE, words::RULE, documents::RULE];
 
 /// Returns the findings of all rules, by path and line.
-fn check(tree: &Tree) -> Vec<Finding> {
+fn check(tree: &Checkout) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     RULES.iter().for_each(|rule| (rule.check)(tree, &mut findings));
     findings.sort();
@@ -114,7 +85,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
 
 /// A breach of a rule. Ordered by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+struct TidyFinding {
     path: String,
     /// Counted from 1; 1 also for the file as a whole.
     line: usize,
@@ -123,7 +94,7 @@ struct Finding {
     help: String,
 }
 
-impl Finding {
+impl TidyFinding {
     fn new(
         path: &str,
         line: usize,
@@ -135,7 +106,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}: {}; help: {}", self.path, self.line, self.rule, self.what, self.help)
     }

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use anyhow::{Context as _, Result};
 use regex::Regex;
 
 /// Folders that no rule reads.
@@ -14,17 +15,16 @@ const SKIPPED: &[&str] = &[".git", "target"];
 
 /// All text files of the checkout, by path from its root.
 #[derive(Debug, Default)]
-pub(super) struct Tree(BTreeMap<String, File>);
+pub(super) struct Checkout(BTreeMap<String, SourceFile>);
 
-impl Tree {
+impl Checkout {
     /// Reads the checkout at `root`.
-    pub(super) fn read(root: &Path) -> Result<Self, String> {
+    pub(super) fn read(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
-            let entries = fs::read_dir(root.join(&folder)).map_err(|error| format!("{folder}: {error}"))?;
-            for entry in entries {
-                let entry = entry.map_err(|error| format!("{folder}: {error}"))?;
+            for entry in fs::read_dir(root.join(&folder)).with_context(|| folder.clone())? {
+                let entry = entry?;
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                 if entry.path().is_dir() {
@@ -34,7 +34,7 @@ impl Tree {
                 match fs::read_to_string(entry.path()) {
                     Ok(text) => tree.put(&path, text),
                     Err(error) if error.kind() == ErrorKind::InvalidData => {}
-                    Err(error) => return Err(format!("{path}: {error}")),
+                    Err(error) => return Err(error).context(path),
                 }
             }
         }
@@ -43,10 +43,10 @@ impl Tree {
 
     /// Adds or replaces a file.
     pub(super) fn put(&mut self, path: &str, text: String) {
-        self.0.insert(path.to_owned(), File::new(path, text));
+        self.0.insert(path.to_owned(), SourceFile::new(path, text));
     }
 
-    pub(super) fn file(&self, path: &str) -> Option<&File> {
+    pub(super) fn file(&self, path: &str) -> Option<&SourceFile> {
         self.0.get(path)
     }
 
@@ -54,7 +54,7 @@ impl Tree {
         self.file(path).map_or("", |file| &file.text)
     }
 
-    pub(super) fn files(&self) -> impl Iterator<Item = &File> {
+    pub(super) fn files(&self) -> impl Iterator<Item = &SourceFile> {
         self.0.values()
     }
 
@@ -69,7 +69,7 @@ impl Tree {
 
 /// A text file.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct SourceFile {
     /// From the root, with `/`.
     pub(super) path: String,
     pub(super) text: String,
@@ -77,17 +77,23 @@ pub(super) struct File {
     pub(super) statements: String,
     /// A Rust source with its comments and string literals blanked; else empty.
     pub(super) code: String,
+    /// Comments of a Rust source, or a document, without code in backticks; other lines are empty.
+    pub(super) prose: String,
     /// Lines of items under `#[cfg(test)]` and `#[test]`.
     tests: Vec<RangeInclusive<usize>>,
 }
 
-impl File {
+impl SourceFile {
     fn new(path: &str, text: String) -> Self {
         let is_rust = path.ends_with(".rs");
         let statements = if is_rust { blank(&text, |token| token.starts_with('/')) } else { String::new() };
         let code = if is_rust { blank(&text, |_| true) } else { String::new() };
+        let is_prose = |line: &str| path.ends_with(".md") || (is_rust && line.trim_start().starts_with("//"));
+        let prose =
+            |line: &str| if is_prose(line) { line.split('`').step_by(2).collect() } else { String::new() };
+        let prose = text.lines().map(|line| prose(line) + "\n").collect();
         let tests = test_items(&code);
-        Self { path: path.to_owned(), text, statements, code, tests }
+        Self { path: path.to_owned(), text, statements, code, prose, tests }
     }
 
     pub(super) fn is_rust(&self) -> bool {

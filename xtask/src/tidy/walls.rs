@@ -1,32 +1,60 @@
-//! Rule `crate-walls`: a crate uses only the crates that the table in ARCHITECTURE.md allows.
+//! Rules `crate-walls` and `files`: a crate uses only the crates that the table in ARCHITECTURE.md allows; a file has one subject.
 
 use std::collections::BTreeMap;
 
-use super::tree::Tree;
-use super::{Finding, Rule};
+use super::tree::Checkout;
+use super::{TidyFinding, TidyRule};
 
 const NAME: &str = "crate-walls";
+const FILES: &str = "files";
+/// A longer file holds more than one noun.
+const LINES_MAX: usize = 500;
+/// Fewer words are no sentence, `//!` counted.
+const WORDS_MIN: usize = 3;
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// Prefix of the names of our packages.
-pub(super) const OURS: &str = "shearwater-";
+const OURS: &str = "shearwater-";
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULE: TidyRule = TidyRule {
     reasons: || {
-        vec![(
-            NAME,
-            "each crate uses only what its line in ARCHITECTURE.md allows: walls keep cycles out and a dependency a decision",
-        )]
+        vec![
+            (
+                NAME,
+                "each crate uses only what its line in ARCHITECTURE.md allows: walls keep cycles out and a dependency a decision",
+            ),
+            (
+                FILES,
+                "a Rust file starts with `//!` and a sentence and has 500 lines at most: readers find the right one",
+            ),
+        ]
     },
     check,
 };
 
-fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+fn check(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
+    check_walls(tree, findings);
+    for file in tree.files().filter(|file| file.is_rust()) {
+        let first = file.text.lines().next().unwrap_or("");
+        if !first.starts_with("//!") || first.split_whitespace().count() < WORDS_MIN {
+            let help = "start with `//!` and a sentence";
+            findings.push(TidyFinding::new(&file.path, 1, FILES, "no module documentation", help));
+        }
+        let lines = file.text.lines().count();
+        if lines > LINES_MAX {
+            let what = format!("{lines} lines");
+            findings.push(TidyFinding::new(&file.path, LINES_MAX, FILES, what, "split it by its nouns"));
+        }
+    }
+}
+
+fn check_walls(tree: &Checkout, findings: &mut Vec<TidyFinding>) {
     let table = table(tree.text(PAGE));
     let workspace = manifest(tree.text("Cargo.toml"));
     for file in tree.files().filter(|file| file.path.ends_with("/Cargo.toml")) {
         let Some(room) = file.room() else { continue };
-        let mut add = |what: String, help: &str| findings.push(Finding::new(&file.path, 1, NAME, what, help));
+        let mut add =
+            |what: String, help: &str| findings.push(TidyFinding::new(&file.path, 1, NAME, what, help));
         let manifest = manifest(&file.text);
         let name =
             manifest.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str);
@@ -54,13 +82,8 @@ fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     }
     let is_gone = |name: &str| !tree.exists(name) && !tree.exists(&format!("crates/{name}"));
     for (name, (line, _)) in table.iter().filter(|(name, _)| is_gone(name)) {
-        findings.push(Finding::new(
-            PAGE,
-            *line,
-            NAME,
-            format!("there is no crate `{name}`"),
-            "remove its line",
-        ));
+        let what = format!("there is no crate `{name}`");
+        findings.push(TidyFinding::new(PAGE, *line, NAME, what, "remove its line"));
     }
 }
 
@@ -84,7 +107,7 @@ fn manifest(text: &str) -> toml::Table {
 }
 
 /// Returns the packages that a manifest's crate and build script use, by their real names.
-pub(super) fn dependencies(manifest: &toml::Table, workspace: &toml::Table) -> Vec<String> {
+fn dependencies(manifest: &toml::Table, workspace: &toml::Table) -> Vec<String> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let tables = targets.into_iter().flat_map(|targets| targets.values().filter_map(toml::Value::as_table));
     let tables = [manifest].into_iter().chain(tables);

@@ -1,4 +1,4 @@
-//! Messages about configurations that can't be used.
+//! Messages about configurations that can't be used, and warnings about probable mistakes.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::Output;
 
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 
-use crate::process::{Temporary, just, run};
+use crate::process::{Serving, Temporary, program, run};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.md");
 
@@ -27,7 +27,7 @@ fn reports_errors_as_documented() {
         let (between, text) = after.split_once("```text\n").expect("messages after a configuration");
         let (expected, after) = text.split_once("```\n").expect("the end of messages");
         folder.file("site.toml", toml);
-        let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+        let (code, stdout, stderr) = run(&folder, &["check", "site.toml"]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{toml}");
         let (found, end) = stderr.rsplit_once("\n\n").expect("a last line");
         let found = found.replace(&folder.path().display().to_string(), "FOLDER") + "\n";
@@ -77,7 +77,7 @@ fn prints_no_value_of_a_variable() {
         ("cache_control = [{ path = \"${SECRET}\", value = \"no-cache\" }]\n", "invalid value: "),
     ] {
         folder.file("site.toml", format!("{site}{text}"));
-        let mut command = just(folder.path(), &["check", "site.toml"]);
+        let mut command = program(&folder, &["check", "site.toml"]);
         let Output { status, stderr, .. } = command.env("SECRET", "hunter2").output().expect("it starts");
         let stderr = String::from_utf8(stderr).expect("UTF-8");
         assert_eq!(status.code(), Some(2), "{text}");
@@ -101,8 +101,8 @@ fn serving_reports_the_same_errors_and_binds_nothing() {
         let text =
             format!("{wrong}\n[[listen]]\naddress = \"{address}\"\n[[listen]]\naddress = \"unix:here\"\n");
         folder.file("site.toml", &text);
-        let checked = run(folder.path(), &["check", "site.toml"]);
-        let served = run(folder.path(), &["--config", "site.toml"]);
+        let checked = run(&folder, &["check", "site.toml"]);
+        let served = run(&folder, &["--config", "site.toml"]);
         assert_eq!(served, checked, "{text}");
         assert!(served.0 == 2 && served.2.starts_with("error: "), "{text}\n{}", served.2);
         assert!(!folder.path().join("here").exists(), "{text}");
@@ -114,7 +114,7 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = held.local_addr().expect("an address").to_string();
     let folder = folder();
-    for (address, told) in [
+    for (address, error) in [
         (
             taken.as_str(),
             format!("{taken} is taken by another program: choose another port, or end that program"),
@@ -130,9 +130,9 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
     ] {
         let text = format!("[[listen]]\naddress = \"unix:here\"\n[[listen]]\naddress = \"{address}\"\n");
         folder.file("site.toml", text);
-        let (code, stdout, stderr) = run(folder.path(), &["--config", "site.toml"]);
+        let (code, stdout, stderr) = run(&folder, &["--config", "site.toml"]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{address}");
-        assert!(stderr.starts_with(&format!("error: {told}")) && stderr.lines().count() == 1, "{stderr}");
+        assert!(stderr.starts_with(&format!("error: {error}")) && stderr.lines().count() == 1, "{stderr}");
         assert!(!folder.path().join("here").exists(), "{address}");
     }
 }
@@ -142,14 +142,14 @@ fn rejects_a_file_that_is_too_large() {
     let folder = folder();
     folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX + 1));
     for arguments in [&["check", "site.toml"][..], &["--config", "site.toml"]] {
-        let (code, stdout, stderr) = run(folder.path(), arguments);
+        let (code, stdout, stderr) = run(&folder, arguments);
         assert_eq!((code, stdout.as_str()), (2, ""));
-        let told =
+        let error =
             format!("error: configuration is larger than {CONFIG_BYTES_MAX} bytes\n --> site.toml:1:1\n");
-        assert!(stderr.starts_with(&told) && stderr.len() < 1000, "{stderr}");
+        assert!(stderr.starts_with(&error) && stderr.len() < 1000, "{stderr}");
     }
     folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX));
-    assert_eq!(run(folder.path(), &["check", "site.toml"]).0, 0);
+    assert_eq!(run(&folder, &["check", "site.toml"]).0, 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn rejects_a_file_without_permission_to_read() {
         let path = folder.path().join(name);
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("its mode");
     }
-    let mut command = just(folder.path(), &["check", "site.toml"]);
+    let mut command = program(&folder, &["check", "site.toml"]);
     if rustix::process::getuid().is_root() {
         // Root can read every file: run as another user.
         command.uid(65_534).gid(65_534);
@@ -171,9 +171,88 @@ fn rejects_a_file_without_permission_to_read() {
     match command.output() {
         Ok(Output { status, stdout, stderr }) => {
             assert_eq!((status.code(), stdout.len()), (Some(2), 0));
-            let told = String::from_utf8(stderr).expect("UTF-8");
-            assert_eq!(told, "error: permission denied: site.toml\n");
+            let stderr = String::from_utf8(stderr).expect("UTF-8");
+            assert_eq!(stderr, "error: permission denied: site.toml\n");
         }
         Err(error) => println!("skipped: can't start it as another user: {error}"),
     }
+}
+
+/// Missing files are warnings: they may be added while the server runs.
+#[test]
+fn warns_about_missing_files_and_redirect_loops() {
+    const MISSING: &str = "no such file";
+    const LOOPS: &str = "redirect loop";
+    let folder = Temporary::new();
+    folder.file("www/docs/index.html", "docs").file("www/about.html", "about").file("www/index.html", "x");
+    let cases = [
+        ("spa = \"/app.html\"\n", "3:7", MISSING, "www/app.html"),
+        ("try_files = [\"{path}\", \"/last.html\"]\n", "3:13", MISSING, "www/last.html"),
+        ("error_pages = { 404 = \"/no%74.html\" }\n", "3:23", MISSING, "www/not.html"),
+        ("[[site.redirect]]\nfrom = \"/docs/\"\nto = \"/docs\"\n", "5:6", LOOPS, "www/docs.html"),
+        (
+            "clean_urls = true\n[[site.redirect]]\nfrom = \"/about\"\nto = \"/about/\"\n",
+            "6:6",
+            LOOPS,
+            "www/about/index.html",
+        ),
+    ];
+    for (lines, place, what, fixed_by) in cases {
+        folder.file("site.toml", format!("[[site]]\nroot = \"www\"\n{lines}"));
+        let (code, stdout, stderr) = run(&folder, &["check", "site.toml"]);
+        assert!(code == 0 && stdout.starts_with("site.toml is valid."), "{lines}{stderr}");
+        assert!(stderr.starts_with(&format!("warning: {what}\n --> site.toml:{place}\n")), "{lines}{stderr}");
+        assert_eq!(printed_at_the_start(&folder, &["--config", "site.toml"], &stderr), stderr);
+        let (code, json, _) = run(&folder, &["check", "--json", "site.toml"]);
+        assert!(json.contains(&format!("\"message\":\"{what}\"")), "{json}");
+        assert!(code == 0 && json.contains("\"valid\":true"), "{json}");
+        if fixed_by == "www/docs.html" {
+            // With a page of this name the folder is no longer what the path means.
+            folder.file("site.toml", format!("[[site]]\nroot = \"www\"\nclean_urls = true\n{lines}"));
+        }
+        folder.file(fixed_by, "fixed");
+        assert_eq!(run(&folder, &["check", "site.toml"]).2, "", "{lines}");
+    }
+}
+
+/// Starts the server and returns as many lines of its standard error as `expected` has.
+fn printed_at_the_start(folder: &Temporary, arguments: &[&str], expected: &str) -> String {
+    let mut serving = Serving::start(folder, arguments);
+    expected.lines().map(|_| serving.hear()).collect()
+}
+
+#[test]
+fn warns_about_a_folder_without_an_index() {
+    const WHY: &str =
+        "there is no index.html now, so / is not found: add one, or list the folder with `listing = true`";
+    let folder = Temporary::new();
+    folder.file("www/f.txt", "f").file("with/index.html", "x");
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("www").display());
+    assert_eq!(printed_at_the_start(&folder, &["www"], &warned), warned);
+    for (lines, place) in [
+        ("root = \"www\"\n", "1:1"),
+        ("root = \"with\"\n[[site.route]]\npath = \"/\"\nroot = \"www\"\n", "3:1"),
+        ("root = \"www\"\nlisting = true\n", ""),
+        ("root = \"www\"\nspa = \"/f.txt\"\n", ""),
+        ("root = \"www\"\nindex = [\"f.txt\"]\n", ""),
+        ("root = \"www\"\n[[site.redirect]]\nfrom = \"/\"\nto = \"/f.txt\"\n", ""),
+        ("root = \"www\"\n[[site.route]]\npath = \"/\"\nrespond = {}\n", ""),
+        ("root = \"with\"\n", ""),
+    ] {
+        folder.file("site.toml", format!("[[site]]\n{lines}"));
+        let (code, _, stderr) = run(&folder, &["check", "site.toml"]);
+        assert_eq!(code, 0, "{lines}{stderr}");
+        match place {
+            "" => assert_eq!(stderr, "", "{lines}"),
+            _ => assert!(
+                stderr.starts_with(&format!("warning: {WHY}\n --> site.toml:{place}\n")),
+                "{lines}{stderr}"
+            ),
+        }
+    }
+    // Without a site, the folder beside the file.
+    folder.file("site.toml", "").file("public/f.txt", "f");
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("public").display());
+    assert_eq!(run(&folder, &["check", "site.toml"]).2, warned);
+    assert!(run(&folder, &["check", "--json", "site.toml"]).1.contains("\"warnings\":[{\"message\":"));
 }

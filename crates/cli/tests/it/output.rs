@@ -7,13 +7,13 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 
-use crate::process::{Serving, Temporary, just, program};
+use crate::process::{Serving, Temporary, program};
 
 #[test]
 fn prints_the_start_report() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
-    let serving = Serving::start(folder.path(), &["site", "--workers", "2"]);
+    let serving = Serving::start(&folder, &["site", "--workers", "2"]);
     let title = format!("Shearwater {}\n", env!("CARGO_PKG_VERSION"));
     assert!(serving.banner.starts_with(&title), "{}", serving.banner);
     assert_ne!(serving.address().port(), 0);
@@ -32,29 +32,10 @@ fn prints_the_start_report() {
 }
 
 #[test]
-fn reports_a_driver_as_asked() {
-    let folder = Temporary::new();
-    let found = Serving::start(folder.path(), &["--driver", "auto"]);
-    let (name, _) = found.line("driver").and_then(|driver| driver.split_once(' ')).expect("a driver");
-    let serving = Serving::start(folder.path(), &["--driver", name]);
-    assert_eq!(serving.line("driver"), Some(format!("{name} (as asked)").as_str()));
-}
-
-#[test]
-fn shows_an_unspecified_address_as_loopback() {
-    let folder = Temporary::new();
-    let serving = Serving::of(&mut program(folder.path(), &["-l", "0.0.0.0:0"]));
-    let url = serving.line("URL").expect("a URL");
-    let (url, note) = url.split_once("  ").expect("a note");
-    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with('/'), "{url}");
-    assert_eq!(note, "(all addresses of this machine)");
-}
-
-#[test]
 fn prints_no_colours_to_a_pipe() {
     let folder = Temporary::new();
     for no_color in [None, Some(""), Some("1")] {
-        let mut command = program(folder.path(), &["--listen", "127.0.0.1:0"]);
+        let mut command = program(&folder, &["--listen", "127.0.0.1:0"]);
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);
         }
@@ -67,7 +48,7 @@ fn prints_no_colours_to_a_pipe() {
 fn serves_with_closed_output() {
     let folder = Temporary::new();
     folder.file("public/f.txt", "content");
-    let mut serving = Serving::start(folder.path(), &[]);
+    let mut serving = Serving::start(&folder, &[]);
     serving.close_stdout();
     for _ in 0..3 {
         assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
@@ -81,7 +62,7 @@ fn serves_with_closed_output() {
 fn starts_with_closed_output() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let folder = Temporary::new();
-    let mut child = program(folder.path(), &["--listen", &free.to_string()]).spawn().expect("it starts");
+    let mut child = program(&folder, &["--listen", &free.to_string()]).spawn().expect("it starts");
     drop(child.stdout.take());
     let serving = Serving::silent(child, free);
     assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
@@ -109,14 +90,13 @@ fn fails_if_output_cannot_be_written() {
         &["--help"],
         &["--version"],
     ] {
-        let mut command = just(folder.path(), arguments);
+        let mut command = program(&folder, arguments);
         let output = command.stdout(full.try_clone().expect("a descriptor")).output().expect("it runs");
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         assert!(output.status.code() == Some(1) && stderr.starts_with(said), "{arguments:?}: {stderr}");
     }
     // A closed pipe is no error.
-    let mut child =
-        just(folder.path(), &["config", "default"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut child = program(&folder, &["config", "default"]).stdout(Stdio::piped()).spawn().expect("it runs");
     drop(child.stdout.take());
     let Output { status, stderr, .. } = child.wait_with_output().expect("it ends");
     assert_eq!((status.code(), stderr), (Some(0), Vec::new()));
@@ -132,7 +112,7 @@ fn reports_files_that_cant_be_sent() {
         assert!(made.success());
         symlink("/", public.join("out\nshearwater: forged")).expect("a link");
         symlink("../../../etc/passwd", public.join("dir/index.html")).expect("a link");
-        let mut serving = Serving::start(folder.path(), &["--workers", "1", "--driver", driver]);
+        let mut serving = Serving::start(&folder, &["--workers", "1", "--driver", driver]);
         let mut client = serving.connect();
         for (target, status) in [
             ("/none", 404),

@@ -1,4 +1,4 @@
-//! The program as a process: temporary folders, drivers, start, stop, counters.
+//! The program as a process: temporary folders, drivers, start, stop, counters; its threads and sockets from `/proc`.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -17,48 +17,26 @@ use crate::client::Client;
 /// Timeout of a program that doesn't exit.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Variable with the driver for the whole suite.
-const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
-/// Variable with the accept mode for the whole suite.
-const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
-
-/// Commands that take no driver.
-const COMMANDS: &[&str] = &["check", "config", "precompress"];
-
-/// Returns the program with these arguments only, to be started in `folder`.
-pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.env_remove("NO_COLOR");
-    command
+/// Returns the program with arguments, to be started in a folder.
+pub(crate) fn program(folder: &Temporary, arguments: &[&str]) -> Command {
+    piped(Command::new(env!("CARGO_BIN_EXE_shearwater")), folder, arguments)
 }
 
-/// Returns the program with the driver and accept mode of the suite, to be started in `folder`.
-pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = just(folder, arguments);
-    let serves = !arguments.first().is_some_and(|first| COMMANDS.contains(first));
-    if let Some(driver) = std::env::var_os(DRIVER)
-        && serves
-        && !arguments.contains(&"--driver")
-    {
-        command.arg("--driver").arg(driver);
-    }
-    if let Some(accept) = std::env::var_os(ACCEPT)
-        && serves
-        && !arguments.contains(&"--accept")
-    {
-        command.arg("--accept").arg(accept);
-    }
+/// Returns a shell that executes a line before the program, such as `ulimit -n 64`.
+pub(crate) fn program_after(line: &str, folder: &Temporary, arguments: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{line} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_shearwater")]);
+    piped(shell, folder, arguments)
+}
+
+fn piped(mut command: Command, folder: &Temporary, arguments: &[&str]) -> Command {
+    command.args(arguments).current_dir(folder.path()).env_remove("NO_COLOR");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs the program until it exits. Returns its exit code and output.
-pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(folder: &Temporary, arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
@@ -92,7 +70,7 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// Starts the server on a free port and waits for the start report.
-    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Temporary, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
     }
 
@@ -110,8 +88,8 @@ impl Serving {
             let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
             if count == 0 {
                 let output = wait(serving.child.take().expect("it was started"));
-                let said = serving.banner.clone() + &String::from_utf8_lossy(&output.stderr);
-                return Err((output.status.code(), said));
+                let text = serving.banner.clone() + &String::from_utf8_lossy(&output.stderr);
+                return Err((output.status.code(), text));
             }
         }
         serving.stdout = Some(stdout);
@@ -202,10 +180,10 @@ pub(crate) fn drivers() -> &'static [&'static str] {
         let folder = Temporary::new();
         let is_there = |name: &&str| {
             let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
-            match Serving::try_start(&mut program(folder.path(), &arguments)) {
+            match Serving::try_start(&mut program(&folder, &arguments)) {
                 Ok(_) => true,
-                Err((code, said)) => {
-                    assert!(code == Some(2) && said.contains("isn't there"), "{name}: {said}");
+                Err((code, output)) => {
+                    assert!(code == Some(2) && output.contains("isn't there"), "{name}: {output}");
                     false
                 }
             }
@@ -304,5 +282,91 @@ impl Summary {
         let before = self.0.split(&format!(" {word}")).next().expect("a part");
         let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().expect("a part");
         digits.parse().unwrap_or_else(|_| panic!("no number of {word}: {}", self.0))
+    }
+}
+
+/// Returns whether `/proc` exists.
+pub(crate) fn has_proc() -> bool {
+    let exists = Path::new("/proc/self/task").exists();
+    if !exists {
+        println!("skipped: there is no /proc");
+    }
+    exists
+}
+
+/// One thread of a process.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    /// Numbers of the cores that it may run on.
+    pub(crate) cores: Vec<u32>,
+}
+
+/// Returns the threads of a process.
+pub(crate) fn threads(pid: Pid) -> Vec<Thread> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("its threads");
+    let thread = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let name = line("Name:").expect("a name").to_owned();
+        Some(Thread { name, cores: cores(line("Cpus_allowed_list:").expect("cores")) })
+    };
+    // A thread may end after it is listed.
+    tasks.filter_map(|task| thread(&task.expect("a thread").path())).collect()
+}
+
+/// Parses `0-3,8`.
+fn cores(list: &str) -> Vec<u32> {
+    let number = |text: &str| text.parse::<u32>().expect("a number");
+    let range = |range: &str| match range.split_once('-') {
+        Some((first, last)) => (number(first)..=number(last)).collect(),
+        None => vec![number(range)],
+    };
+    list.split(',').flat_map(range).collect()
+}
+
+/// An IPv4 TCP socket of this machine.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) port: u16,
+    pub(crate) remote_port: u16,
+    pub(crate) state: State,
+    /// Unread bytes; of a listener, connections to accept.
+    pub(crate) waiting: u32,
+    /// The kernel's keepalive timer is active.
+    pub(crate) has_keepalive: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Established,
+    /// A client that waits for a SYN-ACK.
+    SynSent,
+    Listen,
+    Other,
+}
+
+/// Returns all sockets.
+pub(crate) fn sockets() -> Vec<Socket> {
+    let text = fs::read_to_string("/proc/net/tcp").expect("sockets");
+    text.lines().skip(1).map(socket).collect()
+}
+
+fn socket(line: &str) -> Socket {
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    let hex = |text: &str| u32::from_str_radix(text, 16).expect("a hexadecimal number");
+    let after_colon = |text: &str| hex(text.split_once(':').expect("a colon").1);
+    let port = |address: &str| u16::try_from(after_colon(address)).expect("a port");
+    Socket {
+        port: port(columns[1]),
+        remote_port: port(columns[2]),
+        state: match columns[3] {
+            "01" => State::Established,
+            "02" => State::SynSent,
+            "0A" => State::Listen,
+            _ => State::Other,
+        },
+        waiting: after_colon(columns[4]),
+        has_keepalive: columns[5].starts_with("02:"),
     }
 }

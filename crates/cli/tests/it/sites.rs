@@ -1,7 +1,7 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
 use crate::client::{Client, ClientResponse};
-use crate::process::{Serving, Temporary, drivers, just};
+use crate::process::{Serving, Temporary, drivers};
 
 const CASES: &str = include_str!("../sites.md");
 
@@ -175,8 +175,7 @@ fn serves_every_case() {
         let folder = folder(settings);
         for driver in drivers() {
             println!("{driver}: {settings}");
-            let arguments = ["--config", "site.toml", "--driver", driver, "--listen", "127.0.0.1:0"];
-            let serving = Serving::of(&mut just(folder.path(), &arguments));
+            let serving = Serving::start(&folder, &["site.toml", "--driver", driver]);
             for case in &cases {
                 // Twice: looked up, and cached.
                 let mut client = serving.connect();

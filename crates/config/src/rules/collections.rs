@@ -3,28 +3,30 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Rule;
-use crate::context::Context;
-use crate::section::{Section, Visitor, read_table};
-use crate::toml_writer::{self, TomlWriter};
+use super::{Rule, Value};
+use crate::context::{Context, KeyPath, bare_or_quoted};
+use crate::section::{Description, Kind, Section, describe, print_table, read_table, rows};
 
 /// A value that may be absent.
 pub(crate) struct Optional<R>(pub(crate) R);
 
 impl<T: Default, R: Rule<T>> Rule<Option<T>> for Optional<R> {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut Option<T>) {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut Option<T>) {
         self.0.read(value, context, place.insert(T::default()));
     }
 
-    fn write(&self, value: &Option<T>, writer: &mut TomlWriter<'_>) -> bool {
-        value.as_ref().is_some_and(|value| self.0.write(value, writer))
+    fn write(&self, value: &Option<T>, at: &KeyPath<'_>) -> Option<String> {
+        self.0.write(value.as_ref()?, at)
     }
 
     fn allowed(&self) -> String {
         self.0.allowed()
+    }
+
+    fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
+        self.0.tables(heading, means)
     }
 }
 
@@ -32,18 +34,17 @@ impl<T: Default, R: Rule<T>> Rule<Option<T>> for Optional<R> {
 pub(crate) struct List<R>(pub(crate) R);
 
 impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut Vec<T>) {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut Vec<T>) {
         let DeValue::Array(elements) = value.get_ref() else {
             return context.mismatch(value, "an array", &self.allowed());
         };
         let mut read = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             context.within_element(index, |context| {
-                let problems = context.found.len() + context.left_out;
+                let problems = context.count();
                 let mut place = T::default();
                 self.0.read(element, context, &mut place);
-                let is_sound = problems == context.found.len() + context.left_out;
-                if is_sound && read.contains(&place) {
+                if problems == context.count() && read.contains(&place) {
                     context.error(&element.span(), "duplicate value");
                 }
                 read.push(place);
@@ -52,20 +53,18 @@ impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
         *place = read;
     }
 
-    fn write(&self, value: &Vec<T>, writer: &mut TomlWriter<'_>) -> bool {
-        writer.plain("[");
-        for (index, element) in value.iter().enumerate() {
-            if index > 0 {
-                writer.plain(", ");
-            }
-            writer.within(&format!("[{index}]"), |writer| self.0.write(element, writer));
-        }
-        writer.plain("]");
-        true
+    fn write(&self, value: &Vec<T>, at: &KeyPath<'_>) -> Option<String> {
+        let elements = value.iter().enumerate();
+        let elements = elements.filter_map(|(index, element)| self.0.write(element, &at.element(index)));
+        Some(format!("[{}]", elements.collect::<Vec<_>>().join(", ")))
     }
 
     fn allowed(&self) -> String {
         format!("an array of: {}", self.0.allowed())
+    }
+
+    fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
+        self.0.tables(heading, means)
     }
 }
 
@@ -74,7 +73,7 @@ impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
 pub(crate) struct Map<K, R>(pub(crate) &'static str, pub(crate) fn(&str) -> Option<K>, pub(crate) R);
 
 impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R> {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut BTreeMap<K, V>) {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut BTreeMap<K, V>) {
         let DeValue::Table(table) = value.get_ref() else {
             return context.mismatch(value, "a table", &self.allowed());
         };
@@ -84,14 +83,14 @@ impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R
                 let mut read = V::default();
                 self.2.read(value, context, &mut read);
                 match self.1(name.get_ref()) {
+                    None => {
+                        let help = format!("allowed: {}", self.0);
+                        context.error_with_help(&name.span(), "invalid key", help);
+                    }
                     Some(key) => {
                         if own.insert(key, read).is_some() {
                             context.error(&name.span(), "duplicate key");
                         }
-                    }
-                    None => {
-                        let help = format!("allowed: {}", self.0);
-                        context.error_with_help(&name.span(), "invalid key", help);
                     }
                 }
             });
@@ -99,67 +98,72 @@ impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R
         place.extend(own);
     }
 
-    fn write(&self, value: &BTreeMap<K, V>, writer: &mut TomlWriter<'_>) -> bool {
-        if value.is_empty() {
-            writer.plain("{}");
-            return true;
-        }
-        let mut before = "{ ";
-        for (key, value) in value {
-            let name = key.to_string();
-            writer.plain(before);
-            writer.plain(&format!("{} = ", toml_writer::key(&name)));
-            writer.within(&format!(".{name}"), |writer| self.2.write(value, writer));
-            before = ", ";
-        }
-        writer.plain(" }");
-        true
+    fn write(&self, value: &BTreeMap<K, V>, at: &KeyPath<'_>) -> Option<String> {
+        let lines = value.iter().filter_map(|(name, value)| {
+            let name = name.to_string();
+            Some(format!("{} = {}", bare_or_quoted(&name), self.2.write(value, &at.key(&name))?))
+        });
+        Some(inline_table(lines))
     }
 
     fn allowed(&self) -> String {
         self.0.to_owned()
     }
+}
+
+fn inline_table(lines: impl Iterator<Item = String>) -> String {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", lines.join(", ")) }
 }
 
 /// A table with known keys, written in one line; the text describes it.
 pub(crate) struct Inline(pub(crate) &'static str);
 
 impl<T: Section> Rule<T> for Inline {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut T) {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => read_table(table, value.span(), place, context),
             _ => context.mismatch(value, "a table", self.0),
         }
     }
 
-    fn write(&self, value: &T, writer: &mut TomlWriter<'_>) -> bool {
-        let mut inline = InlineWriter { writer, count: 0 };
-        value.clone().keys(&mut inline);
-        let InlineWriter { writer, count } = inline;
-        writer.plain(if count == 0 { "{}" } else { " }" });
-        true
+    fn write(&self, value: &T, at: &KeyPath<'_>) -> Option<String> {
+        let lines = rows(value, at).into_iter();
+        Some(inline_table(lines.map(|row| format!("{} = {}", row.name, row.value))))
     }
 
     fn allowed(&self) -> String {
         self.0.to_owned()
     }
+
+    fn tables(&self, heading: &str, _: &'static str) -> Vec<Description> {
+        let name = heading.rsplit('.').next().unwrap_or(heading);
+        describe::<T>(Kind::Inline, name, T::MEANS)
+    }
 }
 
-struct InlineWriter<'p, 'w> {
-    writer: &'p mut TomlWriter<'w>,
-    count: usize,
-}
+/// A table with a heading, `[name]`.
+pub(crate) struct Table(pub(crate) &'static str);
 
-impl Visitor for InlineWriter<'_, '_> {
-    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
-        let len = self.writer.text.len();
-        self.writer.plain(if self.count == 0 { "{ " } else { ", " });
-        self.writer.plain(&format!("{name} = "));
-        if self.writer.within(&format!(".{name}"), |writer| rule.write(place, writer)) {
-            self.count += 1;
-        } else {
-            self.writer.text.truncate(len);
-        }
+impl<T: Section> Rule<T> for Table {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
+        Inline(self.0).read(value, context, place);
+    }
+
+    fn write(&self, _: &T, _: &KeyPath<'_>) -> Option<String> {
+        None
+    }
+
+    fn allowed(&self) -> String {
+        self.0.to_owned()
+    }
+
+    fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
+        describe::<T>(Kind::Once, heading, means)
+    }
+
+    fn print(&self, value: &T, heading: &str, at: &KeyPath<'_>, text: &mut String) {
+        print_table(value, rows(value, at), Kind::Once, heading, at, text);
     }
 }
 
@@ -167,7 +171,7 @@ impl Visitor for InlineWriter<'_, '_> {
 pub(crate) struct Tables<T>(pub(crate) T);
 
 impl<T: Section> Rule<Vec<T>> for Tables<T> {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut Vec<T>) {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut Vec<T>) {
         let DeValue::Array(elements) = value.get_ref() else {
             return context.mismatch(value, "an array of tables", &self.allowed());
         };
@@ -175,18 +179,29 @@ impl<T: Section> Rule<Vec<T>> for Tables<T> {
             let mut read = self.0.clone();
             context.within_element(index, |context| match element.get_ref() {
                 DeValue::Table(table) => read_table(table, element.span(), &mut read, context),
-                _ => context.mismatch(element, "a table", &Rule::<Vec<T>>::allowed(self)),
+                _ => context.mismatch(element, "a table", &self.allowed()),
             });
             place.push(read);
         }
     }
 
-    /// Writes nothing: each table has a heading of its own, which the caller writes.
-    fn write(&self, _: &Vec<T>, _: &mut TomlWriter<'_>) -> bool {
-        false
+    fn write(&self, _: &Vec<T>, _: &KeyPath<'_>) -> Option<String> {
+        None
     }
 
     fn allowed(&self) -> String {
         "tables with headings in double brackets".to_owned()
+    }
+
+    fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
+        describe::<T>(Kind::Repeated, heading, means)
+    }
+
+    fn print(&self, value: &Vec<T>, heading: &str, at: &KeyPath<'_>, text: &mut String) {
+        for (index, element) in value.iter().enumerate() {
+            let at = at.element(index);
+            let own = T::own_rows(rows(element, &at), rows(&self.0, &at));
+            print_table(element, own, Kind::Repeated, heading, &at, text);
+        }
     }
 }

@@ -1,52 +1,51 @@
 //! Keys of `[[site]]` and `[[site.route]]` about files.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 
 use crate::context::Context;
-use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, MediaType, Optional, OrFalse, Text};
-use crate::section::{Table, section};
+use crate::rules::{Choice, Flag, Inline, List, Map, Optional, OrFalse, Text, choices, text};
+use crate::section::{Source, section};
 
 section! {
     /// Settings for the files of a site or route. A route inherits the keys of its site.
     Serving {
-        root: Option<PathBuf> = None, Optional(Folder),
+        root: Option<PathBuf> = None, Optional(FOLDER),
             "The folder to serve, relative to that of this file. The whole path of a request is looked up beneath it.";
-        index: Vec<String> = vec!["index.html".to_owned()], List(Text("a file name, such as \"index.html\"")),
+        index: Vec<String> = vec!["index.html".to_owned()], List(text("a file name, such as \"index.html\"")),
             "Index files of folders; the first that exists is sent.";
-        try_files: Vec<String> = Vec::new(), List(Text("a path, a path with {path}, or \"=404\" at the end")),
+        try_files: Vec<String> = Vec::new(), List(text("a path, a path with {path}, or \"=404\" at the end")),
             "Files to try in order: `[\"{path}\", \"{path}.html\", \"{path}/index.html\", \"/index.html\"]`. `\"=404\"` as the last entry responds \
              with that status. Empty: the path itself. A percent sign is written %25, here and in `spa` and `error_pages`.";
-        spa: Option<String> = None, OrFalse(Text("a path of the site, such as \"/index.html\"")),
+        spa: Option<String> = None, OrFalse(text("a path of the site, such as \"/index.html\"")),
             "For single-page applications: the file sent with status 200 when a browser navigates to a path that doesn't exist (GET or HEAD; \
              the last segment has no dot, or text/html is accepted). Can't be combined with `try_files`.";
         clean_urls: bool = false, Flag,
             "Serves about.html at /about, and redirects /about.html to /about.";
-        hidden: Hidden = Hidden::Deny, Choice,
+        hidden: Hidden = Hidden::Deny, Choice(&[]),
             "Names that start with a dot: \"deny\" treats them as missing, \"serve\" as any other. /.well-known/ is always served.";
-        symlinks: Symlinks = Symlinks::Inside, Choice,
+        symlinks: Symlinks = Symlinks::Inside, Choice(&[("beneath", "inside"), ("deny", "never")]),
             "Symbolic links: \"inside\" follows those whose target is beneath the root and responds 403 to others; \"never\" follows none (404); \
              \"follow\" follows all. Use \"follow\" only if everyone who can write to the folder may publish any file that the server can read.";
         listing: bool = false, Flag,
             "Lists folders without an index, as HTML or JSON depending on Accept.";
-        precompressed: Vec<Coding> = vec![Coding::Br, Coding::Zstd, Coding::Gzip], List(Choice),
+        precompressed: Vec<Coding> = vec![Coding::Br, Coding::Zstd, Coding::Gzip], List(Choice(&[])),
             "Precompressed files to look for (NAME.br, NAME.zst, NAME.gz), in order of preference. Empty: none. `shearwater precompress` makes \
              them.";
         mime: BTreeMap<String, String> = BTreeMap::new(),
-            Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, MediaType::WithParameters),
+            Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, MEDIA_TYPE),
             "Media types by extension, in addition to the built-in ones. A route adds to those of its site.";
         error_pages: BTreeMap<u16, String> = BTreeMap::new(),
-            Map("a table by status, such as { 404 = \"/404.html\" }", |status| status.parse().ok(), Text("a path of the site, such as \"/404.html\"")),
+            Map("a table by status, such as { 404 = \"/404.html\" }", |status| status.parse().ok(), text("a path of the site, such as \"/404.html\"")),
             "Error pages by status; the status of the response stays. A route adds to those of its site.";
         cache_control: Vec<CacheControl> = Vec::new(), List(Inline("a table such as { type = \"text/html\", value = \"no-cache\" }")),
             "Cache-Control by media type or path; the first match wins. Without a match, the header is not sent.";
     }
 
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        if table.has("spa") && self.spa.is_some() && table.has("try_files") && !self.try_files.is_empty() {
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        if source.has("spa") && self.spa.is_some() && source.has("try_files") && !self.try_files.is_empty() {
             let help = "remove one of both: the last entry of `try_files` is a fallback as well";
-            table.error(context, "spa", "`spa` and `try_files` can't be combined", help);
+            source.error(context, "spa", "`spa` and `try_files` can't be combined", help);
         }
     }
 
@@ -68,73 +67,107 @@ fn extension(text: &str) -> Option<String> {
     Some(text.strip_prefix('.').unwrap_or(text).to_ascii_lowercase())
 }
 
-/// Treatment of names that start with a dot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hidden {
-    /// Missing, except `/.well-known/`.
-    Deny,
-    /// As any other name.
-    Serve,
+choices! {
+    /// Treatment of names that start with a dot.
+    Hidden {
+        Deny "deny": "Missing, except `/.well-known/`";
+        Serve "serve": "As any other name";
+    }
 }
 
-/// Symbolic links to follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Symlinks {
-    /// Links whose target is beneath the root, including absolute links.
-    Inside,
-    /// None: a path with a link is not found.
-    Never,
-    /// All links.
-    Follow,
+choices! {
+    /// Symbolic links to follow.
+    Symlinks {
+        Inside "inside": "Links whose target is beneath the root, including absolute links";
+        Never "never": "None: a path with a link is not found";
+        Follow "follow": "All links";
+    }
 }
 
-/// Content coding of a precompressed file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Coding {
-    /// `NAME.br`
-    #[default]
-    Br,
-    /// `NAME.zst`
-    Zstd,
-    /// `NAME.gz`
-    Gzip,
+choices! {
+    /// Content coding of a precompressed file.
+    Coding {
+        Br "br": "`NAME.br`";
+        Zstd "zstd": "`NAME.zst`";
+        Gzip "gzip": "`NAME.gz`";
+    }
 }
 
-impl Choices for Hidden {
-    const ALL: &'static [(&'static str, Self)] = &[("deny", Self::Deny), ("serve", Self::Serve)];
+/// The first one, which is overwritten where a list is read.
+impl Default for Coding {
+    fn default() -> Self {
+        Self::Br
+    }
 }
 
-impl Choices for Symlinks {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("inside", Self::Inside), ("never", Self::Never), ("follow", Self::Follow)];
-    const RENAMED: &'static [(&'static str, &'static str)] = &[("beneath", "inside"), ("deny", "never")];
+/// A folder, absolute or relative to that of the configuration file.
+const FOLDER: Text<PathBuf> = Text {
+    allowed: "a folder, such as \"./public\"",
+    parse: |text, base| {
+        if text.is_empty() || text.contains('\0') {
+            return Err("invalid path of a folder".to_owned());
+        }
+        let joined = base.join(text);
+        Ok(absolute(&joined).unwrap_or(joined))
+    },
+    format: |path| path.to_string_lossy().into_owned(),
+    help: "the folder of the configuration file is \".\"",
+};
+
+/// A media type with parameters (RFC 9110 section 8.3.1).
+pub(crate) const MEDIA_TYPE: Text<String> = Text {
+    allowed: "a media type, such as \"text/plain; charset=utf-8\"",
+    parse: |text, _| {
+        let essence = text.split(';').next().unwrap_or_default().trim_end();
+        let is_printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        valid_media_type(text, is_media_type(essence, false) && is_printable && text.trim() == text)
+    },
+    ..text("")
+};
+
+/// A media type without parameters, or a range of them, `image/*`.
+const MEDIA_RANGE: Text<String> = Text {
+    allowed: "a media type without parameters, such as \"text/html\" or \"image/*\"",
+    parse: |text, _| valid_media_type(text, is_media_type(text, true)),
+    ..text("")
+};
+
+fn valid_media_type(text: &str, is_valid: bool) -> Result<String, String> {
+    if is_valid { Ok(text.to_owned()) } else { Err("invalid media type".to_owned()) }
 }
 
-impl Choices for Coding {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("br", Self::Br), ("zstd", Self::Zstd), ("gzip", Self::Gzip)];
+/// Returns whether a text is `type/subtype`, or `type/*` if `is_range`.
+fn is_media_type(text: &str, is_range: bool) -> bool {
+    let is_token = |part: &str| {
+        let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_token_byte)
+    };
+    text.split_once('/').is_some_and(|(kind, subtype)| {
+        is_token(kind) && kind != "*" && is_token(subtype) && (is_range || subtype != "*")
+    })
 }
 
 section! {
-    /// A rule for `Cache-Control`; the first that matches applies.
+    /// A rule for `Cache-Control`, with either a type or a path; the first that matches applies.
     CacheControl {
-        media_type as "type": Option<String> = None, Optional(MediaType::Range),
+        media_type as "type": Option<String> = None, Optional(MEDIA_RANGE),
             "Media type to match, without parameters: `text/html` or `image/*`.";
-        path: Option<String> = None, Optional(Text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"")),
+        path: Option<String> = None, Optional(text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"")),
             "Path of the file that is sent (for / it may be /index.html). A `*` matches anything. A percent sign is written %25, a star in a \
              name %2A.";
-        value: String = String::new(), Text("a string, such as \"public, max-age=3600\""),
+        value: String = String::new(), text("a string, such as \"public, max-age=3600\""),
             "Value of Cache-Control.";
     }
 
+    const MEANS: &'static str = "A rule for Cache-Control.";
     const REQUIRED: &'static [&'static str] = &["value"];
 
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        match (table.has("type"), table.has("path")) {
-            (true, true) => table.error(context, "path", "both `type` and `path` are set", "remove one of both"),
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        match (source.has("type"), source.has("path")) {
+            (true, true) => source.error(context, "path", "both `type` and `path` are set", "remove one of both"),
             (false, false) => {
                 let help = "add `type` or `path`; `path = \"/*\"` matches every file";
-                context.error_with_help(&table.span, "missing key `type` or `path`", help);
+                context.error_with_help(&source.span, "missing key `type` or `path`", help);
             }
             _ => {}
         }
@@ -145,28 +178,28 @@ section! {
     }
 }
 
-/// Files that a rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applies<'a> {
-    /// Files of a media type, such as `text/html` or `image/*`.
-    MediaType(&'a str),
-    /// Files by their path in the folder: `/sw.js`, `/assets/*`, `*.map`, `/a/*.css`.
-    Path(&'a str),
-}
+#[cfg(test)]
+mod tests {
+    use super::is_media_type;
 
-impl CacheControl {
-    /// Returns the files that the rule matches. It is `Some` in every configuration that was parsed.
-    #[must_use]
-    pub fn applies(&self) -> Option<Applies<'_>> {
-        let media_type = self.media_type.as_deref().map(Applies::MediaType);
-        media_type.or_else(|| self.path.as_deref().map(Applies::Path))
-    }
-}
-
-impl fmt::Display for Applies<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MediaType(text) | Self::Path(text) => f.write_str(text),
+    #[test]
+    fn accepts_media_types_and_ranges() {
+        for (text, is_type, is_range) in [
+            ("text/html", true, true),
+            ("a/b+c", true, true),
+            ("image/*", false, true),
+            ("*/*", false, false),
+            ("text/html; q=1", false, false),
+            ("text", false, false),
+            ("text/", false, false),
+            ("/x", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(
+                (is_media_type(text, false), is_media_type(text, true)),
+                (is_type, is_range),
+                "{text}"
+            );
         }
     }
 }

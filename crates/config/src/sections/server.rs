@@ -1,16 +1,21 @@
-//! `[server]` and `[logging]`.
+//! `[server]`, `[[listen]]` and `[logging]`.
 
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
-use crate::rules::{Choice, Choices, Flag, Integer, Optional, Period};
-use crate::section::section;
+use crate::config::{Config, locate};
+use crate::context::Context;
+use crate::rules::{Choice, Flag, Optional, Text, choices, duration, integer};
+use crate::section::{Source, section};
 
 section! {
     /// Worker threads, the port and kernel options.
     Server {
-        workers: u16 = 0, Integer(0..=1024),
+        workers: u16 = 0, integer(0..=1024),
             "Worker threads. 0: one per core that the process may use.";
-        http_port: Option<u16> = None, Optional(Integer(0..=65_535)),
+        http_port: Option<u16> = None, Optional(integer(0..=65_535)),
             "Port to listen on, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Without this key and without \
              `[[listen]]`, the server listens on 127.0.0.1:8080.";
         tcp_nodelay: bool = true, Flag,
@@ -20,17 +25,17 @@ section! {
         trusted_gateway: bool = false, Flag,
             "Accepts `https://` request targets, which otherwise get 421. Only for servers that nothing but a TLS-terminating gateway \
              can reach; most gateways send plain paths and don't need it.";
-        backlog: u32 = 4096, Integer(1..=2_147_483_647),
+        backlog: u32 = 4096, integer(1..=2_147_483_647),
             "Length of the accept queue, per worker. The kernel caps it (net.core.somaxconn); the start report shows the effective value.";
-        driver: Driver = Driver::Auto, Choice,
+        driver: Driver = Driver::Auto, Choice(&[]),
             "Kernel interface for events. \"auto\" picks the best available; any other is an error if unavailable.";
-        accept: Accept = Accept::Reuseport, Choice,
+        accept: Accept = Accept::Reuseport, Choice(&[]),
             "How connections reach workers: \"reuseport\" gives each worker a listener, \"dispatch\" uses one acceptor for all.";
-        order: Order = Order::Fifo, Choice,
+        order: Order = Order::Fifo, Choice(&[]),
             "Scheduling order of connections with more pending requests than one turn allows. \"lifo\" is bounded, so that none starves.";
         pin: bool = false, Flag,
             "Pins each worker to its own core.";
-        drain_timeout: Duration = Duration::from_secs(30), Period(0..=86_400_000),
+        drain_timeout: Duration = Duration::from_secs(30), duration(0..=86_400_000),
             "Maximum duration of a graceful shutdown, in which requests in flight are answered. Connections that remain are closed and \
              counted in the log.";
     }
@@ -40,81 +45,175 @@ section! {
     }
 }
 
-/// Kernel interface for events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Driver {
-    /// The best available.
-    Auto,
-    /// Linux's epoll.
-    Epoll,
-    /// Linux's io_uring.
-    Uring,
-    /// kqueue of macOS and the BSDs.
-    Kqueue,
+choices! {
+    /// Kernel interface for events.
+    Driver {
+        Auto "auto": "The best available";
+        Epoll "epoll": "Linux's epoll";
+        Uring "uring": "Linux's io_uring";
+        Kqueue "kqueue": "kqueue of macOS and the BSDs";
+    }
 }
 
-/// Distribution of connections over workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accept {
-    /// A listener per worker; the kernel distributes connections.
-    Reuseport,
-    /// One acceptor distributes connections round-robin.
-    Dispatch,
+choices! {
+    /// Distribution of connections over workers.
+    Accept {
+        Reuseport "reuseport": "A listener per worker; the kernel distributes connections";
+        Dispatch "dispatch": "One acceptor distributes connections round-robin";
+    }
 }
 
-/// Scheduling order of connections with more pending requests than one turn allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// The longest waiting first.
-    Fifo,
-    /// The most recent first, with a bound against starvation.
-    Lifo,
+choices! {
+    /// Scheduling order of connections with more pending requests than one turn allows.
+    Order {
+        Fifo "fifo": "The longest waiting first";
+        Lifo "lifo": "The most recent first, with a bound against starvation";
+    }
 }
 
-impl Choices for Order {
-    const ALL: &'static [(&'static str, Self)] = &[("fifo", Self::Fifo), ("lifo", Self::Lifo)];
+section! {
+    /// An address to listen on.
+    Listen {
+        address: Address = Address::default(), LISTEN_ADDRESS,
+            "An IP address with a port (`[::]` includes IPv4), or `unix:` followed by the path of a socket.";
+        mode: Option<u32> = None, Optional(MODE),
+            "Permissions of a `unix:` socket. Default: its owner and group may connect (0660).";
+    }
+
+    const REQUIRED: &'static [&'static str] = &["address"];
+
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        if source.has("mode") && source.has("address") && matches!(self.address, Address::Tcp(_)) {
+            let help = "remove it, or listen on a socket: address = \"unix:/run/shearwater.sock\"";
+            source.error(context, "mode", "only a unix: socket has a mode", help);
+        }
+    }
+
+    fn example() -> Self {
+        Self { address: Address::Unix(PathBuf::from("/run/shearwater.sock")), mode: Some(0o660) }
+    }
 }
 
-impl Choices for Driver {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("epoll", Self::Epoll), ("uring", Self::Uring), ("kqueue", Self::Kqueue)];
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address; port 0 picks a free one.
+    Tcp(SocketAddr),
+    /// A Unix-domain socket by its absolute path.
+    Unix(PathBuf),
 }
 
-impl Choices for Accept {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("reuseport", Self::Reuseport), ("dispatch", Self::Dispatch)];
+impl Default for Address {
+    fn default() -> Self {
+        Self::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))
+    }
+}
+
+/// Formats the address as in the file.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// `ADDRESS:PORT` or `unix:PATH`.
+const LISTEN_ADDRESS: Text<Address> = Text {
+    allowed: "an IP address with a port, or a socket: \"127.0.0.1:8080\", \"[::]:80\", \"unix:/run/shearwater.sock\"",
+    parse: parse_address,
+    format: Address::to_string,
+    help: "",
+};
+
+const UNIX: &str = "unix:";
+
+/// Bytes of a socket's path: `sun_path` has 108 bytes on Linux and 104 elsewhere, including the terminating NUL.
+const UNIX_PATH_BYTES_MAX: usize = 103;
+
+fn parse_address(text: &str, base: &Path) -> Result<Address, String> {
+    let Some(path) = text.strip_prefix(UNIX) else {
+        return text.parse::<SocketAddr>().map(Address::Tcp).map_err(|_| "invalid address".to_owned());
+    };
+    let joined = base.join(path);
+    let whole = absolute(&joined).unwrap_or(joined);
+    if path.is_empty() || path.contains('\0') {
+        Err("missing path after `unix:`".to_owned())
+    } else if whole.as_os_str().len() > UNIX_PATH_BYTES_MAX {
+        Err(format!("absolute path of the socket is longer than {UNIX_PATH_BYTES_MAX} bytes"))
+    } else {
+        Ok(Address::Unix(whole))
+    }
+}
+
+/// The permission bits of a file as an octal string.
+const MODE: Text<u32> = Text {
+    allowed: "an octal mode, such as \"0660\"",
+    parse: |text, _| {
+        let is_octal = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mode = u32::from_str_radix(text, 8).ok().filter(|&mode| is_octal && mode <= 0o777);
+        mode.ok_or_else(|| "invalid mode".to_owned())
+    },
+    format: |mode| format!("{mode:04o}"),
+    help: "",
+};
+
+/// Reports addresses that conflict with an earlier one.
+pub(crate) fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
+    for (index, listen) in config.listen.iter().enumerate() {
+        if !context.is_sound(&format!("listen[{index}]")) {
+            continue;
+        }
+        let mut earlier = config.listen[..index].iter();
+        let help = match (config.server.http_port, &listen.address) {
+            (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
+                "`server.http_port` listens on this port on all addresses: remove one of both".to_owned()
+            }
+            _ => match earlier.position(|earlier| overlap(&earlier.address, &listen.address)) {
+                Some(other) => format!("listen[{other}] already listens on it"),
+                None => continue,
+            },
+        };
+        let key = format!("listen[{index}].address");
+        let span = locate(source.table, &key);
+        context.report(key, &span, "duplicate address".to_owned(), Some(help));
+    }
+}
+
+/// Returns whether the kernel would refuse to bind the second after the first.
+fn overlap(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Unix(one), Address::Unix(other)) => one == other,
+        (Address::Tcp(one), Address::Tcp(other)) => {
+            let is_same_port = one.port() == other.port() && one.port() != 0;
+            is_same_port && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether an unspecified address includes another one. That of IPv6 includes IPv4.
+fn covers(all: &SocketAddr, one: &SocketAddr) -> bool {
+    all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4())
 }
 
 section! {
     /// Messages on standard error.
     Logging {
-        level: Level = Level::Info, Choice,
+        level: Level = Level::Info, Choice(&[]),
             "Least severe messages to log to standard error while serving. The start report, warnings about the configuration and startup \
              errors are always printed.";
     }
 }
 
-/// Severity of log messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// No messages.
-    Off,
-    /// Failures.
-    Error,
-    /// Problems that need attention.
-    Warn,
-    /// Normal operation.
-    Info,
-    /// Everything.
-    Debug,
-}
-
-impl Choices for Level {
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("off", Self::Off),
-        ("error", Self::Error),
-        ("warn", Self::Warn),
-        ("info", Self::Info),
-        ("debug", Self::Debug),
-    ];
+choices! {
+    /// Severity of log messages.
+    Level {
+        Off "off": "No messages";
+        Error "error": "Failures";
+        Warn "warn": "Problems that need attention";
+        Info "info": "Normal operation";
+        Debug "debug": "Everything";
+    }
 }

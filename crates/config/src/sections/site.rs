@@ -1,16 +1,17 @@
-//! `[[site]]` with its routes and redirects.
+//! `[[site]]` with its routes, redirects and headers.
 
-use crate::context::Context;
-use crate::rules::{Inline, Integer, List, MediaType, OneOf, Optional, Tables, Text};
-use crate::section::{Section, Table, Visitor, names, section};
-use crate::sections::files::Serving;
-use crate::sections::headers::Headers;
+use std::collections::BTreeMap;
+
+use crate::context::{Context, KeyPath};
+use crate::rules::{Inline, List, Map, Optional, Tables, Text, integer, one_of, text};
+use crate::section::{Row, Section, Source, Visitor, rows, section};
+use crate::sections::files::{MEDIA_TYPE, Serving};
 
 const HEADERS: Inline =
     Inline("a table such as { set = { X-Frame-Options = \"DENY\" }, remove = [\"Server\"] }");
 
 /// A path of a site.
-const PATH: Text = Text("a path such as \"/about\", or a prefix such as \"/assets/*\"");
+const PATH: Text<String> = text("a path such as \"/about\", or a prefix such as \"/assets/*\"");
 
 /// Content for some host names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,20 +34,32 @@ impl Section for Site {
             "hosts",
             "Host names of the site: exact ones, or `*.example.org` for one or more labels before a name. \
              The site without `hosts` is the default. If every site has `hosts`, the first one is.",
-            List(Text("a host name, such as \"example.org\" or \"*.example.org\"")),
+            List(text("a host name, such as \"example.org\" or \"*.example.org\"")),
             &mut self.hosts,
         );
         self.serving.keys(visitor);
         visitor.key("headers", "Response headers that are set or removed.", HEADERS, &mut self.headers);
-        visitor.key("redirect", "See [[site.redirect]].", Tables(Redirect::default()), &mut self.redirects);
-        visitor.key("route", "See [[site.route]].", Tables(Route::within(&self.serving)), &mut self.routes);
+        visitor.key(
+            "redirect",
+            "A redirect from a path or prefix of the site above. It takes precedence over a route of the same path.",
+            Tables(Redirect::default()),
+            &mut self.redirects,
+        );
+        visitor.key(
+            "route",
+            "Settings for one path or prefix of the site above. The most specific route wins, whatever the order: an exact path before a \
+             prefix, a longer prefix before a shorter. Every key of [[site]] from `root` to `cache_control` can be used here and overrides \
+             that of the site.",
+            Tables(Route { serving: self.serving.clone(), ..Route::default() }),
+            &mut self.routes,
+        );
     }
 
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        self.serving.check(table, context);
-        if !table.has("root") && self.redirects.is_empty() && self.routes.is_empty() {
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        self.serving.check(source, context);
+        if !source.has("root") && self.redirects.is_empty() && self.routes.is_empty() {
             let help = "add a `root`, such as `root = \"./public\"`, a route or a redirect";
-            context.error_with_help(&table.span, "site without content", help);
+            context.error_with_help(&source.span, "site without content", help);
         }
     }
 
@@ -74,17 +87,12 @@ pub struct Route {
 }
 
 impl Route {
-    /// Returns a route that inherits from its site.
-    pub(crate) fn within(site: &Serving) -> Self {
-        Self { serving: site.clone(), ..Self::default() }
-    }
-
     /// `spa` and `try_files` exclude each other: either of a route replaces both of its site.
-    fn replace_fallback(&mut self, table: &Table<'_>) {
-        if table.has("try_files") && !table.has("spa") {
+    fn replace_fallback(&mut self, source: &Source<'_>) {
+        if source.has("try_files") && !source.has("spa") {
             self.serving.spa = None;
         }
-        if self.serving.spa.is_some() && table.has("spa") {
+        if self.serving.spa.is_some() && source.has("spa") {
             self.serving.try_files.clear();
         }
     }
@@ -116,22 +124,20 @@ impl Section for Route {
         self.serving.keys(visitor);
     }
 
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        self.serving.check(table, context);
-        self.replace_fallback(table);
-        if !table.has("respond") {
-            return;
-        }
-        let of_files = names::<Self>();
-        let of_files = of_files.iter().filter(|name| !["path", "respond", "headers"].contains(name));
-        for name in of_files.filter(|name| table.has(name)) {
-            let message = format!("`{name}` has no effect with `respond`");
-            table.error(
-                context,
-                name,
-                &message,
-                "a route with `respond` serves no files: remove one of both",
-            );
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        self.serving.check(source, context);
+        self.replace_fallback(source);
+        if source.has("respond") {
+            for Row { name, .. } in rows(&Serving::example(), &KeyPath::default()) {
+                if source.has(name) {
+                    let message = format!("`{name}` has no effect with `respond`");
+                    let help = "a route with `respond` serves no files: remove one of both";
+                    source.error(context, name, &message, help);
+                }
+            }
+        } else if self.serving.root.is_none() && context.is_sound_here() {
+            let help = "add a `root` to it or to its site, or `respond` to it";
+            context.error_with_help(&source.span, "route without content", help);
         }
     }
 
@@ -143,6 +149,20 @@ impl Section for Route {
             serving: Serving::default(),
         }
     }
+
+    /// Leaves out inherited keys.
+    fn own_rows(rows: Vec<Row>, inherited: Vec<Row>) -> Vec<Row> {
+        let own = rows.iter().filter(|row| !inherited.contains(row)).map(|row| row.name);
+        let own: Vec<&str> = own.collect();
+        // These exclude each other: one of them alone would change the other.
+        let has_own_fallback = own.contains(&"spa") || own.contains(&"try_files");
+        let is_own = |name| match name {
+            "path" => true,
+            "spa" | "try_files" => has_own_fallback,
+            name => own.contains(&name),
+        };
+        rows.into_iter().filter(|row| is_own(row.name)).collect()
+    }
 }
 
 section! {
@@ -150,10 +170,10 @@ section! {
     Redirect {
         from: String = String::new(), PATH,
             "An exact path, or a prefix (`/old/*`).";
-        to: String = String::new(), Text("a path or URL, such as \"/new\", \"/new/{rest}\" or \"https://example.org/\""),
+        to: String = String::new(), text("a path or URL, such as \"/new\", \"/new/{rest}\" or \"https://example.org/\""),
             "Target: a path of this site or a URL. `{rest}` is the part of the path that the `*` of `from` matches. The request's query is \
              kept unless the target has one.";
-        status: u16 = 308, OneOf(&[301, 302, 303, 307, 308]),
+        status: u16 = 308, one_of(&[301, 302, 303, 307, 308]),
             "301 and 308 are permanent. 307 and 308 keep the method, 303 changes it to GET, 301 and 302 may do so.";
     }
 
@@ -167,16 +187,39 @@ section! {
 section! {
     /// A fixed response.
     Respond {
-        status: u16 = 200, Integer(200..=599),
+        status: u16 = 200, integer(200..=599),
             "Status code, except 3xx (see `[[site.redirect]]`), 206, 405 and 426.";
         media_type as "type": String = "text/plain; charset=utf-8".to_owned(),
-            MediaType::WithParameters,
+            MEDIA_TYPE,
             "Media type of the body.";
-        body: String = String::new(), Text("a string"),
+        body: String = String::new(), text("a string"),
             "Body of the response.";
     }
 
+    const MEANS: &'static str = "A fixed response without files.";
+
     fn example() -> Self {
         Self { body: "ok\n".to_owned(), ..Self::default() }
+    }
+}
+
+section! {
+    /// Response headers that are set or removed.
+    Headers {
+        set: BTreeMap<String, String> = BTreeMap::new(),
+            Map("a table of headers, such as { X-Frame-Options = \"DENY\" }", |name| Some(name.to_owned()), text("a header value")),
+            "Headers to set, replacing those of the same name. Headers on caching, such as Cache-Control, are left out of errors. Content-… \
+             headers are set with 2xx and 304 only. Content-Security-Policy applies to the site's own content; folder listings and built-in \
+             error pages have their own policy.";
+        remove: Vec<String> = Vec::new(), List(text("a header name")),
+            "Headers to remove from every response, such as Server.";
+    }
+
+    const MEANS: &'static str = "Response headers that are set or removed. Headers that frame the message are set by the server. The \
+        response to a malformed request belongs to no site: it has the server's own headers.";
+
+    fn example() -> Self {
+        let set = [("X-Frame-Options".to_owned(), "DENY".to_owned())];
+        Self { set: BTreeMap::from(set), remove: vec!["Server".to_owned()] }
     }
 }

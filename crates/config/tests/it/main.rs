@@ -1,9 +1,8 @@
 //! Configurations as an operator writes them: values, messages, output.
 
-mod defaults;
-mod effective;
 mod messages;
 mod mutations;
+mod printed;
 mod sizes;
 mod values;
 
@@ -25,20 +24,4 @@ pub(crate) fn parse(text: &str) -> Result<Config, Diagnostics> {
 #[track_caller]
 pub(crate) fn right(text: &str) -> Config {
     parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
-}
-
-/// Pseudo-random numbers from a seed (xorshift).
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn below(&mut self, count: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 16).unwrap_or(0) % count.max(1)
-    }
-
-    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
 }

@@ -92,19 +92,23 @@ fn with_findings(text: &str, keys: &[&str], is_error: bool) -> Result<String, Di
 
 #[test]
 fn locates_findings_of_the_caller() {
-    let text = "[[site]]\nroot = \"none\"\n[[site.route]]\npath = \"/${DIR}\"\n";
+    let text =
+        "[[site]]\nroot = \"none\"\nmime = { \"a.b\" = \"x/y\" }\n[[site.route]]\npath = \"/${DIR}\"\n";
     assert_eq!(
         with_findings(text, &["site[0].root"], false).expect("warnings"),
         "warning: bad site[0].root\n --> site.toml:2:8\n  |\n2 | root = \"none\"\n  |        ^^^^^^ site[0].root\nhelp: not \"public\"\n"
     );
-    for (key, line, has_help) in [
-        ("site[0].route[0].root", 3, true),
-        ("site[0].route[0].path", 4, false),
-        ("server.workers", 1, true),
-        ("site[0].index", 1, true),
+    for (key, place, has_help) in [
+        ("site[0].mime.a.b", (3, 18), true),
+        ("site[0].root[7]", (2, 8), true),
+        ("site[0].route[0].root", (4, 1), true),
+        ("site[0].route[0].path", (5, 8), false),
+        ("site[0].index", (1, 1), true),
+        ("server.workers", (1, 1), true),
     ] {
         let errors = with_findings(text, &[key], true).expect_err("errors");
-        assert_eq!((errors.problems[0].line, errors.problems[0].help.is_some()), (line, has_help), "{key}");
+        let problem = &errors.problems[0];
+        assert_eq!(((problem.line, problem.column), problem.help.is_some()), (place, has_help), "{key}");
     }
 }
 

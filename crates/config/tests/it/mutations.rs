@@ -2,8 +2,9 @@
 
 use shearwater_config::limits::PROBLEMS_MAX;
 use shearwater_config::print_default;
+use testkit::random::{Rng, part};
 
-use crate::{Dice, parse};
+use crate::parse;
 
 /// Fragments with a meaning in TOML or in strings.
 #[rustfmt::skip]
@@ -37,16 +38,16 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// Inserts, removes, replaces or copies a part.
-fn mutate(text: &mut String, dice: &mut Dice) {
-    let at = boundary(text, dice.below(text.len() + 1));
-    let to = boundary(text, at + dice.below(24)).max(at);
-    match dice.below(4) {
-        0 => text.insert_str(at, PIECES[dice.below(PIECES.len())]),
+fn mutate(text: &mut String, random: &mut Rng) {
+    let at = boundary(text, random.usize(..=text.len()));
+    let to = boundary(text, at + random.usize(..24)).max(at);
+    match random.u8(..4) {
+        0 => text.insert_str(at, PIECES[random.usize(..PIECES.len())]),
         1 => text.replace_range(at..to, ""),
-        2 => text.replace_range(at..to, PIECES[dice.below(PIECES.len())]),
+        2 => text.replace_range(at..to, PIECES[random.usize(..PIECES.len())]),
         _ => {
             let piece = text[at..to].to_owned();
-            let there = boundary(text, dice.below(text.len() + 1));
+            let there = boundary(text, random.usize(..=text.len()));
             text.insert_str(there, &piece);
         }
     }
@@ -75,10 +76,10 @@ fn mutated_files_never_panic_and_problems_have_locations() {
     let default = print_default();
     let mut refused = 0;
     for seed in 1..=4000_u64 {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = part(seed, 0);
         let mut text = if seed % 8 == 0 { default.clone() } else { VALID.to_owned() };
-        for _ in 0..=dice.below(4) {
-            mutate(&mut text, &mut dice);
+        for _ in 0..=random.u8(..4) {
+            mutate(&mut text, &mut random);
         }
         refused += usize::from(has_locations(&text, seed));
     }

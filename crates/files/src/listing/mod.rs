@@ -3,51 +3,38 @@
 //! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and names and
 //! pages are cached for 500 ms.
 
-mod html;
-mod json;
-mod order;
-mod page;
+pub(crate) mod names;
+mod render;
 mod rows;
 mod text;
-
-pub(crate) use page::Names;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use shearwater::{FieldLines, KnownField, Request, Response, Shared};
-use shearwater_io::fs::{OpenError, Opened, Root};
+use shearwater_io::fs::OpenError;
 
-use crate::accept;
-use crate::clock_cache::Evictable;
-use crate::conditional::{self, Outcome};
-use crate::folder_cache::FolderCache;
+use crate::cache::clock_cache::{Evictable, FolderCache};
+use crate::conditional::preconditions::{self, PreconditionResult};
+use crate::conditional::validators::Validators;
 use crate::limits::LISTING_ENTRIES_MAX;
-use crate::listing::order::Order;
-use crate::listing::page::Key;
+use crate::listing::names::ListPosition;
+pub(crate) use crate::listing::names::{FolderNames, ListedFolder};
+use crate::listing::rows::ListOrder;
+use crate::negotiation::media_type_weight;
 use crate::now::Now;
-use crate::options::Hidden;
-use crate::validators::Validators;
 
 /// One worker's lists of a folder and its subfolders.
 pub(crate) struct Listings {
     made: FolderCache<Rc<Listing>>,
-    names: FolderCache<Rc<Names>>,
+    names: FolderCache<Rc<FolderNames>>,
     /// Reused buffer for keys.
     key: Vec<u8>,
 }
 
-/// A folder to list.
-pub(crate) struct Folder<'a> {
-    pub(crate) root: &'a Root,
-    /// Name beneath the root: empty, or with a trailing slash.
-    pub(crate) name: &'a [u8],
-    pub(crate) hidden: Hidden,
-}
-
 /// Format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ListFormat {
     Html,
     Json,
 }
@@ -65,7 +52,7 @@ pub(crate) struct Listing {
 }
 
 impl Listings {
-    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<Rc<Names>>) -> Self {
+    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<Rc<FolderNames>>) -> Self {
         Self { made, names, key: Vec::new() }
     }
 
@@ -75,19 +62,18 @@ impl Listings {
     /// If the folder can't be read. The response is unchanged then.
     pub(crate) fn respond(
         &mut self,
-        opened: &Opened,
-        folder: &Folder<'_>,
+        folder: &ListedFolder<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
+        now: Now,
     ) -> Result<(), OpenError> {
-        let format = Format::of(request);
-        let order = Order::of(request.query());
-        let after = order::after(request.query());
-        let now = Now::of(request);
+        let format = ListFormat::of(request);
+        let order = ListOrder::of(request.query());
+        let after = rows::after(request.query());
         let kept = if after.is_none() { self.kept(folder.name, format, order, 0, now) } else { None };
         let listing = match kept {
             Some(listing) => listing,
-            None => self.page(opened, folder, format, order, after.as_ref(), now)?,
+            None => self.page(folder, format, order, after.as_ref(), now)?,
         };
         listing.reply(request, response);
         Ok(())
@@ -99,20 +85,19 @@ impl Listings {
     /// and those would evict all lists.
     fn page(
         &mut self,
-        opened: &Opened,
-        folder: &Folder<'_>,
-        format: Format,
-        order: Order,
-        after: Option<&Key>,
+        folder: &ListedFolder<'_>,
+        format: ListFormat,
+        order: ListOrder,
+        after: Option<&ListPosition>,
         now: Now,
     ) -> Result<Rc<Listing>, OpenError> {
-        let names = self.names(opened, folder, order, now)?;
+        let names = self.names(folder, order, now)?;
         let start = after.map_or(0, |after| names.start(after));
         let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
         if is_to_keep && let Some(kept) = self.kept(folder.name, format, order, start, now) {
             return Ok(kept);
         }
-        let rows = rows::read(opened, folder, order, &names, start);
+        let rows = rows::read(folder, order, &names, start);
         let listing = Rc::new(Listing::new(format, folder.name, &rows, order, names.read_ms));
         if is_to_keep {
             self.write_key(folder.name, format, order, start);
@@ -125,8 +110,8 @@ impl Listings {
     fn kept(
         &mut self,
         name: &[u8],
-        format: Format,
-        order: Order,
+        format: ListFormat,
+        order: ListOrder,
         start: usize,
         now: Now,
     ) -> Option<Rc<Listing>> {
@@ -138,20 +123,19 @@ impl Listings {
     /// Returns the names of a folder, cached or read now.
     fn names(
         &mut self,
-        opened: &Opened,
-        folder: &Folder<'_>,
-        order: Order,
+        folder: &ListedFolder<'_>,
+        order: ListOrder,
         now: Now,
-    ) -> Result<Rc<Names>, OpenError> {
+    ) -> Result<Rc<FolderNames>, OpenError> {
         self.key.clear();
         self.key.extend_from_slice(folder.name);
         self.key.extend_from_slice(&[0, order.pages_descend().into()]);
-        let is_fresh = |names: &Rc<Names>| now.is_fresh(names.read_ms);
+        let is_fresh = |names: &Rc<FolderNames>| now.is_fresh(names.read_ms);
         let kept = self.names.get(&self.key, |names| is_fresh(names).then(|| Rc::clone(names)));
         if let Some(names) = kept {
             return Ok(names);
         }
-        let names = Rc::new(rows::names(opened, folder, order, now)?);
+        let names = Rc::new(FolderNames::read(folder, order.pages_descend(), now)?);
         self.names.insert(&self.key, Rc::clone(&names));
         Ok(names)
     }
@@ -163,7 +147,7 @@ impl Listings {
     }
 
     /// Writes the key of a page. The folder's name has no NUL: none can be decoded from a path.
-    fn write_key(&mut self, name: &[u8], format: Format, order: Order, start: usize) {
+    fn write_key(&mut self, name: &[u8], format: ListFormat, order: ListOrder, start: usize) {
         self.key.clear();
         self.key.extend_from_slice(name);
         self.key.extend_from_slice(&[0, format as u8, order.key()]);
@@ -171,11 +155,11 @@ impl Listings {
     }
 }
 
-impl Format {
+impl ListFormat {
     /// Returns JSON if the client prefers it, else HTML.
     fn of(request: &Request<'_>) -> Self {
         let head = request.head();
-        let weight = |media_type| accept::weight(head.all(KnownField::Accept), media_type);
+        let weight = |media_type| media_type_weight(head.all(KnownField::Accept), media_type);
         match weight(b"application/json") > weight(b"text/html") {
             true => Self::Json,
             false => Self::Html,
@@ -184,31 +168,31 @@ impl Format {
 }
 
 impl Listing {
-    fn new(format: Format, name: &[u8], rows: &rows::Rows, order: Order, made_ms: u64) -> Self {
+    fn new(format: ListFormat, name: &[u8], rows: &rows::ListPage, order: ListOrder, made_ms: u64) -> Self {
         let (media_type, body) = match format {
-            Format::Html => ("text/html; charset=utf-8", html::page(name, rows, order)),
-            Format::Json => ("application/json", json::document(name, rows, order)),
+            ListFormat::Html => ("text/html; charset=utf-8", render::html(name, rows, order)),
+            ListFormat::Json => ("application/json", render::json(name, rows, order)),
         };
         // No date: the folder's doesn't change with the lengths and times of its files.
         let validators = Validators::of_bytes(body.as_bytes());
-        let about = about(validators.etag().unwrap_or_default()).expect("valid field values");
+        let about = about(validators.etag.as_deref().unwrap_or_default()).expect("valid field values");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
         Self { media_type, validators, about, body, made_ms, was_used: Cell::new(false) }
     }
 
     fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
         response.lines(&self.about);
-        match conditional::evaluate(&request.head(), &self.validators) {
-            Outcome::Send => {
+        match preconditions::evaluate(&request.head(), &self.validators) {
+            PreconditionResult::Send => {
                 response.field(POLICY.0, POLICY.1).field("X-Content-Type-Options", "nosniff");
                 response.field("X-Frame-Options", "SAMEORIGIN");
                 response.content_type(self.media_type).body_shared(self.body.clone());
             }
             // A 304 updates the headers of the stored page, so it must not carry a site's policy.
-            Outcome::NotModified => {
+            PreconditionResult::NotModified => {
                 response.status(304).field(POLICY.0, POLICY.1);
             }
-            Outcome::Failed => {
+            PreconditionResult::Failed => {
                 response.status(412).text("The list is not the requested version.\n");
             }
         }
@@ -227,7 +211,7 @@ impl Evictable for Rc<Listing> {
 
 /// Allows nothing but the page's own style, whatever a file's name contains. It has no `frame-ancestors`: browsers
 /// would then ignore an `X-Frame-Options` that the site sets.
-const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
+const POLICY: (&str, &str) = ("Content-Security-Policy", render::POLICY);
 
 fn about(etag: &str) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();

@@ -1,17 +1,16 @@
-//! Entries of a list: those that can be served.
+//! Entries of a list that can be served, and their order: `?sort=name|size|time&order=asc|desc&after=NAME`. Folders come
+//! first in any order.
 
-use shearwater_io::fs::{Entry, EntryKind, Kind, OpenError, Opened};
+use std::cmp::Ordering;
 
-use super::Folder;
-use super::order::Order;
-use super::page::{Key, Names};
-use crate::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
-use crate::now::Now;
-use crate::options::Hidden;
+use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
 
-/// An entry.
+use crate::limits::LISTING_ENTRIES_MAX;
+use crate::listing::names::{FolderNames, ListPosition, ListedFolder, compare_names};
+
+/// An entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ListRow {
     pub(super) name: Vec<u8>,
     pub(super) is_folder: bool,
     /// Length in bytes, of a file.
@@ -20,8 +19,8 @@ pub(super) struct Row {
 }
 
 /// The entries of one page, in order.
-pub(super) struct Rows {
-    pub(super) rows: Vec<Row>,
+pub(super) struct ListPage {
+    pub(super) rows: Vec<ListRow>,
     /// Number of names before the page.
     pub(super) before: usize,
     /// Number of names on the page. Those that can't be served, such as a link that leads out, have no row.
@@ -31,69 +30,204 @@ pub(super) struct Rows {
     /// True if the folder has no more names than were read.
     pub(super) are_all_read: bool,
     /// The last name of the page, unless it is the last of the folder.
-    pub(super) last: Option<Key>,
+    pub(super) last: Option<ListPosition>,
 }
 
-impl Rows {
+impl ListPage {
     /// Returns whether the page is the whole folder.
     pub(super) fn is_whole(&self) -> bool {
         self.are_all_read && self.names == self.total
     }
 }
 
-impl Row {
+impl ListRow {
     /// Returns the length of a file.
     pub(super) fn size(&self) -> Option<u64> {
         (!self.is_folder).then_some(self.len)
     }
 }
 
-/// Reads the names of an open folder, without hidden ones.
-///
-/// # Errors
-/// If the folder can't be read.
-pub(super) fn names(
-    opened: &Opened,
-    folder: &Folder<'_>,
-    order: Order,
-    now: Now,
-) -> Result<Names, OpenError> {
-    let is_shown = |name: &[u8]| {
-        let is_open = folder.name.is_empty() && name == b".well-known";
-        folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
-    };
-    let mut names = Vec::new();
-    let are_all_read = opened.names(LISTING_NAMES_MAX, |name, kind| {
-        if is_shown(name) {
-            names.push(Key::new(kind == Some(EntryKind::Directory), name));
+/// Sort key of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SortKey {
+    Name,
+    Size,
+    Time,
+}
+
+impl SortKey {
+    pub(super) const ALL: [Self; 3] = [Self::Name, Self::Size, Self::Time];
+
+    /// Returns the name in queries.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Size => "size",
+            Self::Time => "time",
         }
-    })?;
-    Ok(Names::new(names, order.pages_descend(), are_all_read, now.ms))
+    }
+
+    /// Returns the default direction: names ascending, the largest and latest first.
+    const fn begins_descending(self) -> bool {
+        !matches!(self, Self::Name)
+    }
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ListOrder {
+    pub(super) sort: SortKey,
+    pub(super) is_descending: bool,
+}
+
+/// Returns a raw value of a query.
+fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let mut pairs = query.unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(given, _)| *given == name).map(|(_, value)| value)
+}
+
+/// Returns the name after which the requested page begins.
+pub(super) fn after(query: Option<&str>) -> Option<ListPosition> {
+    value(query, "after").and_then(ListPosition::parse)
+}
+
+impl ListOrder {
+    /// Parses the order of a query; by name if it is missing or invalid.
+    pub(super) fn of(query: Option<&str>) -> Self {
+        let asked = value(query, "sort");
+        let sort = SortKey::ALL.into_iter().find(|sort| asked == Some(sort.name())).unwrap_or(SortKey::Name);
+        let is_descending = match value(query, "order") {
+            Some("asc") => false,
+            Some("desc") => true,
+            _ => sort.begins_descending(),
+        };
+        Self { sort, is_descending }
+    }
+
+    /// Returns the order that a column's heading links to: reversed if the list has that order already.
+    pub(super) fn toggled(self, sort: SortKey) -> Self {
+        let is_descending = if self.sort == sort { !self.is_descending } else { sort.begins_descending() };
+        Self { sort, is_descending }
+    }
+
+    const fn direction(self) -> &'static str {
+        if self.is_descending { "desc" } else { "asc" }
+    }
+
+    /// Returns the query for a list in this order, from its start or after a name.
+    pub(super) fn query(self, after: Option<&ListPosition>) -> String {
+        let after = after.map_or(String::new(), |key| format!("&after={}", key.value()));
+        format!("?sort={}&order={}{after}", self.sort.name(), self.direction())
+    }
+
+    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they
+    /// don't order pages.
+    pub(super) fn pages_descend(self) -> bool {
+        self.sort == SortKey::Name && self.is_descending
+    }
+
+    /// Returns a number unique to this order.
+    pub(super) const fn key(self) -> u8 {
+        self.sort as u8 * 2 + self.is_descending as u8
+    }
+
+    /// Compares two entries. Names break ties, so that the order is total.
+    pub(super) fn compare(self, a: &ListRow, b: &ListRow) -> Ordering {
+        let by_name = || compare_names(&a.name, &b.name);
+        let own = match self.sort {
+            SortKey::Name => by_name(),
+            SortKey::Size => a.size().cmp(&b.size()),
+            SortKey::Time => a.modified_seconds.cmp(&b.modified_seconds),
+        };
+        let own = if self.is_descending { own.reverse() } else { own };
+        b.is_folder.cmp(&a.is_folder).then(own).then_with(by_name)
+    }
 }
 
 /// Reads the metadata of the names on the page from `start` on. Skips those that can't be served: links that lead out
 /// or nowhere, devices.
-pub(super) fn read(opened: &Opened, folder: &Folder<'_>, order: Order, names: &Names, start: usize) -> Rows {
+pub(super) fn read(
+    folder: &ListedFolder<'_>,
+    order: ListOrder,
+    names: &FolderNames,
+    start: usize,
+) -> ListPage {
     let page = names.page(start, LISTING_ENTRIES_MAX);
-    let entries = page.iter().filter_map(|key| opened.entry(key.name()));
-    let mut rows: Vec<Row> = entries.filter_map(|entry| row(folder, entry)).collect();
+    let entries = page.iter().filter_map(|key| folder.opened.entry(&key.name));
+    let mut rows: Vec<ListRow> = entries.filter_map(|entry| row(folder, entry)).collect();
     rows.sort_by(|a, b| order.compare(a, b));
     let total = names.total();
     let last = page.last().filter(|_| start + page.len() < total).cloned();
-    Rows { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
+    ListPage { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
 }
 
-fn row(folder: &Folder<'_>, entry: Entry) -> Option<Row> {
+fn row(folder: &ListedFolder<'_>, entry: Entry) -> Option<ListRow> {
     let Entry { name, kind, len, modified_seconds } = entry;
     match kind {
-        EntryKind::File => Some(Row { name, is_folder: false, len, modified_seconds }),
-        EntryKind::Directory => Some(Row { name, is_folder: true, len, modified_seconds }),
+        EntryKind::File => Some(ListRow { name, is_folder: false, len, modified_seconds }),
+        EntryKind::Directory => Some(ListRow { name, is_folder: true, len, modified_seconds }),
         EntryKind::Link => {
             let path = [folder.name, &name].concat();
             let Opened { kind, meta, .. } = folder.root.open_beneath(&path).ok()?;
             let is_folder = kind == Kind::Directory;
-            Some(Row { name, is_folder, len: meta.len, modified_seconds: meta.mtime.seconds })
+            Some(ListRow { name, is_folder, len: meta.len, modified_seconds: meta.mtime.seconds })
         }
         EntryKind::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListOrder, ListRow, SortKey, after};
+
+    fn sorted(query: &str) -> String {
+        let row = |name: &str, is_folder, len, modified_seconds| ListRow {
+            name: name.into(),
+            is_folder,
+            len,
+            modified_seconds,
+        };
+        let mut rows = [
+            row("b", false, 30, 1),
+            row("C", false, 10, 3),
+            row("a", false, 20, 2),
+            row("A", false, 20, 2),
+            row("z", true, 99, 5),
+            row("y", true, 1, 6),
+        ];
+        let order = ListOrder::of(Some(query));
+        rows.sort_by(|a, b| order.compare(a, b));
+        rows.iter().map(|row| String::from_utf8_lossy(&row.name).into_owned()).collect()
+    }
+
+    #[test]
+    fn folders_come_first_and_names_settle_the_rest() {
+        for (query, names) in [
+            ("", "yzAabC"),
+            ("sort=name&order=desc", "zyCbaA"),
+            ("sort=size", "yzbAaC"),
+            ("sort=size&order=asc", "yzCAab"),
+            ("x=1&order=asc&sort=time", "zybAaC"),
+            ("sort=time", "yzCAab"),
+            ("sort=owner&order=up", "yzAabC"),
+            ("sort=size&sort=name", "yzbAaC"),
+        ] {
+            assert_eq!(sorted(query), names, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_heading_turns_its_own_order_round() {
+        let order = ListOrder::of(None);
+        assert_eq!(order.toggled(SortKey::Name).query(None), "?sort=name&order=desc");
+        assert_eq!(order.toggled(SortKey::Name).toggled(SortKey::Name), order);
+        assert_eq!(order.toggled(SortKey::Size).query(None), "?sort=size&order=desc");
+        let after = after(Some("sort=size&after=%26/"));
+        assert_eq!(order.query(after.as_ref()), "?sort=name&order=asc&after=%26/");
+        let keys: std::collections::HashSet<_> = SortKey::ALL
+            .into_iter()
+            .flat_map(|sort| [false, true].map(|is_descending| ListOrder { sort, is_descending }.key()))
+            .collect();
+        assert_eq!(keys.len(), 6);
     }
 }

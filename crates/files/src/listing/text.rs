@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::redirect::encoded;
+use crate::reply::errors::encoded;
 
 /// Writes a name as HTML: escapes markup, and shows the code points of characters that are invisible or change the
 /// direction of text.

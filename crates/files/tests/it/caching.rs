@@ -1,13 +1,15 @@
-//! Cached files: the same responses as for others, each of one version, at most a second old.
+//! Cached files: the same responses as for others, each of one version, at most a second old, and without free
+//! descriptors.
 
-use std::fs;
+use std::fs::File;
+use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use crate::client::ClientResponse;
-use crate::site::Site;
+use shearwater_files::FolderOptions;
+use testkit::{ClientResponse, TestClient};
 
-/// Time limit of a wait for a change, which must show within a second.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+use crate::site::{Site, wait_until};
 
 /// Returns a response without its variable parts: the date and the boundary between parts.
 fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
@@ -24,20 +26,14 @@ fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
 
 /// Requests until the response is as wanted. All responses before must be as they were.
 fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> bool) {
-    let start = Instant::now();
     let mut client = site.connect();
-    loop {
-        let response = client.request("GET", target, &[]);
-        if wanted(response.status, &response.body) {
-            return;
-        }
-        assert!(
-            response.status == 200 && response.body == was,
-            "{} with content that was never written",
-            response.status
-        );
-        assert!(start.elapsed() < WAIT_MAX, "the change does not show");
-    }
+    wait_until("the change", || {
+        let response = client.get(target);
+        let is_done = wanted(response.status, &response.body);
+        let is_old = response.status == 200 && response.body == was;
+        assert!(is_done || is_old, "{} with content that was never written", response.status);
+        is_done
+    });
 }
 
 #[test]
@@ -96,10 +92,9 @@ fn a_changed_file_shows() {
     site.file("f", "two");
     until(&site, "/f", b"one", |_, body| body == b"two");
     let (before, mut client) = (site.get("/f"), site.connect());
-    let etag = client.request("GET", "/f", &[]).field("etag").expect("a tag").to_owned();
+    let etag = client.get("/f").field("etag").expect("a tag").to_owned();
     assert_eq!(client.request("GET", "/f", &[&format!("If-None-Match: {etag}")]).status, 304);
-    site.file("new", "six");
-    fs::rename(site.at("new"), site.at("f")).expect("renamed");
+    site.replace("f", "six");
     until(&site, "/f", &before.1, |_, body| body == b"six");
     assert_eq!(client.request("GET", "/f", &[&format!("If-None-Match: {etag}")]).status, 200);
 }
@@ -130,4 +125,101 @@ fn a_file_that_outgrows_the_cache_is_sent_all_the_same() {
     until(&site, "/f", b"small", |_, body| body.len() == 1_000_000 && body.iter().all(|&byte| byte == 9));
     site.file("f", "small again");
     assert_eq!(site.get("/f").1, b"small again", "a change of an uncached file shows at once");
+}
+
+/// Marks the child process that runs out of descriptors.
+const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
+
+/// A time after which a file must be checked again.
+const BEYOND_FRESH: Duration = Duration::from_millis(1000);
+
+#[test]
+fn a_file_in_memory_outlasts_a_want_of_descriptors() {
+    in_own_process(want_of_descriptors);
+}
+
+#[test]
+fn a_list_without_a_descriptor_to_read_the_folder_is_unavailable() {
+    in_own_process(|| {
+        let site = Site::with(&FolderOptions { listing: true, ..FolderOptions::default() });
+        site.file("dir/f", "f");
+        let mut client = site.connect();
+        assert_eq!(client.get("/dir/").status, 200);
+        let mut used = use_all();
+        assert_eq!(client.get("/dir/").status, 503, "the folder can't be opened");
+        used.pop();
+        let response = client.get("/dir/");
+        assert_eq!(response.status, 503, "the folder can be opened but not read");
+        assert_eq!(response.field("Retry-After"), Some("1"));
+        used.pop();
+        assert_eq!(client.get("/dir/").status, 200);
+    });
+}
+
+/// Opens files until no descriptor is free.
+fn use_all() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+/// Runs a test in its own process, since the limit of descriptors applies to the process.
+fn in_own_process(test: fn()) {
+    if std::env::var_os(CHILD).is_some() {
+        return test();
+    }
+    let program = std::env::current_exe().expect("the test program has a path");
+    let this = thread::current();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 256 && exec \"$0\" --exact \"$1\" --nocapture"])
+        .args([program.as_os_str(), this.name().expect("a test has a name").as_ref()])
+        .env(CHILD, "1")
+        .output()
+        .expect("the child runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn want_of_descriptors() {
+    let site = Site::cached();
+    site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.gz", "packed");
+    let mut client = site.connect();
+    let asked = [
+        ("/", &[][..], "<p>index"),
+        ("/a.css", &[], "p {}"),
+        ("/a.css", &["Accept-Encoding: gzip"], "packed"),
+    ];
+    let all_are_sent = |client: &mut TestClient, when: &str| {
+        for (target, fields, body) in asked {
+            let response = client.request("GET", target, fields);
+            assert_eq!(
+                (response.status, &response.body[..]),
+                (200, body.as_bytes()),
+                "{target} {fields:?} {when}"
+            );
+        }
+        client.get("/none").status
+    };
+    assert_eq!(all_are_sent(&mut client, "before"), 404);
+    let used = use_all();
+    let start = Instant::now();
+    while start.elapsed() < BEYOND_FRESH {
+        assert_eq!(
+            all_are_sent(&mut client, "for want of descriptors"),
+            503,
+            "what isn't in memory can't be looked for"
+        );
+    }
+    let (served, away) = (site.at(""), site.outside("away"));
+    std::fs::rename(&served, &away).expect("moved away");
+    std::fs::create_dir(&served).expect("another folder");
+    let start = Instant::now();
+    while start.elapsed() < BEYOND_FRESH {
+        all_are_sent(&mut client, "while the folder in its place can't be opened");
+    }
+    drop(used);
+    wait_until("the other folder", || client.get("/").status != 200);
+    std::fs::remove_dir(&served).expect("removed");
+    std::fs::rename(&away, &served).expect("moved back");
+    wait_until("the folder", || client.get("/").status == 200);
+    assert_eq!(all_are_sent(&mut client, "behind"), 404);
+    std::fs::remove_file(site.at("a.css")).expect("removed");
+    wait_until("the removal", || client.get("/a.css").status != 200);
 }

@@ -1,17 +1,17 @@
 //! Validators and conditional requests (RFC 9110 sections 8.8 and 13).
 
 use std::fs;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testkit::{ClientResponse, TestClient};
 
-use crate::client::{Client, ClientResponse, WAIT_MAX};
-use crate::site::Site;
+use crate::site::{Site, wait_until};
 
 /// Returns Sun, 06 Nov 1994 08:49:37.5 GMT.
 fn modified() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(784_111_777_500)
 }
 
-fn site() -> (Site, Client) {
+fn site() -> (Site, TestClient) {
     let site = Site::new();
     site.file("f.txt", "content").modified("f.txt", modified());
     let client = site.connect();
@@ -25,10 +25,10 @@ fn etag(response: &ClientResponse) -> String {
 #[test]
 fn the_etag_is_strong_and_changes_with_the_file() {
     let (site, mut client) = site();
-    let first = etag(&client.request("GET", "/f.txt", &[]));
+    let first = etag(&client.get("/f.txt"));
     assert!(first.len() > 2 && first.starts_with('"') && first.ends_with('"'), "{first}");
     assert!(!first[1..first.len() - 1].contains('"'), "{first}");
-    assert_eq!(etag(&client.request("GET", "/f.txt", &[])), first);
+    assert_eq!(etag(&client.get("/f.txt")), first);
     let mut seen = vec![first];
     // Another time, another length, both; a nanosecond is enough.
     for (content, time) in [
@@ -38,7 +38,7 @@ fn the_etag_is_strong_and_changes_with_the_file() {
         ("", modified()),
     ] {
         site.file("f.txt", content).modified("f.txt", time);
-        let next = etag(&client.request("GET", "/f.txt", &[]));
+        let next = etag(&client.get("/f.txt"));
         assert!(!seen.contains(&next), "{next} is the tag of another version");
         seen.push(next);
     }
@@ -50,17 +50,13 @@ fn another_file_of_the_same_time_and_length_is_another_version() {
     let site = Site::cached();
     site.file("f.txt", "content").modified("f.txt", modified());
     let mut client = site.connect();
-    let first = etag(&client.request("GET", "/f.txt", &[]));
+    let first = etag(&client.get("/f.txt"));
     site.file("new", "CONTENT").modified("new", modified());
     fs::rename(site.at("new"), site.at("f.txt")).expect("replaced");
-    let (start, known) = (Instant::now(), format!("If-None-Match: {first}"));
-    let response = loop {
-        let response = client.request("GET", "/f.txt", &[&known]);
-        if response.status != 304 {
-            break response;
-        }
-        assert!(start.elapsed() < WAIT_MAX, "the change does not show");
-    };
+    let known = format!("If-None-Match: {first}");
+    let mut ask = || client.request("GET", "/f.txt", &[&known]);
+    wait_until("the change", || ask().status != 304);
+    let response = ask();
     assert_eq!((response.status, response.text()), (200, "CONTENT"));
     assert_ne!(etag(&response), first);
 }
@@ -68,20 +64,20 @@ fn another_file_of_the_same_time_and_length_is_another_version() {
 #[test]
 fn last_modified_is_an_http_date_and_never_ahead() {
     let (site, mut client) = site();
-    let response = client.request("GET", "/f.txt", &[]);
+    let response = client.get("/f.txt");
     assert_eq!(response.field("Last-Modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
     site.modified("f.txt", SystemTime::now() + Duration::from_secs(1_000_000));
-    let response = client.request("GET", "/f.txt", &[]);
+    let response = client.get("/f.txt");
     assert_eq!(response.field("Last-Modified"), response.field("Date"));
     site.modified("f.txt", UNIX_EPOCH - Duration::from_secs(1_000));
-    let response = client.request("GET", "/f.txt", &[]);
+    let response = client.get("/f.txt");
     assert_eq!(response.field("Last-Modified"), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
 }
 
 #[test]
 fn not_modified_has_the_validators_and_no_body() {
     let (_site, mut client) = site();
-    let full = client.request("GET", "/f.txt", &[]);
+    let full = client.get("/f.txt");
     for method in ["GET", "HEAD"] {
         let response = client.request(method, "/f.txt", &[&format!("If-None-Match: {}", etag(&full))]);
         assert_eq!(response.status, 304);
@@ -90,7 +86,7 @@ fn not_modified_has_the_validators_and_no_body() {
         assert_eq!(response.field("ETag"), full.field("ETag"));
         assert_eq!(response.field("Last-Modified"), full.field("Last-Modified"));
     }
-    assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
+    assert_eq!(client.get("/f.txt").text(), "content");
 }
 
 /// Headers and the expected status. `TAG` is the file's entity tag.
@@ -140,7 +136,7 @@ const TABLE: &[(&[&str], u16)] = &[
 #[test]
 fn each_condition_is_responded_as_the_rfc_says() {
     let (_site, mut client) = site();
-    let tag = etag(&client.request("GET", "/f.txt", &[]));
+    let tag = etag(&client.get("/f.txt"));
     for (fields, status) in TABLE {
         let lines: Vec<_> = fields.iter().map(|field| field.replace("TAG", &tag)).collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();

@@ -1,15 +1,11 @@
 //! File selection: indexes and `try_files`.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
+use testkit::TestClient;
 
-use crate::client::Client;
-use crate::site::Site;
-
-/// Time limit of a wait for a change, which must show within a second.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+use crate::site::{Site, wait_until};
 
 pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -26,7 +22,7 @@ pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
 }
 
 /// Returns status, `Location` and body as one text.
-pub(crate) fn outcome(client: &mut Client, target: &str, fields: &[&str]) -> String {
+pub(crate) fn outcome(client: &mut TestClient, target: &str, fields: &[&str]) -> String {
     let response = client.request("GET", target, fields);
     match response.field("Location") {
         Some(location) => format!("{} {location}", response.status),
@@ -155,16 +151,12 @@ fn names_of_any_length_and_depth_are_tried() {
 }
 
 /// Requests until the response is as wanted. All responses before must be as they were.
-fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
-    let start = Instant::now();
-    loop {
+fn until(client: &mut TestClient, target: &str, was: &str, wanted: &str) {
+    wait_until(wanted, || {
         let found = outcome(client, target, &[]);
-        if found == wanted {
-            return;
-        }
-        assert!(found == was, "{found:?} while waiting for {wanted:?}");
-        assert!(start.elapsed() < WAIT_MAX, "{wanted:?} does not show");
-    }
+        assert!(found == wanted || found == was, "{found:?} while waiting for {wanted:?}");
+        found == wanted
+    });
 }
 
 /// For cached files and those sent from the disk.
@@ -187,8 +179,7 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
         fs::remove_file(site.at("x.html")).expect("removed");
         until(&mut client, "/x", &page, &f);
         let again = fill("again", len);
-        site.file("new", &again);
-        fs::rename(site.at("new"), site.at("f")).expect("renamed");
+        site.replace("f", &again);
         until(&mut client, "/x", &f, &again);
         until(&mut client, "/y", &f, &again);
         fs::remove_file(site.at("f")).expect("removed");
@@ -200,7 +191,7 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
 #[test]
 fn responses_are_right_where_little_is_kept() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
-    let site = Site::of("served", &options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits);
+    let site = Site::of(&options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits, |files| files);
     site.file("f", "f");
     for number in 0..5 {
         site.file(format!("{number}.html"), format!("page {number}"));

@@ -1,13 +1,12 @@
 //! Cached lists: of two folders of one worker, and pages that begin after any name.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use shearwater::testing::Tested;
 use shearwater::{App, Request, Response, Service};
 use shearwater_files::{CacheLimits, FileCache, Files, Folder};
+use testkit::TestFolder;
 
 use crate::listing::{JSON, listing, names};
 
@@ -23,29 +22,23 @@ impl Service for Two {
 
 /// Lists of `first` and `second` in a temporary folder, with a clock driven by the test.
 struct TwoFolders {
-    path: PathBuf,
+    folder: TestFolder,
     tested: Tested,
 }
 
 impl TwoFolders {
     fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-lists-{}-{number}", std::process::id()));
+        let files = TestFolder::new();
         let folders = ["first", "second"].map(|name| {
-            fs::create_dir_all(path.join(name).join("x")).expect("a temporary folder");
-            Folder::open_with(&path.join(name), &listing()).expect("a folder")
+            fs::create_dir_all(files.at(name).join("x")).expect("a folder");
+            Folder::open_with(&files.at(name), &listing()).expect("a folder")
         });
         let mut app = App::new();
         app.mount("/s", move |_| {
             let cache = FileCache::new(CacheLimits::default());
             Two(folders.each_ref().map(|folder| folder.files_in(&cache)))
         });
-        Self { path, tested: Tested::new(app).expect("one mount") }
-    }
-
-    fn file(&self, name: &str) {
-        fs::write(self.path.join(name), "").expect("a file");
+        Self { folder: files, tested: Tested::new(app).expect("one mount") }
     }
 
     fn list(&mut self, query: &str) -> String {
@@ -56,18 +49,12 @@ impl TwoFolders {
     }
 }
 
-impl Drop for TwoFolders {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).expect("removed");
-    }
-}
-
 #[test]
 fn no_query_leads_to_the_list_of_another_folder() {
     for is_second_first in [false, true] {
         let mut folders = TwoFolders::new();
-        folders.file("first/x/public");
-        folders.file("second/x/secret");
+        folders.folder.file("first/x/public", "");
+        folders.folder.file("second/x/secret", "");
         // The number of a folder, as a former key contained it.
         let forged = "first&after=%00%00%00%01";
         let queries = if is_second_first { ["second", forged] } else { [forged, "second"] };
@@ -82,10 +69,10 @@ fn no_query_leads_to_the_list_of_another_folder() {
 fn pages_of_a_folder_are_made_of_names_read_once_in_half_a_second() {
     let mut folders = TwoFolders::new();
     for number in 0..30 {
-        folders.file(&format!("first/x/{number:02}"));
+        folders.folder.file(format!("first/x/{number:02}"), "");
     }
     let first = folders.list("first");
-    folders.file("first/x/30");
+    folders.folder.file("first/x/30", "");
     for number in 0..30 {
         let page = folders.list(&format!("first&after={number:02}x"));
         assert_eq!(names(&page).len(), 29 - number, "{number}");

@@ -1,66 +1,19 @@
 //! Files mounted below a prefix of an app: names are relative to it, redirects stay beneath it.
 
-use std::fs;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, StartError, Verbosity};
+use shearwater::{App, DriverChoice, Request, Response};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 
-use crate::client::Client;
+use crate::site::Site;
 
-/// An app with files, running for one test.
-struct Mounted {
-    path: PathBuf,
-    running: Option<Running>,
-    address: SocketAddr,
-}
-
-impl Mounted {
-    /// Serves with this driver; `None` if it isn't available.
-    fn with(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-mounted-{}-{number}", std::process::id()));
-        fs::create_dir_all(path.join("sub")).expect("a temporary folder");
-        for (name, content) in [
-            ("index.html", "index"),
-            ("a.txt", "0123456789"),
-            ("sub/index.html", "sub"),
-            ("sub/b.txt", "sub"),
-            ("page.html", "page"),
-        ] {
-            fs::write(path.join(name), content).expect("a file");
-        }
-        let find = FindOptions { clean_urls: true, ..FindOptions::default() };
-        let options = FolderOptions { find, ..FolderOptions::default() };
-        let mut app = App::new();
-        define(&mut app, Folder::open_with(&path, &options).expect("a folder"));
-        match Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off).start_app(app) {
-            Ok(running) => Some(Self { address: running.address(), path, running: Some(running) }),
-            Err(Error::Start(StartError::Driver { .. })) => {
-                fs::remove_dir_all(&path).expect("removed");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    fn connect(&self) -> Client {
-        Client::connect(self.address)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let running = self.running.take().expect("running until dropped");
-        running.control().stop();
-        let ended = running.wait();
-        let removed = fs::remove_dir_all(&self.path);
-        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
-    }
+/// Serves an app with files with this driver; `None` if it isn't available.
+fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Site> {
+    let find = FindOptions { clean_urls: true, ..FindOptions::default() };
+    let site = Site::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
+    site.file("index.html", "index").file("a.txt", "0123456789").file("page.html", "page");
+    site.file("sub/index.html", "sub").file("sub/b.txt", "sub");
+    Some(site)
 }
 
 fn below_a_prefix(app: &mut App, folder: Folder) {
@@ -73,11 +26,10 @@ fn below_a_prefix(app: &mut App, folder: Folder) {
 #[test]
 fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
     let drivers = [DriverChoice::Auto, DriverChoice::Uring];
-    let all: Vec<_> =
-        drivers.into_iter().filter_map(|driver| Mounted::with(driver, below_a_prefix)).collect();
+    let all: Vec<_> = drivers.into_iter().filter_map(|driver| mounted(driver, below_a_prefix)).collect();
     assert!(!all.is_empty(), "no driver");
-    for mounted in &all {
-        let mut client = mounted.connect();
+    for site in &all {
+        let mut client = site.connect();
         for (target, status, body) in [
             ("/static/a.txt", 200, "0123456789"),
             ("/static/%61.txt", 200, "0123456789"),
@@ -86,21 +38,21 @@ fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
             ("/static/page", 200, "page"),
             ("/static/own", 200, "own"),
         ] {
-            let response = client.request("GET", target, &[]);
+            let response = client.get(target);
             assert_eq!((response.status, response.text()), (status, body), "{target}");
         }
         for (target, status) in
             [("/static/none", 404), ("/a.txt", 404), ("/staticx", 404), ("/static/../a.txt", 400)]
         {
-            assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+            assert_eq!(client.get(target).status, status, "{target}");
         }
     }
 }
 
 #[test]
 fn redirects_lead_back_beneath_the_prefix() {
-    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("a driver");
-    let mut client = mounted.connect();
+    let site = mounted(DriverChoice::Auto, below_a_prefix).expect("a driver");
+    let mut client = site.connect();
     for (target, status, location) in [
         ("/static", 301, "/static/"),
         ("/static?a=b", 301, "/static/?a=b"),
@@ -109,19 +61,19 @@ fn redirects_lead_back_beneath_the_prefix() {
         ("/static/page.html", 308, "/static/page"),
         ("/static/page/?a", 308, "/static/page?a"),
     ] {
-        let response = client.request("GET", target, &[]);
+        let response = client.get(target);
         assert_eq!((response.status, response.field("Location")), (status, Some(location)), "{target}");
     }
 }
 
 #[test]
 fn ranges_and_conditions_hold_as_without_an_app() {
-    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("a driver");
-    let mut client = mounted.connect();
+    let site = mounted(DriverChoice::Auto, below_a_prefix).expect("a driver");
+    let mut client = site.connect();
     let part = client.request("GET", "/static/a.txt", &["Range: bytes=2-4"]);
     assert_eq!((part.status, part.text()), (206, "234"));
     assert_eq!(part.field("Content-Range"), Some("bytes 2-4/10"));
-    let tag = client.request("GET", "/static/a.txt", &[]).field("ETag").expect("a tag").to_owned();
+    let tag = client.get("/static/a.txt").field("ETag").expect("a tag").to_owned();
     let known = client.request("GET", "/static/a.txt", &[&format!("If-None-Match: {tag}")]);
     assert_eq!(known.status, 304);
     let head = client.request("HEAD", "/static/a.txt", &[]);
@@ -130,19 +82,20 @@ fn ranges_and_conditions_hold_as_without_an_app() {
     assert_eq!((put.status, put.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
 }
 
-#[test]
-fn a_guard_holds_for_files_however_they_are_asked_for() {
-    let mounted = Mounted::with(DriverChoice::Auto, |app, folder| {
-        app.mount("/", move |_| folder.files());
-        app.scope("/sub", |sub| {
-            sub.before(|_: &Request, response: &mut Response| {
-                response.status(403);
-                ControlFlow::Break(())
-            });
+fn guarded(app: &mut App, folder: Folder) {
+    app.mount("/", move |_| folder.files());
+    app.scope("/sub", |sub| {
+        sub.before(|_: &Request, response: &mut Response| {
+            response.status(403).text("guarded");
+            ControlFlow::Break(())
         });
     });
-    let mounted = mounted.expect("a driver");
-    let mut client = mounted.connect();
+}
+
+#[test]
+fn a_guard_holds_for_files_however_they_are_asked_for() {
+    let site = mounted(DriverChoice::Auto, guarded).expect("a driver");
+    let mut client = site.connect();
     for (target, status) in [
         ("/sub/", 403),
         ("/sub/index.html", 403),
@@ -152,32 +105,24 @@ fn a_guard_holds_for_files_however_they_are_asked_for() {
         ("/a.txt", 200),
         ("/", 200),
     ] {
-        assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+        assert_eq!(client.get(target).status, status, "{target}");
     }
 }
 
 #[test]
 fn no_way_of_writing_a_path_leads_around_a_guard() {
     const PIECES: [&str; 9] = ["/", "sub", "%73ub", "%2F", "/.", "..", "%2e", "b.txt", "b%2Etxt"];
-    let guarded = Mounted::with(DriverChoice::Auto, |app, folder| {
-        app.mount("/", move |_| folder.files());
-        app.scope("/sub", |sub| {
-            sub.before(|_: &Request, response: &mut Response| {
-                response.status(403).text("guarded");
-                ControlFlow::Break(())
-            });
-        });
-    });
-    let open = Mounted::with(DriverChoice::Auto, |app, folder| {
+    let guarded = mounted(DriverChoice::Auto, guarded).expect("a driver");
+    let open = mounted(DriverChoice::Auto, |app, folder| {
         app.mount("/", move |_| folder.files());
     });
-    let (guarded, open) = (guarded.expect("a driver"), open.expect("a driver"));
+    let open = open.expect("a driver");
     let (mut client, mut other) = (guarded.connect(), open.connect());
     let mut reached = 0;
     for number in 0..PIECES.len().pow(4) {
         let pieces = (0..4).map(|digit| PIECES[number / PIECES.len().pow(digit) % PIECES.len()]);
         let target = format!("/{}", pieces.collect::<String>());
-        let response = client.request("GET", &target, &[]);
+        let response = client.get(&target);
         assert_ne!(response.text(), "sub", "{target}");
         if other.request("GET", &target, &[]).text() == "sub" {
             reached += 1;

@@ -1,12 +1,15 @@
 //! Ranges of files: the same response from memory and disk, and their preconditions (RFC 9110 sections 13.1.5 and 14).
+//! The selection is compared with a model that marks the requested bytes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 use shearwater_files::limits::RANGES_MAX;
+use shearwater_files::range::{ByteRange, Selection, select};
+use testkit::random::{self, Rng};
+use testkit::{ClientResponse, TestClient};
 
-use crate::client::{Client, ClientResponse};
 use crate::site::Site;
 
 /// Lengths of a cached and of an uncached file.
@@ -57,15 +60,17 @@ fn parts(response: &ClientResponse) -> Parts {
     parts
 }
 
-fn ranged(client: &mut Client, target: &str, range: &str) -> ClientResponse {
+fn ranged(client: &mut TestClient, target: &str, range: &str) -> ClientResponse {
     client.request("GET", target, &[&format!("Range: {range}")])
 }
 
-/// Requested ranges and the expected parts of a file of a hundred bytes.
+/// Requested ranges and the expected parts.
 const FORMS: &[(&str, &[&str])] = &[
     ("bytes=0-0", &["0-0/LEN"]),
     ("bytes=10-19", &["10-19/LEN"]),
-    ("bytes=990-", &["990-999/LEN"]),
+    ("bytes=990-", &["990-LAST/LEN"]),
+    ("bytes=-900", &["FROM-LAST/LEN"]),
+    ("bytes=-99999999", &["0-LAST/LEN"]),
     ("bytes=0-9, 20-29", &["0-9/LEN", "20-29/LEN"]),
     ("bytes=20-29,0-9,40-49", &["20-29/LEN", "0-9/LEN", "40-49/LEN"]),
     ("bytes=0-9,5-14", &["0-14/LEN"]),
@@ -79,17 +84,22 @@ fn each_form_is_responded_wherever_the_file_is() {
         for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
             let (content, mut client) = (bytes(len), site.connect());
             for (asked, wanted) in FORMS {
-                let asked = asked.replace("990-", "990-999");
                 // Twice: the first response may have cached the file.
                 for _ in 0..2 {
-                    let response = ranged(&mut client, target, &asked);
+                    let response = ranged(&mut client, target, asked);
                     assert_eq!(response.status, 206, "{target} {asked}");
                     assert_eq!(response.field("Accept-Ranges"), Some("bytes"));
                     assert!(response.field("ETag").is_some() && response.field("Last-Modified").is_some());
                     let got = parts(&response);
                     let ranges: Vec<_> = got.iter().map(|(range, _)| range.clone()).collect();
-                    let wanted: Vec<_> =
-                        wanted.iter().map(|range| range.replace("LEN", &len.to_string())).collect();
+                    let numbers = [("LEN", len), ("LAST", len - 1), ("FROM", len - 900)];
+                    let number = |range: &str| {
+                        let replace = |text: String, (name, number): (&str, usize)| {
+                            text.replace(name, &number.to_string())
+                        };
+                        numbers.into_iter().fold(range.to_owned(), replace)
+                    };
+                    let wanted: Vec<_> = wanted.iter().map(|range| number(range)).collect();
                     assert_eq!(ranges, wanted, "{target} {asked}");
                     for (range, body) in got {
                         let (first, last) =
@@ -103,24 +113,6 @@ fn each_form_is_responded_wherever_the_file_is() {
                     }
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn suffixes_and_open_ends_reach_the_end() {
-    let site = filled(Site::new());
-    let mut client = site.connect();
-    for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
-        let content = bytes(len);
-        for (asked, first) in
-            [("-1", len - 1), ("-900", len - 900), ("999-", 999), ("0-", 0), ("-99999999", 0)]
-        {
-            let response = ranged(&mut client, target, &format!("bytes={asked}"));
-            assert_eq!(response.status, 206, "{target} {asked}");
-            let range = format!("bytes {first}-{}/{len}", len - 1);
-            assert_eq!(response.field("Content-Range"), Some(range.as_str()), "{asked}");
-            assert!(response.body == content[first..], "{target} {asked}");
         }
     }
 }
@@ -227,7 +219,7 @@ fn every_driver_sends_large_parts() {
     let content = bytes(len);
     let mut driven = 0;
     for driver in [DriverChoice::Epoll, DriverChoice::Uring, DriverChoice::Kqueue] {
-        let Some(site) = Site::driven(driver, "served", CacheLimits::default()) else { continue };
+        let Some(site) = Site::driven(driver, CacheLimits::default()) else { continue };
         driven += 1;
         site.file("large.bin", &content);
         let mut client = site.connect();
@@ -266,36 +258,10 @@ fn other_requests_of_the_same_turn_get_their_own() {
 }
 
 #[test]
-fn conditions_come_first() {
-    let site = filled(Site::new());
-    let mut client = site.connect();
-    let tag = client.request("GET", "/small.txt", &[]).field("ETag").expect("a tag").to_owned();
-    for (condition, range, status) in [
-        ("If-None-Match: TAG", "bytes=0-1", 304),
-        ("If-None-Match: TAG", "bytes=5000-", 304),
-        ("If-None-Match: \"a\"", "bytes=0-1", 206),
-        ("If-Match: \"a\"", "bytes=0-1", 412),
-        ("If-Match: TAG", "bytes=0-1", 206),
-        ("If-Match: TAG", "bytes=5000-", 416),
-        ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "bytes=0-1", 304),
-        ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT", "bytes=0-1", 412),
-        ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "bytes=0-1", 206),
-        // If-Range is evaluated last.
-        ("If-Range: TAG\r\nIf-None-Match: TAG", "bytes=0-1", 304),
-        ("If-Range: \"a\"\r\nIf-Match: \"a\"", "bytes=0-1", 412),
-        ("If-Range: \"a\"\r\nIf-Match: TAG", "bytes=0-1", 200),
-    ] {
-        let lines = [condition.replace("TAG", &tag), format!("Range: {range}")];
-        let response = client.request("GET", "/small.txt", &lines.each_ref().map(String::as_str));
-        assert_eq!(response.status, status, "{condition} {range}");
-    }
-}
-
-#[test]
 fn if_range_asks_for_this_very_version() {
     let site = filled(Site::new());
     let mut client = site.connect();
-    let tag = client.request("GET", "/small.txt", &[]).field("ETag").expect("a tag").to_owned();
+    let tag = client.get("/small.txt").field("ETag").expect("a tag").to_owned();
     for (condition, status) in [
         ("TAG", 206),
         ("W/TAG", 200),
@@ -322,4 +288,91 @@ fn if_range_asks_for_this_very_version() {
     let line = format!("If-Range: {tag}");
     let response = client.request("GET", "/small.txt", &["Range: bytes=0-1", &line]);
     assert_eq!((response.status, response.text()), (200, "changed"));
+}
+
+/// Returns a valid range and the bytes that it requests of a file of `len`.
+fn range(random: &mut Rng, len: u64) -> (String, Vec<u64>) {
+    let first = random.u64(..len + 4);
+    match random.u8(..3) {
+        0 => (format!("-{first}"), (len.saturating_sub(first)..len).collect()),
+        1 => (format!("{first}-"), (first..len).collect()),
+        _ => {
+            let last = first + random.u64(..8);
+            (format!("{first}-{last}"), (first..len.min(last + 1)).collect())
+        }
+    }
+}
+
+fn assert_sound(spans: &[ByteRange], len: u64, shown: &str) {
+    assert!((1..=RANGES_MAX).contains(&spans.len()), "{shown}");
+    assert!(spans.iter().all(|span| span.first <= span.last && span.last < len), "{shown}");
+    assert!(spans.iter().map(|span| u128::from(span.bytes())).sum::<u128>() <= u128::from(len), "{shown}");
+    for (index, span) in spans.iter().enumerate() {
+        let apart = |other: &ByteRange| span.last < other.first || other.last < span.first;
+        assert!(spans[index + 1..].iter().all(apart), "{shown}");
+    }
+}
+
+#[test]
+fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
+    let mut random = random::part(0x5eed, 0);
+    let mut seen = [0; 3];
+    for _ in 0..200_000 {
+        let len = random.u64(1..=40);
+        let count = random.u8(1..=6);
+        let ranges: Vec<_> = (0..count).map(|_| range(&mut random, len)).collect();
+        let mut value = String::from("bytes=");
+        for (text, _) in &ranges {
+            value += text;
+            value += [",", ", ", "\t,", ",,", " , ,"][random.usize(..5)];
+        }
+        let mut wanted = vec![false; len as usize];
+        for &byte in ranges.iter().flat_map(|(_, bytes)| bytes) {
+            wanted[byte as usize] = true;
+        }
+        match select(value.as_bytes(), len) {
+            Selection::Whole => panic!("{value:?} is valid"),
+            Selection::Unsatisfiable => {
+                seen[0] += 1;
+                assert!(!wanted.contains(&true), "{value:?} of {len}");
+            }
+            Selection::Ranges(spans) => {
+                seen[1] += 1;
+                assert_sound(&spans, len, &value);
+                let is_in = |byte: u64| spans.iter().any(|span| (span.first..=span.last).contains(&byte));
+                let got: Vec<_> = (0..len).map(is_in).collect();
+                assert_eq!(got, wanted, "{value:?} of {len}");
+                // Position of the first request for each span.
+                let place = |span: &ByteRange| {
+                    ranges.iter().position(|(_, bytes)| {
+                        bytes.iter().any(|byte| (span.first..=span.last).contains(byte))
+                    })
+                };
+                assert!(spans.is_sorted_by_key(place), "{value:?} of {len}");
+                seen[2] += usize::from(spans.len() > 1);
+            }
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 1_000), "{seen:?}");
+}
+
+#[test]
+fn whatever_is_sent_the_response_is_sound() {
+    const ALPHABET: &[&str] =
+        &["bytes=", "0", "1", "9", "18446744073709551615", "-", ",", " ", "x", "=", "\0"];
+    let mut random = random::part(0x5eed, 1);
+    let mut spans_seen = 0;
+    for _ in 0..200_000 {
+        let mut value = String::from(["bytes=", "Bytes=", ""][random.usize(..3)]);
+        for _ in 0..random.u8(..12) {
+            value += ALPHABET[random.usize(..ALPHABET.len())];
+        }
+        for len in [0, 1, 2, 100, u64::MAX] {
+            if let Selection::Ranges(spans) = select(value.as_bytes(), len) {
+                assert_sound(&spans, len, &value);
+                spans_seen += 1;
+            }
+        }
+    }
+    assert!(spans_seen > 1_000, "{spans_seen}");
 }

@@ -34,7 +34,7 @@ fn distinguishes_writes() -> bool {
 /// Creates a site for each available driver, with a large file that was modified long ago.
 fn sites() -> impl Iterator<Item = Site> {
     [DriverChoice::Epoll, DriverChoice::Uring].into_iter().filter_map(|driver| {
-        let site = Site::driven(driver, "served", CacheLimits::default())?;
+        let site = Site::driven(driver, CacheLimits::default())?;
         site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
         Some(site)
     })
@@ -58,8 +58,7 @@ fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize)
 fn a_file_that_is_replaced_or_removed_is_sent_whole() {
     let changes: [Change; 3] = [
         |site| {
-            site.file("new", vec![b'b'; LARGE]);
-            fs::rename(site.at("new"), site.at("f")).expect("renamed");
+            site.replace("f", vec![b'b'; LARGE]);
         },
         |site| fs::remove_file(site.at("f")).expect("removed"),
         |site| {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{App, Request, Response, Service};
 use shearwater_files::{Files, FindOptions, Folder, FolderOptions};
+use testkit::TestFolder;
 
 /// Time after a swap in which the old folder may still be served, in milliseconds.
 const VISIBLE_WITHIN_MS: u64 = 1000;
@@ -44,7 +44,7 @@ impl Service for WithPage {
 }
 
 /// Replaces the served folder with one of this version.
-type Swap = fn(&Site, char);
+type Swap = fn(&Swapped, char);
 
 const SWAPS: [(&str, Swap); 3] = [
     ("made anew", |site, version| {
@@ -52,18 +52,18 @@ const SWAPS: [(&str, Swap); 3] = [
         lay_out(&site.served(), version);
     }),
     ("moved into its place", |site, version| {
-        lay_out(&site.path.join("new"), version);
-        fs::rename(site.served(), site.path.join(format!("before-{version}"))).expect("moved away");
-        fs::rename(site.path.join("new"), site.served()).expect("moved");
+        lay_out(&site.folder.at("new"), version);
+        fs::rename(site.served(), site.folder.at(format!("before-{version}"))).expect("moved away");
+        fs::rename(site.folder.at("new"), site.served()).expect("moved");
     }),
     ("led to by a link", |site, version| {
-        let release = site.path.join(format!("release-{version}"));
+        let release = site.folder.at(format!("release-{version}"));
         lay_out(&release, version);
-        symlink(release, site.path.join("next")).expect("a link");
+        symlink(release, site.folder.at("next")).expect("a link");
         if fs::symlink_metadata(site.served()).expect("the folder").is_dir() {
             fs::remove_dir_all(site.served()).expect("removed");
         }
-        fs::rename(site.path.join("next"), site.served()).expect("the link is swapped");
+        fs::rename(site.folder.at("next"), site.served()).expect("the link is swapped");
     }),
 ];
 
@@ -79,44 +79,38 @@ fn lay_out(path: &Path, version: char) {
 }
 
 /// A folder served on a simulated kernel, with a clock driven by the test.
-struct Site {
-    path: PathBuf,
-    tested: Option<Tested>,
+struct Swapped {
+    folder: TestFolder,
+    tested: Tested,
 }
 
-impl Site {
+impl Swapped {
     /// Creates a site of version `a`.
     fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-roots-{}-{number}", std::process::id()));
-        lay_out(&path.join("served"), 'a');
+        let files = TestFolder::new();
+        lay_out(&files.at("served"), 'a');
         let find = FindOptions { spa: Some("/fallback.html".to_owned()), ..FindOptions::default() };
         let options = FolderOptions { find, listing: true, ..FolderOptions::default() };
-        let folder = Folder::open_with(&path.join("served"), &options).expect("a folder");
+        let folder = Folder::open_with(&files.at("served"), &options).expect("a folder");
         let mut app = App::new();
         app.mount("/", move |_| WithPage(folder.files()));
-        Self { path, tested: Some(Tested::new(app).expect("one mount")) }
+        Self { folder: files, tested: Tested::new(app).expect("one mount") }
     }
 
     fn served(&self) -> PathBuf {
-        self.path.join("served")
-    }
-
-    fn tested(&mut self) -> &mut Tested {
-        self.tested.as_mut().expect("running until dropped")
+        self.folder.at("served")
     }
 
     fn now_ms(&mut self) -> u64 {
-        self.tested().now_ms()
+        self.tested.now_ms()
     }
 
     fn pass(&mut self, time: Duration) {
-        self.tested().pass(time);
+        self.tested.pass(time);
     }
 
     fn ask(&mut self, (path, fields): (&str, &str)) -> TestResponse {
-        self.tested().ask(format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: text/html\r\n{fields}\r\n"))
+        self.tested.ask(format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: text/html\r\n{fields}\r\n"))
     }
 
     /// Returns the version of a response, or `-` if there was nothing to send. Panics if it is of two versions.
@@ -149,19 +143,11 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        drop(self.tested.take());
-        let removed = fs::remove_dir_all(&self.path);
-        assert!(removed.is_ok() || std::thread::panicking(), "{removed:?}");
-    }
-}
-
 #[test]
 fn a_replaced_folder_shows_within_a_second_and_the_old_one_never_again() {
     for (what, swap) in SWAPS {
         for phase_ms in [0, 260, 480] {
-            let mut site = Site::new();
+            let mut site = Swapped::new();
             // Each name is requested at a different phase.
             for target in TARGETS {
                 assert_eq!(site.version(target), 'a');
@@ -191,7 +177,7 @@ fn a_replaced_folder_shows_within_a_second_and_the_old_one_never_again() {
 
 #[test]
 fn the_path_is_not_looked_up_for_each_request() {
-    let mut site = Site::new();
+    let mut site = Swapped::new();
     assert!(site.all_are('a'));
     let looked_up_ms = site.now_ms();
     SWAPS[1].1(&site, 'b');
@@ -207,7 +193,7 @@ fn the_path_is_not_looked_up_for_each_request() {
 fn the_first_request_after_an_idle_time_gets_the_new_folder() {
     for (what, swap) in SWAPS {
         for target in TARGETS {
-            let mut site = Site::new();
+            let mut site = Swapped::new();
             assert!(site.all_are('a'));
             swap(&site, 'b');
             site.pass(Duration::from_secs(10));
@@ -218,20 +204,20 @@ fn the_first_request_after_an_idle_time_gets_the_new_folder() {
 
 #[test]
 fn a_folder_that_is_missing_is_not_found_until_it_is_back() {
-    let missing: [fn(&Site); 3] = [
+    let missing: [fn(&Swapped); 3] = [
         |_| {},
         |site| fs::write(site.served(), "a file").expect("a file"),
         |site| symlink("served", site.served()).expect("a link to itself"),
     ];
     for leave in missing {
-        let mut site = Site::new();
+        let mut site = Swapped::new();
         assert!(site.all_are('a'));
-        fs::rename(site.served(), site.path.join("away")).expect("moved away");
+        fs::rename(site.served(), site.folder.at("away")).expect("moved away");
         leave(&site);
         site.pass(Duration::from_millis(VISIBLE_WITHIN_MS));
         assert_eq!(site.statuses(), [404; TARGETS.len()]);
         let _ = fs::remove_file(site.served());
-        fs::rename(site.path.join("away"), site.served()).expect("moved back");
+        fs::rename(site.folder.at("away"), site.served()).expect("moved back");
         site.pass(Duration::from_millis(VISIBLE_WITHIN_MS));
         assert!(site.all_are('a'));
     }

@@ -3,16 +3,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
+use testkit::{ClientResponse, TestClient};
 
-use crate::client::{Client, ClientResponse};
-use crate::site::Site;
-
-/// Time limit of a wait for a change, which must show within a second.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+use crate::site::{Site, wait_until};
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -24,7 +21,7 @@ fn content(of: &str, len: usize) -> Vec<u8> {
     of.bytes().cycle().take(len).collect()
 }
 
-fn get(client: &mut Client, target: &str, fields: &[&str]) -> ClientResponse {
+fn get(client: &mut TestClient, target: &str, fields: &[&str]) -> ClientResponse {
     client.request("GET", target, fields)
 }
 
@@ -48,12 +45,10 @@ fn each_form_goes_to_who_accepts_it_wherever_it_is() {
             let mut client = site.connect();
             let mut tags = HashSet::new();
             // Three times: read, cached, cached. Another size may still be cached.
-            let start = Instant::now();
-            while get(&mut client, "/f.css", &[]).body.len() != len
-                || get(&mut client, "/f.css", &["Accept-Encoding: br"]).body.len() != packed_len
-            {
-                assert!(start.elapsed() < WAIT_MAX, "the change does not show");
-            }
+            wait_until("the change", || {
+                get(&mut client, "/f.css", &[]).body.len() == len
+                    && get(&mut client, "/f.css", &["Accept-Encoding: br"]).body.len() == packed_len
+            });
             for _ in 0..3 {
                 for (accepted, coding) in [
                     ("br, zstd, gzip", Some("br")),
@@ -147,14 +142,10 @@ fn a_range_is_one_of_the_form_that_is_sent() {
         for len in SIZES {
             packed(&site, 2_000, len);
             let mut client = site.connect();
-            let start = Instant::now();
-            let response = loop {
-                let response = get(&mut client, "/f.css", &["Accept-Encoding: br", "Range: bytes=10-20"]);
-                if response.field("Content-Range") == Some(&format!("bytes 10-20/{len}")) {
-                    break response;
-                }
-                assert!(start.elapsed() < WAIT_MAX, "the change does not show");
-            };
+            let mut ranged = || get(&mut client, "/f.css", &["Accept-Encoding: br", "Range: bytes=10-20"]);
+            let range = format!("bytes 10-20/{len}");
+            wait_until("the change", || ranged().field("Content-Range") == Some(&range));
+            let response = ranged();
             assert_eq!((response.status, response.field("Content-Encoding")), (206, Some("br")));
             assert!(response.body == content("br", len)[10..=20]);
             let response = get(&mut client, "/f.css", &["Accept-Encoding: br", "Range: bytes=0-1,4-5"]);
@@ -248,7 +239,7 @@ fn a_file_replaced_under_its_old_time_loses_its_siblings() {
             // A warm cache, and a server without one, as after its start.
             let (kept, anew) = (CacheLimits::default(), CacheLimits::none());
             for cache in [kept, anew] {
-                let Some(site) = Site::driven(driver, "served", cache) else { continue };
+                let Some(site) = Site::driven(driver, cache) else { continue };
                 packed(&site, len, 500);
                 for name in ["f.css", "f.css.br", "f.css.zst", "f.css.gz"] {
                     site.modified(name, time);
@@ -259,13 +250,11 @@ fn a_file_replaced_under_its_old_time_loses_its_siblings() {
                 site.tick();
                 site.file("new", content("other", new_len)).modified("new", time);
                 fs::rename(site.at("new"), site.at("f.css")).expect("replaced");
-                let start = Instant::now();
                 let has = format!("If-None-Match: {}", tag(&old));
-                while get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd", &has]).body
-                    != content("other", new_len)
-                {
-                    assert!(start.elapsed() < WAIT_MAX, "{driver:?}: {len} bytes, the old content is sent");
-                }
+                wait_until(&format!("{driver:?}: the change of {len} bytes"), || {
+                    let response = get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd", &has]);
+                    response.body == content("other", new_len)
+                });
                 let response = get(&mut client, "/f.css", &["Accept-Encoding: br"]);
                 assert_eq!((response.field("Content-Encoding"), response.field("Vary")), (None, None));
             }
@@ -312,7 +301,7 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
                 .into_iter()
                 .flat_map(|change| [(change, CacheLimits::default()), (change, CacheLimits::none())])
             {
-                let Some(site) = Site::driven(driver, "served", cache) else { continue };
+                let Some(site) = Site::driven(driver, cache) else { continue };
                 site.file("f.css", content("plain", len));
                 for (coding, extension) in CODINGS {
                     site.file(format!("f.css.{extension}"), stating(coding, len, packed_len));
@@ -328,15 +317,11 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
                 fs::rename(site.at("new"), site.at("f.css")).expect("replaced");
                 site.tick();
                 NAMES.iter().for_each(|name| change(&site, name));
-                let start = Instant::now();
                 for (coding, _) in CODINGS {
                     let accepted = format!("Accept-Encoding: {coding}");
-                    while get(&mut client, "/f.css", &[&accepted]).body != content("other", new_len) {
-                        assert!(
-                            start.elapsed() < WAIT_MAX,
-                            "{driver:?}: {len} bytes, the old {coding} is sent"
-                        );
-                    }
+                    wait_until(&format!("{driver:?}: the change of {len} bytes, {coding}"), || {
+                        get(&mut client, "/f.css", &[&accepted]).body == content("other", new_len)
+                    });
                 }
                 let response = get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd"]);
                 assert_eq!((response.field("Content-Encoding"), response.field("Vary")), (None, None));
@@ -361,17 +346,14 @@ fn a_sibling_of_the_same_length_counts_as_current_after_a_change_of_metadata() {
 }
 
 /// Requests until the response is as wanted. All responses before must be one of these.
-fn until(client: &mut Client, before: &[&str], wanted: &str, vary: Option<&str>) {
-    let start = Instant::now();
-    loop {
+fn until(client: &mut TestClient, before: &[&str], wanted: &str, vary: Option<&str>) {
+    wait_until(wanted, || {
         let response = get(client, "/f.css", &["Accept-Encoding: gzip, br"]);
-        let text = String::from_utf8(response.body.clone()).expect("text");
-        if text.trim_end() == wanted && response.field("Vary") == vary {
-            return;
-        }
-        assert!(before.contains(&text.trim_end()), "{text:?} while waiting for {wanted:?}");
-        assert!(start.elapsed() < WAIT_MAX, "{wanted:?} does not show");
-    }
+        let text = response.text().trim_end();
+        let is_done = text == wanted && response.field("Vary") == vary;
+        assert!(is_done || before.contains(&text), "{text:?} while waiting for {wanted:?}");
+        is_done
+    });
 }
 
 #[test]
@@ -403,10 +385,7 @@ fn siblings_that_come_and_go_show() {
         fs::remove_file(site.at("f.css.gz")).expect("removed");
         until(&mut client, &["gzip again", "plain again"], "plain again", None);
         fs::remove_file(site.at("f.css")).expect("removed");
-        let start = Instant::now();
-        while get(&mut client, "/f.css", &["Accept-Encoding: gzip"]).status != 404 {
-            assert!(start.elapsed() < WAIT_MAX, "the removal does not show");
-        }
+        wait_until("the removal", || get(&mut client, "/f.css", &["Accept-Encoding: gzip"]).status == 404);
     }
 }
 

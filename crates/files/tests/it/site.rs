@@ -1,31 +1,31 @@
 //! A temporary folder, files outside of it, and a server for the folder.
 
-use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use shearwater::{DriverChoice, Error, Request, Response, Running, Server, Service, StartError, Verbosity};
+use shearwater::{App, DriverChoice, Error, Running, Server, Service, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
-
-use crate::client::Client;
+use testkit::{TestClient, TestFolder};
 
 /// Content of files outside of the folder, which no response may contain.
 pub(crate) const CANARY: &str = "canary-outside-of-the-folder";
 
-struct Served(Files);
+/// Time limit of a wait for a change, which must show within a second.
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
-impl Service for Served {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.0.respond(request, response);
+/// Repeats until `is_done`.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_done() {
+        assert!(start.elapsed() < WAIT_MAX, "{what} does not show");
     }
 }
 
 /// `SITE/served` is served, `SITE/outside` is not. Removed when dropped.
 pub(crate) struct Site {
-    path: PathBuf,
+    folder: TestFolder,
     running: Option<Running>,
     address: SocketAddr,
 }
@@ -33,119 +33,120 @@ pub(crate) struct Site {
 impl Site {
     /// Creates a site without a cache: changes show at once.
     pub(crate) fn new() -> Self {
-        Self::serving("served", CacheLimits::none())
+        Self::with(&FolderOptions::default())
     }
 
     /// Creates a site with these options and without a cache.
     pub(crate) fn with(options: &FolderOptions) -> Self {
-        Self::of("served", options, CacheLimits::none())
-    }
-
-    /// Creates a site with these options and a cache.
-    pub(crate) fn cached_with(options: &FolderOptions) -> Self {
-        Self::of("served", options, CacheLimits::default())
+        Self::of(options, CacheLimits::none(), |files| files)
     }
 
     /// Creates a site with a cache.
     pub(crate) fn cached() -> Self {
-        Self::serving("served", CacheLimits::default())
+        Self::cached_with(&FolderOptions::default())
     }
 
-    /// Serves this folder with this cache.
-    pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
-        Self::of(folder, &FolderOptions::default(), cache)
-    }
-
-    /// Serves this folder with these options and this cache.
-    pub(crate) fn of(folder: &str, options: &FolderOptions, cache: CacheLimits) -> Self {
-        Self::start(DriverChoice::Auto, folder, options, cache, Served).expect("a driver")
-    }
-
-    /// Serves with this driver; `None` if it isn't available.
-    pub(crate) fn driven(driver: DriverChoice, folder: &str, cache: CacheLimits) -> Option<Self> {
-        Self::start(driver, folder, &FolderOptions::default(), cache, Served)
+    /// Creates a site with these options and a cache.
+    pub(crate) fn cached_with(options: &FolderOptions) -> Self {
+        Self::of(options, CacheLimits::default(), |files| files)
     }
 
     /// Creates a site whose service is built from the files.
-    pub(crate) fn responding<S: Service + 'static>(
+    pub(crate) fn of<S: Service + 'static>(
         options: &FolderOptions,
         cache: CacheLimits,
         make: impl Fn(Files) -> S + Send + Sync + 'static,
     ) -> Self {
-        Self::start(DriverChoice::Auto, "served", options, cache, make).expect("a driver")
+        Self::start("served", options, |folder, server| server.start(move |_| make(folder.files_with(cache))))
+            .expect("a driver")
     }
 
-    fn start<S: Service + 'static>(
+    /// Creates a site that serves the folder above, with the files outside.
+    pub(crate) fn of_all() -> Self {
+        Self::start(".", &FolderOptions::default(), |folder, server| server.start(move |_| folder.files()))
+            .expect("a driver")
+    }
+
+    /// Serves with this driver; `None` if it isn't available.
+    pub(crate) fn driven(driver: DriverChoice, cache: CacheLimits) -> Option<Self> {
+        Self::start("served", &FolderOptions::default(), |folder, server| {
+            server.driver(driver).start(move |_| folder.files_with(cache))
+        })
+    }
+
+    /// Serves an app with the folder; `None` if the driver isn't available.
+    pub(crate) fn with_app(
         driver: DriverChoice,
-        folder: &str,
         options: &FolderOptions,
-        cache: CacheLimits,
-        make: impl Fn(Files) -> S + Send + Sync + 'static,
+        define: impl FnOnce(&mut App, Folder),
     ) -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
-        fs::create_dir_all(path.join("served")).expect("a temporary folder");
-        fs::create_dir_all(path.join("outside")).expect("a temporary folder");
-        fs::write(path.join("outside/canary"), CANARY).expect("a file");
-        let folder = Folder::open_with(&path.join(folder), options).expect("a folder");
-        let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
-        match server.start(move |_| make(folder.files_with(cache))) {
-            Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
-            Err(Error::Start(StartError::Driver { .. })) => {
-                fs::remove_dir_all(&path).expect("removed");
-                None
-            }
+        Self::start("served", options, |folder, server| {
+            let mut app = App::new();
+            define(&mut app, folder);
+            server.driver(driver).start_app(app)
+        })
+    }
+
+    fn start(
+        served: &str,
+        options: &FolderOptions,
+        start: impl FnOnce(Folder, Server) -> Result<Running, Error>,
+    ) -> Option<Self> {
+        let folder = TestFolder::new();
+        std::fs::create_dir(folder.at("served")).expect("a folder");
+        folder.file("outside/canary", CANARY);
+        let opened = Folder::open_with(&folder.at(served), options).expect("a folder");
+        match start(opened, Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off)) {
+            Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
+            Err(Error::Start(StartError::Driver { .. })) => None,
             Err(error) => panic!("{error}"),
         }
     }
 
     /// Returns the path of a file in the folder.
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.path.join("served").join(name)
+        self.folder.at("served").join(name)
     }
 
     /// Returns a path outside of the folder.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
-        self.path.join("outside").join(name)
+        self.folder.at("outside").join(name)
     }
 
     /// Writes a file and creates its folders.
     pub(crate) fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
-        let path = self.at(name);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
-        fs::write(path, content).expect("a file");
+        self.folder.file(self.at(name), content);
         self
+    }
+
+    /// Writes a file of the folder anew and renames it to its name, so that it has another inode.
+    pub(crate) fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
+        self.file("new", content);
+        std::fs::rename(self.at("new"), self.at(name)).expect("renamed");
     }
 
     /// Sets a file's modification time.
     pub(crate) fn modified(&self, name: &str, time: SystemTime) {
-        let file = File::options().write(true).open(self.at(name)).expect("a file");
-        file.set_modified(time).expect("a time");
+        self.folder.set_modified(self.at(name), time);
     }
 
     /// Waits for the file system's clock: changes within one tick have the same `ctime`.
     pub(crate) fn tick(&self) {
-        let probe = File::create(self.outside("probe")).expect("a file");
-        let changed = || probe.metadata().map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("times");
-        let before = changed();
-        while changed() == before {
-            probe.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
-        }
+        self.folder.tick();
     }
 
     pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Self {
-        symlink(target, self.at(name)).expect("a link");
+        self.folder.link(self.at(name), target);
         self
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address)
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address)
     }
 
     /// Returns the status and body for `GET`.
     pub(crate) fn get(&self, target: &str) -> (u16, Vec<u8>) {
-        let response = self.connect().request("GET", target, &[]);
+        let response = self.connect().get(target);
         (response.status, response.body)
     }
 
@@ -160,7 +161,6 @@ impl Drop for Site {
         let running = self.running.take().expect("running until dropped");
         running.control().stop();
         let ended = running.wait();
-        let removed = fs::remove_dir_all(&self.path);
-        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
     }
 }

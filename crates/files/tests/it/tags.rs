@@ -1,15 +1,14 @@
 //! Entity tags: the same for a file on every machine, different for other versions, weak while the file may change
 //! undetected.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{App, DriverChoice};
 use shearwater_files::{CacheLimits, Folder};
+use testkit::TestFolder;
 
 use crate::site::Site;
 
@@ -21,29 +20,24 @@ const SIZES: [usize; 2] = [1_000, 100_000];
 
 /// A folder with a file `f` and its sibling `f.gz`, and a server whose clock the test drives.
 struct Machine {
-    path: PathBuf,
+    folder: TestFolder,
     tested: Tested,
 }
 
 impl Machine {
     fn new(cache: CacheLimits) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-tags-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary folder");
-        let folder = Folder::open(&path).expect("a folder");
+        let files = TestFolder::new();
+        let folder = Folder::open(files.path()).expect("a folder");
         let mut app = App::new();
         app.mount("/s", move |_| folder.files_with(cache));
-        Self { path, tested: Tested::new(app).expect("one mount") }
+        Self { folder: files, tested: Tested::new(app).expect("one mount") }
     }
 
     /// Writes both, with a time in nanoseconds from the clock's start.
     fn write(&self, content: &[u8], nanoseconds: i64) {
         for (name, content) in [("f", content.to_vec()), ("f.gz", [content, b"packed"].concat())] {
-            fs::write(self.path.join(name), content).expect("a file");
-            let file = File::options().write(true).open(self.path.join(name)).expect("a file");
             let time = Duration::from_nanos((START as i64 * 1_000_000_000 + nanoseconds) as u64);
-            file.set_modified(UNIX_EPOCH + time).expect("a time");
+            self.folder.file(name, content).set_modified(name, UNIX_EPOCH + time);
         }
     }
 
@@ -59,12 +53,6 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).expect("removed");
-    }
-}
-
 fn tag(response: &TestResponse) -> String {
     assert!(matches!(response.status, 200 | 206 | 304 | 412), "{response:?}");
     response.field("ETag").expect("a tag").to_owned()
@@ -77,9 +65,9 @@ fn the_same_file_has_the_same_tag_on_two_machines() {
             .into_iter()
             .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, cache)))
         {
-            let Some(site) = Site::driven(driver, "served", cache) else { continue };
+            let Some(site) = Site::driven(driver, cache) else { continue };
             site.tick();
-            let Some(other) = Site::driven(driver, "served", cache) else { continue };
+            let Some(other) = Site::driven(driver, cache) else { continue };
             let tags = [&site, &other].map(|site| {
                 // Another inode and another `ctime`.
                 site.file("before", "").tick();
@@ -109,17 +97,14 @@ fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
         machine.write(&vec![7; len], -3_600_000_000_000);
         let first = machine.tags();
         for name in ["f", "f.gz"] {
-            fs::set_permissions(machine.path.join(name), Permissions::from_mode(0o600)).expect("a mode");
+            fs::set_permissions(machine.folder.at(name), Permissions::from_mode(0o600)).expect("a mode");
         }
         assert_eq!(machine.tags(), first, "chmod, {len} bytes");
         for name in ["f", "f.gz"] {
             // Another inode.
-            fs::rename(machine.path.join(name), machine.path.join("old")).expect("renamed");
-            let time =
-                fs::metadata(machine.path.join("old")).and_then(|meta| meta.modified()).expect("a time");
-            fs::copy(machine.path.join("old"), machine.path.join(name)).expect("copied");
-            let copy = File::options().write(true).open(machine.path.join(name)).expect("a file");
-            copy.set_modified(time).expect("a time");
+            fs::rename(machine.folder.at(name), machine.folder.at("old")).expect("renamed");
+            fs::copy(machine.folder.at("old"), machine.folder.at(name)).expect("copied");
+            machine.folder.set_modified(name, machine.folder.modified("old"));
         }
         assert_eq!(machine.tags(), first, "cp -p, {len} bytes");
     }

@@ -5,9 +5,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::{Errno, Result};
 
-use super::limits::TRIES_MAX;
+use super::path::{Links, OpenError, TRIES_MAX};
 use super::walk::READ;
-use super::{Links, OpenError};
 
 fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, links: Links) -> Result<OwnedFd> {
     let path = if path.is_empty() { b"." } else { path };

@@ -5,25 +5,15 @@
 //! One table of tests checks that both return the same results. [`Links`] sets which symbolic links are
 //! followed. `..` in a path is always refused.
 
-mod directory;
-mod error;
 #[cfg(target_os = "linux")]
 mod kernel;
-#[cfg(not(target_os = "linux"))]
-#[path = "kernel_none.rs"]
-mod kernel;
-mod limits;
-mod links;
 mod opened;
 mod path;
 mod root;
-mod root_path;
 mod sibling;
 mod walk;
 
-pub use directory::{Entry, EntryKind};
-pub use error::OpenError;
-pub use links::Links;
-pub use opened::{Kind, Meta, Opened, Timestamp};
+pub use opened::{Entry, EntryKind, Kind, Meta, Opened, Timestamp};
+pub use path::{Links, OpenError};
 pub use root::{Resolver, Root};
-pub use sibling::is_current_sibling;
+pub use sibling::{Coding, is_current_sibling};

@@ -1,9 +1,45 @@
-//! Freshness of a file's compressed siblings (`NAME.br`, `NAME.zst`, `NAME.gz`).
+//! A file's compressed siblings (`NAME.br`, `NAME.zst`, `NAME.gz`): codings, freshness.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::Meta;
+use super::opened::Meta;
+
+/// A content coding of precompressed files (RFC 9110 section 8.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coding {
+    /// Brotli (RFC 7932): `NAME.br`.
+    Br,
+    /// Zstandard (RFC 8878): `NAME.zst`.
+    Zstd,
+    /// gzip (RFC 1952): `NAME.gz`.
+    Gzip,
+}
+
+impl Coding {
+    /// All codings by default preference: Brotli compresses web pages best, then Zstandard.
+    pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
+
+    /// Returns the registered name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// Returns the extension of a sibling, with its dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Br => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+}
 
 /// Bytes at the start of a sibling that state the content's length.
 const START_BYTES: usize = 32;

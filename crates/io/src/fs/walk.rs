@@ -16,8 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::limits::{DEPTH_MAX, LINKS_MAX, TRIES_MAX};
-use super::{Links, OpenError};
+use super::path::{DEPTH_MAX, LINKS_MAX, Links, OpenError, TRIES_MAX};
 
 /// Flags for opening intermediate directories. `O_PATH` needs no read permission.
 #[cfg(target_os = "linux")]

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_set_once_for_all_that_wait_as_long_or_longer() {
+    fn sets_the_alarm_once_for_later_deadlines() {
         let (_poll, mut alarm) = alarm();
         assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_deadline_sets_it_anew() {
+    fn an_earlier_deadline_sets_the_alarm_again() {
         let (_poll, mut alarm) = alarm();
         assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
         assert_eq!(alarm.cover(ms(170_000), &at(1)), None);
@@ -130,14 +130,14 @@ mod tests {
 
     /// After a long turn it expires no later than without one: later turns rely on it.
     #[test]
-    fn it_goes_off_when_it_is_due_however_old_the_reading_is() {
+    fn expires_in_time_after_a_long_turn() {
         let (_poll, mut alarm) = alarm();
         assert_eq!(alarm.cover(ms(180_000), &at(420_000)), None);
         assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(600_000), 10));
     }
 
     #[test]
-    fn what_was_due_before_it_could_be_set_goes_off_at_once() {
+    fn a_passed_deadline_expires_at_once() {
         let (mut poll, mut alarm) = alarm();
         let clock = at(0);
         while !clock.until(ALARM_TIMEOUT_MS_MIN).is_zero() {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_set_anew_when_it_has_gone_off() {
+    fn sets_the_alarm_again_after_it_has_expired() {
         let (_poll, mut alarm) = alarm();
         assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         alarm.note();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_the_wait_s_own() {
+    fn short_timeouts_are_passed_to_the_wait() {
         let (_poll, mut alarm) = alarm();
         let near = Some(Duration::from_millis(ALARM_TIMEOUT_MS_MIN) - Duration::from_nanos(1));
         assert_eq!(alarm.cover(near, &at(0)), near);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_all_time_is_far() {
+    fn accepts_any_timeout() {
         let (_poll, mut alarm) = alarm();
         assert_eq!(alarm.cover(Some(Duration::MAX), &at(7)), None);
         assert!(left_min(&alarm) > 60 * 24 * 365);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_it_goes_off_is_told_though_nobody_reads_it() {
+    fn reports_each_expiry_without_a_read() {
         let (mut poll, mut alarm) = alarm();
         let (mut events, mut clock) = (mio::Events::with_capacity(4), at(0));
         for _ in 0..2 {

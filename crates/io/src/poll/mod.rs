@@ -4,30 +4,30 @@
 //! turn's `epoll_wait`, one `recv` and one send. Flags of the slot hold readiness that is not yet used up.
 //! Two queues hold a turn's work: connections to read, then long sends.
 
-mod accept;
 #[cfg(target_os = "linux")]
 mod alarm;
-#[cfg(not(target_os = "linux"))]
-#[path = "alarm_none.rs"]
-mod alarm;
-mod close;
-mod recv;
+mod source;
 mod turn;
-pub(crate) mod wake;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::catch_up::CatchUp;
 use mio::Interest;
 use mio::unix::SourceFd;
 
-use crate::clock::Clock;
-use crate::conns::{Conns, FairQueue, Flags};
-use crate::listeners::Listeners;
-use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
+use crate::clock::{CatchUp, Clock};
+use crate::connections::{Connections, FairQueue, Flags};
+use crate::listeners::accept::{Arrival, Listeners};
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::alarm;
+use crate::{
+    AcceptError, CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits,
+    socket,
+};
 use alarm::Alarm;
+use source::{ALARM, WAKER};
 
 /// Name of mio's mechanism.
 #[cfg(target_os = "linux")]
@@ -60,7 +60,7 @@ pub struct Poll {
     waker: Waker,
     alarm: Alarm,
     listeners: Listeners,
-    conns: Conns<()>,
+    conns: Connections<()>,
     /// Connections to read. Served before long sends.
     reads: FairQueue,
     clock: Clock,
@@ -86,18 +86,18 @@ impl Poll {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let poll = mio::Poll::new()?;
-        let waker = wake::waker(poll.registry())?;
-        let alarm = Alarm::new(poll.registry(), wake::alarm());
-        let connections_max = options.connections_max.min(wake::SLOTS_MAX);
+        let waker = Waker::of_poll(poll.registry(), WAKER)?;
+        let alarm = Alarm::new(poll.registry(), ALARM);
+        let connections_max = options.connections_max.min(source::SLOTS_MAX);
         let listeners = Listeners::new(entrances.into(), connections_max)?;
-        for (index, fd) in listeners.queues.descriptors() {
-            poll.registry().register(&mut SourceFd(&fd), wake::listener(index), Interest::READABLE)?;
+        for (index, fd) in listeners.descriptors() {
+            poll.registry().register(&mut SourceFd(&fd), source::listener(index), Interest::READABLE)?;
         }
         listeners.inbox.attach(&waker);
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
-            conns: Conns::new(waker.clone()),
+            conns: Connections::new(waker.clone()),
             reads: FairQueue::new(Flags::READ_QUEUED),
             waker,
             alarm,
@@ -213,5 +213,59 @@ impl Driver for Poll {
 
     fn connections(&self) -> usize {
         self.conns.slots.used()
+    }
+}
+
+/// Events to report for a connection, including urgent data where the system reports it separately.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
+/// Events to report for a connection.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+impl Poll {
+    /// Returns the next new connection, or event of accepting.
+    pub(super) fn next_accept(&mut self) -> Option<Event> {
+        match self.listeners.next(self.conns.slots.used())? {
+            Arrival::Connection(fd, listener) => Some(self.admit(fd, listener)),
+            Arrival::Event(event) => Some(event),
+        }
+    }
+
+    /// Registers a new connection, once.
+    fn admit(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
+        let token = self.conns.slots.next_token();
+        let registered = self.poll.registry().register(
+            &mut SourceFd(&fd.as_raw_fd()),
+            source::connection(token),
+            INTERESTS,
+        );
+        if registered.is_err() {
+            self.listeners.put_back(fd, listener);
+            return self.listeners.fail(AcceptError::Memory);
+        }
+        let token = self.conns.slots.insert(fd);
+        Event::Accepted { token, listener }
+    }
+}
+
+impl Poll {
+    pub(super) fn end_connection(&mut self, token: Token, kind: CloseKind) {
+        let Some(slot) = self.conns.slots.open_mut(token) else {
+            return self.conns.close_handed_out(token);
+        };
+        let fd = slot.fd.take();
+        let (send, flags) = (slot.send, slot.flags);
+        self.conns.cut_off(token, send);
+        self.conns.work.closed(token, flags);
+        if let (Some(fd), CloseKind::Reset) = (&fd, kind) {
+            socket::reset_on_close(fd);
+        }
+    }
+
+    pub(super) fn detach_connection(&mut self, token: Token) -> io::Result<OwnedFd> {
+        let raw = self.conns.check_detach(token)?.as_raw_fd();
+        self.poll.registry().deregister(&mut SourceFd(&raw))?;
+        self.conns.hand_out(token)
     }
 }

@@ -1,10 +1,10 @@
 //! Accepting: queues of connections that the worker has not yet seen.
 
-use super::Fault;
-use super::conn::Conn;
+use super::conn::SimConnection;
 use super::kernel::Kernel;
-use super::listeners::{SimArrival, State};
-use super::trace::OperationKind;
+use super::listeners::{AcceptState, SimArrival};
+use super::operations::OperationKind;
+use super::options::Fault;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
 use crate::{AcceptError, Event, ListenerId};
 
@@ -16,23 +16,23 @@ impl Kernel {
         let queued =
             listener.death.is_some() || (!listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX);
         match self.listeners.state {
-            State::Open => queued && free,
-            State::Paused => queued && free && listener.taken > 0,
+            AcceptState::Open => queued && free,
+            AcceptState::Paused => queued && free && listener.taken > 0,
             // The first listener reports that all are closed.
-            State::Stopping => free && (queued || (index == 0 && self.listeners.is_over())),
-            State::StoppingPaused | State::Stopped => false,
+            AcceptState::Stopping => free && (queued || (index == 0 && self.listeners.is_over())),
+            AcceptState::StoppingPaused | AcceptState::Stopped => false,
         }
     }
 
     pub(super) fn accept_pause(&mut self) {
-        self.listeners.hold_inbox();
+        self.listeners.inbox.hold();
         match self.listeners.state {
-            State::Open => {
-                self.listeners.state = State::Paused;
+            AcceptState::Open => {
+                self.listeners.state = AcceptState::Paused;
                 self.take_before_pause();
             }
-            State::Stopping => self.listeners.state = State::StoppingPaused,
-            State::Paused | State::StoppingPaused | State::Stopped => {}
+            AcceptState::Stopping => self.listeners.state = AcceptState::StoppingPaused,
+            AcceptState::Paused | AcceptState::StoppingPaused | AcceptState::Stopped => {}
         }
     }
 
@@ -51,17 +51,17 @@ impl Kernel {
     pub(super) fn accept_resume(&mut self) {
         self.listeners.release_inbox(self.connections >= self.options.connections_max);
         match self.listeners.state {
-            State::Paused => self.listeners.state = State::Open,
-            State::StoppingPaused => self.listeners.state = State::Stopping,
-            State::Open | State::Stopping | State::Stopped => {}
+            AcceptState::Paused => self.listeners.state = AcceptState::Open,
+            AcceptState::StoppingPaused => self.listeners.state = AcceptState::Stopping,
+            AcceptState::Open | AcceptState::Stopping | AcceptState::Stopped => {}
         }
     }
 
     pub(super) fn accept_stop(&mut self) {
-        if self.listeners.state != State::Stopped {
-            self.listeners.state = State::Stopping;
+        if self.listeners.state != AcceptState::Stopped {
+            self.listeners.state = AcceptState::Stopping;
             self.listeners.release_inbox(self.connections >= self.options.connections_max);
-            self.listeners.note_wake();
+            self.listeners.inbox.note_wake();
         }
     }
 
@@ -103,10 +103,10 @@ impl Kernel {
 
     fn fail_accept(&mut self, error: AcceptError) -> Event {
         self.operation(OperationKind::AcceptFail, None, false);
-        self.listeners.hold_inbox();
+        self.listeners.inbox.hold();
         self.listeners.state = match self.listeners.state {
-            State::Stopping => State::StoppingPaused,
-            _ => State::Paused,
+            AcceptState::Stopping => AcceptState::StoppingPaused,
+            _ => AcceptState::Paused,
         };
         for listener in &mut self.listeners.all {
             listener.taken = 0;
@@ -119,7 +119,7 @@ impl Kernel {
         if self.defer_listener(0, fault) {
             return None;
         }
-        self.listeners.state = State::Stopped;
+        self.listeners.state = AcceptState::Stopped;
         Some(Event::AcceptStopped)
     }
 
@@ -145,7 +145,7 @@ impl Kernel {
         listener.accepted += 1;
         listener.taken = listener.taken.saturating_sub(1);
         self.listeners.release_emptied_inbox();
-        let token = self.insert(|token| Conn::new(token, wire, address));
+        let token = self.insert(|token| SimConnection::new(token, wire, address));
         // Rst and Fin: the queue has connections that their peers closed long ago.
         self.apply_fault(token.slot(), fault);
         self.enqueue(token.slot());

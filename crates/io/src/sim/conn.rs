@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use super::trace::OperationKind;
+use super::operations::OperationKind;
 use super::wire::Wire;
 use crate::limits::{RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX};
 use crate::{Output, SendError, Token};
@@ -14,7 +14,7 @@ pub(super) const SENTS_PER_TURN_MAX: usize = 4;
 
 /// A send in flight: from the verb until its `Sent`.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct SimSend {
     pub(super) output: Output,
     pub(super) taken: u64,
     pub(super) decided: Option<Result<(), SendError>>,
@@ -34,11 +34,11 @@ pub(super) struct TurnUse {
 }
 
 #[derive(Debug)]
-pub(super) struct Conn {
+pub(super) struct SimConnection {
     pub(super) token: Token,
     pub(super) wire: Rc<RefCell<Wire>>,
     pub(super) address: SocketAddr,
-    pub(super) sending: Option<Sending>,
+    pub(super) sending: Option<SimSend>,
     pub(super) paused: bool,
     pub(super) after_pause_bytes: usize,
     pub(super) end_told: bool,
@@ -55,7 +55,7 @@ pub(super) struct Conn {
     pub(super) used: TurnUse,
 }
 
-impl Conn {
+impl SimConnection {
     pub(super) fn new(token: Token, wire: Rc<RefCell<Wire>>, address: SocketAddr) -> Self {
         Self {
             token,
@@ -116,7 +116,7 @@ impl Conn {
         if (!self.paused || leaks) && more {
             return Some(OperationKind::Receive);
         }
-        let has_ended = wire.is_broken() || (wire.is_peer_finished() && !self.fin_told);
+        let has_ended = wire.reset || (wire.peer_finished && !self.fin_told);
         (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 

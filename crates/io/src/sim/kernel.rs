@@ -6,27 +6,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::conn::Conn;
+use super::conn::SimConnection;
 use super::listeners::{Listeners, SimArrival};
-use super::rng::Rng;
-use super::trace::{OperationKind, Trace};
+use super::operations::{OperationKind, Trace, draw};
+use super::options::Fault;
+use super::options::Rng;
+use super::options::SimOptions;
 use super::wire::Wire;
-use super::{Fault, SimOptions, fault};
-use crate::catch_up::CatchUp;
+use crate::clock::CatchUp;
 use crate::{Event, Inbox, Token};
 
 /// A source of events in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Work {
     Wake,
     Listener(usize),
     Slot(usize),
 }
 
 #[derive(Debug)]
-struct Slot {
+struct SimSlot {
     generation: u32,
-    conn: Option<Box<Conn>>,
+    conn: Option<Box<SimConnection>>,
 }
 
 #[derive(Debug)]
@@ -46,11 +47,11 @@ pub(super) struct Kernel {
     pub(super) file_scratch: Vec<u8>,
     /// Bytes that the network has accepted since the start.
     pub(super) bytes_taken: u64,
-    slots: Vec<Slot>,
+    slots: Vec<SimSlot>,
     /// Free slots; the one freed last is reused first.
     free: Vec<usize>,
     /// Each source at most once.
-    work: VecDeque<Source>,
+    work: VecDeque<Work>,
     /// First slot of the next `wait`, if the last one could not take all.
     next_slot: Option<usize>,
     pub(super) catch_up: CatchUp,
@@ -96,7 +97,7 @@ impl Kernel {
         if self.next_slot.is_none() {
             self.catch_up.took_all(self.clock_ms);
         } else {
-            let waiting_max = self.slots.len() + self.listeners.len() + 1;
+            let waiting_max = self.slots.len() + self.listeners.all.len() + 1;
             self.catch_up.took(self.work.len(), waiting_max, self.clock_ms);
         }
     }
@@ -104,12 +105,12 @@ impl Kernel {
     /// Returns the turn's next event.
     pub(super) fn next(&mut self, lent: &mut Vec<u8>) -> Option<Event> {
         // Bounded: a step without an event is a deferred operation, which ends its source's turn, or one of
-        // the bounded operations of `Conn::next_step`.
+        // the bounded operations of `SimConnection::next_step`.
         while let Some(source) = self.pick() {
             let event = match source {
-                Source::Wake => self.report_woken(),
-                Source::Listener(index) => self.step_listener(index),
-                Source::Slot(slot) => self.step_conn(slot, lent),
+                Work::Wake => self.report_woken(),
+                Work::Listener(index) => self.step_listener(index),
+                Work::Slot(slot) => self.step_conn(slot, lent),
             };
             self.enqueue_again(source);
             if event.is_some() {
@@ -124,7 +125,7 @@ impl Kernel {
         let turn = self.turn + 1;
         self.woken.load(Ordering::Acquire)
             || self.listeners.is_inbox_due()
-            || (0..self.listeners.len()).any(|index| self.is_listener_ready(index, turn))
+            || (0..self.listeners.all.len()).any(|index| self.is_listener_ready(index, turn))
             || self.slots.iter().any(|slot| {
                 slot.conn.as_deref().is_some_and(|conn| {
                     conn.held_until_ms <= self.clock_ms && conn.next_step(turn, false).is_some()
@@ -138,7 +139,7 @@ impl Kernel {
         conns
             .filter(|conn| conn.next_step(self.turn + 1, false).is_some())
             .map(|conn| conn.held_until_ms)
-            .chain(self.listeners.due_ms())
+            .chain(self.listeners.all.iter().map(|listener| listener.held_until_ms))
             .filter(|due| *due > self.clock_ms)
             .min()
     }
@@ -147,13 +148,13 @@ impl Kernel {
     fn gather(&mut self) {
         self.work.clear();
         if self.woken.load(Ordering::Acquire) {
-            self.work.push_back(Source::Wake);
-            self.listeners.note_wake();
+            self.work.push_back(Work::Wake);
+            self.listeners.inbox.note_wake();
         }
         self.listeners.empty_inbox();
-        for index in 0..self.listeners.len() {
+        for index in 0..self.listeners.all.len() {
             if self.is_listener_ready(index, self.turn) {
-                self.work.push_back(Source::Listener(index));
+                self.work.push_back(Work::Listener(index));
             }
         }
         let first = self.next_slot.take().unwrap_or(0);
@@ -178,7 +179,7 @@ impl Kernel {
         let held = conn.held_until_ms > now || conn.idle_turn == turn;
         if !conn.queued && !held && conn.next_step(turn, false).is_some() {
             conn.queued = true;
-            self.work.push_back(Source::Slot(slot));
+            self.work.push_back(Work::Slot(slot));
         }
     }
 
@@ -194,14 +195,14 @@ impl Kernel {
         }
     }
 
-    fn pick(&mut self) -> Option<Source> {
+    fn pick(&mut self) -> Option<Work> {
         let at = if self.work.len() > 1 && self.rng.chance(self.options.reorder_within_turn) {
             self.rng.below(self.work.len())
         } else {
             0
         };
         let source = self.work.remove(at)?;
-        if let Source::Slot(slot) = source
+        if let Work::Slot(slot) = source
             && let Some(conn) = self.conn_at(slot)
         {
             conn.queued = false;
@@ -209,15 +210,15 @@ impl Kernel {
         Some(source)
     }
 
-    fn enqueue_again(&mut self, source: Source) {
+    fn enqueue_again(&mut self, source: Work) {
         match source {
-            Source::Wake => {}
-            Source::Listener(index) => {
+            Work::Wake => {}
+            Work::Listener(index) => {
                 if self.is_listener_ready(index, self.turn) {
                     self.work.push_back(source);
                 }
             }
-            Source::Slot(slot) => self.enqueue(slot),
+            Work::Slot(slot) => self.enqueue(slot),
         }
     }
 
@@ -229,7 +230,7 @@ impl Kernel {
         }
         self.departed.retain(|wire| {
             wire.borrow_mut().peer_reads_by_itself();
-            wire.borrow().has_bytes_for_peer() && Rc::strong_count(wire) > 1
+            !wire.borrow().to_peer.is_empty() && Rc::strong_count(wire) > 1
         });
     }
 
@@ -251,7 +252,7 @@ impl Kernel {
         let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
         let fault = match scripted {
             Some((_, fault)) => Some(fault),
-            None => fault::draw(&mut self.rng, &self.options, kind, deferrable),
+            None => draw(&mut self.rng, &self.options, kind, deferrable),
         };
         self.trace.record(kind, token, fault, self.clock_ms);
         fault
@@ -299,7 +300,7 @@ impl Kernel {
         let Some(conn) = self.conn_at(slot) else { return true };
         match fault {
             Some(Fault::Rst) => conn.wire.borrow_mut().peer_resets(),
-            Some(Fault::Fin) => conn.wire.borrow_mut().peer_finishes(),
+            Some(Fault::Fin) => conn.wire.borrow_mut().peer_finished = true,
             Some(Fault::Eagain) => conn.idle_turn = turn,
             Some(Fault::Delay) => conn.held_until_ms = until,
             Some(Fault::Short) | None => {}
@@ -311,12 +312,12 @@ impl Kernel {
 
 /// Slots.
 impl Kernel {
-    pub(super) fn conn_at(&mut self, slot: usize) -> Option<&mut Conn> {
+    pub(super) fn conn_at(&mut self, slot: usize) -> Option<&mut SimConnection> {
         self.slots.get_mut(slot)?.conn.as_deref_mut()
     }
 
     /// Returns the connection of a token that is not yet `Closed`.
-    pub(super) fn conn(&self, token: Token) -> Option<&Conn> {
+    pub(super) fn conn(&self, token: Token) -> Option<&SimConnection> {
         let conn = self.slots.get(token.slot()).and_then(|slot| slot.conn.as_deref());
         conn.filter(|conn| conn.token == token)
     }
@@ -327,9 +328,9 @@ impl Kernel {
     }
 
     /// Inserts an accepted connection into a slot.
-    pub(super) fn insert(&mut self, make: impl FnOnce(Token) -> Conn) -> Token {
+    pub(super) fn insert(&mut self, make: impl FnOnce(Token) -> SimConnection) -> Token {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, conn: None });
+            self.slots.push(SimSlot { generation: 0, conn: None });
             self.slots.len() - 1
         });
         let number = u32::try_from(slot).expect("fewer than 2^32 connections fit in memory");
@@ -342,7 +343,7 @@ impl Kernel {
     }
 
     /// Frees the slot of a connection whose `Closed` is returned now.
-    pub(super) fn remove(&mut self, slot: usize) -> Option<Box<Conn>> {
+    pub(super) fn remove(&mut self, slot: usize) -> Option<Box<SimConnection>> {
         let conn = self.slots[slot].conn.take()?;
         self.slots[slot].generation = self.slots[slot].generation.wrapping_add(1);
         self.free.push(slot);

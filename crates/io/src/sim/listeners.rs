@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::wire::Wire;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
-use crate::{AcceptError, Inbox, ListenerId, Waker};
+use crate::{AcceptError, Inbox, ListenerId};
 
 /// A connection not yet accepted, or sent by an acceptor: see [`SimNet::arrive`](super::SimNet::arrive).
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct SimArrival {
 
 /// A listener and its queue.
 #[derive(Debug, Default)]
-pub(super) struct Listener {
+pub(super) struct SimListener {
     pub(super) queue: VecDeque<(SimArrival, ListenerId)>,
     /// Number of queued connections already taken: they come even while accepting is paused (A3).
     pub(super) taken: usize,
@@ -36,7 +36,7 @@ pub(super) struct Listener {
 
 /// State of accepting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum AcceptState {
     Open,
     Paused,
     /// Accepting what is queued (A4).
@@ -50,9 +50,9 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Listeners {
     /// The last is the inbox's, if any: connections taken from it, to be reported.
-    pub(super) all: Vec<Listener>,
-    inbox: Inbox<SimArrival>,
-    pub(super) state: State,
+    pub(super) all: Vec<SimListener>,
+    pub(super) inbox: Inbox<SimArrival>,
+    pub(super) state: AcceptState,
     /// Failures requested by the test.
     pub(super) failures: VecDeque<AcceptError>,
 }
@@ -61,24 +61,16 @@ impl Listeners {
     pub(super) fn new(count: u16, inbox: Inbox<SimArrival>) -> Self {
         let count = usize::from(count) + usize::from(!inbox.is_over());
         Self {
-            all: (0..count).map(|_| Listener::default()).collect(),
+            all: (0..count).map(|_| SimListener::default()).collect(),
             inbox,
-            state: State::Open,
+            state: AcceptState::Open,
             failures: VecDeque::new(),
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.all.iter().map(|listener| listener.queue.len()).sum()
-    }
-
     pub(super) fn push(&mut self, listener: ListenerId, arrival: SimArrival) {
-        let Listener { queue, is_dead, .. } = &mut self.all[usize::from(listener)];
-        if self.state == State::Stopped || *is_dead {
+        let SimListener { queue, is_dead, .. } = &mut self.all[usize::from(listener)];
+        if self.state == AcceptState::Stopped || *is_dead {
             arrival.wire.borrow_mut().refuse();
         } else {
             queue.push_back((arrival, listener));
@@ -92,34 +84,10 @@ impl Listeners {
         listener.queue.drain(..).for_each(|(arrival, _)| arrival.wire.borrow_mut().refuse());
     }
 
-    pub(super) fn fail_next(&mut self, error: AcceptError) {
-        self.failures.push_back(error);
-    }
-
-    /// Returns the times at which delayed listeners resume.
-    pub(super) fn due_ms(&self) -> impl Iterator<Item = u64> + '_ {
-        self.all.iter().map(|listener| listener.held_until_ms)
-    }
-
     /// Returns whether no connection waits and none can come.
     pub(super) fn is_over(&self) -> bool {
-        let is_empty = |listener: &Listener| listener.queue.is_empty() && listener.death.is_none();
+        let is_empty = |listener: &SimListener| listener.queue.is_empty() && listener.death.is_none();
         self.inbox.is_over() && self.all.iter().all(is_empty)
-    }
-
-    /// Sets the waker for connections from an acceptor.
-    pub(super) fn attach(&self, waker: &Waker) {
-        self.inbox.attach(waker);
-    }
-
-    /// Records a wake of the worker, or a further check.
-    pub(super) fn note_wake(&mut self) {
-        self.inbox.note_wake();
-    }
-
-    /// Pauses taking connections from the inbox.
-    pub(super) fn hold_inbox(&mut self) {
-        self.inbox.hold();
     }
 
     /// Resumes taking connections from the inbox.
@@ -131,7 +99,7 @@ impl Listeners {
 
     /// Ends a hold once the inbox's connections are taken, unless accepting is paused.
     pub(super) fn release_emptied_inbox(&mut self) {
-        let is_open = matches!(self.state, State::Open | State::Stopping);
+        let is_open = matches!(self.state, AcceptState::Open | AcceptState::Stopping);
         if is_open && self.all.last().is_some_and(|listener| listener.queue.is_empty()) {
             self.inbox.release(false);
         }
@@ -139,7 +107,7 @@ impl Listeners {
 
     /// Returns whether the inbox may be read, and is worth it.
     pub(super) fn is_inbox_due(&self) -> bool {
-        self.inbox.is_due() && matches!(self.state, State::Open | State::Stopping)
+        self.inbox.is_due() && matches!(self.state, AcceptState::Open | AcceptState::Stopping)
     }
 
     /// Takes a turn's share of connections from the inbox.

@@ -18,18 +18,13 @@
 //! tokens (clause K2) panic in builds with debug assertions and are ignored in others.
 
 mod accept;
-mod close;
 mod conn;
-mod fault;
 mod kernel;
 mod listeners;
 mod net;
+mod operations;
 mod options;
-mod peer;
-mod recv;
-mod rng;
-mod send;
-mod trace;
+mod transfer;
 mod wire;
 
 use std::cell::RefCell;
@@ -43,12 +38,10 @@ use std::time::Duration;
 use crate::{CloseKind, Detached, Driver, Event, Inbox, Output, Token, Waker};
 use kernel::Kernel;
 
-pub use fault::Fault;
 pub use listeners::SimArrival;
-pub use net::SimNet;
-pub use options::SimOptions;
-pub use peer::SimPeer;
-pub use trace::{Operation, OperationKind, TRACE_OPERATIONS_MAX};
+pub use net::{SimNet, SimPeer};
+pub use operations::{Operation, OperationKind, TRACE_OPERATIONS_MAX};
+pub use options::{Fault, SimOptions};
 
 /// The simulated driver. See the [module](self).
 #[derive(Debug)]
@@ -75,7 +68,7 @@ impl Sim {
         let kernel = Rc::new(RefCell::new(Kernel::new(options, inbox)));
         let net = SimNet::new(Rc::clone(&kernel));
         let sim = Self { kernel, net, lent: Vec::new(), now_ms: 0, unix_start_seconds };
-        sim.kernel.borrow().listeners.attach(&sim.waker());
+        sim.kernel.borrow().listeners.inbox.attach(&sim.waker());
         sim
     }
 
@@ -184,7 +177,7 @@ impl Driver for Sim {
 
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).map(|conn| conn.wire.borrow().bytes_for_peer())
+        kernel.conn(token).map(|conn| conn.wire.borrow().to_peer.len() as u64)
     }
 
     fn shutdown_write(&mut self, token: Token) {

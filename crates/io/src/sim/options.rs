@@ -1,8 +1,7 @@
-//! Options of the simulated kernel: [`SimOptions`].
+//! Options of the simulated kernel, and the seeded generator of all its choices.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::Fault;
 use crate::limits::RECV_BUFFER_BYTES;
 
 /// Options of a [`Sim`](super::Sim).
@@ -120,4 +119,64 @@ impl SimOptions {
 pub(super) fn peer_address(number: u64) -> SocketAddr {
     let host = ((number / 60_000) % (1 << 24)) as u32 + 1;
     SocketAddr::from((Ipv4Addr::from(0x7F00_0000 | (host & 0x00FF_FFFF)), 1024 + (number % 60_000) as u16))
+}
+
+/// A fault of one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The peer resets the connection just before the operation.
+    Rst,
+    /// The peer ends its sending side just before the operation.
+    Fin,
+    /// Moves fewer bytes than possible. No effect on operations that move none.
+    Short,
+    /// Not ready: retried in a later turn. No effect on a verb that can't wait.
+    Eagain,
+    /// The connection makes no progress for some driven time. No effect where `Eagain` has none.
+    Delay,
+}
+
+impl Fault {
+    /// All faults, for tests that try each.
+    pub const ALL: [Self; 5] = [Self::Rst, Self::Fin, Self::Short, Self::Eagain, Self::Delay];
+}
+
+/// A deterministic sequence of numbers.
+#[derive(Debug)]
+pub(super) struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number from 0 to `end - 1`; 0 if `end` is 0. (The bias of `%` is far below what a test could
+    /// see.)
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        let number = self.next();
+        if end == 0 { 0 } else { (number % end as u64) as usize }
+    }
+
+    /// Returns true with the given probability. Certainties draw no number.
+    pub(super) fn chance(&mut self, probability: f64) -> bool {
+        if probability <= 0.0 {
+            return false;
+        }
+        probability >= 1.0 || ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
+    }
+
+    /// Returns a shorter length, 1 to `len - 1`, or `len` if it can't be shortened.
+    pub(super) fn shorten(&mut self, len: usize) -> usize {
+        if len < 2 { len } else { 1 + self.below(len - 1) }
+    }
 }

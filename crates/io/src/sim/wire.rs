@@ -4,33 +4,34 @@
 
 use std::collections::VecDeque;
 
-use super::rng::Rng;
+use super::options::Rng;
 
 #[derive(Debug)]
 pub(super) struct Wire {
     /// Bytes written by the peer and not yet read by the server.
     to_server: VecDeque<u8>,
     /// Bytes taken from the server and not yet read by the peer's program.
-    to_peer: VecDeque<u8>,
+    pub(super) to_peer: VecDeque<u8>,
     /// Bytes read by the peer's program and not yet by the test.
-    received: Vec<u8>,
+    pub(super) received: Vec<u8>,
     /// Maximum bytes in `to_peer`.
-    window_bytes: usize,
+    pub(super) window_bytes: usize,
     /// Free bytes of the window at which the server learns that there is room.
-    room_bytes_min: usize,
+    pub(super) room_bytes_min: usize,
     /// True if the server's next bytes are still being fetched from a disk.
     pub(super) on_disk: bool,
     /// True if the peer's program reads whenever the driver waits.
     pub(super) reading: bool,
     /// True if the peer's FIN follows `to_server`.
-    peer_finished: bool,
+    pub(super) peer_finished: bool,
     /// True if the peer's program has closed its socket: later arrivals get an RST.
     peer_closed: bool,
     /// True if the server's FIN follows `to_peer`.
-    server_finished: bool,
+    pub(super) server_finished: bool,
     /// True if the server has closed its socket: later arrivals get an RST.
     server_closed: bool,
-    reset: bool,
+    /// True once either side has reset the connection: the next system call on it fails.
+    pub(super) reset: bool,
     reset_losses: f64,
     rng: Rng,
 }
@@ -68,20 +69,6 @@ impl Wire {
 
 /// The server's side.
 impl Wire {
-    /// Returns whether the server's next system call on it fails.
-    pub(super) const fn is_broken(&self) -> bool {
-        self.reset
-    }
-
-    pub(super) const fn is_server_finished(&self) -> bool {
-        self.server_finished
-    }
-
-    /// Returns whether the peer's FIN has arrived, perhaps after unread bytes.
-    pub(super) const fn is_peer_finished(&self) -> bool {
-        self.peer_finished
-    }
-
     /// Returns the bytes that the server could read now.
     pub(super) fn readable(&self) -> usize {
         self.to_server.len()
@@ -123,10 +110,6 @@ impl Wire {
         }
     }
 
-    pub(super) fn server_finishes(&mut self) {
-        self.server_finished = true;
-    }
-
     /// Closes the server's side without lingering: with unread input it sends an RST.
     pub(super) fn server_closes(&mut self) {
         self.server_closed = true;
@@ -143,16 +126,6 @@ impl Wire {
         if self.loses() {
             self.to_peer.clear();
         }
-    }
-
-    /// Returns whether the peer's program still has something to read.
-    pub(super) fn has_bytes_for_peer(&self) -> bool {
-        !self.to_peer.is_empty()
-    }
-
-    /// Returns the bytes that the peer's program still has to read.
-    pub(super) fn bytes_for_peer(&self) -> u64 {
-        self.to_peer.len() as u64
     }
 }
 
@@ -174,10 +147,6 @@ impl Wire {
             self.to_server.extend(bytes);
         }
         true
-    }
-
-    pub(super) fn peer_finishes(&mut self) {
-        self.peer_finished = true;
     }
 
     /// Closes the peer's socket, with no further reads.
@@ -214,25 +183,8 @@ impl Wire {
         }
     }
 
-    /// Returns what the peer's program has read since the last call.
-    pub(super) fn take_received(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.received)
-    }
-
-    pub(super) fn set_window(&mut self, bytes: usize) {
-        self.window_bytes = bytes;
-    }
-
-    pub(super) fn set_room_min(&mut self, bytes: usize) {
-        self.room_bytes_min = bytes.max(1);
-    }
-
     pub(super) fn saw_fin(&self) -> bool {
         self.server_finished && self.to_peer.is_empty() && !self.reset
-    }
-
-    pub(super) const fn saw_reset(&self) -> bool {
-        self.reset
     }
 }
 

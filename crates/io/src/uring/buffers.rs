@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "memory that the kernel writes to while nothing borrows it")]
 
 use std::io;
-use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::Submitter;
@@ -15,11 +15,37 @@ use crate::pages::Pages;
 /// Number of the only group.
 pub(super) const GROUP: u16 = 0;
 
-/// The buffers of one ring. Memory is touched only as it is used.
+/// A buffer that the kernel has filled: until its release only this driver uses it.
+#[derive(Debug)]
+pub(super) struct Filled {
+    id: u16,
+    len: u32,
+}
+
+impl Filled {
+    /// # Safety
+    /// The kernel has reported the buffer with this many bytes; once for each report.
+    pub(super) unsafe fn new(id: u16, len: u32) -> Self {
+        Self { id, len }
+    }
+
+    fn into_id(self) -> u16 {
+        self.id
+    }
+
+    /// Returns the number of bytes in it.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
+/// The buffers of one ring; none by default. Memory is touched only as it is used.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    ring: ManuallyDrop<Pages>,
-    memory: ManuallyDrop<Pages>,
+    /// The kernel's list of buffers, and their memory.
+    pages: Option<(Pages, Pages)>,
+    list: NonNull<BufRingEntry>,
+    start: NonNull<u8>,
     count: u16,
     bytes: usize,
     tail: u16,
@@ -27,25 +53,46 @@ pub(super) struct Buffers {
     spare: Vec<u16>,
     /// Number of buffers to withdraw as they return.
     surplus: u16,
-    /// True if the kernel may still write: the memory is leaked instead of unmapped.
-    leaked: bool,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            pages: None,
+            list: NonNull::dangling(),
+            start: NonNull::dangling(),
+            count: 0,
+            bytes: 0,
+            tail: 0,
+            spare: Vec::new(),
+            surplus: 0,
+        }
+    }
 }
 
 impl Buffers {
     /// Registers `count` buffers (a power of two) of `bytes` each.
-    pub(super) fn new(submitter: &Submitter<'_>, count: u16, bytes: usize) -> io::Result<Self> {
+    ///
+    /// # Safety
+    /// They are dropped after the ring of `submitter` is closed and idle, or never.
+    pub(super) unsafe fn new(submitter: &Submitter<'_>, count: u16, bytes: usize) -> io::Result<Self> {
         let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "receive buffers of this size");
         if !count.is_power_of_two() || u32::try_from(bytes).is_err() {
             return Err(too_large());
         }
-        let ring = Pages::new(usize::from(count) * size_of::<BufRingEntry>())?;
+        let list = Pages::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let memory = Pages::new(usize::from(count).checked_mul(bytes).ok_or_else(too_large)?)?;
-        // SAFETY: the ring's memory is page-aligned, has the stated size, and outlives the ring of entries or
-        // is leaked (`leak`).
-        unsafe { submitter.register_buf_ring_with_flags(ring.start().as_ptr() as u64, count, GROUP, 0) }?;
-        let (ring, memory) = (ManuallyDrop::new(ring), ManuallyDrop::new(memory));
-        let spare = (0..count).rev().collect();
-        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, leaked: false };
+        // SAFETY: the list is page-aligned, has the stated size, and outlives the ring.
+        unsafe { submitter.register_buf_ring_with_flags(list.start().as_ptr() as u64, count, GROUP, 0) }?;
+        let mut buffers = Self {
+            list: list.start().cast(),
+            start: memory.start(),
+            pages: Some((list, memory)),
+            count,
+            bytes,
+            spare: (0..count).rev().collect(),
+            ..Self::default()
+        };
         buffers.offer_spare(RECV_BUFFERS_FIRST);
         Ok(buffers)
     }
@@ -59,7 +106,9 @@ impl Buffers {
     /// Frees memory while the kernel has nothing to report and nothing borrows, and reduces the offer to its
     /// initial size as buffers return.
     pub(super) fn trim(&mut self) {
-        self.memory.release();
+        if let Some((_, memory)) = &mut self.pages {
+            memory.release();
+        }
         self.surplus = self.in_use().saturating_sub(RECV_BUFFERS_FIRST);
     }
 
@@ -86,7 +135,8 @@ impl Buffers {
     }
 
     /// Returns a buffer to the kernel.
-    pub(super) fn release(&mut self, id: u16) {
+    pub(super) fn release(&mut self, buffer: Filled) {
+        let id = buffer.into_id();
         if self.surplus == 0 {
             return self.offer(id);
         }
@@ -97,9 +147,9 @@ impl Buffers {
     fn offer(&mut self, id: u16) {
         let address = self.start(id) as u64;
         let index = usize::from(self.tail & (self.count - 1));
-        let ring = self.ring.start().as_ptr().cast::<BufRingEntry>();
+        let list = self.list.as_ptr();
         // SAFETY: the index is less than the number of entries.
-        let entry = unsafe { ring.add(index) };
+        let entry = unsafe { list.add(index) };
         // SAFETY: the entry is within the ring, and the kernel reads it only once the tail has passed it.
         let entry = unsafe { &mut *entry };
         entry.set_addr(address);
@@ -107,41 +157,24 @@ impl Buffers {
         entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
         // SAFETY: this is the ring's first entry.
-        let tail = unsafe { BufRingEntry::tail(ring) };
+        let tail = unsafe { BufRingEntry::tail(list) };
         // SAFETY: the tail is shared with the kernel, which only reads it; it is aligned and lives as long as the ring.
         let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// Returns the bytes in a buffer that came with a completion.
-    pub(super) fn get(&self, id: u16, len: usize) -> &[u8] {
-        let start = self.start(id);
-        // SAFETY: memory is initialised from the start, `len` is within the buffer, and the kernel writes to
-        // it again only after `release`, which takes `&mut self`.
-        unsafe { std::slice::from_raw_parts(start, len.min(self.bytes)) }
+    /// Returns the bytes in a buffer.
+    pub(super) fn get(&self, buffer: &Filled) -> &[u8] {
+        let start = self.start(buffer.id);
+        // SAFETY: memory is initialised from the start, the length is within the buffer, and the kernel writes
+        // to it again only after `release`, which takes `&mut self` and the buffer.
+        unsafe { std::slice::from_raw_parts(start, buffer.len().min(self.bytes)) }
     }
 
     fn start(&self, id: u16) -> *mut u8 {
         assert!(id < self.count, "the kernel named a buffer of another ring");
         // SAFETY: the buffer is within the memory.
-        unsafe { self.memory.start().as_ptr().add(usize::from(id) * self.bytes) }
-    }
-
-    /// Leaks the memory to a kernel that may still write to it.
-    pub(super) fn leak(&mut self) {
-        self.leaked = true;
-    }
-}
-
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        if self.leaked {
-            return;
-        }
-        // SAFETY: dropped once, and the kernel has ended every entry that could use it.
-        unsafe { ManuallyDrop::drop(&mut self.ring) };
-        // SAFETY: as above.
-        unsafe { ManuallyDrop::drop(&mut self.memory) };
+        unsafe { self.start.as_ptr().add(usize::from(id) * self.bytes) }
     }
 }
 
@@ -152,12 +185,13 @@ mod tests {
     use crate::limits::RECV_BUFFERS_MAX;
 
     #[test]
-    fn more_are_offered_when_they_run_out_and_fewer_after_a_quiet_moment() {
-        let Ok(ring) = Ring::new(8, 8, false) else {
+    fn offers_more_buffers_when_they_run_out_and_fewer_after_a_trim() {
+        let Ok(mut ring) = Ring::new(8, 8, false) else {
             println!("skipped: there is no io_uring here");
             return;
         };
-        let mut buffers = Buffers::new(&ring.submitter(), RECV_BUFFERS_MAX, 64).expect("there is memory");
+        ring.provide_buffers(RECV_BUFFERS_MAX, 64).expect("there is memory");
+        let buffers = &mut ring.buffers;
         let mut in_use = Vec::new();
         for _ in 0..4 {
             in_use.push(buffers.in_use());
@@ -166,11 +200,9 @@ mod tests {
         assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
         buffers.trim();
         // Each returns as if the kernel had used it, those offered first before others.
-        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(id));
+        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(Filled { id, len: 0 }));
         assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
         buffers.offer_more();
         assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
-        // Before the buffers: the kernel must have released them.
-        drop(ring);
     }
 }

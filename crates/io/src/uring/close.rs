@@ -3,10 +3,11 @@
 
 use std::io;
 
+use super::Uring;
+use super::entry::{Done, Purpose};
 use super::recv::recv_ended;
-use super::ring::{Done, Kind};
-use super::{REAP_WAIT, Uring};
-use crate::conns::{Flags, NONE};
+use super::ring::REAP_WAIT;
+use crate::connections::{Flags, NONE};
 use crate::limits::DETACH_ENTERS_MAX;
 use crate::{CloseKind, Detached, Token, socket};
 
@@ -39,7 +40,7 @@ impl Uring {
         let Some(slot) = self.conns.slots.held_mut(token) else { return };
         if slot.flags.has(Flags::CLOSING) && slot.extra.pending == 0 && slot.send == NONE {
             slot.fd = None;
-            self.conns.queue.closed(token, slot.flags);
+            self.conns.work.closed(token, slot.flags);
         }
     }
 
@@ -88,14 +89,14 @@ impl Uring {
     }
 
     /// Appends the bytes of this connection's completion; returns another connection's.
-    fn unread_of(&mut self, token: Token, done: Done, unread: &mut Vec<u8>) -> Option<Done> {
-        if done.kind() != Kind::Recv || done.token() != token {
+    fn unread_of(&mut self, token: Token, mut done: Done, unread: &mut Vec<u8>) -> Option<Done> {
+        if done.purpose() != Purpose::Recv || done.token() != token {
             return Some(done);
         }
-        if let (Ok(len), Some(id)) = (done.result(), done.buffer()) {
-            unread.extend_from_slice(self.buffers.get(id, len as usize));
+        if let Some(buffer) = done.take_filled() {
+            unread.extend_from_slice(self.ring.buffers.get(&buffer));
+            self.ring.buffers.release(buffer);
         }
-        self.release_buffer(&done);
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);
         }
@@ -104,7 +105,7 @@ impl Uring {
 }
 
 fn is_last_of(done: &Done, token: Token) -> bool {
-    done.kind() == Kind::Recv && done.token() == token && done.is_last()
+    done.purpose() == Purpose::Recv && done.token() == token && done.is_last()
 }
 
 #[cfg(test)]
@@ -114,8 +115,8 @@ mod tests {
     use std::time::Duration;
 
     use super::Uring;
-    use crate::conns::Flags;
-    use crate::uring_options::UringOptions;
+    use crate::connections::Flags;
+    use crate::driver::UringOptions;
     use crate::{CloseKind, Driver, Event};
 
     fn driver() -> Option<(Uring, std::net::SocketAddr)> {

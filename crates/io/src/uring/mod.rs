@@ -5,35 +5,35 @@
 //! holds none. An output in memory is one entry that never waits; the rest for a full socket, and files, go
 //! by hand as in the readiness driver.
 
-mod accept;
 mod buffers;
 mod close;
-mod gather;
-mod marker;
+mod entry;
+mod outputs;
 mod probe;
 mod recv;
 mod ring;
 mod send;
 mod turn;
-mod wake;
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::conns::Conns;
-use crate::listeners::Listeners;
-use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
-use buffers::Buffers;
-use gather::Gathers;
-use marker::Marker;
-use ring::{COMPLETION_ENTRIES, Done, Ring, SUBMIT_ENTRIES};
-use wake::Wake;
+use io_uring::types::Fd;
+use rustix::event::{EventfdFlags, eventfd};
 
-pub use crate::uring_options::UringOptions;
+use crate::clock::Clock;
+use crate::connections::Connections;
+use crate::listeners::accept::{Arrival, Listeners};
+use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
+use buffers::Filled;
+use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
+use ring::{COMPLETION_ENTRIES, Marker, Ring, SUBMIT_ENTRIES};
+
+pub use crate::driver::UringOptions;
 pub use probe::{Report, Unavailable, probe};
 
 /// The name of this driver.
@@ -42,11 +42,6 @@ pub const NAME: &str = "uring";
 // One armed receive may deliver as much as may follow a pause (R3).
 const _: () =
     assert!(limits::RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
-
-/// Enters of the ring for outstanding completions when the driver ends.
-const REAP_ENTERS_MAX: usize = 1000;
-/// Wait of each of them.
-const REAP_WAIT: Duration = Duration::from_millis(5);
 
 /// The ring's state of a connection.
 #[derive(Debug, Default)]
@@ -64,15 +59,14 @@ struct InRing {
 /// The completion driver of one worker. Bound to the thread that made it.
 #[derive(Debug)]
 pub struct Uring {
-    /// First, so that it is closed before memory that the kernel writes to is freed.
     ring: Ring,
-    buffers: Buffers,
-    /// The lent buffer and its length.
-    lent: Option<(u16, usize)>,
-    conns: Conns<InRing>,
-    gathers: Gathers,
+    /// The lent buffer.
+    lent: Option<Filled>,
+    conns: Connections<InRing>,
     listeners: Listeners,
-    wake: Wake,
+    /// The waker: an event counter that the ring reads. Blocking: reading a non-blocking one by the ring fails
+    /// with EAGAIN instead of waiting.
+    wake: Arc<OwnedFd>,
     marker: Marker,
     clock: Clock,
     /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and those in `held`.
@@ -104,19 +98,18 @@ impl Uring {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
-        let wake = Wake::new()?;
-        let listeners = Listeners::new(entrances.into(), options.connections_max.min(ring::SLOTS_MAX))?;
-        listeners.inbox.attach(&wake.waker());
-        let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let waker = Waker::of_event(&wake);
+        let listeners = Listeners::new(entrances.into(), options.connections_max.min(SLOTS_MAX))?;
+        listeners.inbox.attach(&waker);
+        let mut ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
-        // The last fallible step: the buffers must outlive the ring that they are registered with.
-        let buffers = Buffers::new(&ring.submitter(), limits::RECV_BUFFERS_MAX, bytes)?;
-        let mut uring = Self {
+        ring.provide_buffers(limits::RECV_BUFFERS_MAX, bytes)?;
+        ring.await_wake(wake.as_raw_fd());
+        Ok(Self {
             ring,
-            buffers,
             lent: None,
-            conns: Conns::new(wake.waker()),
-            gathers: Gathers::default(),
+            conns: Connections::new(waker),
             listeners,
             wake,
             marker: Marker::default(),
@@ -128,9 +121,7 @@ impl Uring {
             rearm_bulk: VecDeque::new(),
             writable: VecDeque::new(),
             multishot: options.multishot && report.limited_multishot,
-        };
-        uring.wake.arm(&mut uring.ring);
-        Ok(uring)
+        })
     }
 }
 
@@ -140,27 +131,6 @@ impl Uring {
 /// Those of [`Uring::new`].
 pub fn start(entrances: Entrances, options: UringOptions) -> io::Result<impl Driver> {
     Uring::new(entrances, options)
-}
-
-impl Drop for Uring {
-    /// Waits for all completions, or leaks the memory: until the last, the kernel writes to buffers and reads
-    /// outputs.
-    fn drop(&mut self) {
-        for _ in 0..REAP_ENTERS_MAX {
-            if self.ring.is_idle() {
-                return;
-            }
-            self.ring.cancel_all();
-            if self.ring.enter(Some(REAP_WAIT)).is_err() {
-                break;
-            }
-            while self.ring.take().is_some() {}
-        }
-        self.buffers.leak();
-        self.wake.leak();
-        let _outputs = ManuallyDrop::new(std::mem::take(&mut self.conns.sends));
-        let _gathers = ManuallyDrop::new(std::mem::take(&mut self.gathers));
-    }
 }
 
 impl Driver for Uring {
@@ -197,7 +167,7 @@ impl Driver for Uring {
     }
 
     fn lent(&self) -> &[u8] {
-        self.lent.map_or(&[], |(id, len)| self.buffers.get(id, len))
+        self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers.get(buffer))
     }
 
     fn accept_pause(&mut self) {
@@ -267,10 +237,42 @@ impl Driver for Uring {
     }
 
     fn waker(&self) -> Waker {
-        self.wake.waker()
+        Waker::of_event(&self.wake)
     }
 
     fn connections(&self) -> usize {
         self.conns.slots.used()
+    }
+}
+
+fn name(index: ListenerId) -> Name {
+    Name::new(Purpose::Listener, Token::new(u32::from(index), 0))
+}
+
+impl Uring {
+    /// Watches the listeners without reported connections.
+    pub(super) fn watch_listeners(&mut self) {
+        while let Some((index, fd)) = self.listeners.next_to_watch() {
+            self.ring.push(Operation::poll(Fd(fd), libc::POLLIN), name(index));
+        }
+    }
+
+    /// Ends accepting. Also cancels the watching entries, which keep the kernel listening.
+    pub(super) fn stop_accept(&mut self) {
+        if self.listeners.stop(self.conns.slots.used()) {
+            self.listeners.watched().for_each(|index| self.ring.cancel(name(index)));
+        }
+    }
+
+    /// Returns the next new connection, or event of accepting.
+    pub(super) fn next_accept(&mut self) -> Option<Event> {
+        match self.listeners.next(self.conns.slots.used())? {
+            Arrival::Connection(fd, listener) => {
+                let token = self.conns.slots.insert(fd);
+                self.arm_recv(token);
+                Some(Event::Accepted { token, listener })
+            }
+            Arrival::Event(event) => Some(event),
+        }
     }
 }

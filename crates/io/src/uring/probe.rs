@@ -11,8 +11,7 @@ use io_uring::register::Probe;
 use io_uring::types::Fd;
 use rustix::io::Errno;
 
-use super::buffers::Buffers;
-use super::recv;
+use super::entry::{Name, Operation, Purpose};
 use super::ring::Ring;
 use crate::Token;
 
@@ -123,14 +122,8 @@ pub fn probe() -> Result<Report, Unavailable> {
     };
     check_features(&ring)?;
     check_operations(&ring)?;
-    let mut buffers = Buffers::new(&ring.submitter(), 2, 64)
-        .map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
+    ring.provide_buffers(2, 64).map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
     let tried = try_multishot(&mut ring);
-    if !ring.is_idle() {
-        buffers.leak();
-    }
-    // Before the buffers: the kernel must have released them.
-    drop(ring);
     let limited_multishot = tried.map_err(|error| Unavailable::from_error(error, "multishot receives"))?;
     Ok(Report { no_array, limited_multishot })
 }
@@ -163,7 +156,8 @@ fn check_operations(ring: &Ring) -> Result<(), Unavailable> {
 fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     rustix::io::write(&theirs, b"x")?;
-    ring.push(recv::until_used_up(Fd(ours.as_raw_fd()), 1), recv::name(Token::new(0, 0)));
+    let operation = Operation::recv_until_used_up(Fd(ours.as_raw_fd()), 1);
+    ring.push(operation, Name::new(Purpose::Recv, Token::new(0, 0)));
     ring.enter(Some(TRIAL_WAIT))?;
     let done = ring.take().ok_or(io::ErrorKind::TimedOut)?;
     Ok(done.is_last() && done.result() == Ok(1))

@@ -1,36 +1,22 @@
 //! Receives into provided buffers, by an entry that continues up to its credit of bytes.
 
 use std::collections::VecDeque;
-use std::ptr;
 
-use io_uring::squeue::Flags as EntryFlags;
-use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use super::buffers::GROUP;
-use super::ring::{Done, Kind, Name, limited};
+use super::entry::{Done, Name, Operation, Purpose};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
-use crate::conns::{Flags, Slot, ended_while_paused, read_closed};
+use crate::connections::{Flags, Slot, ended_while_paused, read_closed};
 use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
 
 pub(super) fn name(token: Token) -> Name {
-    Name::new(Kind::Recv, token)
+    Name::new(Purpose::Recv, token)
 }
 
 fn end_name(token: Token) -> Name {
-    Name::new(Kind::PeerEnd, token)
-}
-
-/// An entry that receives once.
-pub(super) fn once(fd: types::Fd) -> squeue::Entry {
-    opcode::Recv::new(fd, ptr::null_mut(), 0).buf_group(GROUP).build().flags(EntryFlags::BUFFER_SELECT)
-}
-
-/// Returns an entry that receives up to `credit` bytes, plus the rest of the buffer that reaches it.
-pub(super) fn until_used_up(fd: types::Fd, credit: u32) -> squeue::Entry {
-    limited(opcode::RecvMulti::new(fd, GROUP).build(), credit)
+    Name::new(Purpose::PeerEnd, token)
 }
 
 impl Uring {
@@ -50,19 +36,20 @@ impl Uring {
         let Some(fd) = pend(slot, Flags::ARMED) else { return };
         // The receive that reaches the credit may fill its buffer: together they fill as many as a turn may
         // deliver. That is at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
-        let credit = (self.buffers.bytes() * (recvs - 1) + 1) as u32;
-        let entry = if self.multishot { until_used_up(fd, credit) } else { once(fd) };
-        self.ring.push(entry, name(token));
+        let credit = (self.ring.buffers.bytes() * (recvs - 1) + 1) as u32;
+        let operation =
+            if self.multishot { Operation::recv_until_used_up(fd, credit) } else { Operation::recv(fd) };
+        self.ring.push(operation, name(token));
     }
 
     /// Arms connections whose entry has ended, in order: no more than there are buffers, and bulk ones within
     /// a turn's share.
     pub(super) fn rearm_recvs(&mut self) {
-        for _ in 0..self.buffers.count() {
+        for _ in 0..self.ring.buffers.count() {
             let Some(token) = self.rearm.pop_front() else { break };
             self.arm_recv(token);
         }
-        let recvs = bulk_recvs_per_turn_max(self.buffers.bytes());
+        let recvs = bulk_recvs_per_turn_max(self.ring.buffers.bytes());
         let each = recvs.min(RECVS_PER_TURN_MAX);
         for _ in 0..recvs / each {
             let Some(token) = self.rearm_bulk.pop_front() else { break };
@@ -100,7 +87,7 @@ impl Uring {
             return;
         }
         let Some(fd) = pend(slot, Flags::END_WATCHED) else { return };
-        self.ring.push(opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build(), end_name(token));
+        self.ring.push(Operation::poll(fd, libc::POLLRDHUP), end_name(token));
     }
 
     /// Cancels the entry that watches for the peer's end, if any.
@@ -130,16 +117,17 @@ impl Uring {
     /// Returns whether the connection waits to be armed, or its completions for the next turn (R7).
     pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
         let Some(slot) = self.conns.slots.open(token) else { return false };
-        let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);
+        let is_held =
+            || self.held.iter().any(|done| done.purpose() == Purpose::Recv && done.token() == token);
         !slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) || is_held()
     }
 
     /// Handles a completion of receiving.
-    pub(super) fn received(&mut self, done: Done) -> Option<Event> {
+    pub(super) fn received(&mut self, mut done: Done) -> Option<Event> {
         let token = done.token();
-        let turn = self.conns.queue.turn as u8;
+        let turn = self.conns.work.turn;
         let Some(slot) = self.conns.slots.held_mut(token) else {
-            self.release_buffer(&done);
+            self.release_buffer(&mut done);
             return None;
         };
         let closing = slot.flags.has(Flags::CLOSING);
@@ -152,7 +140,7 @@ impl Uring {
             recv_ended(slot);
         }
         if closing {
-            self.release_buffer(&done);
+            self.release_buffer(&mut done);
             if !last {
                 self.disarm_recv_again(token);
             }
@@ -163,14 +151,14 @@ impl Uring {
             // Something was sent to it in this turn, and the new input must wait for the end of that.
             self.ring.await_sends();
         }
-        match (done.result(), done.buffer()) {
-            (Ok(len @ 1..), Some(id)) => {
+        match (done.result(), done.take_filled()) {
+            (Ok(1..), Some(buffer)) => {
                 slot.extra.recvs += 1;
-                if len as usize == self.buffers.bytes() {
+                if buffer.len() == self.ring.buffers.bytes() {
                     count_full(slot);
                 }
                 let paused = slot.flags.has(Flags::PAUSED);
-                self.lent = Some((id, len as usize));
+                self.lent = Some(buffer);
                 if last {
                     rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 } else if paused {
@@ -178,14 +166,14 @@ impl Uring {
                 }
                 Some(Event::Received { token })
             }
-            (Ok(_), _) => {
+            (Ok(_), buffer) => {
                 let event = read_closed(token, slot, None);
-                self.release_buffer(&done);
+                buffer.into_iter().for_each(|buffer| self.ring.buffers.release(buffer));
                 Some(event)
             }
             (Err(errno @ (Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN)), _) => {
                 if errno == Errno::NOBUFS {
-                    self.buffers.offer_more();
+                    self.ring.buffers.offer_more();
                 }
                 rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 None
@@ -194,9 +182,9 @@ impl Uring {
         }
     }
 
-    pub(super) fn release_buffer(&mut self, done: &Done) {
-        if let Some(id) = done.buffer() {
-            self.buffers.release(id);
+    pub(super) fn release_buffer(&mut self, done: &mut Done) {
+        if let Some(buffer) = done.take_filled() {
+            self.ring.buffers.release(buffer);
         }
     }
 }

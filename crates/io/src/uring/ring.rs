@@ -1,128 +1,48 @@
 //! The ring: setup, submission, one enter per turn, completions. The only place that submits entries.
 //!
-//! An entry may point into memory. This is sound because the driver owns that memory, does not move it, and
-//! frees it only after the entry's last completion ([`Ring::is_idle`] when the driver ends).
+//! It owns the memory that entries point to, and frees it only after their last completion.
 
 #![expect(unsafe_code, reason = "entries have pointers that the kernel follows, which nothing can check")]
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem::{self, ManuallyDrop};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
-use io_uring::{IoUring, Submitter, cqueue, opcode, squeue};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Submitter, opcode, squeue};
 use rustix::io::Errno;
 
-use crate::Token;
+use super::buffers::Buffers;
+use super::entry::{Done, Name, Operation, Purpose};
+use super::outputs::Outputs;
 use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
+use crate::{Output, Token};
 
 /// Entries submitted by one call; more take several.
 pub(super) const SUBMIT_ENTRIES: u32 = 256;
 /// Completions that fit; the kernel keeps the others.
 pub(super) const COMPLETION_ENTRIES: u32 = 4096;
 
+/// Enters for outstanding completions when the ring ends.
+const REAP_ENTERS_MAX: usize = 1000;
+/// Wait of each of them.
+pub(super) const REAP_WAIT: Duration = Duration::from_millis(5);
+
 const SENT_LATE_MAX: Duration = Duration::from_millis(SENT_LATE_MS_MAX);
 
-/// Bits of a name that hold the slot.
-const SLOT_BITS: u32 = 28;
-/// Number of slots that a name can hold.
-pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
-
-/// Purpose of an entry: the top bits of its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Listener,
-    Recv,
-    Send,
-    Writable,
-    PeerEnd,
-    Wake,
-    Marker,
-    Cancel,
-}
-
-/// Kinds by number, as many as four bits can name; the last ones are unused.
-const KINDS: [Kind; 16] = {
-    let mut kinds = [Kind::Cancel; 16];
-    let named = [
-        Kind::Listener,
-        Kind::Recv,
-        Kind::Send,
-        Kind::Writable,
-        Kind::PeerEnd,
-        Kind::Wake,
-        Kind::Marker,
-        Kind::Cancel,
-    ];
-    let mut number = 0;
-    while number < named.len() {
-        kinds[number] = named[number];
-        number += 1;
-    }
-    kinds
-};
-
-/// An entry's name (`user_data`): kind 4 bits, slot 28, generation 32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name(u64);
-
-impl Name {
-    /// Creates a name for a connection; a listener's slot is its number.
-    pub(super) fn new(kind: Kind, token: Token) -> Self {
-        Self((kind as u64) << 60 | (token.slot() as u64) << 32 | u64::from(token.generation()))
-    }
-
-    fn kind(self) -> Kind {
-        KINDS[(self.0 >> 60) as usize]
-    }
-
-    fn token(self) -> Token {
-        Token::new((self.0 >> 32) as u32 & (SLOTS_MAX as u32 - 1), self.0 as u32)
-    }
-}
-
-/// One completion.
-#[derive(Debug)]
-pub(super) struct Done {
-    name: Name,
-    result: i32,
-    flags: u32,
-}
-
-impl Done {
-    pub(super) fn kind(&self) -> Kind {
-        self.name.kind()
-    }
-
-    pub(super) fn token(&self) -> Token {
-        self.name.token()
-    }
-
-    /// Returns the result of the operation.
-    pub(super) fn result(&self) -> Result<u32, Errno> {
-        u32::try_from(self.result).map_err(|_| Errno::from_raw_os_error(-self.result))
-    }
-
-    /// Returns whether it is the entry's last completion.
-    pub(super) fn is_last(&self) -> bool {
-        !cqueue::more(self.flags)
-    }
-
-    /// Returns the provided buffer that was used.
-    pub(super) fn buffer(&self) -> Option<u16> {
-        cqueue::buffer_select(self.flags)
-    }
-}
-
-impl From<cqueue::Entry> for Done {
-    fn from(entry: cqueue::Entry) -> Self {
-        Self { name: Name(entry.user_data()), result: entry.result(), flags: entry.flags() }
-    }
-}
+/// Bytes of an eventfd's counter.
+const WAKE_COUNT_BYTES: usize = 8;
 
 /// The ring of one worker.
 pub(super) struct Ring {
+    /// First, so that it is closed before memory that the kernel uses is freed.
     ring: IoUring,
+    pub(super) buffers: Buffers,
+    outputs: Outputs,
+    /// Takes the value of a waker's counter.
+    wake_count: Box<[u8; WAKE_COUNT_BYTES]>,
     /// Entries for which the queue had no room: at most one per connection and verb.
     overflow: VecDeque<squeue::Entry>,
     /// Entries whose last completion is outstanding, except cancels.
@@ -151,6 +71,9 @@ impl Ring {
         }
         Ok(Self {
             ring: builder.build(entries)?,
+            buffers: Buffers::default(),
+            outputs: Outputs::default(),
+            wake_count: Box::default(),
             overflow: VecDeque::new(),
             in_flight: 0,
             sends: 0,
@@ -167,9 +90,52 @@ impl Ring {
         self.ring.params()
     }
 
-    /// Queues an entry under a name. The next [`Ring::enter`] submits it.
-    pub(super) fn push(&mut self, entry: squeue::Entry, name: Name) {
-        if name.kind() != Kind::Cancel {
+    /// Provides `count` buffers (a power of two) of `bytes` each for receiving, once.
+    pub(super) fn provide_buffers(&mut self, count: u16, bytes: usize) -> io::Result<()> {
+        // SAFETY: the ring keeps them until it is closed, or leaks them.
+        self.buffers = unsafe { Buffers::new(&self.ring.submitter(), count, bytes) }?;
+        Ok(())
+    }
+
+    /// Queues an operation under a name. The next [`Ring::enter`] submits it.
+    pub(super) fn push(&mut self, operation: Operation, name: Name) {
+        // SAFETY: it points to nothing that is ever freed.
+        unsafe { self.queue(operation.0, name) }
+    }
+
+    /// Queues a read of the waker's counter.
+    pub(super) fn await_wake(&mut self, event: RawFd) {
+        let (start, len) = (self.wake_count.as_mut_ptr(), WAKE_COUNT_BYTES as u32);
+        let entry = opcode::Read::new(Fd(event), start, len).build();
+        // SAFETY: only the kernel uses this memory, which the ring frees after the last completion.
+        unsafe { self.queue(entry, Name::new(Purpose::Wake, Token::new(0, 0))) }
+    }
+
+    /// Queues a send of an output in memory that never waits, and owns the output until [`Ring::reclaim`].
+    /// Unless its completion `is_awaited`, it doesn't end the wait of the next enter.
+    pub(super) fn send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
+        self.sends += 1;
+        self.is_awaited |= is_awaited;
+        let (index, entry) = self.outputs.insert(token, fd, output);
+        // SAFETY: nobody has access to the output before its completion is taken.
+        unsafe { self.queue(entry, Name::new(Purpose::Send, Token::new(index, 0))) }
+    }
+
+    /// Returns the connection and the output of a completed send.
+    pub(super) fn reclaim(&mut self, done: Done) -> (Token, Output) {
+        self.outputs.remove(done.into_sent())
+    }
+
+    /// Frees memory of ended sends.
+    pub(super) fn trim(&mut self) {
+        self.buffers.trim();
+        self.outputs.trim();
+    }
+
+    /// # Safety
+    /// What the entry points to lives, and only the kernel uses it, until the last completion is taken.
+    unsafe fn queue(&mut self, entry: squeue::Entry, name: Name) {
+        if name.purpose() != Purpose::Cancel {
             self.in_flight += 1;
         }
         let entry = entry.user_data(name.0);
@@ -178,16 +144,8 @@ impl Ring {
         }
     }
 
-    /// Queues a send entry that never waits. Unless its completion `is_awaited`, it doesn't end the wait of
-    /// the next enter.
-    pub(super) fn push_send(&mut self, entry: squeue::Entry, name: Name, is_awaited: bool) {
-        self.sends += 1;
-        self.is_awaited |= is_awaited;
-        self.push(entry, name);
-    }
-
     fn try_push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: memory that the entry points to lives until its last completion (see the top of this file).
+        // SAFETY: only `queue` makes entries for this, whose caller guarantees it.
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
@@ -197,8 +155,7 @@ impl Ring {
     }
 
     fn push_cancel(&mut self, which: CancelBuilder) {
-        let entry = opcode::AsyncCancel2::new(which).build().flags(squeue::Flags::SKIP_SUCCESS);
-        self.push(entry, Name::new(Kind::Cancel, Token::new(0, 0)));
+        self.push(Operation::cancel(which), Name::new(Purpose::Cancel, Token::new(0, 0)));
     }
 
     /// Makes the completion of this turn's sends end the next wait.
@@ -275,8 +232,10 @@ impl Ring {
     /// Returns the next completion, skipping ignored ones.
     pub(super) fn take(&mut self) -> Option<Done> {
         loop {
-            let done = Done::from(self.ring.completion().next()?);
-            if done.kind() != Kind::Cancel {
+            let entry = self.ring.completion().next()?;
+            // SAFETY: it was just taken.
+            let done = unsafe { Done::new(&entry) };
+            if done.purpose() != Purpose::Cancel {
                 self.in_flight -= usize::from(done.is_last());
                 return Some(done);
             }
@@ -293,15 +252,26 @@ impl Ring {
     pub(super) fn has_completions(&mut self) -> bool {
         !self.ring.completion().is_empty()
     }
+}
 
-    /// Returns whether the kernel holds no entry.
-    pub(super) fn is_idle(&self) -> bool {
-        self.in_flight == 0
-    }
-
-    /// Cancels all entries.
-    pub(super) fn cancel_all(&mut self) {
-        self.push_cancel(CancelBuilder::any());
+impl Drop for Ring {
+    /// Waits for all completions, or leaks the memory: until the last, the kernel writes to buffers and reads
+    /// outputs.
+    fn drop(&mut self) {
+        for _ in 0..REAP_ENTERS_MAX {
+            if self.in_flight == 0 {
+                return;
+            }
+            self.push_cancel(CancelBuilder::any());
+            if self.enter(Some(REAP_WAIT)).is_err() {
+                break;
+            }
+            while self.take().is_some() {}
+        }
+        // Never freed: only the kernel knows when it stops using them.
+        let _buffers = ManuallyDrop::new(mem::take(&mut self.buffers));
+        let _outputs = ManuallyDrop::new(mem::take(&mut self.outputs));
+        let _wake_count = ManuallyDrop::new(mem::take(&mut self.wake_count));
     }
 }
 
@@ -316,34 +286,37 @@ fn passing(result: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// Ends a multishot receive with the buffer that reaches this many bytes (Linux 6.17; older kernels return
-/// `EINVAL`).
-pub(super) fn limited(mut entry: squeue::Entry, bytes: u32) -> squeue::Entry {
-    /// Offset of `optlen` in the kernel's `struct io_uring_sqe`.
-    const OPTLEN: usize = 44;
-    const { assert!(size_of::<squeue::Entry>() == 64) };
-    let start = (&raw mut entry).cast::<u8>();
-    // SAFETY: an entry is the kernel's struct of 64 bytes.
-    let field = unsafe { start.add(OPTLEN) }.cast::<u32>();
-    // SAFETY: the field is within the entry, at a multiple of its size, and any value is valid.
-    unsafe { field.write(bytes) };
-    entry
+/// Time up to which the driver has caught up with the kernel (T4), by an expired timeout entry. The kernel runs completions in the order in which they became ready: when this
+/// one arrives, so has everything that was ready when it was submitted.
+#[derive(Debug, Default)]
+pub(super) struct Marker {
+    caught_up_ms: u64,
+    /// Time of its submission, while it is pending.
+    sent_ms: Option<u64>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Marker {
+    /// Returns the time by which everything that had arrived was fetched.
+    pub(super) fn caught_up_ms(&self) -> u64 {
+        self.caught_up_ms
+    }
 
-    #[test]
-    fn every_name_finds_its_way_back() {
-        for kind in KINDS {
-            for slot in [0, 4711, SLOTS_MAX as u32 - 1] {
-                for generation in [0, 1, u32::MAX] {
-                    let token = Token::new(slot, generation);
-                    let name = Name::new(kind, token);
-                    assert_eq!((name.kind(), name.token()), (kind, token));
-                }
-            }
+    /// Records that the kernel had nothing more at `now_ms`.
+    #[inline]
+    pub(super) fn took_all(&mut self, now_ms: u64) {
+        self.caught_up_ms = now_ms;
+    }
+
+    /// Submits the marker at `now_ms`, unless one is pending.
+    pub(super) fn send(&mut self, ring: &mut Ring, now_ms: u64) {
+        if self.sent_ms.is_none() {
+            self.sent_ms = Some(now_ms);
+            ring.push(Operation::marker(), Name::new(Purpose::Marker, Token::new(0, 0)));
         }
+    }
+
+    /// Records its completion.
+    pub(super) fn completed(&mut self) {
+        self.caught_up_ms = self.caught_up_ms.max(self.sent_ms.take().unwrap_or(0));
     }
 }

@@ -2,106 +2,74 @@
 
 use std::os::fd::AsRawFd;
 
-use io_uring::opcode;
 use io_uring::types::Fd;
 
 use super::Uring;
+use super::entry::{Done, Name, Operation, Purpose};
 use super::recv::reset_full;
-use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
-use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
-use crate::limits::{SEND_AT_ONCE_BYTES_MAX, SENT_LATE_BYTES_MAX};
+use crate::connections::{Flags, GATHER_MAX, IN_RING, NONE, Sending};
+use crate::limits::{SEND_QUANTUM_BYTES, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
 /// Items that fit a message header: bytes may precede each and follow the last.
 const ITEMS_MAX: usize = (GATHER_MAX - 1) / 2;
 
-const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-
-fn name(token: Token) -> Name {
-    Name::new(Kind::Send, token)
-}
-
 fn writable_name(token: Token) -> Name {
-    Name::new(Kind::Writable, token)
+    Name::new(Purpose::Writable, token)
 }
 
-/// Returns whether an output can be sent by one entry of at most `share` bytes.
-fn fits_an_entry(output: &Output, share: u64) -> bool {
+/// Returns whether an output can be sent by one entry.
+fn fits_an_entry(output: &Output) -> bool {
     let in_memory = |(_, item): &(usize, Item)| matches!(item, Item::Shared(_));
     let items = output.items();
-    !output.is_empty() && output.len() <= share && items.len() <= ITEMS_MAX && items.iter().all(in_memory)
+    !output.is_empty()
+        && output.len() <= SEND_QUANTUM_BYTES
+        && items.len() <= ITEMS_MAX
+        && items.iter().all(in_memory)
 }
 
 impl Uring {
     /// Sends. If the end `is_awaited`, it ends the next enter's wait.
     pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
-        let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
         reset_full(slot);
-        if !fits_an_entry(&output, slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)) {
+        if !fits_an_entry(&output) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
             }
             return;
         }
         let Some(fd) = pend(slot, Flags::SENDING) else { return };
+        slot.send = IN_RING;
         let is_awaited = is_awaited || output.len() > SENT_LATE_BYTES_MAX;
-        self.submit_send(token, fd, output, is_awaited);
-    }
-
-    /// Sends an output that fits one entry.
-    fn submit_send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
-        let Some(slot) = self.conns.slots.open_mut(token) else { return };
-        // The entry points to the output's memory; the output itself may still move.
-        slot.send = self.conns.sends.insert(Sending::new(output));
-        let Some(sending) = self.conns.sends.get(slot.send) else { return };
-        let output = &sending.output;
-        let entry = if output.items().is_empty() {
-            // Its length is at most that of a turn's share.
-            let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
-            opcode::Send::new(fd, start, len).flags(FLAGS).build()
-        } else {
-            opcode::SendMsg::new(fd, self.gathers.describe(slot.send, output)).flags(FLAGS as u32).build()
-        };
-        self.ring.push_send(entry, name(token), is_awaited);
+        self.ring.send(token, fd, output, is_awaited);
     }
 
     /// Handles the completion of a send.
-    pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
-        let token = done.token();
-        let turn = self.conns.queue.turn;
-        self.conns.note_taken(done.result().map_or(0, u64::from));
+    pub(super) fn sent(&mut self, done: Done) -> Option<Event> {
+        let sent = done.result();
+        let (token, output) = self.ring.reclaim(done);
+        let taken = sent.map_or(0, u64::from);
+        self.conns.note_taken(taken);
         let slot = self.conns.slots.held_mut(token)?;
         settle(slot, Flags::SENDING);
-        let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
-        let sending = self.conns.sends.get_mut(send)?;
-        if !sending.output.items().is_empty() {
-            self.gathers.release(send);
-        }
-        match done.result() {
-            Ok(count) => {
-                sending.done += u64::from(count);
-                slot.add_turn_bytes(turn, u64::from(count));
-            }
-            Err(Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {}
-            Err(_) if closing => {}
-            Err(errno) => {
+        let closing = slot.flags.has(Flags::CLOSING);
+        let result = match sent {
+            Ok(_) if taken >= output.len() => Ok(()),
+            Err(errno) if !closing && !matches!(errno, Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {
                 slot.flags.set(Flags::BROKEN);
-                sending.result = Some(Err(SendError::Broken(errno.into())));
+                Err(SendError::Broken(errno.into()))
             }
-        }
-        if sending.done >= sending.output.len() {
-            sending.result = Some(Ok(()));
-        } else if closing {
-            sending.result = Some(Err(SendError::Cancelled));
-        }
-        if sending.result.is_none() {
-            self.await_writable(token);
-            return None;
-        }
-        let event = self.conns.sent_event(token, send);
+            _ if closing => Err(SendError::Cancelled),
+            _ => {
+                slot.send = self.conns.sends.insert(Sending::new(output, taken));
+                self.await_writable(token);
+                return None;
+            }
+        };
+        let event = self.conns.sent(token, output, result);
         if closing {
             self.finish_close(token);
         }
@@ -115,7 +83,7 @@ impl Uring {
             return;
         }
         let Some(fd) = pend(slot, Flags::AWAITING) else { return };
-        self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
+        self.ring.push(Operation::poll(fd, libc::POLLOUT), writable_name(token));
     }
 
     /// Handles a completion of the entry that waits for room.
@@ -139,8 +107,7 @@ impl Uring {
         };
         let fd = Fd(fd.as_raw_fd());
         // It replaces the ended entry, also in the slot's account.
-        let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).multi(true).build();
-        self.ring.push(entry, writable_name(token));
+        self.ring.push(Operation::poll_changes(fd, libc::POLLOUT), writable_name(token));
     }
 
     pub(super) fn stop_awaiting(&mut self, token: Token) {
@@ -155,8 +122,8 @@ mod tests {
     use std::time::Duration;
 
     use super::Uring;
+    use crate::driver::UringOptions;
     use crate::limits::{SENT_LATE_BYTES_MAX, SENT_LATE_SENDS_MAX};
-    use crate::uring_options::UringOptions;
     use crate::{CloseKind, Driver, Event, Output, Token};
 
     const BUFFER_BYTES: usize = 1024;
@@ -210,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_short_response_that_nobody_waits_for_is_late() {
+    fn only_short_unawaited_sends_end_late() {
         let longest = SENT_LATE_BYTES_MAX as usize;
         for (len, is_awaited, late) in [(longest, false, 1), (longest, true, 0), (longest + 1, false, 0)] {
             let Some((mut driver, tokens, _peers)) = connected(1) else { return };
@@ -228,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn not_more_of_them_than_an_enter_does_by_itself() {
+    fn bounds_late_ends_by_what_an_enter_processes() {
         for count in [SENT_LATE_SENDS_MAX, SENT_LATE_SENDS_MAX + 1] {
             let Some((mut driver, tokens, _peers)) = connected(count) else { return };
             tokens.iter().for_each(|token| send(&mut driver, *token, 6, false));
@@ -239,7 +206,7 @@ mod tests {
     /// Input behind a response sent in the same turn waits for its end: more of a pipeline, or the client's
     /// FIN.
     #[test]
-    fn what_comes_behind_it_waits_for_it() {
+    fn input_after_a_response_awaits_its_end() {
         for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
             let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
             peers[0].write_all(&vec![b'?'; bytes]).expect("the queue has room");
@@ -256,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_waits_for_it() {
+    fn a_close_awaits_the_late_end() {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.close(tokens[0], CloseKind::Normal);
@@ -265,7 +232,7 @@ mod tests {
 
     /// A wake is reported after everything that happened before it.
     #[test]
-    fn an_order_goes_behind_it() {
+    fn a_wake_follows_the_late_end() {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.waker().wake();

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use io_uring::types::Fd;
 
-use super::ring::{COMPLETION_ENTRIES, Done, Kind};
+use super::entry::{Done, Purpose};
+use super::ring::COMPLETION_ENTRIES;
 use super::{InRing, Uring};
-use crate::conns::{Flags, NONE, Pushed, Slot};
+use crate::connections::{Flags, NONE, Pushed, Slot};
 use crate::{Event, ListenerId, Token};
 
 /// Capacity that idle queues keep.
@@ -45,8 +46,7 @@ impl Uring {
         if self.is_busy() || self.lent.is_some() || self.ring.has_completions() || self.ring.has_more() {
             return false;
         }
-        self.buffers.trim();
-        self.gathers.trim();
+        self.ring.trim();
         self.completions.shrink_to(QUEUE_KEPT);
         self.held.shrink_to(QUEUE_KEPT);
         self.rearm.shrink_to(QUEUE_KEPT);
@@ -69,14 +69,14 @@ impl Uring {
     pub(super) fn take_completions(&mut self) {
         while self.completions.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
-            match done.kind() {
-                Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
-                Kind::Writable => self.awaited(&done),
-                Kind::Marker => self.marker.completed(),
-                Kind::Wake => {
-                    self.conns.queue.woken = true;
+            match done.purpose() {
+                Purpose::Listener => self.listeners.watch_ended(done.token().slot() as ListenerId),
+                Purpose::Writable => self.awaited(&done),
+                Purpose::Marker => self.marker.completed(),
+                Purpose::Wake => {
+                    self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
-                    self.wake.arm(&mut self.ring);
+                    self.ring.await_wake(self.wake.as_raw_fd());
                 }
                 _ => self.completions.push_back(done),
             }
@@ -90,13 +90,13 @@ impl Uring {
             self.finish_close(token);
         } else if slot.send != NONE {
             slot.flags.set(Flags::WRITABLE);
-            self.conns.queue.enqueue(token, &mut slot.flags);
+            self.conns.work.enqueue(token, &mut slot.flags);
         }
     }
 
     pub(super) fn release_lent(&mut self) {
-        if let Some((id, _)) = self.lent.take() {
-            self.buffers.release(id);
+        if let Some(buffer) = self.lent.take() {
+            self.ring.buffers.release(buffer);
         }
     }
 
@@ -104,7 +104,7 @@ impl Uring {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.release_lent();
-        self.conns.queue.note_event(false);
+        self.conns.work.note_event(false);
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(self.after_event(event));
@@ -121,30 +121,29 @@ impl Uring {
             if let Some(woken) = self.conns.next_woken() {
                 return Some(woken);
             }
-            let Some(token) = self.conns.queue.first() else { return self.next_accept() };
             // Submits ready responses first: work by hand takes time.
-            self.ring.submit_sends();
-            let pushed = self.conns.push_more(token);
-            self.conns.queue.retire(token, &mut self.conns.slots);
+            let Some((token, pushed)) = self.conns.push_next(|| self.ring.submit_sends()) else {
+                return self.next_accept();
+            };
             match pushed {
-                Some(Pushed::Ended(send)) => {
+                Pushed::Ended(send) => {
                     let event = self.conns.sent_event(token, send);
                     return Some(self.after_event(event));
                 }
-                Some(Pushed::Full) => self.await_writable(token),
-                Some(Pushed::Share | Pushed::Fetching) | None => {}
+                Pushed::Full => self.await_writable(token),
+                Pushed::Share | Pushed::Fetching => {}
             }
         }
     }
 
     /// Handles one completion of the kernel.
     fn completed(&mut self, done: Done) -> Option<Event> {
-        match done.kind() {
-            Kind::Recv => self.received(done),
-            Kind::Send => self.sent(&done),
-            Kind::PeerEnd => self.watch_ended(&done),
+        match done.purpose() {
+            Purpose::Recv => self.received(done),
+            Purpose::Send => self.sent(done),
+            Purpose::PeerEnd => self.watch_ended(&done),
             // Handled earlier: see `take_completions` and `Ring::take`.
-            Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
+            Purpose::Listener | Purpose::Writable | Purpose::Wake | Purpose::Marker | Purpose::Cancel => None,
         }
     }
 

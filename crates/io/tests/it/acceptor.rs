@@ -16,14 +16,14 @@ use socket2::SockRef;
 const TURNS_MAX: usize = 1000;
 
 /// An acceptor of one listener, and drivers whose inboxes hold `capacity`.
-struct World {
+struct AcceptorWorld {
     /// `None` once it has ended.
     acceptor: Option<Acceptor>,
     drivers: Vec<Poll>,
     address: SocketAddr,
 }
 
-impl World {
+impl AcceptorWorld {
     fn new(workers: usize, capacity: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         Self::with(vec![Listener::new(listener.into(), 3)], workers, capacity)
@@ -96,8 +96,8 @@ fn announced(driver: &mut Poll) -> (Vec<Token>, bool) {
 }
 
 #[test]
-fn connections_go_round() {
-    let mut world = World::new(3, 100);
+fn distributes_connections_in_turn() {
+    let mut world = AcceptorWorld::new(3, 100);
     let peers = world.connect(90);
     for _ in 0..TURNS_MAX {
         world.turn();
@@ -110,8 +110,8 @@ fn connections_go_round() {
 }
 
 #[test]
-fn when_all_are_full_it_waits_until_one_has_room() {
-    let mut world = World::new(2, 4);
+fn waits_for_room_if_all_workers_are_full() {
+    let mut world = AcceptorWorld::new(2, 4);
     let _peers = world.connect(20);
     assert_eq!(world.until(Progress::Full), 0);
     assert_eq!(world.turn(), Progress::Paused, "reported once, and no room yet");
@@ -133,8 +133,8 @@ fn when_all_are_full_it_waits_until_one_has_room() {
 }
 
 #[test]
-fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
-    let mut world = World::new(2, 4);
+fn a_drain_hands_out_all_queued_connections() {
+    let mut world = AcceptorWorld::new(2, 4);
     let _peers = world.connect(30);
     assert_eq!(world.until(Progress::Full), 0);
     world.stop(StopKind::Drain);
@@ -159,8 +159,8 @@ fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
 }
 
 #[test]
-fn a_stop_at_once_waits_for_nobody() {
-    let mut world = World::new(1, 4);
+fn a_stop_at_once_does_not_wait() {
+    let mut world = AcceptorWorld::new(1, 4);
     let mut peers = world.connect(8);
     assert_eq!(world.until(Progress::Full), 0);
     world.stop(StopKind::Drain);
@@ -181,8 +181,8 @@ fn is_reset(read: &std::io::Result<usize>) -> bool {
 }
 
 #[test]
-fn without_a_worker_there_is_nothing_to_accept_for() {
-    let mut world = World::new(2, 4);
+fn ends_without_workers() {
+    let mut world = AcceptorWorld::new(2, 4);
     world.drivers.clear();
     let _peer = world.connect(1);
     world.until(Progress::Over);
@@ -191,7 +191,7 @@ fn without_a_worker_there_is_nothing_to_accept_for() {
 
 #[test]
 fn a_turn_takes_a_bounded_number() {
-    let mut world = World::new(1, 1000);
+    let mut world = AcceptorWorld::new(1, 1000);
     let _peers = world.connect(ACCEPTS_PER_TURN_MAX + 10);
     while world.drivers[0].connections() == 0 {
         world.turn();
@@ -205,7 +205,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     let [living, dead] = [0; 2].map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener"));
     let shared = dead.try_clone().expect("one more descriptor");
     let listeners = vec![Listener::new(living.into(), 3), Listener::new(dead.into(), 4)];
-    let mut world = World::with(listeners, 1, 4);
+    let mut world = AcceptorWorld::with(listeners, 1, 4);
     world.turn();
     SockRef::from(&shared).shutdown(Shutdown::Both).expect("it listens");
     world.until(Progress::ListenerFailed { listener: 4, errno: Errno::INVAL.raw_os_error() });

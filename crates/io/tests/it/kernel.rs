@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::rc::Rc;
 use std::thread;
@@ -15,18 +15,18 @@ use shearwater_io::limits::{
 };
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::open_descriptors;
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, SharedFile};
 use socket2::SockRef;
 
-use crate::contract::harness::{Harness, PeerId, PeerState, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
-    Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
+    Ended, Note, SentAs, World, file_of, first_accepted, pattern, plain, with_file,
 };
+use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
 use crate::shares::{
-    copied_files_take_more_turns, downloads_get_on_side_by_side, many_small_pieces_take_several_turns,
-    uploads_get_on_side_by_side, what_is_long_begins_behind_the_others, what_is_short_goes_first,
+    copied_files_take_more_turns, downloads_progress_side_by_side, long_sends_start_after_other_work,
+    many_small_pieces_take_several_turns, short_responses_precede_files, uploads_progress_side_by_side,
 };
 
 /// Marks a child of [`in_a_child`] to the test program.
@@ -43,6 +43,19 @@ pub(crate) fn in_a_child(test: impl FnOnce()) {
     let arguments = ["--exact", this.name().expect("it has a name"), "--nocapture"];
     let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn a_driver<K: Kernel>(options: ListenOptions) -> (K::Driver, SocketAddr) {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    (K::driver(vec![listener], Setup::default()).expect("a driver"), address)
+}
+
+/// Waits 40 ms, which no event may cut short.
+fn sleeps<K: Kernel>(world: &mut World<SocketHarness<K>>) {
+    let start = Instant::now();
+    assert_eq!(world.turn(40), 0);
+    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
 }
 
 fn descriptors_run_out<K: Kernel>() {
@@ -104,7 +117,7 @@ fn a_wake_ends_a_wait_without_limit<K: Kernel>() {
     }
 }
 
-fn the_clock_is_the_kernel_s<K: Kernel>() {
+fn uses_the_kernel_s_clock<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     world.wait(0);
     let (start_ms, start) = (world.driver().now_ms(), Instant::now());
@@ -119,9 +132,7 @@ fn the_clock_is_the_kernel_s<K: Kernel>() {
 #[cfg(target_os = "linux")]
 fn a_head_and_its_file_arrive_together<K: Kernel>() {
     const ROUNDS: usize = 200;
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let reader = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         let mut buffer = [0; 8192];
@@ -145,9 +156,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
                 Event::Accepted { token, .. } | Event::Received { token } => token,
                 _ => continue,
             };
-            let mut output = plain(b"head");
-            output.push(file_item(&file, 0, 3000));
-            driver.send(token, output);
+            driver.send(token, with_file(b"head", &file, 0, 3000));
             sent += 1;
         }
     }
@@ -161,8 +170,7 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     let contents = pattern(3_000_000, 2);
     let memory = Rc::new(SharedFile::new(File::open("/proc/self/mem").expect("our own memory can be read")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&memory, contents.as_ptr() as u64, contents.len() as u64));
+    let mut output = with_file(b"head", &memory, contents.as_ptr() as u64, contents.len() as u64);
     output.bytes_mut().extend_from_slice(b"tail");
     world.send(token, output);
     let got = world.peer_gets(peer, contents.len() + 8);
@@ -173,7 +181,7 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
 
 /// An uncached file: some blocks on disk, then holes. One download is cut off in the middle.
 #[cfg(target_os = "linux")]
-fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
+fn fetches_and_sends_an_uncached_file<K: Kernel>() {
     const FILE: usize = 3 * FETCH_BYTES as usize + 12_345;
     let written = pattern(FILE / 2, 4);
     let file = file_of(&written);
@@ -183,8 +191,7 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
     let downloads: Vec<_> = (0..3).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
-        let mut output = plain(b"head");
-        output.push(file_item(&file, 0, FILE as u64));
+        let mut output = with_file(b"head", &file, 0, FILE as u64);
         output.bytes_mut().extend_from_slice(b"tail");
         world.send(*token, output);
     }
@@ -203,10 +210,8 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
 /// R2, R4: urgent data cuts a receive short. Later input needs no further arrival, and the urgent byte is
 /// skipped.
 #[cfg(target_os = "linux")]
-fn input_behind_urgent_data_arrives<K: Kernel>() {
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+fn input_after_urgent_data_arrives<K: Kernel>() {
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let mut peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
     let mut got = Vec::new();
@@ -226,20 +231,18 @@ fn input_behind_urgent_data_arrives<K: Kernel>() {
     }
 }
 
-fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
+fn reports_an_unreadable_file<K: Kernel>() {
     let directory =
         Rc::new(SharedFile::new(File::open(std::env::temp_dir()).expect("a directory can be opened")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&directory, 0, 100));
-    world.send(token, output);
+    world.send(token, with_file(b"head", &directory, 0, 100));
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::FileUnreadable]);
     assert_eq!(world.peer_gets(peer, 4), b"head");
 }
 
 /// The kernel reports a reset once. If a send consumes it, receiving must not report a FIN.
-fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
+fn a_reset_that_fails_a_send_is_no_fin<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.recv_pause(token);
     world.harness.reset(peer);
@@ -269,7 +272,7 @@ fn a_crowd<K: Kernel>() -> (World<SocketHarness<K>>, Vec<PeerId>) {
 }
 
 /// T4: not before everything is fetched.
-fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
+fn catches_up_with_the_last_input_of_a_crowd<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let quiet_ms = world.driver().now_ms();
     assert_eq!(world.driver().caught_up_ms(), quiet_ms, "nothing is ready");
@@ -290,7 +293,7 @@ fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
 }
 
 /// T4: even if every wait leaves something.
-fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
+fn catches_up_under_load_from_a_crowd<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let start_ms = world.driver().now_ms();
     for _ in 0..2 {
@@ -308,7 +311,7 @@ fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
 }
 
 /// A send that has ended but isn't reported needs no readiness; recorded readiness must not outlive it.
-fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
+fn discards_readiness_of_an_ended_send<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.send(token, plain(b"first"));
     world.wait(0);
@@ -321,28 +324,22 @@ fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
     world.harness.write(peer, b"makes the kernel say: readable, and writable too");
     world.until("both are told", |world| !world.is_sending(token) && !world.page(token).received.is_empty());
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "kept awake by nothing");
+    sleeps(&mut world);
 }
 
 fn an_idle_wait_is_one_wait<K: Kernel>() {
     // Irrelevant readiness (a fresh socket is writable) must not keep the driver awake.
     let (mut world, _, _) = World::<SocketHarness<K>>::connected();
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
 }
 
-fn a_detached_connection_wakes_nobody<K: Kernel>() {
+fn a_detached_connection_wakes_no_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
     world.idle();
     world.harness.write(peer, b"for another");
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
     drop(fd);
     world.close_and_wait(token);
 }
@@ -350,9 +347,7 @@ fn a_detached_connection_wakes_nobody<K: Kernel>() {
 fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
-        let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
-        let address = listener.local_addr().expect("an address");
-        let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+        let (mut driver, address) = a_driver::<K>(options);
         let _peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
         let fd = driver.detach(token).expect("the connection is detached").descriptor;
@@ -364,10 +359,8 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
 
 /// For a client that reads nothing the kernel holds bounded unsent bytes, besides those in flight.
 #[cfg(target_os = "linux")]
-fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
-    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("an address");
-    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+fn bounds_unsent_bytes_in_the_kernel<K: Kernel>() {
+    let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
     let fd = driver.detach(token).expect("the connection is detached").descriptor;
@@ -377,13 +370,11 @@ fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
 
 /// A client that reads may have more unsent bytes in the kernel.
 #[cfg(target_os = "linux")]
-fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
+fn a_reading_client_gets_a_larger_unsent_bound<K: Kernel>() {
     for (len, is_trusted) in [(SEND_ACCEPTED_BYTES_MIN - 1, false), (4 * SEND_ACCEPTED_BYTES_MIN, true)] {
         let content = pattern(len as usize, 6);
         let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-        let mut output = Output::new();
-        output.push(file_item(&file_of(&content), 0, len));
-        world.send(token, output);
+        world.send(token, with_file(b"", &file_of(&content), 0, len));
         for piece in content.chunks(256 * 1024) {
             // The peer doesn't read meanwhile, so it continues until the socket is full.
             world.idle();
@@ -396,7 +387,7 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
     }
 }
 
-fn a_buffer_of_no_size_is_refused<K: Kernel>() {
+fn rejects_an_empty_buffer<K: Kernel>() {
     let setup = Setup { recv_buffer_bytes: 0, ..Setup::default() };
     assert!(K::driver(Vec::new(), setup).is_err());
 }
@@ -419,9 +410,7 @@ fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     world.harness.shutdown(peer);
     world.until("its end is told", |world| world.page(token).ended == Some(Ended::Eof));
     world.idle();
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
     assert!(world.peer_gets(peer, response.len()) == response);
     world.until("it is sent", |world| !world.is_sending(token));
     world.close_and_wait(token);
@@ -437,9 +426,7 @@ fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);
-    let start = Instant::now();
-    assert_eq!(world.turn(40), 0);
-    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    sleeps(&mut world);
 }
 
 /// All tests of this file for one driver.
@@ -456,10 +443,10 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, is_caught_up_when_the_last_of_a_crowd_is_heard, catches_up_while_a_crowd_goes_on, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, fetches_and_sends_an_uncached_file, input_after_urgent_data_arrives, bounds_unsent_bytes_in_the_kernel, a_reading_client_gets_a_larger_unsent_bound }
     };
 }
 
@@ -480,7 +467,7 @@ mod on_poll {
     }
 
     #[test]
-    fn the_name_is_the_mechanism_s() {
+    fn is_named_for_its_mechanism() {
         let driver = Poll::new(Vec::new(), PollOptions::default()).expect("a driver");
         assert_eq!(driver.name(), if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
     }
@@ -488,5 +475,5 @@ mod on_poll {
 
 #[cfg(target_os = "linux")]
 mod on_uring {
-    kernel_suite!(crate::contract::on_uring::ByCompletion<true>);
+    kernel_suite!(crate::contract::sockets::on_uring::ByCompletion<true>);
 }

@@ -1,11 +1,22 @@
-//! Listeners: options, ports that are taken, ports that are shared.
+//! Listeners: TCP options and ports; Unix-domain sockets, their files and connections.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, thread};
 
 use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES};
-use shearwater_io::listen::{ListenOptions, bind};
+use shearwater_io::listen::{ListenOptions, bind, bind_unix};
+use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox};
 use socket2::SockRef;
+
+use crate::contract::Setup;
+use crate::contract::sockets::{ByReadiness, Kernel};
+use crate::contract::world::{file_of, pattern, with_file};
+use crate::fs::Tree;
 
 fn any_v4() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -83,4 +94,164 @@ fn connections_inherit_the_options_of_their_listener() {
             assert_eq!(socket.tcp_keepalive_retries().expect("the option is readable"), KEEPALIVE_PROBES);
         }
     }
+}
+
+fn refusal(path: &Path) -> ErrorKind {
+    bind_unix(path, 0o600, 16, 0).expect_err("it is refused").kind()
+}
+
+#[test]
+fn creates_the_file_with_its_mode_and_removes_it() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    for mode in [0o600, 0o660, 0o666, 0o777] {
+        let listener = bind_unix(&path, mode, 16, 0).expect("a listener");
+        let found = fs::symlink_metadata(&path).expect("its file");
+        assert_eq!(found.permissions().mode() & 0o7777, mode);
+        UnixStream::connect(&path).expect("it listens");
+        drop(listener);
+        assert!(!path.exists(), "it has left nothing");
+    }
+}
+
+#[test]
+fn replaces_the_file_of_a_dead_server() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    drop(UnixListener::bind(&path).expect("a server that dies"));
+    assert!(UnixStream::connect(&path).is_err() && path.exists());
+    let _listener = bind_unix(&path, 0o600, 16, 0).expect("replaced");
+    UnixStream::connect(&path).expect("it listens");
+}
+
+#[test]
+fn keeps_the_file_of_a_running_server() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    let living = UnixListener::bind(&path).expect("a server");
+    assert_eq!(refusal(&path), ErrorKind::AddrInUse);
+    living.accept().expect("a waiting sender");
+    UnixStream::connect(&path).expect("it still listens");
+    // A listener that no longer accepts still counts as alive.
+    let full = folder.at("full");
+    let _full = bind_unix(&full, 0o600, 1, 0).expect("a listener");
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let peer =
+            socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
+        peer.set_nonblocking(true).expect("non-blocking");
+        drop(peer.connect(&socket2::SockAddr::unix(&full).expect("an address")));
+        waiting.push(peer);
+    }
+    assert_eq!(refusal(&full), ErrorKind::AddrInUse);
+    let datagrams = folder.at("datagrams");
+    let _datagrams = std::os::unix::net::UnixDatagram::bind(&datagrams).expect("a socket of another kind");
+    assert_eq!(refusal(&datagrams), ErrorKind::AddrInUse);
+}
+
+#[test]
+fn keeps_files_that_are_no_sockets() {
+    let folder = Tree::new();
+    fs::write(folder.at("file"), "kept").expect("a file");
+    fs::create_dir(folder.at("folder")).expect("a folder");
+    std::os::unix::fs::symlink(folder.at("nowhere"), folder.at("link")).expect("a link");
+    for name in ["file", "folder", "link"] {
+        assert_eq!(refusal(&folder.at(name)), ErrorKind::AlreadyExists, "{name}");
+    }
+    assert_eq!(fs::read(folder.at("file")).expect("it is there"), b"kept");
+}
+
+#[test]
+fn rejects_names_that_can_not_be_bound() {
+    let folder = Tree::new();
+    assert_eq!(refusal(&folder.at("nowhere/socket")), ErrorKind::NotFound);
+    assert_eq!(refusal(&folder.at("x".repeat(200))), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn keeps_the_file_of_another_server() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    let first = bind_unix(&path, 0o600, 16, 0).expect("a listener");
+    fs::remove_file(&path).expect("the file can be changed");
+    let _second = bind_unix(&path, 0o600, 16, 0).expect("the name is free");
+    drop(first);
+    UnixStream::connect(&path).expect("the second still listens");
+}
+
+/// Returns the next event, which must come. A wait may return without one (T1): only a timeout fails.
+fn event(driver: &mut impl Driver) -> Event {
+    let begun_ms = driver.now_ms();
+    while driver.now_ms() - begun_ms < 20_000 {
+        if let Some(event) = driver.next() {
+            return event;
+        }
+        driver.wait(Some(Duration::from_millis(20))).expect("the driver waits");
+    }
+    panic!("nothing happens")
+}
+
+/// Requests, a file, a half-close, and the end of accepting, in that order.
+fn a_unix_socket_is_served<K: Kernel>() {
+    if let Some(why) = K::missing() {
+        println!("skipped: {why}");
+        return;
+    }
+    const FILE: usize = 1_000_000;
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    let listener = bind_unix(&path, 0o600, 16, 9).expect("a listener");
+    let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
+    let mut driver = K::driver(entrances, Setup::default()).expect("a driver");
+    let client = thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut stream = UnixStream::connect(path).expect("connects");
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            stream.write_all(b"question").expect("asks");
+            stream.shutdown(std::net::Shutdown::Write).expect("the side ends");
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).expect("an end in order");
+            got
+        }
+    });
+    let file = file_of(&pattern(FILE, 1));
+    let mut heard = Vec::new();
+    loop {
+        match event(&mut driver) {
+            Event::Accepted { token, listener } => {
+                assert_eq!(listener, 9);
+                assert!(driver.peer(token).is_err(), "it has no address of TCP");
+            }
+            Event::Received { .. } => heard.extend_from_slice(driver.lent()),
+            Event::ReadClosed { token, .. } => {
+                driver.send(token, with_file(b"head", &file, 0, FILE as u64));
+            }
+            Event::Sent { token, result, .. } => {
+                result.expect("all of it was taken");
+                driver.shutdown_write(token);
+                driver.close(token, CloseKind::Normal);
+            }
+            Event::Closed { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(heard, b"question");
+    assert!(client.join().expect("the client has ended") == [b"head", &pattern(FILE, 1)[..]].concat());
+    let _queued = UnixStream::connect(&path).expect("connects");
+    driver.accept_stop();
+    assert!(!path.exists(), "nobody new finds it");
+    assert!(matches!(event(&mut driver), Event::Accepted { .. }), "who was there before is taken in");
+    assert!(matches!(event(&mut driver), Event::AcceptStopped));
+}
+
+#[test]
+fn a_unix_socket_is_served_by_readiness() {
+    a_unix_socket_is_served::<ByReadiness>();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_unix_socket_is_served_by_completions() {
+    a_unix_socket_is_served::<crate::contract::sockets::on_uring::ByCompletion<true>>();
 }

@@ -9,6 +9,5 @@ mod os;
 mod output;
 mod shares;
 mod sim;
-mod unix;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -16,7 +16,7 @@ fn the_descriptor_limit_is_raised_and_never_lowered() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_backlog_s_bound_is_known() {
+fn reports_the_backlog_s_bound() {
     assert!(listen_backlog_max().is_some_and(|max| max > 0));
 }
 
@@ -35,7 +35,7 @@ fn a_thread_stays_on_the_core_it_is_pinned_to() {
 }
 
 #[test]
-fn a_core_that_is_not_there_is_an_error() {
+fn rejects_a_missing_core() {
     for core in [100_000, 1000] {
         let result = std::thread::spawn(move || pin_to_core(core)).join().expect("the thread ends");
         assert!(result.is_err());
@@ -44,18 +44,18 @@ fn a_core_that_is_not_there_is_an_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_memory_of_the_machine_is_known() {
+fn reports_the_machine_s_memory() {
     assert!(memory_max().is_some_and(|bytes| bytes > 1 << 20));
 }
 
-/// Marks the child of [`the_limit_of_address_space_counts_less_what_is_in_use`].
+/// Marks the child of [`subtracts_used_address_space_from_the_limit`].
 #[cfg(target_os = "linux")]
 const CHILD: &str = "SHEARWATER_IO_TEST_LIMITED";
 
 /// The limit concerns the whole process, so it is set in one of its own.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_limit_of_address_space_counts_less_what_is_in_use() {
+fn subtracts_used_address_space_from_the_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     const LIMIT: u64 = 1 << 30;
@@ -70,7 +70,7 @@ fn the_limit_of_address_space_counts_less_what_is_in_use() {
         return;
     }
     let program = std::env::current_exe().expect("the test program has a path");
-    let name = "os::the_limit_of_address_space_counts_less_what_is_in_use";
+    let name = "os::subtracts_used_address_space_from_the_limit";
     let output = std::process::Command::new(program)
         .args(["--exact", name])
         .env(CHILD, "1")

@@ -4,20 +4,11 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use shearwater_io::{Item, Output, Piece, Shared, SharedFile};
+use testkit::random::{Rng, part};
 
 use crate::contract::world::{block_item, file_item, file_of, pattern};
 
 const FILE_BYTES: usize = 500;
-
-/// Small pseudo-random numbers from one seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-}
 
 /// An output and the same bytes in a row.
 #[derive(Default)]
@@ -27,11 +18,11 @@ struct Both {
 }
 
 impl Both {
-    fn append(&mut self, dice: &mut Dice, file: &Rc<SharedFile>, contents: &[u8]) {
-        let len = dice.below(9); // none at all, often enough
-        let from = dice.below(FILE_BYTES - len);
+    fn append(&mut self, random: &mut Rng, file: &Rc<SharedFile>, contents: &[u8]) {
+        let len = random.usize(..9); // none at all, often enough
+        let from = random.usize(..FILE_BYTES - len);
         let bytes = &contents[from..from + len];
-        match dice.below(4) {
+        match random.usize(..4) {
             0 => self.output.push(file_item(file, from as u64, len as u64)),
             1 => self.output.push(block_item(bytes)),
             _ => self.output.bytes_mut().extend_from_slice(bytes),
@@ -72,17 +63,17 @@ fn every_offset_of_random_outputs() {
     let contents = pattern(FILE_BYTES, 1);
     let file = file_of(&contents);
     for seed in 0..300 {
-        let mut dice = Dice(seed);
+        let mut random = part(seed, 0);
         let mut both = Both::default();
-        for _ in 0..dice.below(12) {
-            both.append(&mut dice, &file, &contents);
+        for _ in 0..random.usize(..12) {
+            both.append(&mut random, &file, &contents);
         }
         both.check();
     }
 }
 
 #[test]
-fn clear_lets_go_and_keeps_a_bounded_memory() {
+fn clear_drops_items_and_keeps_bounded_memory() {
     let block: Rc<std::sync::Arc<[u8]>> = Rc::new(vec![1; 10].into());
     let mut output = Output::new();
     output.bytes_mut().extend_from_slice(&[0; 10_000]);
@@ -99,7 +90,7 @@ fn clear_lets_go_and_keeps_a_bounded_memory() {
 }
 
 #[test]
-fn empty_items_are_left_out() {
+fn leaves_out_empty_items() {
     let mut output = Output::new();
     output.push(Item::Shared(Shared::Static(b"")));
     output.push(file_item(&file_of(b""), 0, 0));

@@ -4,27 +4,24 @@ use std::rc::Rc;
 
 use shearwater_io::limits::{
     BULK_RECV_BYTES_PER_TURN_MAX, COPIED_BYTES_WEIGHT, RECV_AFTER_PAUSE_MAX, RECV_BUFFER_BYTES,
-    SEND_AT_ONCE_BYTES_MAX, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
-    SEND_LONG_BYTES_PER_TURN_MAX,
+    SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES, SEND_QUANTUM_BYTES,
 };
 
 use shearwater_io::{Driver, Item, Output, Shared};
 
-use crate::contract::harness::Harness;
+use crate::contract::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
-use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern};
+use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern, with_file};
 
 /// T2, S5: the next turn serves what one can't, before other connections get further shares.
-pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
+pub(crate) fn downloads_progress_side_by_side<K: Kernel>() {
     const DOWNLOADS: usize = 40;
     const FILE: u64 = 6_000_000;
     let file = file_of(&pattern(FILE as usize, 3));
     let mut world = World::<SocketHarness<K>>::new();
     let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
-        let mut output = Output::new();
-        output.push(file_item(&file, 0, FILE));
-        world.send(*token, output);
+        world.send(*token, with_file(b"", &file, 0, FILE));
     }
     let mut got = vec![0; DOWNLOADS];
     let mut chunk = Vec::new();
@@ -36,7 +33,7 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
             each.push(if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE });
         }
         let step = each.iter().sum::<u64>() - before;
-        let most = if are_long { SEND_LONG_BYTES_PER_TURN_MAX } else { SEND_BYTES_PER_TURN_ALL_MAX };
+        let most = if are_long { SEND_QUANTUM_BYTES } else { SEND_BYTES_PER_TURN_MAX };
         assert!(step <= most, "{step} bytes in one turn");
         before += step;
         are_long = each.iter().all(|done| FILE - done > SEND_BYTES_PER_TURN_MAX);
@@ -56,15 +53,13 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
 }
 
 /// T2: a short response leaves before the turn's share of a file: small requests don't wait for megabytes.
-pub(crate) fn what_is_short_goes_first<K: Kernel>() {
+pub(crate) fn short_responses_precede_files<K: Kernel>() {
     const FILE: u64 = 16_000_000;
     let file = file_of(&pattern(FILE as usize, 9));
     let mut world = World::<SocketHarness<K>>::new();
     let (reader, download) = world.connect();
     let (neighbour, quick) = world.connect();
-    let mut output = Output::new();
-    output.push(file_item(&file, 0, FILE));
-    world.send(download, output);
+    world.send(download, with_file(b"", &file, 0, FILE));
     let (mut chunk, mut responded_beside, mut words, mut turns) = (Vec::new(), 0, 0, 0);
     while world.is_sending(download) {
         world.harness.read(reader, usize::MAX, &mut chunk);
@@ -101,8 +96,8 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
 }
 
 /// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.
-pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
-    for (len, is_long) in [(SEND_AT_ONCE_BYTES_MAX, false), (SEND_AT_ONCE_BYTES_MAX + 1, true)] {
+pub(crate) fn long_sends_start_after_other_work<K: Kernel>() {
+    for (len, is_long) in [(SEND_QUANTUM_BYTES, false), (SEND_QUANTUM_BYTES + 1, true)] {
         let content = pattern(len as usize, 3);
         for is_shared in [false, true] {
             let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -123,7 +118,7 @@ pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
 }
 
 /// T2: concurrent uploads are read in turn, a bounded part each, and small requests at once.
-pub(crate) fn uploads_get_on_side_by_side<K: Kernel>() {
+pub(crate) fn uploads_progress_side_by_side<K: Kernel>() {
     const UPLOADS: usize = 40;
     // As much as a socket takes without being read.
     const EACH: usize = 3 * RECV_BUFFER_BYTES;
@@ -170,9 +165,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
     let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
         let file = Rc::into_inner(file_of(&content)).expect("nobody else has it").copied();
-        let mut output = Output::new();
-        output.push(file_item(&Rc::new(file), 0, FILE));
-        world.send(*token, output);
+        world.send(*token, with_file(b"", &Rc::new(file), 0, FILE));
     }
     let (mut before, mut turns) = (0, 0);
     while before < FILE * DOWNLOADS as u64 {
@@ -180,7 +173,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
         for (_, token) in &downloads {
             done += if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE };
         }
-        let most = SEND_BYTES_PER_TURN_ALL_MAX / COPIED_BYTES_WEIGHT + PIECE;
+        let most = SEND_BYTES_PER_TURN_MAX / COPIED_BYTES_WEIGHT + PIECE;
         assert!(done - before <= most, "{} bytes in one turn", done - before);
         before = done;
         world.turn(5);
@@ -194,7 +187,8 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
 
 /// Many small ranges of a file take many calls: they are spread over turns, and arrive in order.
 pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
-    const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
+    const CALLS: u64 = SEND_BYTES_PER_TURN_MAX / SEND_CALL_BYTES;
+    const PIECES: u64 = 5 * CALLS;
     let whole = pattern(2 * PIECES as usize, 5);
     let file = file_of(&whole);
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
@@ -207,7 +201,7 @@ pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
     let mut turns = 0;
     while world.is_sending(token) {
         let done = world.driver().send_progress(token);
-        assert!(done - before <= SEND_CALLS_PER_TURN_MAX as u64, "{before} to {done} in one turn");
+        assert!(done - before <= CALLS, "{before} to {done} in one turn");
         before = done;
         world.turn(5);
         turns += 1;

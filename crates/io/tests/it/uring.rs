@@ -1,7 +1,9 @@
 //! Tests of the completion driver: sandboxes, exhausted buffers and queues, early completions.
 
+#![expect(unsafe_code, reason = "there is no safe way to set a filter without another dependency")]
+
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
@@ -12,19 +14,28 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{NAME, Unavailable, Uring, UringOptions, probe};
 use shearwater_io::{AcceptError, CloseKind, Driver, Event};
 
-use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
-use crate::contract::on_uring::ByCompletion;
 use crate::contract::sockets::SocketHarness;
+use crate::contract::sockets::on_uring::ByCompletion;
 use crate::contract::world::{Note, World, first_accepted, pattern, plain};
+use crate::contract::{Harness, PeerState, Setup, is_missing};
 use crate::kernel::in_a_child;
-
-mod filter;
 
 type UringHarness = SocketHarness<ByCompletion<true>>;
 type UringWorld = World<UringHarness>;
 
 fn a_listener() -> TcpListener {
     bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener")
+}
+
+/// Returns a world on this driver, unless the kernel has none.
+fn world(setup: Setup) -> Option<UringWorld> {
+    (!is_missing::<UringHarness>()).then(|| UringWorld::with(setup))
+}
+
+fn a_driver() -> (Uring, SocketAddr) {
+    let listener = a_listener();
+    let address = listener.local_addr().expect("an address");
+    (Uring::new(vec![listener], UringOptions::default()).expect("a driver"), address)
 }
 
 /// Checks that the readiness driver works instead: it accepts a connection.
@@ -39,9 +50,9 @@ fn the_readiness_driver_serves() {
 
 // A filter can't be removed: these tests run in child processes.
 #[test]
-fn a_filter_that_forbids_it_is_told() {
+fn reports_a_seccomp_filter() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::EPERM);
+        refuse_io_uring(libc::EPERM);
         assert!(matches!(probe(), Err(Unavailable::Forbidden)));
         let error = Uring::new(vec![a_listener()], UringOptions::default()).expect_err("it is forbidden");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -51,25 +62,25 @@ fn a_filter_that_forbids_it_is_told() {
 }
 
 #[test]
-fn a_kernel_without_it_is_told() {
+fn reports_a_kernel_without_io_uring() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::ENOSYS);
+        refuse_io_uring(libc::ENOSYS);
         assert!(matches!(probe(), Err(Unavailable::Missing)));
         the_readiness_driver_serves();
     });
 }
 
 #[test]
-fn flags_that_a_kernel_does_not_know_are_told() {
+fn reports_unknown_setup_flags() {
     in_a_child(|| {
-        filter::refuse_io_uring(libc::EINVAL);
+        refuse_io_uring(libc::EINVAL);
         let Err(why @ Unavailable::TooOld { .. }) = probe() else { panic!("no flag is known") };
         assert!(why.to_string().contains("Linux 6.1 or later"), "{why}");
     });
 }
 
 #[test]
-fn what_is_missing_is_told_in_a_sentence() {
+fn reports_a_missing_feature_in_a_sentence() {
     let all = [
         Unavailable::Forbidden,
         Unavailable::Missing,
@@ -84,7 +95,7 @@ fn what_is_missing_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_is_found_makes_a_driver() {
+fn a_successful_probe_permits_a_driver() {
     match probe() {
         Ok(report) => {
             assert!(report.to_string().starts_with("io_uring is available"));
@@ -100,10 +111,7 @@ fn what_is_found_makes_a_driver() {
 fn input_beyond_all_buffers_arrives() {
     const CONNECTIONS: usize = 300;
     const BYTES: usize = 100_000;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for (number, (peer, _)) in peers.iter().enumerate() {
         let bytes = pattern(BYTES, number as u64);
@@ -122,10 +130,7 @@ fn input_beyond_all_buffers_arrives() {
 fn input_arrives_whole_after_a_rest() {
     const CONNECTIONS: usize = 100;
     const BYTES: usize = 20_000;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for round in 1..=2 {
         for (number, (peer, _)) in peers.iter().enumerate() {
@@ -145,9 +150,7 @@ fn input_arrives_whole_after_a_rest() {
 
 /// Returns the turns of `exchanges` sequential requests and responses.
 fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     let asking = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         for _ in 0..exchanges {
@@ -180,7 +183,7 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
 
 /// S7: a response whose end nobody awaits completes with the next request, not in a turn of its own.
 #[test]
-fn an_end_that_nobody_waits_for_takes_no_turn() {
+fn an_unawaited_end_takes_no_turn() {
     const EXCHANGES: usize = 50;
     if is_missing::<UringHarness>() {
         return;
@@ -193,10 +196,7 @@ fn an_end_that_nobody_waits_for_takes_no_turn() {
 #[test]
 fn full_queues_lose_nothing() {
     const CONNECTIONS: usize = 2200;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let mut peers = Vec::new();
     while peers.len() < CONNECTIONS {
         peers.extend((0..200).map(|_| world.harness.connect(0)));
@@ -216,12 +216,9 @@ fn full_queues_lose_nothing() {
 
 /// One wait submits all entries before it sleeps, however many queues they fill: the last of these has input.
 #[test]
-fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
+fn submits_entries_beyond_two_queues_before_the_wait() {
     const CONNECTIONS: usize = 900;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let mut peers = Vec::new();
     while peers.len() < CONNECTIONS {
         peers.extend((0..100).map(|_| world.harness.connect(0)));
@@ -249,11 +246,9 @@ fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
 
 /// R3: the first input during a pause is the last, though the entry would bring more.
 #[test]
-fn a_pause_disarms_with_what_comes_first() {
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let (mut world, peer, token) = UringWorld::connected();
+fn a_pause_disarms_with_the_first_input() {
+    let Some(mut world) = world(Setup::default()) else { return };
+    let (peer, token) = world.connect();
     world.idle();
     world.recv_pause(token);
     for piece in [b"a", b"b", b"c"] {
@@ -267,7 +262,7 @@ fn a_pause_disarms_with_what_comes_first() {
 
 /// A connection with more completions than its share of a turn gets the rest in the next, in order.
 #[test]
-fn what_is_held_for_the_next_turn_stays_in_order() {
+fn completions_held_for_the_next_turn_stay_in_order() {
     const PIECES: &[u8] = b"abcdefghijk";
     const { assert!(PIECES.len() > 2 * RECVS_PER_TURN_MAX) };
     if !probe().is_ok_and(|report| report.limited_multishot) {
@@ -291,13 +286,11 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
 /// A descriptor number that an entry names is not free before the entry has ended: another connection would
 /// get it.
 #[test]
-fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
+fn entries_of_a_closed_connection_read_no_other_input() {
     if is_missing::<UringHarness>() {
         return;
     }
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
     // Its receive is queued, and it is closed before the kernel gets the entry.
@@ -320,10 +313,7 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
 #[test]
 fn a_crowd_fills_the_driver_exactly() {
     const ROOM: usize = 600;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::with(Setup { connections_max: ROOM, ..Setup::default() });
+    let Some(mut world) = world(Setup { connections_max: ROOM, ..Setup::default() }) else { return };
     let mut connected = 0;
     while connected < ROOM + 100 {
         for _ in 0..50 {
@@ -344,7 +334,7 @@ fn a_crowd_fills_the_driver_exactly() {
 
 /// C5: detaching returns the bytes in buffers, which precede those in the socket.
 #[test]
-fn a_detached_connection_takes_its_input_along() {
+fn detach_returns_input_from_buffers() {
     if !probe().is_ok_and(|report| report.limited_multishot) {
         println!("skipped: this kernel takes no more than is asked for");
         return;
@@ -400,9 +390,7 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
     if is_missing::<UringHarness>() {
         return;
     }
-    let listener = a_listener();
-    let address = listener.local_addr().expect("an address");
-    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let (mut driver, address) = a_driver();
     driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     let peers: Vec<_> = (0..10).map(|_| TcpStream::connect(address).expect("connects")).collect();
     driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
@@ -421,15 +409,12 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
 /// Large heads that each get a response don't count as uploads: otherwise a partial head would occupy memory
 /// while its rest waits.
 #[test]
-fn large_heads_that_are_responded_are_no_uploads() {
+fn large_heads_are_no_uploads() {
     const CLIENTS: usize = 40;
     // Three buffers, the last of them partly filled.
     const HEAD: usize = 35_000;
     const ROUNDS: usize = 12;
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::new();
+    let Some(mut world) = world(Setup::default()) else { return };
     let clients: Vec<_> = (0..CLIENTS).map(|_| world.connect()).collect();
     world.idle();
     let head = pattern(HEAD, 1);
@@ -449,4 +434,36 @@ fn large_heads_that_are_responded_are_no_uploads() {
         }
         world.until("all are answered", |world| clients.iter().all(|(_, token)| !world.is_sending(*token)));
     }
+}
+
+/// Makes the kernel refuse to set up a ring, with this error.
+fn refuse_io_uring(errno: i32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut program = [
+        // The call's number is the first field of the filter's input.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 1,
+            k: libc::SYS_io_uring_setup as u32,
+        },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: this option takes numbers only.
+    let promised = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(promised, 0, "no new privileges");
+    // SAFETY: the program is read during the call. It applies to all threads, including those that a test
+    // starts.
+    let set = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_TSYNC,
+            &raw const filter,
+        )
+    };
+    assert_eq!(set, 0, "the filter is set");
 }

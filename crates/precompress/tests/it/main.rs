@@ -1,5 +1,4 @@
 //! Runs over folders: what is made, what is left alone, what fails.
 
-mod folder;
 mod runs;
 mod unused;

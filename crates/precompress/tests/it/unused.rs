@@ -1,69 +1,73 @@
 //! Siblings that no server sends are counted.
 
-use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater_precompress::limits::UNUSED_NAMES_MAX;
-use shearwater_precompress::{Format, Options, Unused, precompress, unused};
+use shearwater_precompress::{Coding, Options, Unused, precompress, unused};
 
-use crate::folder::Temporary;
+use testkit::TestFolder;
 
-fn found(folder: &Temporary, formats: &[Format]) -> Unused {
+fn seconds(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn found(folder: &TestFolder, formats: &[Coding]) -> Unused {
     unused(folder.path(), formats).expect("the folder can be read")
 }
 
 #[test]
 fn counts_unused_siblings() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let names = ["a.css", "deep/er/b.js", ".well-known/c.txt", ".hidden/d.css", ".e.css"];
     for name in names {
         folder.file(name, "x".repeat(2000));
-        for format in Format::ALL {
-            folder.file(&format!("{name}{}", format.extension()), "coded");
+        for format in Coding::ALL {
+            folder.file(format!("{name}{}", format.extension()), "coded");
         }
     }
     let none = Unused { count: 0, example: None, is_whole: true };
-    assert_eq!(found(&folder, &Format::ALL), none);
+    assert_eq!(found(&folder, &Coding::ALL), none);
     folder.tick();
     for name in names {
         // Replaced, with the time that it had.
-        folder.file(name, "y".repeat(2000)).time(name, 1000, 0);
+        folder.file(name, "y".repeat(2000)).set_modified(name, seconds(1000));
     }
     // Neither is a sibling: there is no such file, or it is coded itself.
-    folder.file("alone.gz", "").file("a.css.br.gz", "").time("a.css.br.gz", 1, 0);
-    symlink("a.css", folder.path().join("link")).expect("a link");
-    assert_eq!(found(&folder, &Format::ALL).count, 9);
-    let Unused { count, example, is_whole } = found(&folder, &[Format::Zstd]);
+    folder.file("alone.gz", "").file("a.css.br.gz", "").set_modified("a.css.br.gz", seconds(1));
+    folder.link("link", "a.css");
+    assert_eq!(found(&folder, &Coding::ALL).count, 9);
+    let Unused { count, example, is_whole } = found(&folder, &[Coding::Zstd]);
     assert!(
         count == 3 && is_whole && example.is_some_and(|path| path.extension().is_some_and(|of| of == "zst"))
     );
     precompress(folder.path(), &Options::default(), &|_, _| {}).expect("the folder can be read");
-    assert_eq!(found(&folder, &Format::ALL), none);
-    assert!(unused(&folder.path().join("none"), &Format::ALL).is_err());
+    assert_eq!(found(&folder, &Coding::ALL), none);
+    assert!(unused(&folder.at("none"), &Coding::ALL).is_err());
 }
 
 #[test]
 fn limits_the_names_searched() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     // An old sibling, in a folder that is searched first.
-    folder.file("a.css.gz", "coded").time("a.css.gz", 1000, 0).file("a.css", "new");
-    std::fs::create_dir(folder.path().join("deep")).expect("a folder");
+    folder.file("a.css.gz", "coded").set_modified("a.css.gz", seconds(1000)).file("a.css", "new");
+    std::fs::create_dir(folder.at("deep")).expect("a folder");
     for number in 0..UNUSED_NAMES_MAX {
-        std::fs::write(folder.path().join(format!("deep/{number}")), "").expect("a file");
+        std::fs::write(folder.at(format!("deep/{number}")), "").expect("a file");
     }
-    let Unused { count, is_whole, .. } = found(&folder, &Format::ALL);
+    let Unused { count, is_whole, .. } = found(&folder, &Coding::ALL);
     assert_eq!((count, is_whole), (1, false));
 }
 
 /// After `chmod -R` or `cp -a` all times are in order; the stated lengths are not.
 #[test]
 fn counts_siblings_that_state_another_length() {
-    let folder = Temporary::new();
-    folder.file("a.css", "x".repeat(2000)).time("a.css", 1000, 0);
+    let folder = TestFolder::new();
+    folder.file("a.css", "x".repeat(2000)).set_modified("a.css", seconds(1000));
     precompress(folder.path(), &Options::default(), &|_, _| {}).expect("the folder can be read");
-    assert_eq!(found(&folder, &Format::ALL).count, 0);
-    folder.file("a.css", "y".repeat(1999)).time("a.css", 1000, 0).tick();
-    for format in Format::ALL {
-        folder.time(&format!("a.css{}", format.extension()), 1000, 0);
+    assert_eq!(found(&folder, &Coding::ALL).count, 0);
+    folder.file("a.css", "y".repeat(1999)).set_modified("a.css", seconds(1000)).tick();
+    for format in Coding::ALL {
+        folder.set_modified(format!("a.css{}", format.extension()), seconds(1000));
     }
-    assert_eq!(found(&folder, &Format::ALL).count, 3);
+    assert_eq!(found(&folder, &Coding::ALL).count, 3);
 }

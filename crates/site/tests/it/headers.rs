@@ -1,7 +1,5 @@
 //! Headers that a site and its routes set and remove, in each kind of response.
 
-use std::io::Read;
-
 use shearwater_site::{Route, Site};
 
 use crate::served::{Served, headers, on_each_driver, redirect, route, says, site};
@@ -49,8 +47,7 @@ const FILES: [(&str, &str); 4] = [
 fn head(served: &Served, line: &str, fields: &str) -> String {
     let mut client = served.connect();
     client.send(format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"));
-    let mut text = String::new();
-    client.stream.read_to_string(&mut text).expect("an orderly end");
+    let text = String::from_utf8(client.rest()).expect("text");
     text[..text.find("\r\n\r\n").expect("a head") + 2].to_owned()
 }
 

@@ -1,15 +1,12 @@
 //! A server of sites with two temporary folders, on each driver.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use shearwater::{DriverChoice, Error, Running, Server, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
-
-use crate::client::{Client, ClientResponse};
+use testkit::{ClientResponse, TestClient, TestFolder};
 
 /// Returns a site of the first folder.
 pub(crate) fn site() -> Site {
@@ -49,7 +46,7 @@ pub(crate) fn page(status: u16, path: &str) -> ErrorPage {
 
 /// Two folders and a server, removed when dropped.
 pub(crate) struct Served {
-    path: PathBuf,
+    folder: TestFolder,
     running: Option<Running>,
     address: SocketAddr,
 }
@@ -64,38 +61,31 @@ pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl 
 
 impl Served {
     fn start(driver: DriverChoice, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-site-{}-{number}", std::process::id()));
-        for folder in ["one", "two"] {
-            fs::create_dir_all(path.join(folder)).expect("a temporary folder");
+        let folder = TestFolder::new();
+        for name in ["one", "two"] {
+            std::fs::create_dir(folder.at(name)).expect("a folder");
         }
         for (name, content) in files {
-            let file = path.join(name);
-            fs::create_dir_all(file.parent().expect("it is in a folder")).expect("folders");
-            fs::write(file, content).expect("a file");
+            folder.file(name, content);
         }
-        let open = |folder| Folder::open(&path.join(folder)).expect("a folder");
+        let open = |name| Folder::open(&folder.at(name)).expect("a folder");
         let folders = ["one", "two"].map(open).into();
         let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
         let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
         match server.start(move |_| sites.service()) {
-            Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
-            Err(Error::Start(StartError::Driver { .. })) => {
-                fs::remove_dir_all(&path).expect("it was made here");
-                None
-            }
+            Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
+            Err(Error::Start(StartError::Driver { .. })) => None,
             Err(error) => panic!("{error}"),
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.folder.at(name)
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address)
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address)
     }
 
     /// Requests a path of `localhost`.
@@ -117,7 +107,6 @@ impl Drop for Served {
         let running = self.running.take().expect("only dropping takes it");
         running.control().stop();
         let ended = running.wait();
-        let removed = fs::remove_dir_all(&self.path);
-        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
     }
 }

@@ -1,25 +1,53 @@
 //! One connection of the client: unsent requests, and how much of the next response has arrived.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Protocol, Socket, Type};
 
-use super::requests::Requests;
-use super::{Load, Tally};
+use super::load::{Load, LoadCounts};
 
-pub(super) struct Connection {
-    socket: OwnedFd,
-    requests: Requests,
+/// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
+/// minute, don't use them up.
+const SOURCE_ADDRESSES: u64 = 200;
+
+/// Connects with receive buffers of so many bytes, as far as the kernel grants them. On loopback this is immediate, so it may
+/// block. `serial` numbers a client's connections.
+pub(crate) fn connect(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    if let IpAddr::V4(address) = to.ip()
+        && address.is_loopback()
+    {
+        let source = Ipv4Addr::new(127, 0, 1, 1 + (serial % SOURCE_ADDRESSES) as u8);
+        socket.bind(&SocketAddr::from((source, 0)).into())?;
+    }
+    if let Some(bytes) = receive_buffer_bytes {
+        // Before connecting, which agrees on the window's scale. A requested buffer is not resized later.
+        socket.set_recv_buffer_size(bytes as usize)?;
+    }
+    socket.connect(&to.into())?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+pub(super) struct LoadConnection {
+    socket: Socket,
+    /// Headers of this connection's own, which replace those of the requests.
+    own_headers: Option<String>,
+    /// Index of the next request to send.
+    next: usize,
+    /// Index of the request whose response is next.
+    expected: usize,
     /// Bytes that the socket did not take yet.
     unsent: Vec<u8>,
     /// Responses that are still missing.
     outstanding: u32,
     /// Whole responses on this socket.
-    pub(super) responses: u64,
-    /// Index of the exchange whose response is next.
-    expected: usize,
+    pub(super) responses: u32,
     /// Bytes of the next response.
     received: u64,
     /// False if its status line differs, as far as it has arrived.
@@ -29,7 +57,7 @@ pub(super) struct Connection {
 }
 
 /// Outcome of one receive.
-pub(super) enum Received {
+pub(super) enum ReceiveResult {
     Bytes,
     /// The socket is empty.
     Nothing,
@@ -39,22 +67,29 @@ pub(super) enum Received {
     Unexpected,
 }
 
-/// The socket has failed.
-pub(super) struct Failed;
-
-impl Connection {
-    pub(super) fn new(socket: OwnedFd, requests: Requests) -> Self {
-        let expected = requests.next_index();
-        let (unsent, outstanding, responses, received, since) = (Vec::new(), 0, 0, 0, None);
-        Self { socket, requests, unsent, outstanding, responses, expected, received, is_good: true, since }
+impl LoadConnection {
+    pub(super) fn new(socket: Socket, load: &Load, number: u32) -> Self {
+        let first = number as usize % load.requests.len();
+        Self {
+            socket,
+            own_headers: load.own_headers.then(|| browser_headers(number)),
+            next: first,
+            expected: first,
+            unsent: Vec::new(),
+            outstanding: 0,
+            responses: 0,
+            received: 0,
+            is_good: true,
+            since: None,
+        }
     }
 
     /// Restarts on another socket; the old one closes.
-    pub(super) fn renew(&mut self, socket: OwnedFd) {
+    pub(super) fn renew(&mut self, socket: Socket) {
         self.socket = socket;
         self.unsent.clear();
         (self.outstanding, self.responses, self.received, self.is_good) = (0, 0, 0, true);
-        self.expected = self.requests.next_index();
+        self.expected = self.next;
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -62,60 +97,75 @@ impl Connection {
     }
 
     /// Sends the next requests.
-    pub(super) fn send(&mut self, load: &Load, since: Option<Instant>) -> Result<(), Failed> {
-        self.requests.write_next(load, &mut self.unsent);
+    pub(super) fn send(&mut self, load: &Load, since: Option<Instant>) -> Result<(), Errno> {
+        for _ in 0..load.depth {
+            let request = &load.requests[self.next].request;
+            self.next = (self.next + 1) % load.requests.len();
+            match (&self.own_headers, request.split_once("\r\n")) {
+                (Some(headers), Some((line, _))) => {
+                    self.unsent.extend_from_slice(line.as_bytes());
+                    self.unsent.extend_from_slice(b"\r\n");
+                    self.unsent.extend_from_slice(headers.as_bytes());
+                }
+                _ => self.unsent.extend_from_slice(request.as_bytes()),
+            }
+        }
         self.outstanding += load.depth;
         self.since = since;
         self.flush()
     }
 
     /// Sends what did not fit the socket's buffer earlier.
-    pub(super) fn flush(&mut self) -> Result<(), Failed> {
+    pub(super) fn flush(&mut self) -> Result<(), Errno> {
         while !self.unsent.is_empty() {
             match rustix::net::send(&self.socket, &self.unsent, SendFlags::NOSIGNAL) {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(_) => return Err(Failed),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    pub(super) fn receive(&mut self, load: &Load, buffer: &mut [u8], tally: &mut Tally) -> Received {
+    pub(super) fn receive(
+        &mut self,
+        load: &Load,
+        buffer: &mut [u8],
+        counts: &mut LoadCounts,
+    ) -> ReceiveResult {
         let length = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) => return Received::End,
-            Ok((length, _)) => length,
-            Err(Errno::AGAIN) => return Received::Nothing,
-            Err(_) => return Received::End,
+            Ok((length @ 1.., _)) => length,
+            Err(Errno::AGAIN) => return ReceiveResult::Nothing,
+            Ok(_) | Err(_) => return ReceiveResult::End,
         };
-        tally.bytes += length as u64;
+        counts.bytes += length as u64;
         let mut bytes = &buffer[..length];
         while !bytes.is_empty() {
             if self.outstanding == 0 {
-                return Received::Unexpected;
+                return ReceiveResult::Unexpected;
             }
-            bytes = self.take(bytes, load, tally);
+            bytes = self.take(bytes, load, counts);
         }
-        Received::Bytes
+        ReceiveResult::Bytes
     }
 
     /// Takes bytes of one response and returns those after it.
-    fn take<'a>(&mut self, bytes: &'a [u8], load: &Load, tally: &mut Tally) -> &'a [u8] {
-        let exchange = &load.exchanges[self.expected];
-        let missing = usize::try_from(exchange.bytes - self.received).unwrap_or(usize::MAX);
+    fn take<'a>(&mut self, bytes: &'a [u8], load: &Load, counts: &mut LoadCounts) -> &'a [u8] {
+        let wanted = &load.requests[self.expected];
+        let missing = usize::try_from(wanted.bytes - self.received).unwrap_or(usize::MAX);
         let (now, later) = bytes.split_at(bytes.len().min(missing));
-        let status = format_status(exchange.status);
-        if let Some(wanted) = usize::try_from(self.received).ok().and_then(|start| status.get(start..)) {
-            let length = wanted.len().min(now.len());
-            self.is_good &= now[..length] == wanted[..length];
+        let status = start_of_response(wanted.status);
+        if let Some(rest) = usize::try_from(self.received).ok().and_then(|start| status.get(start..)) {
+            let length = rest.len().min(now.len());
+            self.is_good &= now[..length] == rest[..length];
         }
         self.received += now.len() as u64;
-        if self.received == exchange.bytes {
-            tally.responses += 1;
-            tally.status_errors += u64::from(!self.is_good);
+        if self.received == wanted.bytes {
+            counts.responses += 1;
+            counts.status_errors += u64::from(!self.is_good);
             self.responses += 1;
             self.outstanding -= 1;
-            self.expected = self.requests.index_after(self.expected);
+            self.expected = (self.expected + 1) % load.requests.len();
             (self.received, self.is_good) = (0, true);
         }
         later
@@ -123,8 +173,25 @@ impl Connection {
 }
 
 /// Returns the beginning of a response with this status.
-fn format_status(status: u16) -> [u8; 12] {
-    let digit = |divisor| b'0' + (status / divisor % 10) as u8;
-    let [a, b, c, d, e, f, g, h, i] = *b"HTTP/1.1 ";
-    [a, b, c, d, e, f, g, h, i, digit(100), digit(10), digit(1)]
+fn start_of_response(status: u16) -> [u8; 12] {
+    let mut start = *b"HTTP/1.1 000";
+    for (at, divisor) in [(9, 100), (10, 10), (11, 1)] {
+        start[at] += (status / divisor % 10) as u8;
+    }
+    start
+}
+
+/// Returns the headers of a browser up to the blank line, in an order and with a cookie of the connection's own.
+fn browser_headers(connection: u32) -> String {
+    let session = u64::from(connection).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut headers = [
+        "Host: lab".to_owned(),
+        "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8".to_owned(),
+        "Accept-Encoding: gzip, deflate, br".to_owned(),
+        "Accept-Language: en-GB,en;q=0.7".to_owned(),
+        format!("User-Agent: lab/{connection}"),
+        format!("Cookie: session={session:016x}; seen={connection}"),
+    ];
+    fastrand::Rng::with_seed(connection.into()).shuffle(&mut headers);
+    headers.join("\r\n") + "\r\n\r\n"
 }

@@ -1,18 +1,15 @@
-//! The load generator: one thread and epoll; a closed loop, a fixed rate or rounds; pipelining, connections that end,
+//! The load generator: one thread, one event loop; a closed loop, a fixed rate or rounds; pipelining, connections that end,
 //! requests that differ, receive buffers of a given size, and large downloads beside the requests.
 //!
 //! It checks each response's status and its length, which is known from a probe.
-//! At a fixed rate a request's latency counts from when it was due, so a stalled server can't hide behind a waiting client.
+//! At a fixed rate a timer wakes it for each request to the nanosecond, and a latency counts from when its request was due, so
+//! that a stalled server can't hide behind a waiting client.
 
 mod connection;
-mod downloads;
-mod requests;
-mod source;
-mod tally;
+mod load;
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Error};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -21,14 +18,15 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use socket2::Socket;
 
-use connection::{Connection, Received};
-pub(crate) use downloads::DOWNLOAD_BYTES_MAX;
-use downloads::Downloads;
-use requests::Requests;
-pub(crate) use source::Sources;
-pub(crate) use tally::{Latency, Tally};
+pub(crate) use connection::connect;
+use connection::{LoadConnection, ReceiveResult};
+pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, Pacing};
 
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
@@ -39,7 +37,7 @@ const SENDS_MAX: usize = 64;
 /// Bytes per receive, shared by all connections.
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Maximum wait without a look at the clock.
-const WAIT: Duration = Duration::from_millis(100);
+const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Failed connects after which the run ends.
 const CONNECT_FAILURES_MAX: u64 = 100;
 /// Latency beyond which a response counts as a timeout at a fixed rate.
@@ -48,77 +46,25 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const LATENCY_US_MAX: u64 = 600_000_000;
 /// Time for downloads to start before the first request.
 const LEAD: Duration = Duration::from_millis(100);
+/// Maximum length of a download: beyond, its file has a hole, which costs the server other work.
+pub(crate) const DOWNLOAD_BYTES_MAX: u64 = 176 << 20;
+/// Event data of the timer, and of the first download; connections have their numbers.
+const TIMER: u64 = u64::MAX;
+const DOWNLOADS: u64 = 1 << 32;
 
-/// A request and what its response must be.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Exchange {
-    pub(crate) request: String,
-    pub(crate) status: u16,
-    /// Length of the whole response.
-    pub(crate) bytes: u64,
-}
-
-/// Moment at which a connection sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Pacing {
-    /// As soon as all its responses have arrived.
-    Closed,
-    /// As soon as the responses on all connections have arrived.
-    Rounds,
-    /// So many requests a second, each on the connection that has been idle longest.
-    Rate(u32),
-}
-
-/// A client's task.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Load {
-    pub(crate) address: SocketAddr,
-    pub(crate) millis: u64,
-    /// Ends the run early after so many responses.
-    pub(crate) responses_max: Option<u64>,
-    pub(crate) connections: u32,
-    pub(crate) depth: u32,
-    pub(crate) requests_per_connection: u32,
-    pub(crate) pacing: Pacing,
-    pub(crate) receive_buffer_bytes: Option<u32>,
-    /// Records the latency of each response.
-    pub(crate) latencies: bool,
-    /// Targets to download meanwhile, a connection each.
-    pub(crate) downloads: Vec<String>,
-    /// Sends 64 paths, with a cookie and a header order per connection.
-    pub(crate) varied: bool,
-    /// Sent in turn; each connection starts at another one.
-    pub(crate) exchanges: Vec<Exchange>,
-}
-
-impl Load {
-    /// Returns a closed loop on one connection.
-    pub(crate) fn new(address: SocketAddr, millis: u64, exchanges: Vec<Exchange>) -> Self {
-        Self {
-            address,
-            millis,
-            responses_max: None,
-            connections: 1,
-            depth: 1,
-            requests_per_connection: 0,
-            pacing: Pacing::Closed,
-            receive_buffer_bytes: None,
-            latencies: false,
-            downloads: Vec::new(),
-            varied: false,
-            exchanges,
-        }
-    }
-}
-
-struct Client<'a> {
+struct LoadClient<'a> {
     load: &'a Load,
     epoll: OwnedFd,
     events: Vec<Event>,
-    connections: Vec<Connection>,
-    sources: Sources,
+    timer: OwnedFd,
+    connections: Vec<LoadConnection>,
+    /// Connections opened so far.
+    opened: u64,
     /// Connections without an outstanding request, longest idle first. Unused in a closed loop.
     idle: VecDeque<usize>,
+    downloads: Vec<Download>,
+    /// Downloads that may have bytes to receive.
+    readable: VecDeque<usize>,
     /// Next due time at a fixed rate.
     next_due: Instant,
     end: Instant,
@@ -127,82 +73,143 @@ struct Client<'a> {
     latencies: Histogram<u64>,
     /// Due times of requests whose connection failed.
     lost: Vec<Instant>,
-    tally: Tally,
+    counts: LoadCounts,
+}
+
+/// A large download, which is received as fast as possible and never finished.
+struct Download {
+    socket: Socket,
+    bytes: u64,
+    is_queued: bool,
 }
 
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
-pub(crate) fn run(load: &Load) -> io::Result<Tally> {
+pub(crate) fn run(load: &Load) -> io::Result<LoadCounts> {
     let started = Instant::now();
-    let latencies = Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(io::Error::other)?;
+    let latencies = Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(Error::other)?;
     let events_max = if matches!(load.pacing, Pacing::Rate(_)) { RATE_EVENTS_MAX } else { EVENTS_MAX };
-    let mut client = Client {
+    let mut client = LoadClient {
         load,
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
         events: Vec::with_capacity(events_max),
+        timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?,
         connections: Vec::new(),
-        sources: Sources::new(load.receive_buffer_bytes),
+        opened: 0,
         idle: (0..load.connections as usize).collect(),
+        downloads: Vec::new(),
+        readable: VecDeque::new(),
         next_due: started,
         end: started,
         looked: started,
         latencies,
         lost: Vec::new(),
-        tally: Tally::default(),
+        counts: LoadCounts::default(),
     };
     for number in 0..load.connections {
-        let socket = client.connect(number as usize)?;
-        client.connections.push(Connection::new(socket, Requests::new(load, number)));
+        let socket = client.connect(number.into())?;
+        client.connections.push(LoadConnection::new(socket, load, number));
     }
+    load.downloads.iter().try_for_each(|target| client.start_download(target))?;
     // A closed loop starts with its first connection, a schedule when all are open.
-    let begun = if load.pacing == Pacing::Closed { started } else { Instant::now() };
-    client.end = begun + Duration::from_millis(load.millis);
-    if load.downloads.is_empty() {
-        (client.next_due, client.looked) = (begun, begun);
-        client.serve()?;
-    } else {
-        let mut downloads = Downloads::start(load, &mut client.sources, &client.epoll)?;
-        client.next_due = Instant::now() + LEAD;
-        client.end = client.next_due + Duration::from_millis(load.millis);
-        client.looked = Instant::now();
-        client.serve_beside(&mut downloads)?;
-    }
-    client.tally.duration_us = micros(begun.elapsed());
+    let begin = match load.pacing {
+        Pacing::Closed => started,
+        _ if load.downloads.is_empty() => Instant::now(),
+        _ => Instant::now() + LEAD,
+    };
+    (client.next_due, client.end) = (begin, begin + Duration::from_millis(load.millis));
+    client.set_timer()?;
+    client.looked = Instant::now();
+    client.serve()?;
+    client.counts.duration_us = micros(begin.elapsed());
     Ok(client.finish())
 }
 
-impl Client<'_> {
+/// Returns the time between two requests.
+fn interval(rate: u32) -> Duration {
+    Duration::from_secs(1) / rate.max(1)
+}
+
+impl LoadClient<'_> {
+    /// Opens a connection whose events have this data.
+    fn connect(&mut self, data: u64) -> io::Result<Socket> {
+        let requested = self.load.receive_buffer_bytes;
+        let socket = connect(self.load.address, self.opened, requested)?;
+        self.opened += 1;
+        if requested.is_some() {
+            // The kernel doubles the figure, for its own records.
+            let granted = socket.recv_buffer_size()? as u64 / 2;
+            let least = self.counts.receive_buffer_bytes_granted.unwrap_or(granted).min(granted);
+            self.counts.receive_buffer_bytes_granted = Some(least);
+        }
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, &socket, EventData::new_u64(data), flags)?;
+        Ok(socket)
+    }
+
+    fn start_download(&mut self, target: &str) -> io::Result<()> {
+        let socket = self.connect(DOWNLOADS + self.downloads.len() as u64)?;
+        let request = format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n");
+        if rustix::net::send(&socket, request.as_bytes(), SendFlags::NOSIGNAL)? != request.len() {
+            return Err(Error::other("the request of a download was cut"));
+        }
+        self.downloads.push(Download { socket, bytes: 0, is_queued: false });
+        Ok(())
+    }
+
+    /// Lets the timer expire whenever a request is due. Waits themselves count in milliseconds.
+    fn set_timer(&self) -> io::Result<()> {
+        let Pacing::Rate(rate) = self.load.pacing else { return Ok(()) };
+        let until = self.next_due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let [it_value, it_interval] = [until, interval(rate)].map(Timespec::try_from);
+        let times = Itimerspec {
+            it_value: it_value.map_err(Error::other)?,
+            it_interval: it_interval.map_err(Error::other)?,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
+        epoll::add(&self.epoll, &self.timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        Ok(())
+    }
+
+    /// Requests come first: what this thread adds to a latency is one receive of a download.
     fn serve(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; RECEIVE_BYTES];
         while !self.is_over() {
             self.send_what_is_due();
-            self.receive(self.patience(), &mut buffer)?;
+            self.wait(if self.readable.is_empty() { WAIT_MAX } else { Duration::ZERO })?;
+            self.looked = Instant::now();
+            let events = std::mem::take(&mut self.events);
+            for event in &events {
+                match event.data.u64() {
+                    // Reading starts its next interval; how many have passed, the clock says.
+                    TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
+                    number if number < DOWNLOADS => self.ready(number as usize, &mut buffer),
+                    number => self.queue_download((number - DOWNLOADS) as usize),
+                }
+            }
+            self.events = events;
+            if let Some(number) = self.readable.pop_front() {
+                self.receive_download(number, &mut buffer);
+            }
         }
         Ok(())
     }
 
-    /// Polls the requests after every receive of a download: what this thread adds to a latency is one such receive.
-    fn serve_beside(&mut self, downloads: &mut Downloads) -> io::Result<()> {
-        let mut buffer = vec![0; RECEIVE_BYTES];
-        while !self.is_over() && self.tally.read_errors == 0 {
-            self.send_what_is_due();
-            let ready = downloads.wait(self.patience())?;
-            self.looked = Instant::now();
-            for number in ready {
-                if downloads.receive(number, &mut buffer).is_err() {
-                    self.tally.read_errors += 1;
-                }
-                self.send_what_is_due();
-                self.receive(Duration::ZERO, &mut buffer)?;
-            }
+    /// Waits for events, at most as many as fit.
+    fn wait(&mut self, patience: Duration) -> io::Result<()> {
+        self.events.clear();
+        let timeout = Timespec::try_from(patience).map_err(Error::other)?;
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        (self.tally.downloaded_bytes, self.tally.least_downloaded_bytes) = downloads.bytes();
-        Ok(())
     }
 
     /// Returns true after the last response, or when those still missing have taken too long.
     fn is_over(&self) -> bool {
         let now = Instant::now();
-        let is_full = self.load.responses_max.is_some_and(|most| self.tally.responses >= most);
+        let is_full = self.load.responses_max.is_some_and(|most| self.counts.responses >= most);
+        let has_failed = self.counts.connect_errors >= CONNECT_FAILURES_MAX
+            || !self.downloads.is_empty() && self.counts.read_errors > 0;
         let is_at_end = match self.load.pacing {
             Pacing::Closed | Pacing::Rounds => now >= self.end,
             Pacing::Rate(_) => {
@@ -210,31 +217,21 @@ impl Client<'_> {
                 now >= self.end && is_sent || now >= self.end + TIMEOUT
             }
         };
-        is_full || is_at_end || self.tally.connect_errors >= CONNECT_FAILURES_MAX
-    }
-
-    fn patience(&self) -> Duration {
-        match self.load.pacing {
-            Pacing::Rate(_) if !self.idle.is_empty() && self.next_due < self.end => {
-                self.next_due.saturating_duration_since(Instant::now()).min(WAIT)
-            }
-            Pacing::Rate(_) => WAIT / 10,
-            Pacing::Closed | Pacing::Rounds => WAIT,
-        }
+        is_full || has_failed || is_at_end
     }
 
     fn send_what_is_due(&mut self) {
         match self.load.pacing {
-            Pacing::Closed => {}
             Pacing::Rounds if self.idle.len() == self.connections.len() => {
                 while let Some(number) = self.idle.pop_front() {
                     self.send(number, None);
                 }
             }
-            Pacing::Rounds => {}
+            Pacing::Closed | Pacing::Rounds => {}
             Pacing::Rate(rate) => {
                 let now = Instant::now();
-                self.tally.longest_turn_us = self.tally.longest_turn_us.max(micros(now - self.looked));
+                let turn_us = &mut self.counts.client_longest_turn_us;
+                *turn_us = (*turn_us).max(micros(now - self.looked));
                 self.looked = now;
                 for _ in 0..SENDS_MAX {
                     if self.next_due > now || self.next_due >= self.end {
@@ -242,7 +239,7 @@ impl Client<'_> {
                     }
                     let Some(number) = self.idle.pop_front() else { return };
                     self.send(number, Some(self.next_due));
-                    self.next_due += Duration::from_secs(1) / rate.max(1);
+                    self.next_due += interval(rate);
                 }
             }
         }
@@ -251,24 +248,11 @@ impl Client<'_> {
     /// Sends the next requests; their latency counts from when they were due, else from now.
     fn send(&mut self, number: usize, due: Option<Instant>) {
         let since = self.load.latencies.then(|| due.unwrap_or_else(Instant::now));
-        self.tally.requests += u64::from(self.load.depth);
+        self.counts.requests += u64::from(self.load.depth);
         if self.connections[number].send(self.load, since).is_err() {
-            self.tally.write_errors += 1;
+            self.counts.write_errors += 1;
             self.reconnect(number);
         }
-    }
-
-    fn receive(&mut self, patience: Duration, buffer: &mut [u8]) -> io::Result<()> {
-        let mut events = std::mem::take(&mut self.events);
-        wait(&self.epoll, &mut events, patience)?;
-        if !patience.is_zero() {
-            self.looked = Instant::now();
-        }
-        for event in &events {
-            self.ready(event.data.u64() as usize, buffer);
-        }
-        self.events = events;
-        Ok(())
     }
 
     /// Receives until the socket is empty; in a closed loop sends the next requests as soon as the last responses are whole.
@@ -277,83 +261,96 @@ impl Client<'_> {
             if self.load.pacing == Pacing::Closed && self.connections[number].is_idle() {
                 self.send(number, None);
             } else if self.connections[number].flush().is_err() {
-                self.tally.write_errors += 1;
+                self.counts.write_errors += 1;
                 return self.reconnect(number);
             }
-            let connection = &mut self.connections[number];
-            let responses = self.tally.responses;
-            match connection.receive(self.load, buffer, &mut self.tally) {
-                Received::Nothing => return,
-                Received::Bytes => {}
-                Received::End => {
-                    self.tally.read_errors += 1;
+            let responses = self.counts.responses;
+            match self.connections[number].receive(self.load, buffer, &mut self.counts) {
+                ReceiveResult::Nothing => return,
+                ReceiveResult::Bytes => {}
+                ReceiveResult::End => {
+                    self.counts.read_errors += 1;
                     return self.reconnect(number);
                 }
-                Received::Unexpected => {
-                    self.tally.status_errors += 1;
+                ReceiveResult::Unexpected => {
+                    self.counts.status_errors += 1;
                     return self.reconnect(number);
                 }
             }
-            if responses == self.tally.responses || !connection.is_idle() {
+            if responses == self.counts.responses || !self.connections[number].is_idle() {
                 continue;
             }
-            if let Some(since) = connection.since.take() {
-                let latency = since.elapsed();
-                let has_timeout = matches!(self.load.pacing, Pacing::Rate(_));
-                self.tally.timeouts += u64::from(has_timeout && latency > TIMEOUT);
-                self.latencies.saturating_record(micros(latency).max(1));
-            }
+            self.record_latency(number);
             if self.load.pacing != Pacing::Closed {
                 self.idle.push_back(number);
             }
-            let limit = u64::from(self.load.requests_per_connection);
+            let limit = self.load.requests_per_connection;
             if limit > 0 && self.connections[number].responses >= limit {
                 return self.reconnect(number);
             }
         }
     }
 
-    fn connect(&mut self, number: usize) -> io::Result<OwnedFd> {
-        let socket = self.sources.connect(self.load.address)?;
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&self.epoll, &socket, EventData::new_u64(number as u64), flags)?;
-        Ok(socket)
+    fn record_latency(&mut self, number: usize) {
+        let Some(since) = self.connections[number].since.take() else { return };
+        let latency = since.elapsed();
+        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_));
+        self.counts.timeouts += u64::from(has_timeout && latency > TIMEOUT);
+        self.latencies.saturating_record(micros(latency).max(1));
     }
 
     fn reconnect(&mut self, number: usize) {
         let was_idle = self.connections[number].is_idle();
         self.lost.extend(self.connections[number].since.take());
-        match self.connect(number) {
+        match self.connect(number as u64) {
             Ok(socket) => self.connections[number].renew(socket),
-            Err(_) => return self.tally.connect_errors += 1,
+            Err(_) => return self.counts.connect_errors += 1,
         }
         if self.load.pacing != Pacing::Closed && !was_idle {
             self.idle.push_back(number);
         }
     }
 
-    fn finish(mut self) -> Tally {
-        if matches!(self.load.pacing, Pacing::Rate(_)) {
-            // Responses that never came count with the time until now.
+    fn queue_download(&mut self, number: usize) {
+        let download = &mut self.downloads[number];
+        if !std::mem::replace(&mut download.is_queued, true) {
+            self.readable.push_back(number);
+        }
+    }
+
+    /// Receives once. A failed socket, a wrong status, or a download that got too far is an error.
+    fn receive_download(&mut self, number: usize, buffer: &mut [u8]) {
+        let download = &mut self.downloads[number];
+        download.is_queued = false;
+        let length = match rustix::net::recv(&download.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((length @ 1.., _)) => length,
+            Err(Errno::AGAIN) => return,
+            Ok(_) | Err(_) => return self.counts.read_errors += 1,
+        };
+        let is_right = download.bytes > 0 || buffer[..length].starts_with(b"HTTP/1.1 200");
+        download.bytes += length as u64;
+        self.counts.read_errors += u64::from(!is_right || download.bytes > DOWNLOAD_BYTES_MAX);
+        self.queue_download(number);
+    }
+
+    fn finish(mut self) -> LoadCounts {
+        if let Pacing::Rate(rate) = self.load.pacing {
+            // Responses that never came count with the time until now, and so do requests that found no idle connection.
             self.lost.extend(self.connections.iter_mut().filter_map(|connection| connection.since.take()));
-            for since in self.lost.drain(..) {
-                self.tally.timeouts += 1;
+            while self.next_due < self.end {
+                self.lost.push(self.next_due);
+                self.next_due += interval(rate);
+            }
+            for since in self.lost {
+                self.counts.timeouts += 1;
                 self.latencies.saturating_record(micros(since.elapsed().max(TIMEOUT)));
             }
         }
-        self.tally.receive_buffer_bytes = self.sources.granted_bytes();
-        self.tally.latency = self.load.latencies.then(|| Latency::of(&self.latencies));
-        self.tally
-    }
-}
-
-/// Waits for events, at most as many as fit into `events`.
-fn wait(epoll: &OwnedFd, events: &mut Vec<Event>, patience: Duration) -> io::Result<()> {
-    events.clear();
-    let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
-    match epoll::wait(epoll, spare_capacity(events), Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+        let downloaded = self.downloads.iter().map(|download| download.bytes);
+        self.counts.downloaded_bytes = downloaded.clone().sum();
+        self.counts.least_downloaded_bytes = downloaded.min().unwrap_or(0);
+        self.counts.latency = self.load.latencies.then(|| Latency::of(&self.latencies));
+        self.counts
     }
 }
 

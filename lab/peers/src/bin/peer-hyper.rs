@@ -15,9 +15,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 fn main() -> io::Result<()> {
-    let settings = peers::Settings::from_arguments()?;
-    peers::runtime(&settings)?.block_on(async {
-        let listener = peers::listener(settings.listen)?;
+    let settings = peers::PeerSettings::from_arguments()?;
+    settings.runtime()?.block_on(async {
+        let listener = settings.listener()?;
         loop {
             // A failed accept concerns one connection only.
             let Ok((stream, _)) = listener.accept().await else { continue };
@@ -29,8 +29,9 @@ fn main() -> io::Result<()> {
 async fn converse(stream: TcpStream) {
     // Nagle would delay responses; a socket that refuses is closing already.
     let _ = stream.set_nodelay(true);
-    let served =
-        http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service_fn(respond));
+    let served = http1::Builder::new()
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(stream), service_fn(respond));
     // An error ends its connection only.
     let _ = served.await;
 }

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::get;
 
 fn main() -> io::Result<()> {
-    let settings = peers::Settings::from_arguments()?;
+    let settings = peers::PeerSettings::from_arguments()?;
     let app = Router::new().route("/plaintext", get(|| async { peers::PLAINTEXT }));
     let serve = shearwater_tower::bind(settings.listen.to_string(), app).workers(1);
     serve.server(|server| server.backlog(peers::BACKLOG)).run().map_err(io::Error::other)

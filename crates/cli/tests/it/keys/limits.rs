@@ -1,56 +1,45 @@
-//! `[limits]`, except minimum rates, which are in `rates`.
+//! `[limits]`, `[timeouts]`, and the timeouts of `[performance]`.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
 
-use super::on_each_driver;
+use rustix::process::Signal;
+
+use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
 use crate::client::WAIT_MAX;
-use crate::process::{Serving, Summary};
-
-/// Returns the status of the response to bytes on a new connection.
-fn status(serving: &Serving, bytes: &str) -> u16 {
-    serving.connect().send(bytes).head().status
-}
+use crate::process::Summary;
 
 fn get(target: &str, fields: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
 }
 
-/// Checks that a request at the limit is accepted, and one beyond it is refused and counted under the key's name.
-fn bound(key: &str, value: u64, allowed: &str, responded: u16, refused: &str, refused_with: u16) {
-    on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut serving| {
-        assert_eq!(status(&serving, allowed), responded, "{key}");
-        assert_eq!(Summary::so_far(&mut serving).reached(key), 0, "{key}");
-        assert_eq!(status(&serving, refused), refused_with, "{key}");
-        assert_eq!(Summary::so_far(&mut serving).reached(key), 1, "{key}");
-    });
+fn post(body: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
+/// A request at the limit is accepted, and one beyond it is refused and counted under the key's name.
 #[test]
-pub(super) fn head_bytes_max() {
+pub(super) fn sizes_of_requests() {
     let of_len = |len: usize| {
         let bare = get("/f.txt", "X: \r\n").len();
         get("/f.txt", &format!("X: {}\r\n", "x".repeat(len - bare)))
     };
-    bound("head_bytes_max", 400, &of_len(400), 200, &of_len(401), 431);
-}
-
-#[test]
-pub(super) fn target_bytes_max() {
-    bound("target_bytes_max", 6, &get("/f.txt", ""), 200, &get("/f.txt?", ""), 414);
-}
-
-#[test]
-pub(super) fn fields_max() {
     let fields = |count: usize| get("/f.txt", &"A: 1\r\n".repeat(count - 1));
-    bound("fields_max", 3, &fields(3), 200, &fields(4), 431);
-}
-
-#[test]
-pub(super) fn body_bytes_max() {
-    let post =
-        |body: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    bound("body_bytes_max", 4, &post("four"), 405, &post("five!"), 413);
+    for (key, value, allowed, status, refused, refused_with) in [
+        ("head_bytes_max", 400, of_len(400), 200, of_len(401), 431),
+        ("target_bytes_max", 6, get("/f.txt", ""), 200, get("/f.txt?", ""), 414),
+        ("fields_max", 3, fields(3), 200, fields(4), 431),
+        ("body_bytes_max", 4, post("four"), 405, post("five!"), 413),
+    ] {
+        on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut serving| {
+            for (bytes, status, count) in [(&allowed, status, 0), (&refused, refused_with, 1)] {
+                assert_eq!(serving.connect().send(bytes).head().status, status, "{key}");
+                assert_eq!(Summary::so_far(&mut serving).reached(key), count, "{key}");
+            }
+        });
+    }
 }
 
 /// Partial heads exceed the limit together, but not each alone.
@@ -130,6 +119,104 @@ pub(super) fn linger_bytes_max() {
             let ended = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
             assert_eq!(ended.reached("linger_bytes_max"), u64::from(is_reached));
             assert_eq!(ended.count("reset"), u64::from(is_reached));
+        });
+    }
+}
+
+/// The rate and the timeout of a stalled body.
+const OF_BODIES: [&str; 2] = ["body_bytes_per_second_min", "body_ms"];
+
+/// Each limit alone ends a connection that stalls, sooner than any default, and is counted under its name.
+#[test]
+pub(super) fn stalled_requests() {
+    let keep_alive = get("/f.txt", "");
+    let head = get("/f.txt", "") + "GET / HTT";
+    let stalled = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";
+    let no_rate =
+        "[timeouts]\nbody_grace = \"100ms\"\nbody = \"2s\"\n[limits]\nbody_bytes_per_second_min = 0\n";
+    for (settings, bytes, start, end, limit) in [
+        ("[performance]\nconnection_timeout = 1\n", "GET / HTTP/1.1\r\n", "408", "", "first_head_ms"),
+        ("[performance]\nkeep_alive_timeout = 1\n", &keep_alive, "200", "\r\n\r\ncontent", "idle_ms"),
+        ("[timeouts]\nhead = \"100ms\"\n", &head, "200", "", "head_ms"),
+        ("[timeouts]\nbody = \"100ms\"\n", stalled, "408", "", "body_ms"),
+        ("[timeouts]\nbody_grace = \"100ms\"\nbody = \"2s\"\n", stalled, "408", "", OF_BODIES[0]),
+        (no_rate, stalled, "408", "", OF_BODIES[1]),
+        ("[timeouts]\nbody_grace = \"4s\"\nbody = \"100ms\"\n", stalled, "408", "", OF_BODIES[1]),
+    ] {
+        on_each_driver(settings, |_, mut serving| {
+            let received = until_closed(&serving, bytes);
+            assert!(received.starts_with(&format!("HTTP/1.1 {start} ")), "{settings}{received}");
+            assert!(received.ends_with(end), "{settings}{received}");
+            assert_eq!(received.contains("contentHTTP/1.1 408 "), limit == "head_ms", "{settings}{received}");
+            let so_far = Summary::so_far(&mut serving);
+            assert_eq!(so_far.reached(limit), 1, "{settings}");
+            for other in OF_BODIES.into_iter().filter(|other| *other != limit) {
+                assert_eq!(so_far.reached(other), 0, "{settings}");
+            }
+        });
+    }
+}
+
+#[test]
+pub(super) fn write() {
+    on_each_driver("[timeouts]\nwrite = \"100ms\"\n", |folder, mut serving| {
+        // More than the sockets between both can hold.
+        folder.file("www/large.bin", vec![b'x'; 64 * 1024 * 1024]);
+        let mut client = serving.connect();
+        client.ask("GET", "/large.bin", &[]).head();
+        let so_far = Summary::until(&mut serving, |so_far| so_far.count("reset") == 1);
+        assert_eq!(so_far.reached("write_ms") + so_far.reached("send_bytes_per_second_min"), 1);
+    });
+}
+
+/// A client that reads continuously, but below the minimum rate.
+#[test]
+pub(super) fn send_bytes_per_second_min() {
+    const PIECE_BYTES: u64 = 64 * 1024;
+    /// More than can be read until the rate is checked.
+    const LARGE_BYTES: u64 = 1 << 36;
+    let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite = \"300ms\"\n";
+    on_each_driver(settings, |folder, mut serving| {
+        let file = File::create(folder.path().join("www/large.bin")).expect("a file");
+        file.set_len(LARGE_BYTES).expect("a file without content");
+        let mut client = serving.connect();
+        client.ask("GET", "/large.bin", &[]).head();
+        let mut piece = vec![0; PIECE_BYTES as usize];
+        let so_far = Summary::until(&mut serving, |so_far| {
+            so_far.count("open") == 0 || client.stream.read_exact(&mut piece).is_err()
+        });
+        assert_eq!(so_far.reached("write_ms"), 0);
+        Summary::until(&mut serving, |so_far| so_far.reached("send_bytes_per_second_min") == 1);
+    });
+}
+
+/// A client that has read the last response and doesn't close its side.
+#[test]
+pub(super) fn linger() {
+    on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut serving| {
+        let mut client = serving.connect();
+        assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
+        client.is_ended();
+        let begun = Instant::now();
+        let so_far = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
+        assert_eq!(so_far.reached("linger_ms"), 1);
+        assert!(begun.elapsed() < SOONER_THAN_DEFAULTS, "that was the default");
+    });
+}
+
+/// While draining, an idle connection is closed after a moment, or remains until the end.
+#[test]
+pub(super) fn drain_idle() {
+    for (drain_idle, is_reached) in [("0s", true), ("24h", false)] {
+        let settings =
+            format!("[server]\ndrain_timeout = \"1s\"\n[timeouts]\ndrain_idle = \"{drain_idle}\"\n");
+        on_each_driver(&settings, |_, serving| {
+            let mut client = serving.connect();
+            assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+            serving.signal(Signal::TERM);
+            let (code, _, stderr) = serving.end();
+            assert_eq!(code, Some(0));
+            assert_eq!(Summary::of(&stderr).reached("drain_idle_ms"), u64::from(is_reached), "{stderr}");
         });
     }
 }

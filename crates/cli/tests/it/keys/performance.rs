@@ -1,9 +1,12 @@
-//! `[performance]`: connections, idle timeouts and buffer sizes.
+//! `[performance]` except timeouts, `[cache]` and `[logging]`.
+
+use std::fs;
+use std::time::Instant;
 
 use rustix::process::Signal;
 
-use super::{on_each_driver, until_closed};
-use crate::client::Client;
+use super::on_each_driver;
+use crate::client::{Client, WAIT_MAX};
 use crate::process::{Serving, Summary};
 
 #[test]
@@ -18,34 +21,14 @@ pub(super) fn max_connections() {
         // The third waits in the kernel's queue until one of them closes.
         let mut three = serving.connect();
         three.ask("GET", "/f.txt", &[]);
-        let said = serving.hear();
-        assert!(
-            said.contains("accepts no connections for now: it holds 2, its share of max_connections"),
-            "{said}"
-        );
+        let line = serving.hear();
+        let full = "accepts no connections for now: it holds 2, its share of max_connections";
+        assert!(line.contains(full), "{line}");
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
         let so_far = Summary::so_far(&mut serving);
         assert_eq!((so_far.count("connections"), so_far.count("open")), (2, 2));
         drop(one);
         assert_eq!(three.response("GET").status, 200);
-    });
-}
-
-#[test]
-pub(super) fn connection_timeout() {
-    on_each_driver("[performance]\nconnection_timeout = 1\n", |_, mut serving| {
-        let came = until_closed(&serving, "GET / HTTP/1.1\r\n");
-        assert!(came.starts_with("HTTP/1.1 408 "), "{came}");
-        assert_eq!(Summary::so_far(&mut serving).reached("first_head_ms"), 1);
-    });
-}
-
-#[test]
-pub(super) fn keep_alive_timeout() {
-    on_each_driver("[performance]\nkeep_alive_timeout = 1\n", |_, mut serving| {
-        let came = until_closed(&serving, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(came.starts_with("HTTP/1.1 200 ") && came.ends_with("\r\n\r\ncontent"), "{came}");
-        assert_eq!(Summary::so_far(&mut serving).reached("idle_ms"), 1);
     });
 }
 
@@ -85,6 +68,88 @@ pub(super) fn response_buffer_size() {
             at_once(&serving, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n", 50);
             let reached = Summary::so_far(&mut serving).reached("output_bytes_max");
             assert_eq!(reached > 0, is_reached, "{reached}");
+        });
+    }
+}
+
+/// Whether a file of six bytes is cached: cached files are revalidated twice a second, so an old version is sent soon after a change;
+/// of files that aren't cached, never in 300 replacements.
+#[test]
+pub(super) fn cache() {
+    for (settings, is_evicted_by_another, is_cached) in [
+        ("enabled = true", false, true),
+        ("enabled = false", false, false),
+        ("file_bytes_max = 6", false, true),
+        ("file_bytes_max = 5", false, false),
+        ("file_bytes_max = 6\nbytes_max = 100000", true, true),
+        ("file_bytes_max = 6\nbytes_max = 6", true, false),
+        ("entries_max = 2", true, true),
+        ("entries_max = 1", true, false),
+    ] {
+        on_each_driver(&format!("[server]\nworkers = 1\n[cache]\n{settings}\n"), |folder, serving| {
+            folder.file("www/other.txt", "others");
+            let mut client = serving.connect();
+            let mut text = |target: &str| client.request("GET", target, &[]).text().to_owned();
+            let mut sends_old = |version: u64| {
+                let content = format!("{version:06}");
+                folder.file("www/new", &content);
+                let path = |name: &str| folder.path().join("www").join(name);
+                fs::rename(path("new"), path("f.txt")).expect("renamed");
+                if is_evicted_by_another {
+                    text("/other.txt");
+                }
+                text("/f.txt") != content
+            };
+            let begun = Instant::now();
+            let times = |version: &u64| if is_cached { begun.elapsed() < WAIT_MAX } else { *version < 300 };
+            assert_eq!((0..).take_while(times).any(&mut sends_old), is_cached, "{settings}");
+        });
+    }
+}
+
+#[test]
+pub(super) fn level() {
+    for (level, is_verbose) in
+        [("off", false), ("error", false), ("warn", false), ("info", true), ("debug", true)]
+    {
+        on_each_driver(&format!("[logging]\nlevel = \"{level}\"\n"), |_, mut serving| {
+            serving.signal(Signal::USR1);
+            if level != "off" {
+                assert!(serving.hear().starts_with("shearwater: so far 0 requests"), "{level}");
+            }
+            serving.signal(Signal::TERM);
+            let (code, _, stderr) = serving.end();
+            assert_eq!(code, Some(0));
+            let says = |text: &str| stderr.contains(text);
+            assert_eq!(says("draining: responding to received requests"), is_verbose, "{level}: {stderr}");
+            assert_eq!(says("in all 0 requests"), is_verbose, "{level}: {stderr}");
+            assert_eq!(says("worker 0 has ended"), level == "debug", "{level}: {stderr}");
+            assert_eq!(stderr.is_empty(), !is_verbose, "{level}: {stderr}");
+        });
+    }
+}
+
+#[test]
+fn logs_warnings_from_their_level_on() {
+    for (level, is_logged) in [("error", false), ("warn", true)] {
+        let settings = format!(
+            "[server]\nworkers = 1\n[performance]\nmax_connections = 1\n[logging]\nlevel = \"{level}\"\n"
+        );
+        on_each_driver(&settings, |_, mut serving| {
+            let mut first = serving.connect();
+            assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
+            let mut second = serving.connect();
+            second.ask("GET", "/f.txt", &[]);
+            let mut log = String::new();
+            while !log.contains("; limits reached: connections_max 1") {
+                serving.signal(Signal::USR1);
+                log.push_str(&serving.hear());
+            }
+            drop(first);
+            assert_eq!(second.response("GET").status, 200);
+            serving.signal(Signal::TERM);
+            log.push_str(&serving.end().2);
+            assert_eq!(log.contains("accepts no connections for now"), is_logged, "{level}: {log}");
         });
     }
 }

@@ -1,17 +1,22 @@
-//! `[server]`, except TCP options, which are in `tcp`.
+//! `[server]` and `[[listen]]`.
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use rustix::process::Signal;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
-use crate::process::{Serving, drivers, just};
-use crate::system::{self, State, Thread};
+use crate::client::WAIT_MAX;
+use crate::process::{Serving, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
 
 /// Returns the threads of workers.
 fn workers_of(serving: &Serving) -> Vec<Thread> {
-    let threads = system::threads(serving.pid()).into_iter();
+    let threads = threads(serving.pid()).into_iter();
     threads.filter(|thread| thread.name.starts_with("worker-")).collect()
 }
 
@@ -20,7 +25,7 @@ pub(super) fn workers() {
     for count in [1, 3] {
         on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, serving| {
             assert_eq!(serving.line("workers"), Some(count.to_string().as_str()));
-            if system::tells() {
+            if has_proc() {
                 assert_eq!(workers_of(&serving).len(), count, "{:?}", workers_of(&serving));
             }
         });
@@ -47,7 +52,7 @@ pub(super) fn http_port() {
         assert!(serving.banner.contains("all addresses of this machine"), "{}", serving.banner);
         // Port 0 picks a free one.
         let folder = folder(&config(0));
-        let serving = Serving::of(&mut just(folder.path(), &["--config", "site.toml", "--driver", driver]));
+        let serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
         let (url, _) = serving.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
         let port = url.trim_end_matches('/').rsplit(':').next().expect("a port");
         assert_ne!(port.parse::<u16>().expect("a number"), 0, "{url}");
@@ -59,14 +64,12 @@ pub(super) fn http_port() {
 pub(super) fn driver() {
     for driver in drivers() {
         let folder = folder(&format!("[server]\nworkers = 1\ndriver = \"{driver}\"\n{SITE}"));
-        let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0"];
-        let serving = Serving::of(&mut just(folder.path(), &arguments));
+        let serving = Serving::start(&folder, &["site.toml"]);
         assert_eq!(serving.line("driver"), Some(format!("{driver} (as asked)").as_str()));
         assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-        if system::tells() {
-            let waits = system::descriptors(serving.pid());
-            let has_ring = waits.iter().any(|descriptor| descriptor.contains("io_uring"));
-            assert_eq!(has_ring, *driver == "uring", "{waits:?}");
+        if has_proc() {
+            let pid = serving.pid().as_raw_nonzero().get().unsigned_abs();
+            assert_eq!(testkit::process::uses_io_uring(pid), *driver == "uring");
         }
     }
 }
@@ -77,13 +80,13 @@ pub(super) fn accept() {
         on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, serving| {
             assert_eq!(serving.line("accept"), Some(mode));
             assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-            if !system::tells() {
+            if !has_proc() {
                 return;
             }
             let port = serving.address().port();
-            let listens = |socket: &&system::Socket| socket.port == port && socket.state == State::Listen;
-            assert_eq!(system::sockets().iter().filter(listens).count(), listeners);
-            let threads = system::threads(serving.pid());
+            let listens = |socket: &&Socket| socket.port == port && socket.state == State::Listen;
+            assert_eq!(sockets().iter().filter(listens).count(), listeners);
+            let threads = threads(serving.pid());
             let has_acceptor = threads.iter().any(|thread| thread.name == "acceptor");
             assert_eq!(has_acceptor, mode == "dispatch", "{threads:?}");
         });
@@ -127,12 +130,12 @@ pub(super) fn trusted_gateway() {
 
 #[test]
 pub(super) fn pin() {
-    if !system::tells() {
+    if !has_proc() {
         return;
     }
     for is_pinned in [false, true] {
         on_each_driver(&format!("[server]\nworkers = 2\npin = {is_pinned}\n"), |_, serving| {
-            let threads = system::threads(serving.pid());
+            let threads = threads(serving.pid());
             let main =
                 threads.iter().find(|thread| !thread.name.starts_with("worker-")).expect("a first thread");
             let workers = workers_of(&serving);
@@ -167,5 +170,186 @@ pub(super) fn drain_timeout() {
                 }
             },
         );
+    }
+}
+
+/// Waits until the machine's sockets are as they are to be.
+#[track_caller]
+fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let sockets = sockets();
+        if holds(&sockets) {
+            return;
+        }
+        assert!(begun.elapsed() < WAIT_MAX, "waits for {what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+pub(super) fn tcp_keepalive() {
+    if !has_proc() {
+        return;
+    }
+    for is_on in [false, true] {
+        on_each_driver(&format!("[server]\ntcp_keepalive = {is_on}\n"), |_, serving| {
+            let mut client = serving.connect();
+            let own = client.stream.get_ref().local_addr().expect("an address").port();
+            assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+            let port = serving.address().port();
+            let is_servers = |socket: &Socket| socket.port == port && socket.remote_port == own;
+            until("the timer", |sockets| {
+                let server = sockets.iter().find(|socket| is_servers(socket)).expect("its side");
+                server.has_keepalive == is_on
+            });
+        });
+    }
+}
+
+/// Prints whether the sockets of process `argv[1]` that have port `argv[2]` here send at once. A descriptor is borrowed by `pidfd_getfd`, for
+/// which there is no name in Python.
+const NODELAY: &str = r#"
+import ctypes, os, socket, sys
+pid, port = int(sys.argv[1]), int(sys.argv[2])
+try:
+    process = os.pidfd_open(pid)
+except (AttributeError, OSError) as error:
+    sys.exit(f"skipped: {error}")
+found = []
+for name in os.listdir(f"/proc/{pid}/fd"):
+    try:
+        if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+            continue
+    except FileNotFoundError:
+        continue
+    borrowed = ctypes.CDLL(None, use_errno=True).syscall(438, process, int(name), 0)
+    if borrowed < 0:
+        sys.exit(f"skipped: {os.strerror(ctypes.get_errno())}")
+    one = socket.socket(fileno=borrowed)
+    if one.family == socket.AF_INET and one.getsockname()[1] == port:
+        has_peer = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0
+        if has_peer:
+            found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0)
+    one.close()
+print(found)
+"#;
+
+#[test]
+pub(super) fn tcp_nodelay() {
+    for (is_on, expected) in [(true, "[True]"), (false, "[False]")] {
+        on_each_driver(&format!("[server]\ntcp_nodelay = {is_on}\n"), |_, serving| {
+            let mut client = serving.connect();
+            assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+            let (pid, port) =
+                (serving.pid().as_raw_nonzero().to_string(), serving.address().port().to_string());
+            let Ok(output) = Command::new("python3").args(["-c", NODELAY, &pid, &port]).output() else {
+                println!("skipped: there is no python3");
+                return;
+            };
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            if stderr.starts_with("skipped: ") {
+                println!("{stderr}");
+                return;
+            }
+            assert!(output.status.success(), "{stderr}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), expected);
+        });
+    }
+}
+
+/// With a worker that accepts no more, Linux holds one connection more than the backlog, and doesn't respond to further ones.
+#[test]
+pub(super) fn backlog() {
+    const CLIENTS: usize = 12;
+    if !has_proc() {
+        return;
+    }
+    for (backlog, held) in [(3, 4), (64, CLIENTS)] {
+        let settings =
+            format!("[server]\nworkers = 1\nbacklog = {backlog}\n[performance]\nmax_connections = 1\n");
+        on_each_driver(&settings, |_, serving: Serving| {
+            let mut first = serving.connect();
+            assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
+            let address = serving.address();
+            let waiting: Vec<_> = (0..held).map(|_| serving.connect()).collect();
+            until("a full queue", |sockets| {
+                let listens =
+                    |socket: &&Socket| socket.port == address.port() && socket.state == State::Listen;
+                sockets.iter().find(listens).expect("a listener").waiting as usize == waiting.len()
+            });
+            let pending: Vec<_> = (held..CLIENTS).map(|_| connect_later(address)).collect();
+            until("further clients to be left out", |sockets| {
+                let connects =
+                    |socket: &&Socket| socket.remote_port == address.port() && socket.state == State::SynSent;
+                sockets.iter().filter(connects).count() == pending.len()
+            });
+            drop(serving);
+            for pending in pending {
+                pending.join().expect("it does not panic");
+            }
+        });
+    }
+}
+
+/// Connects on another thread; fails once the server is gone.
+fn connect_later(address: SocketAddr) -> JoinHandle<Option<TcpStream>> {
+    thread::spawn(move || TcpStream::connect_timeout(&address, WAIT_MAX).ok())
+}
+
+/// Sends a request on a stream and returns the response.
+fn get(mut stream: impl Read + Write) -> String {
+    stream.write_all(b"GET /f.txt HTTP/1.0\r\n\r\n").expect("sent");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("answered");
+    response
+}
+
+fn is_served(response: &str) -> bool {
+    response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\ncontent")
+}
+
+/// Returns the loopback addresses of the machine.
+fn own_addresses() -> Vec<&'static str> {
+    let is_there = |ip: &&str| TcpListener::bind(format!("{ip}:0")).is_ok();
+    ["127.0.0.1", "127.0.0.2", "[::1]"].into_iter().filter(is_there).collect()
+}
+
+#[test]
+pub(super) fn address() {
+    let ips = own_addresses();
+    let (unused, used) = ips.split_first().expect("an address");
+    for driver in drivers() {
+        let listens = |port: u16| {
+            let mut at: Vec<String> = used.iter().map(|ip| format!("{ip}:{port}")).collect();
+            at.push("unix:here.sock".to_owned());
+            at.iter().map(|address| format!("[[listen]]\naddress = \"{address}\"\n")).collect::<String>()
+                + SITE
+        };
+        let (folder, serving, port) = start_on_a_port(listens, driver);
+        for ip in used {
+            let address: SocketAddr = format!("{ip}:{port}").parse().expect("an address");
+            assert!(is_served(&get(TcpStream::connect(address).expect("it listens"))), "{address}");
+            assert!(serving.banner.contains(&format!("http://{address}/")), "{}", serving.banner);
+        }
+        let other = TcpStream::connect(format!("{unused}:{port}")).expect_err("nobody listens there");
+        assert_eq!(other.kind(), ErrorKind::ConnectionRefused);
+        let socket = folder.path().join("here.sock");
+        assert_eq!(serving.line("socket"), socket.to_str());
+        assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));
+    }
+}
+
+#[test]
+pub(super) fn mode() {
+    for driver in drivers() {
+        for (line, mode) in [("", 0o660), ("mode = \"0600\"\n", 0o600), ("mode = \"666\"\n", 0o666)] {
+            let folder = folder(&format!("[[listen]]\naddress = \"unix:here.sock\"\n{line}{SITE}"));
+            let _serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
+            let socket = folder.path().join("here.sock");
+            let found = socket.metadata().expect("it is there").permissions().mode();
+            assert_eq!(found & 0o777, mode, "{line}");
+            assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));
+        }
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "looked" => looked(request, response),
         "taken" => response.defer(request, taken),
         "pulled" | "pulled-refuses" | "pulled-panics" | "pulled-ends-in-panic" => {
-            response.defer(request, pulled)
+            response.defer(request, pulled);
         }
         "mirror" => response.defer(request, mirror),
         "unread" => response.defer(request, unread),

@@ -1,10 +1,10 @@
-//! Clauses A: connections are accepted, held back, and the listeners closed.
+//! Clauses A: connections are accepted, held back, handed over by an acceptor, and the listeners closed.
 
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
-use shearwater_io::{AcceptError, Driver};
+use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
 
-use super::harness::{Harness, Setup};
 use super::world::{Note, World, plain};
+use super::{Harness, PeerId, Setup};
 
 fn is_accepted(note: &Note) -> bool {
     matches!(note, Note::Accepted(_))
@@ -25,7 +25,7 @@ pub(crate) fn a1_accepted_once_and_first<H: Harness>() {
     assert_eq!(world.count(is_accepted), 10);
 }
 
-pub(crate) fn a1_the_listener_and_the_peer_are_told<H: Harness>() {
+pub(crate) fn a1_reports_listener_and_peer<H: Harness>() {
     let mut world = World::<H>::with(Setup { listeners: 3, ..Setup::default() });
     for listener in [2, 0, 1, 2] {
         let peer = world.harness.connect(listener);
@@ -38,7 +38,7 @@ pub(crate) fn a1_the_listener_and_the_peer_are_told<H: Harness>() {
     }
 }
 
-pub(crate) fn a2_full_is_said_once<H: Harness>() {
+pub(crate) fn a2_reports_full_once<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     for _ in 0..5 {
         world.harness.connect(0);
@@ -50,7 +50,7 @@ pub(crate) fn a2_full_is_said_once<H: Harness>() {
     assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "reported once");
 }
 
-pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
+pub(crate) fn a2_reports_full_only_if_a_connection_waits<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     for _ in 0..3 {
         world.connect();
@@ -63,7 +63,7 @@ pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
     assert_eq!(world.accepted.len(), 3);
 }
 
-pub(crate) fn a2_the_last_place_goes_to_the_listener_that_is_used<H: Harness>() {
+pub(crate) fn a2_the_last_slot_goes_to_a_busy_listener<H: Harness>() {
     for busy in 0..3 {
         let mut world = World::<H>::with(Setup { listeners: 3, connections_max: 1, ..Setup::default() });
         world.idle();
@@ -92,7 +92,7 @@ pub(crate) fn a2_the_queue_waits_until_there_is_room<H: Harness>() {
     }
 }
 
-pub(crate) fn a3_paused_means_none<H: Harness>() {
+pub(crate) fn a3_paused_accepts_none<H: Harness>() {
     let mut world = World::<H>::new();
     world.driver().accept_pause();
     let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
@@ -219,4 +219,169 @@ pub(crate) fn a6_stop_does_not_wait_for_a_failed_listener<H: Harness>() {
     world.driver().accept_stop();
     world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
     assert_eq!((world.count(is_listener_failed), world.accepted.len()), (1, 1));
+}
+
+/// Returns a world whose driver has an inbox and `listeners` listeners of its own.
+fn world<H: Harness>(listeners: usize, inbox: usize, connections_max: usize) -> World<H> {
+    World::with(Setup { listeners, inbox, connections_max, ..Setup::default() })
+}
+
+/// Hands over a batch, and wakes the driver once.
+fn hand_over<H: Harness>(world: &mut World<H>, count: usize, listener: ListenerId) -> Vec<PeerId> {
+    let peers = (0..count).map(|_| world.harness.hand_over(listener).expect("the queue has room")).collect();
+    world.harness.wake_inbox();
+    peers
+}
+
+fn is_full_so_often<H: Harness>(world: &World<H>, times: usize) -> bool {
+    world.count(|note| matches!(note, Note::AcceptFailed(_))) == times
+}
+
+pub(crate) fn a5_serves_handed_over_connections<H: Harness>() {
+    let mut world = world::<H>(1, 10, 4096);
+    let (_, first) = world.connect();
+    assert_eq!(world.page(first).listener, 0);
+    let handed = hand_over(&mut world, 10, 7);
+    for peer in &handed {
+        world.harness.write(*peer, b"question");
+    }
+    world.until("all are accepted and heard", |world| {
+        world.accepted.len() == 11
+            && world.accepted[1..].iter().all(|token| world.page(*token).received == b"question")
+    });
+    for (index, peer) in handed.into_iter().enumerate() {
+        let token = world.accepted[index + 1];
+        assert_eq!(world.page(token).listener, 7);
+        let address = world.driver().peer(token).expect("the peer is there");
+        assert_eq!(Some(address), world.harness.address(peer), "in order of arrival");
+        world.send(token, plain(b"answer"));
+        assert_eq!(world.peer_gets(peer, 6), b"answer");
+        world.close_and_wait(token);
+    }
+    let (_, last) = world.connect();
+    assert_eq!(world.page(last).listener, 0, "its own listener still accepts");
+}
+
+pub(crate) fn a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing<H: Harness>() {
+    let mut world = world::<H>(1, 5, 4096);
+    hand_over(&mut world, 5, 0);
+    assert!(world.harness.hand_over(0).is_none(), "it is full");
+    world.driver().accept_pause();
+    world.idle();
+    assert_eq!(world.accepted.len(), 0);
+    world.driver().accept_resume();
+    world.until("no new arrival is needed", |world| world.accepted.len() == 5);
+    hand_over(&mut world, 5, 0);
+    world.until("there is room again", |world| world.accepted.len() == 10);
+}
+
+pub(crate) fn a5_reports_full_once_and_keeps_the_others<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    let peers = hand_over(&mut world, 5, 0);
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.idle();
+    assert_eq!((world.accepted.len(), world.count(|note| *note == failed)), (3, 1), "reported once");
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.idle();
+    assert_eq!(world.accepted.len(), 3, "room alone doesn't resume");
+    world.driver().accept_resume();
+    world.until("those in the inbox get in", |world| world.accepted.len() == 5);
+    for (index, peer) in peers.into_iter().enumerate().skip(3) {
+        let token = world.accepted[index];
+        world.send(token, plain(b"welcome"));
+        assert_eq!(world.peer_gets(peer, 7), b"welcome");
+    }
+}
+
+pub(crate) fn a5_a_full_driver_refuses_connections_that_would_wait<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    hand_over(&mut world, 4, 0);
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    assert!(world.harness.hand_over(0).is_none(), "other workers may have room");
+    world.driver().accept_resume();
+    assert!(world.harness.hand_over(0).is_none(), "it is still full");
+    world.until("it says so again", |world| world.count(|note| *note == failed) == 2);
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.driver().accept_resume();
+    hand_over(&mut world, 2, 0);
+    world.until("there is room again", |world| world.accepted.len() == 6);
+}
+
+pub(crate) fn a5_room_between_a_resume_and_the_next_check_blocks_nothing<H: Harness>() {
+    for closes_first in [false, true] {
+        let mut world = world::<H>(0, 10, 3);
+        hand_over(&mut world, 4, 0);
+        world.until("the driver is full", |world| is_full_so_often(world, 1));
+        // It is still full when it resumes, and has room at the check, unless that comes first.
+        if !closes_first {
+            world.driver().accept_resume();
+        }
+        for index in 0..2 {
+            let token = world.accepted[index];
+            world.close(token, CloseKind::Normal);
+        }
+        if closes_first {
+            world.driver().accept_resume();
+        }
+        world.until("it looks", |world| world.accepted.len() == 4 || is_full_so_often(world, 2));
+        world.driver().accept_resume();
+        world.until("the fourth gets in", |world| world.accepted.len() == 4);
+        world.idle();
+        hand_over(&mut world, 1, 0);
+        world.until("there is room for the fifth", |world| world.accepted.len() == 5);
+    }
+}
+
+pub(crate) fn a5_stop_waits_for_the_sender<H: Harness>() {
+    for listeners in [0, 1] {
+        let mut world = world::<H>(listeners, 500, 4096);
+        let stopped = |world: &World<H>| world.notes.contains(&Note::AcceptStopped);
+        hand_over(&mut world, ACCEPTS_PER_TURN_MAX + 20, 0);
+        world.driver().accept_stop();
+        world.idle();
+        assert!(!stopped(&world), "more may come from the acceptor");
+        hand_over(&mut world, 5, 0);
+        world.harness.end_inbox();
+        world.until("accepting has stopped", |world| stopped(world));
+        assert_eq!(world.accepted.len(), ACCEPTS_PER_TURN_MAX + 25, "no connection is lost");
+        assert_eq!(world.notes.last(), Some(&Note::AcceptStopped));
+        world.idle();
+        assert_eq!(world.count(|note| *note == Note::AcceptStopped), 1);
+    }
+}
+
+pub(crate) fn a5_a_turn_takes_a_bounded_number<H: Harness>() {
+    let mut world = world::<H>(0, 500, 4096);
+    hand_over(&mut world, 3 * ACCEPTS_PER_TURN_MAX, 0);
+    world.until("all are accepted", |world| {
+        let before = world.count(is_accepted);
+        world.turn(5);
+        let accepted = world.count(is_accepted) - before;
+        assert!(accepted <= ACCEPTS_PER_TURN_MAX, "{accepted} in one turn");
+        world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
+    });
+}
+
+pub(crate) fn a5_stop_of_a_full_driver_loses_no_connection<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    hand_over(&mut world, 5, 0);
+    // The sender is gone already when the five are taken out.
+    world.harness.end_inbox();
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.driver().accept_stop();
+    world.idle();
+    assert!(!world.notes.contains(&Note::AcceptStopped), "two are queued");
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.driver().accept_resume();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!(world.accepted.len(), 5, "no connection is lost");
 }

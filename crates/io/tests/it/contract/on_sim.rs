@@ -7,7 +7,7 @@ use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::sim::{Sim, SimArrival, SimOptions, SimPeer};
 use shearwater_io::{Inbox, ListenerId};
 
-use super::harness::{Harness, PeerId, PeerState, Setup};
+use super::{Harness, PeerId, PeerState, Setup};
 
 /// [`Sim`] and its peers. A `SEED` of 0 disables rough behaviour.
 pub(crate) struct SimHarness<const SEED: u64> {

@@ -2,8 +2,8 @@
 
 use shearwater_io::{Driver, Token};
 
-use super::harness::{Harness, PeerState, Setup};
 use super::world::{Ended, Note, World, pattern, plain};
+use super::{Harness, PeerState, Setup};
 
 fn small_buffer<H: Harness>() -> World<H> {
     World::with(Setup { recv_buffer_bytes: 64, ..Setup::default() })

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver, Item, Output, Shared, Token};
 
-use super::harness::Harness;
-use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
+use super::Harness;
+use super::world::{Ended, Note, SentAs, World, block_item, file_of, mixed, pattern, plain, with_file};
 
 pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
@@ -62,9 +62,7 @@ pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
     let file = file_of(&pattern(3000, 3));
     let wanted = |number: usize| [vec![b'a'; number + 1], pattern(3000, 3)].concat();
     for (number, (_, token)) in peers.iter().enumerate() {
-        let mut output = plain(&vec![b'a'; number + 1]);
-        output.push(file_item(&file, 0, 3000));
-        world.send(*token, output);
+        world.send(*token, with_file(&vec![b'a'; number + 1], &file, 0, 3000));
         if number % 3 == 1 {
             world.close(*token, CloseKind::Normal);
         }
@@ -80,7 +78,7 @@ pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
     }
 }
 
-pub(crate) fn s1_a_shared_block_is_let_go<H: Harness>() {
+pub(crate) fn s1_releases_a_shared_block<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let block: Rc<Arc<[u8]>> = Rc::new(pattern(300_000, 11).into());
     let mut output = plain(b"head");
@@ -103,7 +101,7 @@ pub(crate) fn s2_a_second_send_is_refused<H: Harness>() {
     assert!(second.is_err(), "drivers assert it");
 }
 
-pub(crate) fn s3_partial_sends_go_on_byte_by_byte<H: Harness>() {
+pub(crate) fn s3_partial_sends_resume_in_order<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let (output, wanted) = mixed(75);
     assert!(wanted.len() > 8_000_000);
@@ -141,8 +139,7 @@ pub(crate) fn s3_a_gathered_output_is_in_order<H: Harness>() {
 pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let contents = pattern(6_000_000, 12);
-    let mut output = Output::new();
-    output.push(file_item(&file_of(&contents), 0, contents.len() as u64));
+    let output = with_file(b"", &file_of(&contents), 0, contents.len() as u64);
     let mut before = 0;
     let mut got = Vec::new();
     world.send(token, output);
@@ -162,10 +159,9 @@ pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
     assert!(got == contents);
 }
 
-pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
+pub(crate) fn s5_reports_a_short_file<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
+    let mut output = with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000);
     output.bytes_mut().extend_from_slice(b"never sent");
     world.send(token, output);
     world.until("it comes back", |world| !world.is_sending(token));
@@ -180,11 +176,7 @@ pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
     const FILE: u64 = 600_000;
     let (mut world, peer, token) = World::<H>::connected();
     let file = file_of(&pattern(FILE as usize, 14));
-    let one = || {
-        let mut output = Output::new();
-        output.push(file_item(&file, 0, FILE));
-        output
-    };
+    let one = || with_file(b"", &file, 0, FILE);
     let mut sent = 0;
     let mut got = Vec::new();
     world.send(token, one());
@@ -231,7 +223,7 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     assert!(before > 0, "the reader had data");
 }
 
-pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
+pub(crate) fn s7_a_send_done_at_once_has_no_event<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for round in 0..40 {
         let response = pattern(1 + round * 37, 1);
@@ -248,7 +240,7 @@ pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
     world.close_and_wait(token);
 }
 
-pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
+pub(crate) fn s7_unawaited_sends_come_back<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     // Also without other events, and if the socket takes only a part.
     for len in [1, 6, 4096, 4097, 3_000_000] {
@@ -263,7 +255,7 @@ pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
     assert!(!world.is_sending(token));
 }
 
-pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
+pub(crate) fn s7_sends_not_done_at_once_come_back<H: Harness>() {
     // More than any socket takes, a file, and a connection that is broken.
     let (mut world, peer, token) = World::<H>::connected();
     let response = pattern(20_000_000, 2);
@@ -282,7 +274,7 @@ pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
     assert_eq!(world.page(token).sent.last(), Some(&SentAs::Broken));
 }
 
-pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() {
+pub(crate) fn s8_shows_acknowledged_bytes_before_there_is_room<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let Some(owed) = world.driver().unacknowledged(token) else { return };
     assert_eq!(owed, 0, "nothing was sent");
@@ -329,9 +321,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         expected += (bytes.len() + contents.len()) as u64;
         assert_eq!(world.driver().bytes_taken(), expected);
     }
-    let mut short = plain(b"head");
-    short.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
-    world.send(token, short);
+    world.send(token, with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000));
     world.until("it comes back", |world| !world.is_sending(token));
     expected += 604;
     assert_eq!(world.driver().bytes_taken(), expected);

@@ -11,7 +11,7 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::{Driver, Entrances, ListenerId};
 use socket2::SockRef;
 
-use super::harness::{Harness, PeerId, PeerState, Setup};
+use super::{Harness, PeerId, PeerState, Setup};
 
 /// Maximum descriptors of the whole test program.
 const DESCRIPTORS: u64 = 20_000;
@@ -196,4 +196,44 @@ impl<K: Kernel> Harness for SocketHarness<K> {
 
 mod on_poll {
     super::super::contract_suite!(super::SocketHarness<super::ByReadiness>);
+}
+
+/// The completion driver, with multishot receives and with one entry per receive.
+#[cfg(target_os = "linux")]
+pub(crate) mod on_uring {
+    use std::io;
+
+    use shearwater_io::Entrances;
+    use shearwater_io::uring::{Uring, UringOptions, probe};
+
+    use super::super::Setup;
+    use super::Kernel;
+
+    /// The completion driver, with or without multishot receives.
+    pub(crate) struct ByCompletion<const MULTISHOT: bool>;
+
+    impl<const MULTISHOT: bool> Kernel for ByCompletion<MULTISHOT> {
+        type Driver = Uring;
+
+        fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Uring> {
+            let Setup { connections_max, recv_buffer_bytes, .. } = setup;
+            Uring::new(entrances, UringOptions { connections_max, recv_buffer_bytes, multishot: MULTISHOT })
+        }
+
+        fn missing() -> Option<String> {
+            probe().err().map(|why| why.to_string())
+        }
+    }
+
+    mod multishot {
+        use super::super::super::contract_suite;
+
+        contract_suite!(super::super::SocketHarness<super::ByCompletion<true>>);
+    }
+
+    mod one_by_one {
+        use super::super::super::contract_suite;
+
+        contract_suite!(super::super::SocketHarness<super::ByCompletion<false>>);
+    }
 }

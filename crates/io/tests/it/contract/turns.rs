@@ -1,10 +1,13 @@
-//! T: turns and the clock.
+//! Clauses T and W: turns, the clock, wakers, and many connections.
 
-use shearwater_io::Driver;
+use std::collections::HashMap;
+use std::thread;
+
 use shearwater_io::limits::RECVS_PER_TURN_MAX;
+use shearwater_io::{CloseKind, Driver};
 
-use super::harness::{Harness, Setup};
-use super::world::{Note, World, file_item, file_of, pattern, plain};
+use super::world::{Note, World, file_of, pattern, plain, with_file};
+use super::{Harness, PeerState, Setup};
 
 /// A timeout that no successful test reaches.
 const LONG_MS: u64 = 10_000;
@@ -68,8 +71,7 @@ pub(crate) fn t1_wait_returns_at_once_for_input_left<H: Harness>() {
 pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let contents = pattern(3_000_000, 1);
-    let mut output = plain(b"head");
-    output.push(file_item(&file_of(&contents), 0, contents.len() as u64));
+    let output = with_file(b"head", &file_of(&contents), 0, contents.len() as u64);
     let start = world.driver().now_ms();
     world.send(token, output);
     let mut got = Vec::new();
@@ -173,7 +175,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
 }
 
 /// Nothing is lost on a trimmed driver: unreported, unread or arriving input, and a send in flight.
-pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
+pub(crate) fn t5_a_trimmed_driver_loses_nothing<H: Harness>() {
     const BYTES: usize = 5000;
     let mut world = World::<H>::new();
     let peers: Vec<_> = (0..20).map(|_| world.connect()).collect();
@@ -196,4 +198,125 @@ pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
             assert_eq!(world.peer_gets(*peer, 9), b"an answer");
         }
     }
+}
+
+fn woken<H: Harness>(world: &World<H>) -> usize {
+    world.count(|note| *note == Note::Woken)
+}
+
+pub(crate) fn w1_a_wake_ends_the_next_wait<H: Harness>() {
+    let mut world = World::<H>::new();
+    for round in 1..=3 {
+        let waker = world.driver().waker();
+        thread::spawn(move || waker.wake()).join().expect("the thread has woken us");
+        let start = world.driver().now_ms();
+        while woken(&world) < round {
+            world.turn(10_000);
+        }
+        assert!(world.driver().now_ms() < start + 5_000, "the wake ends the wait");
+        assert_eq!(woken(&world), round);
+        world.idle();
+        assert_eq!(woken(&world), round, "the wake is consumed");
+    }
+}
+
+pub(crate) fn w1_wakes_may_merge<H: Harness>() {
+    let mut world = World::<H>::new();
+    let wakers: Vec<_> = (0..4).map(|_| world.driver().waker()).collect();
+    let threads: Vec<_> =
+        wakers.into_iter().map(|waker| thread::spawn(move || (0..100).for_each(|_| waker.wake()))).collect();
+    for thread in threads {
+        thread.join().expect("the thread has woken us");
+    }
+    world.idle();
+    assert!((1..=400).contains(&woken(&world)), "{}", woken(&world));
+}
+
+pub(crate) fn w1_a_wake_between_events<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let waker = world.driver().waker();
+    world.harness.write(peer, b"both");
+    waker.wake();
+    world.until("both are told", |world| woken(world) >= 1 && world.page(token).received == b"both");
+    waker.wake();
+    world.until("and the next", |world| woken(world) >= 2);
+    assert_eq!(woken(&world), 2);
+}
+
+const CROWD: usize = 1000;
+
+pub(crate) fn serves_a_thousand_connections<H: Harness>() {
+    let mut world = World::<H>::new();
+    let mut peers = Vec::new();
+    while peers.len() < CROWD {
+        peers.extend((0..100).map(|_| world.harness.connect(0)));
+        world.until("they are accepted", |world| world.accepted.len() == peers.len());
+    }
+    let by_address: HashMap<_, _> = (0..CROWD)
+        .map(|index| {
+            let token = world.accepted[index];
+            (world.driver().peer(token).expect("the peer is there"), token)
+        })
+        .collect();
+    for round in 0..3 {
+        for (number, peer) in peers.iter().enumerate() {
+            world.harness.write(*peer, format!("question {number} of {round}\n").as_bytes());
+        }
+        response_each_line(&mut world);
+        for (number, peer) in peers.iter().enumerate() {
+            let wanted = format!("QUESTION {number} OF {round}\n");
+            assert_eq!(world.peer_gets(*peer, wanted.len()), wanted.as_bytes());
+            let token = by_address[&world.harness.address(*peer).expect("it is connected")];
+            assert!(world.page(token).received.ends_with(wanted.to_ascii_lowercase().as_bytes()));
+        }
+        world.until("all is sent", |world| world.accepted.iter().all(|token| !world.is_sending(*token)));
+    }
+}
+
+/// Takes turns until each peer has its complete line back, in capitals.
+fn response_each_line<H: Harness>(world: &mut World<H>) {
+    let mut responded = 0;
+    for _ in 0..100_000 {
+        world.wait(100);
+        while let Some(note) = world.step() {
+            let Note::Received(token, _) = note else { continue };
+            if let Some(lines) = world.page(token).received.strip_suffix(b"\n") {
+                let line = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or(lines);
+                let response = [&line.to_ascii_uppercase()[..], b"\n"].concat();
+                world.send(token, plain(&response));
+                responded += 1;
+            }
+        }
+        if responded == CROWD {
+            return;
+        }
+    }
+    panic!("{responded} of {CROWD} are answered");
+}
+
+pub(crate) fn churn_leaves_nothing_behind<H: Harness>() {
+    let mut world = World::<H>::new();
+    for round in 0..200_usize {
+        let (peer, token) = world.connect();
+        world.harness.write(peer, b"question");
+        match round % 4 {
+            0 => {
+                world.until("it is heard", |world| !world.page(token).received.is_empty());
+                world.send(token, plain(&pattern(round * 50, 1)));
+                world.peer_gets(peer, round * 50);
+                world.until("it is sent", |world| !world.is_sending(token));
+            }
+            1 => world.harness.reset(peer),
+            2 => world.harness.shutdown(peer),
+            _ => {}
+        }
+        let kind = if round % 3 == 0 { CloseKind::Reset } else { CloseKind::Normal };
+        world.close(token, kind);
+        world.until("it is closed", |world| world.page(token).closed);
+        if round % 4 != 1 {
+            assert_ne!(world.peer_ends(peer).0, PeerState::Open);
+        }
+        assert_eq!(token.slot(), 0);
+    }
+    assert_eq!(world.driver().connections(), 0);
 }

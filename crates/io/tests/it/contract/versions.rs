@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use shearwater_io::fs::Meta;
 use shearwater_io::{Driver, Output, SharedFile, Token};
 
-use super::harness::{Harness, PeerId};
-use super::world::{SentAs, World, block_item, file_item, pattern, plain};
+use super::world::{SentAs, World, block_item, file_item, pattern, with_file};
+use super::{Harness, PeerId};
 
 /// More than is copied at once.
 const FILE: usize = 300_000;
@@ -76,10 +76,10 @@ impl Drop for Versioned {
     }
 }
 
-type Change = fn(&Versioned);
+type FileChange = fn(&Versioned);
 
 /// Changes that leave the promised bytes and both times of the content unchanged.
-const HARMLESS: [(&str, Change); 6] = [
+const HARMLESS: [(&str, FileChange); 6] = [
     ("longer", Versioned::append),
     ("of another mode", |file| {
         let mode = Permissions::from_mode(0o600);
@@ -104,8 +104,7 @@ const HARMLESS: [(&str, Change); 6] = [
 
 /// Some bytes, all of the file, and some bytes.
 fn whole(file: &Rc<SharedFile>) -> Output {
-    let mut output = plain(b"head");
-    output.push(file_item(file, 0, FILE as u64));
+    let mut output = with_file(b"head", file, 0, FILE as u64);
     output.bytes_mut().extend_from_slice(b"tail");
     output
 }
@@ -137,7 +136,7 @@ pub(crate) fn s10_a_file_in_its_version_is_sent_whole<H: Harness>() {
 }
 
 pub(crate) fn s10_a_changed_file_ends_short_of_its_last_bytes<H: Harness>() {
-    let changes: [Change; 2] = [
+    let changes: [FileChange; 2] = [
         |file| file.rewrite(&pattern(FILE, 2)),
         |file| file.file.set_len(FILE as u64 - 1).expect("the file can be truncated"),
     ];
@@ -165,14 +164,13 @@ pub(crate) fn s10_a_file_without_a_promise_is_sent_as_it_is<H: Harness>() {
     assert!(world.peer_gets(peer, FILE + 8) == [b"head", &contents[..], b"tail"].concat());
 }
 
-pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
+pub(crate) fn s10_checks_each_range<H: Harness>() {
     for is_copied in [false, true] {
         let file = Versioned::new(&pattern(2000, 1));
         let promised = file.promised(is_copied);
         let (mut world, peer, token) = World::<H>::connected();
         let block = vec![b'x'; LARGE as usize];
-        let mut output = Output::new();
-        output.push(file_item(&promised, 0, 1000));
+        let mut output = with_file(b"", &promised, 0, 1000);
         output.push(block_item(&block));
         output.push(file_item(&promised, 1000, 1000));
         world.send(token, output);
@@ -186,15 +184,13 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
     }
 }
 
-pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
+pub(crate) fn s10_copied_bytes_stay_unchanged<H: Harness>() {
     // Few enough bytes that every socket takes them at once.
     const LITTLE: usize = 2_000;
     let contents = pattern(LITTLE, 1);
     let file = Versioned::new(&contents);
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = plain(b"head");
-    output.push(file_item(&file.promised(true), 0, LITTLE as u64));
-    world.send(token, output);
+    world.send(token, with_file(b"head", &file.promised(true), 0, LITTLE as u64));
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Whole]);
     file.rewrite(&pattern(LITTLE, 2));
@@ -206,9 +202,7 @@ pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
         let file = Versioned::new(b"");
         file.file.set_len(LARGE).expect("a sparse file");
         let (mut world, peer, token) = World::<H>::connected();
-        let mut output = Output::new();
-        output.push(file_item(&file.promised(is_copied), 0, LARGE));
-        world.send(token, output);
+        world.send(token, with_file(b"", &file.promised(is_copied), 0, LARGE));
         world.idle();
         let taken = world.driver().send_progress(token);
         assert!((1..LARGE).contains(&taken), "more than fits unread: {taken}");
@@ -241,13 +235,11 @@ pub(crate) fn s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole<H: Harn
 }
 
 /// Changes a file while it is sent to a slow peer, and returns the send's result.
-fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
+fn ended_beside<H: Harness>(is_copied: bool, change: FileChange) -> SentAs {
     let file = Versioned::new(b"");
     file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
     let (mut world, peer, token) = World::<H>::connected();
-    let mut output = Output::new();
-    output.push(file_item(&file.promised(is_copied), 0, LARGE));
-    world.send(token, output);
+    world.send(token, with_file(b"", &file.promised(is_copied), 0, LARGE));
     world.idle();
     assert!(world.driver().send_progress(token) < LARGE, "more than fits unread");
     change(&file);
@@ -256,14 +248,14 @@ fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     ended
 }
 
-pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_tells<H: Harness>() {
+pub(crate) fn s10_a_touched_file_is_sent_whole_if_the_system_reports_writes<H: Harness>() {
     for is_copied in [false, true] {
         for (what, change) in HARMLESS {
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::Whole, "{what}");
         }
         let expected = if H::tells_writes() { SentAs::Whole } else { SentAs::FileChanged };
         assert_eq!(ended_beside::<H>(is_copied, Versioned::touch), expected);
-        let written: [Change; 2] = [
+        let written: [FileChange; 2] = [
             |file| {
                 file.rewrite(&[7]);
                 file.touch();
@@ -277,7 +269,7 @@ pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::FileChanged);
         }
         // Detected by the bytes at its promised end.
-        let rewritten_longer: Change = |file| {
+        let rewritten_longer: FileChange = |file| {
             file.file.set_len(0).expect("the file can be truncated");
             file.rewrite_at(&[7; 2000], LARGE - 1000);
         };

@@ -13,7 +13,9 @@ use shearwater_io::{
     SharedFile, Token,
 };
 
-use super::harness::{Harness, PeerId, PeerState, Setup};
+use testkit::random;
+
+use super::{Harness, PeerId, PeerState, Setup};
 
 /// Maximum turns of a test's wait.
 const TURNS_MAX: usize = 200_000;
@@ -55,7 +57,7 @@ pub(crate) enum SentAs {
 
 /// The log of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct ConnectionLog {
     pub listener: ListenerId,
     pub received: Vec<u8>,
     pub fin_received: bool,
@@ -89,7 +91,7 @@ pub(crate) struct World<H: Harness> {
     pub harness: H,
     pub accepted: Vec<Token>,
     pub notes: Vec<Note>,
-    pages: HashMap<Token, Page>,
+    pages: HashMap<Token, ConnectionLog>,
     setup: Setup,
 }
 
@@ -114,7 +116,7 @@ impl<H: Harness> World<H> {
         self.harness.driver()
     }
 
-    pub(crate) fn page(&self, token: Token) -> &Page {
+    pub(crate) fn page(&self, token: Token) -> &ConnectionLog {
         &self.pages[&token]
     }
 
@@ -159,13 +161,13 @@ impl<H: Harness> World<H> {
             assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
             assert_ne!(other.generation(), token.generation(), "K1: the same generation again");
         }
-        self.pages.insert(token, Page { listener, ..Page::default() });
+        self.pages.insert(token, ConnectionLog { listener, ..ConnectionLog::default() });
         self.accepted.push(token);
         Note::Accepted(token)
     }
 
     /// Returns the log of a connection that may have events other than the last two.
-    fn open_page(&mut self, token: Token) -> &mut Page {
+    fn open_page(&mut self, token: Token) -> &mut ConnectionLog {
         let page = self.pages.get_mut(&token).expect("A1: an event before Accepted");
         assert!(!page.closed && !page.closing, "C2: an event of {token:?} after its close");
         page
@@ -391,16 +393,7 @@ pub(crate) fn plain(bytes: &[u8]) -> Output {
 
 /// Returns bytes in which no two nearby sections are equal.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    random::bytes(&mut random::part(seed, 0), len)
 }
 
 /// Returns an open, unlinked file with these contents.
@@ -419,6 +412,13 @@ pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
 /// Returns a range of a file as an item.
 pub(crate) fn file_item(file: &Rc<SharedFile>, offset: u64, len: u64) -> Item {
     Item::File(FileSlice { file: Rc::clone(file), offset, len })
+}
+
+/// Returns an output of some bytes and a range of a file.
+pub(crate) fn with_file(head: &[u8], file: &Rc<SharedFile>, offset: u64, len: u64) -> Output {
+    let mut output = plain(head);
+    output.push(file_item(file, offset, len));
+    output
 }
 
 /// Returns a shared block as an item.

@@ -13,7 +13,7 @@ use std::process::Command;
 use shearwater_io::fs::{Links, Root};
 
 use super::roots;
-use super::tree::{SECRET, Tree};
+use super::{SECRET, Tree};
 
 /// Runs a test on a thread with a private mount namespace. Skips it, with a message, if that isn't permitted.
 fn with_own_mounts(test: fn(Tree)) {

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use shearwater_io::fs::{OpenError, Root};
 
 use super::roots;
-use super::tree::{SECRET, Tree};
+use super::{SECRET, Tree};
 
 /// Opens of one race that must both find and miss the file.
 const OPENS: usize = 50_000;
@@ -51,102 +50,95 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-fn rename(from: &Path, to: &Path) {
-    fs::rename(from, to).expect("only the mover renames");
+/// Files, links and renames of a race; each of these is undone by the last.
+struct Race {
+    what: &'static str,
+    files: &'static [&'static str],
+    /// Relative targets, and absolute ones as paths of the tree.
+    links: &'static [(&'static str, Target)],
+    path: &'static str,
+    renames: &'static [(&'static str, &'static str)],
 }
 
-#[test]
-fn a_directory_that_becomes_a_link_to_outside() {
-    let tree = Tree::new();
-    tree.file("root/current/f", "inside");
-    tree.link("root/evil", "../outside");
-    let [current, evil, aside] = ["root/current", "root/evil", "root/aside"].map(|path| tree.at(path));
-    for root in roots(&tree.root()) {
-        open_while(&root, b"current/f", || {
-            rename(&current, &aside);
-            rename(&evil, &current);
-            rename(&current, &evil);
-            rename(&aside, &current);
-        });
-    }
+enum Target {
+    Relative(&'static str),
+    Absolute(&'static str),
 }
+use Target::{Absolute, Relative};
+
+const CURRENT_TO_EVIL: &[(&str, &str)] = &[
+    ("root/current", "root/aside"),
+    ("root/evil", "root/current"),
+    ("root/current", "root/evil"),
+    ("root/aside", "root/current"),
+];
+
+const MOVED_OUT: &[(&str, &str)] = &[("root/a/b", "outside/b"), ("outside/b", "root/a/b")];
+
+const RACES: [Race; 6] = [
+    Race {
+        what: "a directory becomes a link to outside",
+        files: &["root/current/f"],
+        links: &[("root/evil", Relative("../outside"))],
+        path: "current/f",
+        renames: CURRENT_TO_EVIL,
+    },
+    Race {
+        what: "a file becomes a link to outside",
+        files: &["root/current"],
+        links: &[("root/evil", Absolute("outside/f"))],
+        path: "current",
+        renames: CURRENT_TO_EVIL,
+    },
+    Race {
+        what: "an absolute link while a directory becomes a link to outside",
+        files: &["root/current/f"],
+        links: &[("root/evil", Absolute("outside")), ("root/absolute", Absolute("root/current/f"))],
+        path: "absolute",
+        renames: CURRENT_TO_EVIL,
+    },
+    Race {
+        what: "an absolute link while the root and outside swap names",
+        files: &["root/f"],
+        links: &[("root/absolute", Absolute("root/f"))],
+        path: "absolute",
+        renames: &[("root", "aside"), ("outside", "root"), ("root", "outside"), ("aside", "root")],
+    },
+    Race {
+        what: "an absolute link upwards while a directory is moved outside",
+        files: &["root/a/f", "root/a/b/c/g"],
+        links: &[("root/absolute", Absolute("root/a/b/c/../../f"))],
+        path: "absolute",
+        renames: MOVED_OUT,
+    },
+    Race {
+        what: "a link upwards in a directory that is moved outside",
+        files: &["root/a/f", "root/a/b/c/g"],
+        links: &[("root/a/b/c/up", Relative("../../f"))],
+        path: "a/b/c/up",
+        renames: MOVED_OUT,
+    },
+];
 
 #[test]
-fn a_file_that_becomes_a_link_to_outside() {
-    let tree = Tree::new();
-    tree.file("root/f", "inside");
-    tree.link("root/evil", tree.at("outside/f"));
-    let [file, evil, aside] = ["root/f", "root/evil", "root/aside"].map(|path| tree.at(path));
-    for root in roots(&tree.root()) {
-        open_while(&root, b"f", || {
-            rename(&file, &aside);
-            rename(&evil, &file);
-            rename(&file, &evil);
-            rename(&aside, &file);
-        });
-    }
-}
-
-#[test]
-fn an_absolute_link_while_a_directory_becomes_a_link_to_outside() {
-    let tree = Tree::new();
-    tree.file("root/current/f", "inside");
-    tree.link("root/evil", tree.at("outside"));
-    tree.link("root/absolute", tree.at("root/current/f"));
-    let [current, evil, aside] = ["root/current", "root/evil", "root/aside"].map(|path| tree.at(path));
-    for root in roots(&tree.root()) {
-        open_while(&root, b"absolute", || {
-            rename(&current, &aside);
-            rename(&evil, &current);
-            rename(&current, &evil);
-            rename(&aside, &current);
-        });
-    }
-}
-
-#[test]
-fn an_absolute_link_while_the_root_trades_names_with_outside() {
-    let tree = Tree::new();
-    tree.file("root/f", "inside");
-    tree.link("root/absolute", tree.at("root/f"));
-    let roots = roots(&tree.root());
-    let [root_path, outside, aside] = ["root", "outside", "aside"].map(|path| tree.at(path));
-    for root in roots {
-        open_while(&root, b"absolute", || {
-            rename(&root_path, &aside);
-            rename(&outside, &root_path);
-            rename(&root_path, &outside);
-            rename(&aside, &root_path);
-        });
-    }
-}
-
-#[test]
-fn an_absolute_link_upwards_while_a_directory_is_moved_outside() {
-    let tree = Tree::new();
-    tree.file("root/a/f", "inside");
-    tree.file("root/a/b/c/g", "inside");
-    tree.link("root/absolute", tree.at("root/a/b/c/../../f"));
-    let [inside, outside] = ["root/a/b", "outside/b"].map(|path| tree.at(path));
-    for root in roots(&tree.root()) {
-        open_while(&root, b"absolute", || {
-            rename(&inside, &outside);
-            rename(&outside, &inside);
-        });
-    }
-}
-
-#[test]
-fn a_link_upwards_in_a_directory_that_is_moved_outside() {
-    let tree = Tree::new();
-    tree.file("root/a/f", "inside");
-    tree.file("root/a/b/c/g", "inside");
-    tree.link("root/a/b/c/up", "../../f");
-    let [inside, outside] = ["root/a/b", "outside/b"].map(|path| tree.at(path));
-    for root in roots(&tree.root()) {
-        open_while(&root, b"a/b/c/up", || {
-            rename(&inside, &outside);
-            rename(&outside, &inside);
-        });
+fn renames_never_expose_a_file_outside() {
+    for Race { what, files, links, path, renames } in RACES {
+        println!("{what}");
+        let tree = Tree::new();
+        files.iter().for_each(|file| tree.file(file, "inside"));
+        for (link, target) in links {
+            match target {
+                Relative(target) => tree.link(link, target),
+                Absolute(target) => tree.link(link, tree.at(target)),
+            }
+        }
+        let renames: Vec<_> = renames.iter().map(|(from, to)| (tree.at(from), tree.at(to))).collect();
+        for root in roots(&tree.root()) {
+            open_while(&root, path.as_bytes(), || {
+                for (from, to) in &renames {
+                    fs::rename(from, to).expect("only the mover renames");
+                }
+            });
+        }
     }
 }

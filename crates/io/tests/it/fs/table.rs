@@ -10,8 +10,8 @@ use std::process::Command;
 
 use shearwater_io::fs::{Kind, Links, OpenError, Resolver, Root};
 
+use super::Tree;
 use super::roots;
-use super::tree::Tree;
 
 /// Returns the result of opening: content, a directory, or the error's name.
 fn outcome(root: &Root, path: &[u8]) -> String {
@@ -353,7 +353,7 @@ fn another_folder_with_the_name_of_the_root_is_outside() {
 }
 
 #[test]
-fn opening_takes_the_kernel_where_it_can() {
+fn opens_by_the_kernel_where_possible() {
     let tree = tree();
     let by_kernel = Root::open_with(&tree.root(), Resolver::Kernel).is_ok();
     let expected = if by_kernel { Resolver::Kernel } else { Resolver::Walk };

@@ -1,10 +1,12 @@
-//! A small echo worker for fault tests.
+//! A small echo worker on rough and faulty kernels: determinism, and equal results.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use shearwater_io::sim::{Sim, SimOptions, SimPeer};
 use shearwater_io::{CloseKind, Driver, Event, Output, ReadEnd, Token};
+
+use crate::contract::world::pattern;
 
 /// Bytes held for a connection before its receiving is paused.
 const HELD_BYTES_MAX: usize = 8 * 1024;
@@ -13,7 +15,7 @@ const HELD_BYTES_MAX: usize = 8 * 1024;
 const TURNS_MAX: usize = 100_000;
 
 #[derive(Default)]
-struct Client {
+struct EchoClient {
     held: Vec<u8>,
     sending: bool,
     paused: bool,
@@ -23,7 +25,7 @@ struct Client {
 /// Echoes input; closes when the peer has ended and all was sent, or when the connection is broken.
 pub(super) struct Echo {
     pub(super) sim: Sim,
-    clients: HashMap<Token, Client>,
+    clients: HashMap<Token, EchoClient>,
 }
 
 impl Echo {
@@ -52,7 +54,7 @@ impl Echo {
     fn on(&mut self, event: Event) {
         match event {
             Event::Accepted { token, .. } => {
-                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: reported once");
+                assert!(self.clients.insert(token, EchoClient::default()).is_none(), "A1: reported once");
             }
             Event::Received { token } => {
                 let client = self.clients.get_mut(&token).expect("A1: reported before");
@@ -105,14 +107,14 @@ impl Echo {
 
 /// The result of a conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct Conversation {
     pub(super) echoed: Vec<Vec<u8>>,
     pub(super) operations: u64,
     pub(super) fingerprint: u64,
 }
 
 /// Lets three peers send three texts each, alternating with the worker, and end.
-pub(super) fn converse(options: SimOptions) -> Outcome {
+pub(super) fn converse(options: SimOptions) -> Conversation {
     let mut echo = Echo::new(options);
     let net = echo.sim.net();
     let peers: Vec<SimPeer> = net.connect_many(3);
@@ -127,7 +129,7 @@ pub(super) fn converse(options: SimOptions) -> Outcome {
     }
     echo.run();
     net.assert_quiet();
-    Outcome {
+    Conversation {
         echoed: peers.iter().map(SimPeer::read).collect(),
         operations: net.operations(),
         fingerprint: net.fingerprint(),
@@ -135,10 +137,67 @@ pub(super) fn converse(options: SimOptions) -> Outcome {
 }
 
 fn text(round: usize) -> Vec<u8> {
-    super::pattern(1000 * (round + 1))
+    pattern(1000 * (round + 1), 1)
 }
 
 /// Returns the text sent by each peer of [`converse`].
 pub(super) fn said() -> Vec<u8> {
     (0..3).flat_map(text).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..20 {
+        let options = || SimOptions { resets: 0.01, accept_errors: 0.1, ..SimOptions::rough(seed) };
+        assert_eq!(converse(options()), converse(options()), "seed {seed}");
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let mut fingerprints: Vec<u64> =
+        (0..50).map(|seed| converse(SimOptions::rough(seed)).fingerprint).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), 50);
+}
+
+#[test]
+fn rough_kernels_change_no_conversation() {
+    for seed in 0..500 {
+        for echoed in converse(SimOptions::rough(seed)).echoed {
+            assert_eq!(echoed, said(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn certain_faults_do_not_stop_a_conversation() {
+    let options = SimOptions {
+        short_reads: 1.0,
+        short_writes: 1.0,
+        eagain: 1.0,
+        delays: 1.0,
+        reorder_within_turn: 1.0,
+        late_completions: 1.0,
+        data_after_pause: 1.0,
+        fin_with_data: 0.0,
+        ..SimOptions::default()
+    };
+    for echoed in converse(options).echoed {
+        assert_eq!(echoed, said());
+    }
+}
+
+#[test]
+fn broken_connections_leave_nothing_behind() {
+    let mut complete = 0;
+    for seed in 0..300 {
+        let options = SimOptions { resets: 0.02, accept_errors: 0.2, ..SimOptions::rough(seed) };
+        for echoed in converse(options).echoed {
+            assert!(said().starts_with(&echoed), "seed {seed}: echoed bytes that were not sent");
+            complete += usize::from(echoed == said());
+        }
+    }
+    assert!((1..900).contains(&complete), "some conversations break, some don't: {complete} of 900 complete");
 }

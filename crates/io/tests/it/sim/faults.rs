@@ -10,7 +10,8 @@ use shearwater_io::{
 };
 
 use super::echo::{converse, said};
-use super::{accepted, output, pattern, turn, turns};
+use super::{accepted, turn, turns};
+use crate::contract::world::{pattern, plain};
 
 #[test]
 fn each_fault_at_each_operation_ends_well() {
@@ -44,7 +45,7 @@ fn a_reset_by_script_breaks_and_a_fin_ends() {
 #[test]
 fn short_reads_lend_less() {
     let (mut sim, peer, _) = accepted(SimOptions { short_reads: 1.0, ..SimOptions::default() });
-    peer.write(&pattern(1000));
+    peer.write(&pattern(1000, 1));
     let (mut got, mut receives) = (Vec::new(), 0);
     while sim.net().is_ready() {
         sim.wait(None).expect("never fails");
@@ -55,14 +56,14 @@ fn short_reads_lend_less() {
             receives += 1;
         }
     }
-    assert_eq!(got, pattern(1000));
+    assert_eq!(got, pattern(1000, 1));
     assert!(receives > 1);
 }
 
 #[test]
-fn short_writes_go_on_in_later_turns() {
+fn short_writes_resume_in_later_turns() {
     let (mut sim, peer, token) = accepted(SimOptions { short_writes: 1.0, ..SimOptions::default() });
-    sim.send(token, output(&pattern(1000)));
+    sim.send(token, plain(&pattern(1000, 1)));
     assert!((1..1000).contains(&sim.send_progress(token)));
     let mut taken = 0;
     loop {
@@ -72,7 +73,7 @@ fn short_writes_go_on_in_later_turns() {
             break;
         }
     }
-    assert_eq!(peer.read(), pattern(1000));
+    assert_eq!(peer.read(), pattern(1000, 1));
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn arrivals_after_a_pause_are_bounded() {
     let options = SimOptions { data_after_pause: 1.0, recv_buffer_bytes: 10_000, ..SimOptions::default() };
     let (mut sim, peer, token) = accepted(options);
     sim.recv_pause(token);
-    peer.write(&pattern(200_000));
+    peer.write(&pattern(200_000, 1));
     peer.finish();
     turns(&mut sim);
     for _ in 0..20 {
@@ -123,7 +124,7 @@ fn a_fin_may_come_a_turn_after_the_bytes() {
 }
 
 #[test]
-fn accepting_fails_by_order_and_at_the_limit() {
+fn accepting_fails_by_request_and_at_the_limit() {
     let mut sim = Sim::new(SimOptions { connections_max: 1, ..SimOptions::default() });
     let net = sim.net();
     let _peers = net.connect_many(2);
@@ -147,7 +148,7 @@ fn accepting_fails_by_order_and_at_the_limit() {
 fn files_are_read_within_the_turn_s_bound() {
     let path = std::env::temp_dir().join(format!("shearwater-sim-{}", std::process::id()));
     let len = SEND_BYTES_PER_TURN_MAX + 100_000;
-    let content = pattern(len as usize);
+    let content = pattern(len as usize, 1);
     let mut file = std::fs::File::options()
         .read(true)
         .write(true)

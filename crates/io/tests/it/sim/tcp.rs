@@ -5,31 +5,14 @@ use std::time::Duration;
 use shearwater_io::sim::SimOptions;
 use shearwater_io::{CloseKind, Driver, Event, ReadEnd, SendError};
 
-use super::{accepted, output, pattern, turn, turns};
+use super::{accepted, turn, turns};
+use crate::contract::world::{pattern, plain};
 
 #[test]
-fn a_half_closed_peer_gets_its_response() {
-    let (mut sim, peer, token) = accepted(SimOptions::default());
-    peer.write(b"question");
-    peer.finish();
-    let events = turns(&mut sim);
-    assert!(matches!(events[..], [Event::Received { .. }, Event::ReadClosed { end: ReadEnd::Eof, .. }]));
-    sim.send(token, output(b"answer"));
-    turns(&mut sim);
-    sim.shutdown_write(token);
-    assert_eq!(peer.read(), b"answer");
-    assert!(peer.saw_fin() && !peer.saw_reset());
-    sim.close(token, CloseKind::Normal);
-    turns(&mut sim);
-    sim.net().assert_quiet();
-    assert!(!peer.saw_reset());
-}
-
-#[test]
-fn fin_is_seen_behind_the_last_byte_only() {
+fn fin_follows_the_last_byte() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
-    sim.send(token, output(b"answer"));
+    sim.send(token, plain(b"answer"));
     turns(&mut sim);
     sim.close(token, CloseKind::Normal);
     turns(&mut sim);
@@ -45,8 +28,8 @@ fn closing_with_unread_input_destroys_the_response() {
         let (mut sim, peer, token) = accepted(SimOptions { reset_losses, ..SimOptions::default() });
         peer.set_reading(false);
         sim.recv_pause(token);
-        peer.write(&pattern(100_000));
-        sim.send(token, output(b"413"));
+        peer.write(&pattern(100_000, 1));
+        sim.send(token, plain(b"413"));
         turns(&mut sim);
         sim.close(token, CloseKind::Normal);
         turns(&mut sim);
@@ -59,7 +42,7 @@ fn closing_with_unread_input_destroys_the_response() {
 fn input_after_the_close_destroys_the_response() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
-    sim.send(token, output(b"413"));
+    sim.send(token, plain(b"413"));
     turns(&mut sim);
     sim.close(token, CloseKind::Normal);
     turns(&mut sim);
@@ -71,10 +54,10 @@ fn input_after_the_close_destroys_the_response() {
 }
 
 #[test]
-fn what_the_peer_read_before_the_reset_is_safe() {
+fn keeps_bytes_that_the_peer_read_before_the_reset() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     sim.wait(Some(Duration::ZERO)).expect("never fails");
-    sim.send(token, output(b"413"));
+    sim.send(token, plain(b"413"));
     sim.close(token, CloseKind::Normal);
     assert!(matches!(sim.next(), Some(Event::Sent { result: Ok(()), .. })));
     assert!(matches!(sim.next(), Some(Event::Closed { .. })));
@@ -87,7 +70,7 @@ fn what_the_peer_read_before_the_reset_is_safe() {
 fn sending_after_the_fin_fails() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     sim.shutdown_write(token);
-    sim.send(token, output(b"late"));
+    sim.send(token, plain(b"late"));
     assert!(matches!(turns(&mut sim)[..], [Event::Sent { result: Err(SendError::Broken(_)), .. }]));
     assert_eq!(peer.read(), b"");
     assert!(peer.saw_fin());
@@ -97,12 +80,12 @@ fn sending_after_the_fin_fails() {
 fn a_lingering_close_saves_the_response() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
-    peer.write(&pattern(100_000));
+    peer.write(&pattern(100_000, 1));
     turns(&mut sim);
-    sim.send(token, output(b"413"));
+    sim.send(token, plain(b"413"));
     turns(&mut sim);
     sim.shutdown_write(token);
-    peer.write(&pattern(100_000));
+    peer.write(&pattern(100_000, 1));
     turns(&mut sim);
     peer.finish();
     assert!(matches!(turns(&mut sim)[..], [Event::ReadClosed { end: ReadEnd::Eof, .. }]));
@@ -116,7 +99,7 @@ fn a_lingering_close_saves_the_response() {
 fn a_reset_close_discards_what_was_not_read() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
-    sim.send(token, output(b"answer"));
+    sim.send(token, plain(b"answer"));
     turns(&mut sim);
     sim.close(token, CloseKind::Reset);
     turns(&mut sim);
@@ -132,7 +115,7 @@ fn a_reset_by_the_peer_breaks_both_directions() {
         peer.write(b"last words");
         peer.reset();
         assert!(peer.saw_reset());
-        sim.send(token, output(b"answer"));
+        sim.send(token, plain(b"answer"));
         let events = turns(&mut sim);
         let count = |is: fn(&Event) -> bool| events.iter().filter(|event| is(event)).count();
         assert_eq!(count(|event| matches!(event, Event::Received { .. })), receives);
@@ -147,13 +130,13 @@ fn a_reset_by_the_peer_breaks_both_directions() {
 }
 
 #[test]
-fn a_peer_that_has_closed_responses_with_a_reset() {
+fn a_closed_peer_responds_with_a_reset() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.close();
     assert!(matches!(turns(&mut sim)[..], [Event::ReadClosed { end: ReadEnd::Eof, .. }]));
-    sim.send(token, output(b"first"));
+    sim.send(token, plain(b"first"));
     assert!(matches!(turns(&mut sim)[..], [Event::Sent { result: Ok(()), .. }]));
-    sim.send(token, output(b"second"));
+    sim.send(token, plain(b"second"));
     assert!(matches!(turns(&mut sim)[..], [Event::Sent { result: Err(SendError::Broken(_)), .. }]));
     assert_eq!(peer.read(), b"");
 }
@@ -163,7 +146,7 @@ fn a_slow_reader_holds_the_sender_back() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
     peer.set_window(1000);
-    sim.send(token, output(&pattern(10_000)));
+    sim.send(token, plain(&pattern(10_000, 1)));
     assert_eq!(sim.send_progress(token), 1000);
     assert!(!sim.net().is_ready(), "nothing to do until the peer reads");
     assert_eq!(turn(&mut sim).len(), 0);
@@ -174,15 +157,5 @@ fn a_slow_reader_holds_the_sender_back() {
     peer.set_reading(true);
     assert!(matches!(turns(&mut sim)[..], [Event::Sent { result: Ok(()), .. }]));
     got.extend(peer.read());
-    assert_eq!(got, pattern(10_000));
-}
-
-#[test]
-fn closed_listeners_refuse() {
-    let (mut sim, _peer, _) = accepted(SimOptions::default());
-    let queued = sim.net().connect();
-    sim.accept_stop();
-    assert!(matches!(turns(&mut sim)[..], [Event::Accepted { .. }, Event::AcceptStopped]));
-    assert!(!queued.saw_reset());
-    assert!(sim.net().connect().saw_reset());
+    assert_eq!(got, pattern(10_000, 1));
 }

@@ -1,0 +1,136 @@
+//! The command line: help, what can be served by name, addresses and drivers that are refused, unused precompressed files. Messages about
+//! command lines are in `tests/commands.md`.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::process::{Serving, Temporary, program, run};
+
+#[test]
+fn prints_help_and_version() {
+    let folder = Temporary::new();
+    for flag in ["--help", "-h"] {
+        let (code, stdout, stderr) = run(&folder, &[flag]);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
+        let names = "Usage: shearwater|[DIR]|--config|check|precompress|config default|--listen|--workers|--driver|--pin|--drain|\
+                     --help|--version|127.0.0.1:8080|./public|Examples:|SIGTERM|SIGUSR1|Exit codes|epoll|kqueue";
+        for name in names.split('|') {
+            assert!(stdout.contains(name), "{flag} does not name {name}:\n{stdout}");
+        }
+        assert!(stdout.lines().all(|line| line.chars().count() <= 100), "{flag}:\n{stdout}");
+        assert!(!stdout.contains('\x1b'), "{flag}: {stdout:?}");
+    }
+    for flag in ["--version", "-V"] {
+        let expected = format!("shearwater {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(run(&folder, &[flag]), (0, expected, String::new()));
+    }
+}
+
+fn folder() -> Temporary {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "of the site").file("public/index.html", "public");
+    folder.file("site.toml", "[server]\nworkers = 1\n[[site]]\nroot = \"site\"\n");
+    folder
+}
+
+#[test]
+fn accepts_unambiguous_command_lines() {
+    let folder = folder();
+    for (arguments, body) in [
+        (&["site.toml", "--listen", "127.0.0.1:0"][..], "of the site"),
+        (&["serve", "site.toml", "--listen", "127.0.0.1:0"], "of the site"),
+        (&["serve", "./site", "--listen", "127.0.0.1:0"], "of the site"),
+        (&["serve", "--port", "0"], "public"),
+        (&["./site", "--port", "0"], "of the site"),
+        (&["site", "-p", "0", "--threads", "1"], "of the site"),
+        (&["site", "--listen", "0"], "of the site"),
+        (&["site", "--bind", "127.0.0.1:0"], "of the site"),
+    ] {
+        let serving = Serving::of(&mut program(&folder, arguments));
+        assert!(serving.address().ip().is_loopback(), "{arguments:?}");
+        assert_eq!(serving.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
+    }
+}
+
+#[test]
+fn serves_folders_with_confusing_names() {
+    let folder = Temporary::new();
+    for name in ["8000", "start", "chekc", "x.toml"] {
+        folder.file(&format!("{name}/index.html"), name);
+        let serving = Serving::of(&mut program(&folder, &[name, "--port", "0"]));
+        assert_eq!(serving.connect().request("GET", "/", &[]).text(), name);
+    }
+}
+
+#[test]
+fn rejects_a_port_in_use() {
+    let folder = Temporary::new();
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let one = Serving::start(&folder, &["--workers", "1"]);
+    let several = Serving::start(&folder, &["--workers", "4"]);
+    for address in [held.local_addr().expect("an address"), one.address(), several.address()] {
+        for workers in ["1", "3"] {
+            let arguments = ["--listen", &address.to_string(), "--workers", workers];
+            let error = format!(
+                "error: {address} is taken by another program: choose another port, or end that program\n"
+            );
+            assert_eq!(run(&folder, &arguments), (2, String::new(), error));
+        }
+    }
+    for serving in [one, several] {
+        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+    }
+}
+
+#[test]
+fn rejects_an_unavailable_driver() {
+    let folder = Temporary::new();
+    let serving = Serving::start(&folder, &["--driver", "auto"]);
+    let driver = serving.line("driver").expect("a driver");
+    let (found, reason) = driver.split_once(' ').expect("a reason");
+    let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));
+    for driver in ["epoll", "kqueue", "uring"].into_iter().filter(|name| !is_there(name)) {
+        let (code, stdout, stderr) = run(&folder, &["--driver", driver]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+        assert!(stderr.starts_with(&format!("error: driver {driver} isn't there: ")), "{stderr}");
+        assert!(stderr.contains("--driver auto") && stderr.lines().count() == 1, "{stderr}");
+    }
+}
+
+#[test]
+fn warns_about_unused_precompressed_files() {
+    let folder = Temporary::new();
+    folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");
+    folder.file("www/index.html", "x");
+    folder.file(
+        "site.toml",
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a/*\"\nroot = \"www\"\nprecompressed = [\"gzip\"]\n\
+         [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
+    );
+    let root = folder.path().join("www").display().to_string();
+    let check = || run(&folder, &["check", "site.toml"]);
+    assert_eq!(run(&folder, &["precompress", "www"]).0, 0);
+    assert_eq!(check().2, "");
+    // Older than its file now.
+    for name in ["www/a.css.br", "www/a.css.gz"] {
+        folder.modified(name, 1_000_000_000);
+    }
+    let warned = format!(
+        "warning: 2 precompressed files in {root} are not sent because their originals are newer, such as {root}/a.css.br\n\
+         help: `shearwater precompress {root}` updates them\n"
+    );
+    let (code, _, stderr) = check();
+    assert_eq!((code, stderr), (0, warned.clone()));
+    let example = format!("{root}/a.css.br");
+    let json: Value = serde_json::from_str(&run(&folder, &["check", "--json", "site.toml"]).1).expect("JSON");
+    let expected = json!([{ "folder": root, "count": 2, "example": example, "is_whole": true }]);
+    assert_eq!(json["unused_siblings"], expected);
+    // The server warns as well, after its start.
+    let mut serving = Serving::start(&folder, &["www"]);
+    assert_eq!(serving.hear() + &serving.hear(), warned);
+    drop(serving);
+    let (code, stdout, _) = run(&folder, &["precompress", "www"]);
+    assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
+    assert_eq!(check().2, "");
+}

@@ -1,0 +1,255 @@
+//! Unknown names: keys of other tables, of other programs, of earlier versions and of missing features, and misspelled ones.
+
+use std::borrow::Cow;
+
+use toml::Spanned;
+
+use crate::context::Context;
+use crate::diagnostics::shown;
+use crate::limits::NAME_CHARS_MAX;
+use crate::print::tables;
+use crate::rules::Value;
+use crate::section::Kind;
+
+/// Reports an unknown key with the key that is probably meant.
+pub(crate) fn report(
+    key: &Spanned<Cow<'_, str>>,
+    value: &Value<'_>,
+    known: &[&'static str],
+    context: &mut Context<'_>,
+) {
+    let name = key.get_ref().as_ref();
+    let shown = shown(name);
+    let home = home_of(name);
+    let renamed = RENAMED.iter().find(|(old, new, _)| *old == name && known.contains(new));
+    let (message, help) = if let Some((old, new, unit)) = renamed {
+        let help = match value.get_ref().as_integer() {
+            Some(number) => format!("write `{new} = \"{number}{unit}\"`"),
+            None => format!("write `{new}` with a unit, such as `{new} = \"10s\"`"),
+        };
+        (format!("`{old}` was renamed to `{new}`"), help)
+    } else if let (Some(feature), None) = (unsupported(name), &home) {
+        (format!("unknown key `{shown}`: {}", feature.what), feature.help.to_owned())
+    } else {
+        let help = match (nearest(name, known.iter().copied()), home) {
+            (Some(nearest), _) => format!("a key with a similar name exists: `{nearest}`"),
+            (None, Some(home)) => home,
+            (None, None) => {
+                let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                format!("known keys: {}", known.join(", "))
+            }
+        };
+        (format!("unknown key `{shown}`"), help)
+    };
+    context.within(&shown, |context| context.error_with_help(&key.span(), message, help));
+}
+
+/// Keys that got another name when durations got units, with the unit of the old key's integers.
+const RENAMED: [(&str, &str, &str); 7] = [
+    ("drain_s", "drain_timeout", "s"),
+    ("head_ms", "head", "ms"),
+    ("body_ms", "body", "ms"),
+    ("body_grace_ms", "body_grace", "ms"),
+    ("write_ms", "write", "ms"),
+    ("linger_ms", "linger", "ms"),
+    ("drain_idle_ms", "drain_idle", "ms"),
+];
+
+/// Names of keys in other programs and in the crate's API.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("connections_max", "`max_connections` of [performance]"),
+    ("first_head_ms", "`connection_timeout` of [performance]"),
+    ("idle_ms", "`keep_alive_timeout` of [performance]"),
+    ("receive_bytes", "`request_buffer_size` of [performance]"),
+    ("output_bytes_max", "`response_buffer_size` of [performance]"),
+    ("port", "`http_port` of [server], or `address` of [[listen]]"),
+    ("listen", "[[listen]] in double brackets"),
+    ("host", "`hosts` of [[site]]"),
+    ("server_name", "`hosts` of [[site]]"),
+    ("threads", "`workers` of [server]"),
+    ("log_level", "`level` of [logging]"),
+    ("gzip_static", "`precompressed` of [[site]]"),
+    ("autoindex", "`listing` of [[site]]"),
+    ("directory_listing", "`listing` of [[site]]"),
+    ("document_root", "`root` of [[site]]"),
+    ("location", "[[site.route]] in double brackets"),
+    ("client_max_body_size", "`body_bytes_max` of [limits]"),
+    ("drain_ms", "`drain_timeout` of [server]"),
+];
+
+/// Returns where a key that is unknown in one table belongs.
+fn home_of(name: &str) -> Option<String> {
+    let mut tables = tables().iter().filter(|table| table.kind != Kind::Inline);
+    if let Some(table) = tables.find(|table| table.keys.iter().any(|key| key.name == name)) {
+        return Some(format!("it is a key of {}", table.kind.heading(&table.heading)));
+    }
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    other.map(|(_, ours)| format!("the key is called {ours}"))
+}
+
+/// Returns the known name most similar to `given`, if at most a third of it differs.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if given.chars().count() > NAME_CHARS_MAX {
+        return None;
+    }
+    let plain = given.to_lowercase().replace('-', "_");
+    let distance = |name: &str| strsim::damerau_levenshtein(&plain, name);
+    let is_near = |name: &&str| distance(name) <= (name.len() / 3).max(1);
+    known.into_iter().filter(is_near).min_by_key(|name| distance(name))
+}
+
+/// Joins names as in a sentence: `a, b or c`.
+pub(crate) fn or_list<S: AsRef<str>>(names: &[S]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} or {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// A missing feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsupported {
+    /// Words in the names of its keys in other programs, separated by spaces.
+    words: &'static str,
+    /// The feature and that it is missing.
+    pub what: &'static str,
+    /// An alternative.
+    pub help: &'static str,
+}
+
+const FEATURES: &[Unsupported] = &[
+    Unsupported {
+        words: "https tls ssl cert certs certificate certificates acme letsencrypt",
+        what: "TLS is not supported yet",
+        help: "terminate TLS in a proxy (Caddy, nginx, HAProxy) and forward requests to this server at 127.0.0.1 or a unix: socket",
+    },
+    Unsupported {
+        words: "http2 h2 h2c http3 h3 quic alpn",
+        what: "HTTP/2 and HTTP/3 are not supported yet",
+        help: "use a proxy (Caddy, nginx, HAProxy) that forwards requests to this server by HTTP/1.1",
+    },
+    Unsupported {
+        words: "gzip brotli zstd deflate compress compression",
+        what: "compression on the fly is not supported yet",
+        help: "`shearwater precompress FOLDER` makes compressed files, which are sent instead",
+    },
+    Unsupported {
+        words: "log logs accesslog",
+        what: "an access log is not supported yet; messages go to standard error",
+        help: "redirect standard error to a file, log requests in a proxy, or print counters with SIGUSR1",
+    },
+    Unsupported {
+        words: "proxy upstream upstreams backend backends fastcgi uwsgi cgi php",
+        what: "forwarding requests to another server is not supported yet",
+        help: "let a proxy (Caddy, nginx) route those paths to the other server and the rest to this one",
+    },
+    Unsupported {
+        words: "auth authentication htpasswd password passwords login jwt users",
+        what: "authentication is not supported yet",
+        help: "authenticate in a proxy (Caddy, nginx) in front of this server",
+    },
+    Unsupported {
+        words: "metrics prometheus stats statsd opentelemetry otel admin",
+        what: "metrics are not supported yet",
+        help: "SIGUSR1 prints counters; a health check is a [[site.route]] with `respond = {}`",
+    },
+    Unsupported {
+        words: "rate ratelimit throttle burst",
+        what: "rate limits are not supported yet",
+        help: "`connections_per_address_max` of [limits] limits the connections of an address",
+    },
+    Unsupported {
+        words: "allow deny allowlist blocklist whitelist blacklist",
+        what: "access rules by address are not supported yet",
+        help: "use a firewall, or listen on an address that only permitted clients can reach",
+    },
+    Unsupported {
+        words: "rewrite rewrites",
+        what: "rewriting paths is not supported yet",
+        help: "a [[site.redirect]] sends clients to another path; `try_files` of [[site]] looks up other files",
+    },
+    Unsupported {
+        words: "user group chroot daemon daemonize pid pidfile",
+        what: "the program doesn't change its user or run in the background",
+        help: "use a service manager (systemd: User=, Group=)",
+    },
+];
+
+/// Returns the missing feature that the name of a key or flag refers to.
+#[must_use]
+pub fn unsupported(name: &str) -> Option<&'static Unsupported> {
+    let name = name.to_lowercase();
+    let words = || name.split(['_', '-', '.', ' ']);
+    let is_meant = |feature: &&Unsupported| words().any(|word| feature.words.split(' ').any(|of| of == word));
+    // TLS also by prefix: `httpsPort` has no separator.
+    let is_tls = || words().any(|word| word.starts_with("https"));
+    FEATURES.iter().find(is_meant).or_else(|| is_tls().then_some(&FEATURES[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nearest, or_list, unsupported};
+    use crate::limits::NAME_CHARS_MAX;
+    use crate::print::tables;
+
+    #[test]
+    fn suggests_similar_names_only() {
+        let known = ["workers", "http_port", "backlog", "pin", "driver"];
+        for (given, meant) in [
+            ("wrokers", Some("workers")),
+            ("Workers", Some("workers")),
+            ("http-port", Some("http_port")),
+            ("httpport", Some("http_port")),
+            ("pins", Some("pin")),
+            ("x", None),
+            ("nothing_alike", None),
+        ] {
+            assert_eq!(nearest(given, known), meant, "{given}");
+        }
+        assert_eq!(nearest(&"workers".repeat(NAME_CHARS_MAX), known), None);
+    }
+
+    #[test]
+    fn joins_names_with_or() {
+        assert_eq!(or_list(&["a", "b", "c"]), "a, b or c");
+        assert_eq!((or_list(&["a"]), or_list::<&str>(&[])), ("a".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn recognises_features_by_words_of_the_name() {
+        for (name, what) in [
+            ("tls", "TLS"),
+            ("https_port", "TLS"),
+            ("HTTPS-Port", "TLS"),
+            ("httpsPort", "TLS"),
+            ("ssl_certificate_key", "TLS"),
+            ("gzip", "compression"),
+            ("gzip_types", "compression"),
+            ("access_log", "an access log"),
+            ("proxy_pass", "forwarding requests"),
+            ("reverse_proxy", "forwarding requests"),
+            ("auth", "authentication"),
+            ("auth_basic_user_file", "authentication"),
+            ("metrics", "metrics"),
+            ("http2", "HTTP/2"),
+            ("rate_limit", "rate limits"),
+        ] {
+            let found = unsupported(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(found.what.starts_with(what), "{name}: {}", found.what);
+        }
+        for name in ["http_port", "port", "wokers", "hash", "certain", "author", "logging"] {
+            assert_eq!(unsupported(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn recognises_no_key_of_ours() {
+        for key in tables().iter().flat_map(|table| &table.keys) {
+            assert_eq!(unsupported(key.name), None, "{}", key.name);
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! A connection: its phases, every transition between them, and what is armed in each.
+//!
+//! | phase | meaning | next, and when | reading | deadline | block |
+//! |---|---|---|---|---|---|
+//! | `First` | accepted, nothing received | `FirstHead`: a part of a head; else as `Head` | on | `first_head_ms` from accept | none |
+//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First` | partial head |
+//! | `Idle` | between requests | `Head`, `StrayCr`, `StrayLine`: input; else as `Head` | on | `idle_ms` from the last response | queued input |
+//! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
+//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred; `LastResponse`: refused, or the last | on | `head_ms` from its first byte | partial head |
+//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`, `LastResponse`: it is complete | on | the body's budget | head, body |
+//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete; `LastResponse` | while the handler has room | the body's budget; none while a `100` is owed | call |
+//! | `Streaming` | so, while it sends its response | `Handling`, `LastResponse` | as `ReadingBody` | as `ReadingBody` | call |
+//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`, `LastResponse`: responded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
+//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | – | none |
+//! | `Truncated` | a response was cut off, or the connection evicted | `LastResponse`: refused after eviction | as before | – | none |
+//! | `Linger` | our side is shut down, input is discarded | | on | `linger_ms`, short while draining | none |
+//! | `HandedOver` | the program owns the descriptor | | – | none | none |
+//! | `Closing` | closed here | `Free`: the driver's `Closed` | – | none | none |
+//!
+//! Each phase in use may become `Closing`; each in which requests are read, `Truncated`. Two flags outweigh the table:
+//! while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading; with
+//! `ReadClosed`, the connection ends as soon as its input is processed.
+//!
+//! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::refuse::Refusal;
+use crate::respond::Disposition;
+use crate::service::Service;
+use crate::timer::{Node, UNLINKED};
+use crate::worker::Worker;
+use crate::worker_state::WorkerState;
+
+/// "No index": an absent block, address or neighbor.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Phases of a connection, as seen by its reading side. The module's table explains them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Unused slot.
+    Free,
+    First,
+    Idle,
+    StrayCr,
+    StrayLine,
+    FirstHead,
+    Head,
+    Body,
+    ReadingBody,
+    Streaming,
+    Handling,
+    LastResponse,
+    Truncated,
+    Linger,
+    HandedOver,
+    Closing,
+}
+
+impl Phase {
+    /// Returns true if the module's table has `next` after this phase.
+    fn allows(self, next: Self) -> bool {
+        use Phase::{
+            Body, Closing, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse, Linger,
+            ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+        };
+        match self {
+            Free => next == First,
+            Closing => next == Free,
+            _ if next == Closing => true,
+            First => {
+                matches!(next, FirstHead | Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
+            }
+            Idle => matches!(
+                next,
+                StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling | LastResponse | Truncated
+            ),
+            StrayCr | StrayLine => next == Idle,
+            FirstHead | Head => {
+                matches!(next, Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
+            }
+            Body => matches!(next, Idle | Handling | LastResponse | Truncated),
+            ReadingBody | Streaming => matches!(next, Streaming | Handling | LastResponse | Truncated),
+            Handling => matches!(next, Idle | Handling | LastResponse | Truncated | HandedOver),
+            LastResponse => next == Linger,
+            Truncated => matches!(next, LastResponse | Truncated),
+            Linger | HandedOver => false,
+        }
+    }
+}
+
+/// Further state of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flag {
+    /// A send is in flight.
+    Sending = 1,
+    /// The peer has sent a FIN.
+    ReadClosed = 2,
+    /// In the ready queue, with input to process.
+    Queued = 4,
+    /// Receiving is paused.
+    Paused = 8,
+    /// The current request is a `HEAD`: its response has no body.
+    HeadOnly = 16,
+    /// The rate of the current send has been measured since an earlier check.
+    Measured = 32,
+    /// The short linger of a drain was extended to the usual one.
+    LingerExtended = 64,
+    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile).
+    Restart = 128,
+}
+
+/// One connection: 32 bytes; together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) generation: u32,
+    /// Index of its block while a request is unfinished, else `NONE`.
+    pub(crate) block: u32,
+    /// Index of its address in the table of addresses, else `NONE`.
+    pub(crate) address: u32,
+    /// During a measured send: progress at the last check (`deadline::check_send`). While lingering: bytes
+    /// discarded.
+    pub(crate) progress: u32,
+    pub(crate) timer: Node,
+    /// The timer's bucket in the wheel.
+    pub(crate) bucket: u16,
+    phase: Phase,
+    flags: u8,
+}
+
+const _: () = assert!(size_of::<Conn>() <= 32);
+
+impl Default for Conn {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            block: NONE,
+            address: NONE,
+            progress: 0,
+            timer: Node::unlinked(),
+            bucket: UNLINKED,
+            phase: Phase::Free,
+            flags: 0,
+        }
+    }
+}
+
+/// Transitions. No other code assigns a phase.
+impl Conn {
+    #[inline(always)]
+    fn enter(&mut self, next: Phase) {
+        debug_assert!(self.phase.allows(next), "{:?} after {:?}", next, self.phase);
+        self.phase = next;
+    }
+
+    /// Initializes the slot of an accepted connection.
+    pub(crate) fn open(&mut self, generation: u32) {
+        self.enter(Phase::First); // clause K1: the slot is free after `Closed`
+        *self = Self { generation, phase: Phase::First, ..Self::default() };
+        self.restart_deadline();
+    }
+
+    /// Frees the slot.
+    pub(crate) fn free(&mut self) {
+        self.enter(Phase::Free); // clause C4: only the worker closes
+        *self = Self::default();
+    }
+
+    /// Input that is a stray line end, or its first half, leaves the connection idle and without a block.
+    pub(crate) fn keep_stray(&mut self, is_whole: bool) {
+        self.enter(if is_whole { Phase::StrayLine } else { Phase::StrayCr });
+    }
+
+    /// Returns the received part of a stray line end, which precedes the next input.
+    pub(crate) fn take_stray(&mut self) -> &'static [u8] {
+        let stray: &[u8] = match self.phase {
+            Phase::StrayCr => b"\r",
+            Phase::StrayLine => b"\r\n",
+            _ => return b"",
+        };
+        self.enter(Phase::Idle);
+        stray
+    }
+
+    /// A part of a head has arrived.
+    pub(crate) fn begin_head(&mut self) {
+        match self.phase {
+            Phase::First => self.enter(Phase::FirstHead),
+            Phase::Idle => self.enter(Phase::Head),
+            _ => return,
+        }
+        self.restart_deadline();
+    }
+
+    /// A body follows, which is discarded or buffered.
+    pub(crate) fn begin_body(&mut self) {
+        self.enter(Phase::Body);
+    }
+
+    /// A body follows, which a deferred handler reads.
+    pub(crate) fn begin_read_body(&mut self) {
+        self.enter(Phase::ReadingBody);
+    }
+
+    /// The handler sends its response while it reads the body.
+    pub(crate) fn begin_streaming(&mut self) {
+        self.enter(Phase::Streaming);
+    }
+
+    /// The request is complete and its handler deferred.
+    pub(crate) fn begin_handling(&mut self) {
+        self.enter(Phase::Handling);
+        self.restart_deadline();
+    }
+
+    /// The response is complete.
+    #[inline(always)]
+    pub(crate) fn end_request(&mut self, disposition: Disposition) {
+        self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
+        if disposition == Disposition::Keep {
+            return self.enter(Phase::Idle);
+        }
+        self.enter(match disposition {
+            Disposition::Keep => Phase::Idle,
+            Disposition::Linger => Phase::LastResponse,
+            Disposition::Close => Phase::Truncated,
+            Disposition::HandOver => Phase::Handling,
+        });
+    }
+
+    /// Stops reading: the connection makes room for another one.
+    pub(crate) fn evict(&mut self) {
+        self.enter(Phase::Truncated);
+    }
+
+    fn linger(&mut self) {
+        self.enter(Phase::Linger);
+        self.progress = 0;
+        self.restart_deadline();
+    }
+
+    /// The program owns the descriptor from now on.
+    pub(crate) fn hand_over(&mut self) {
+        self.enter(Phase::HandedOver);
+    }
+
+    fn close(&mut self) {
+        self.enter(Phase::Closing);
+    }
+
+    /// A send is in flight.
+    pub(crate) fn begin_send(&mut self) {
+        self.unset(Flag::Measured);
+        self.set(Flag::Sending);
+        self.set(Flag::Restart);
+    }
+
+    /// The send is over.
+    pub(crate) fn end_send(&mut self) {
+        self.unset(Flag::Sending);
+    }
+
+    /// Starts the phase's deadline anew. During a send that is the send's, which goes on.
+    pub(crate) fn restart_deadline(&mut self) {
+        if !self.has(Flag::Sending) {
+            self.set(Flag::Restart);
+        }
+    }
+}
+
+/// Queries.
+impl Conn {
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(crate) fn has(&self, flag: Flag) -> bool {
+        self.flags & flag as u8 != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: Flag) {
+        self.flags |= flag as u8;
+    }
+
+    pub(crate) fn unset(&mut self, flag: Flag) {
+        self.flags &= !(flag as u8);
+    }
+
+    /// Returns true if requests are still read from it.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.is_idle() || self.is_receiving() || self.phase == Phase::Handling
+    }
+
+    /// Returns true if a part of a request has been received.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.is_head_partial() || self.phase == Phase::Body || self.is_reading_body()
+    }
+
+    /// Returns true if a part of a head has been received.
+    pub(crate) fn is_head_partial(&self) -> bool {
+        matches!(self.phase, Phase::FirstHead | Phase::Head)
+    }
+
+    /// Returns true if new input may be processed now; else it must be queued.
+    pub(crate) fn is_live(&self) -> bool {
+        match self.phase {
+            Phase::Streaming => !self.has(Flag::Queued),
+            Phase::Handling => false,
+            _ => self.is_serving() && self.flags & (Flag::Sending as u8 | Flag::Queued as u8) == 0,
+        }
+    }
+
+    /// Returns true if a deferred handler is at work on its request.
+    pub(crate) fn is_handled(&self) -> bool {
+        self.is_reading_body() || self.phase == Phase::Handling
+    }
+
+    /// Returns true if a deferred handler reads a body that is still being received.
+    pub(crate) fn is_reading_body(&self) -> bool {
+        matches!(self.phase, Phase::ReadingBody | Phase::Streaming)
+    }
+
+    /// Returns true if nothing is sent or received until its handler resumes.
+    pub(crate) fn waits_for_handler(&self) -> bool {
+        let is_idle = self.phase == Phase::Handling || (self.is_reading_body() && self.has(Flag::Paused));
+        is_idle && !self.has(Flag::Sending)
+    }
+
+    /// Returns true if it is idle, owns no block and expects no event but input, as most connections do. Else the end
+    /// of a send unblocks something: a request, a handler, the close.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.phase == Phase::Idle
+            && self.block == NONE
+            && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
+    }
+
+    /// Returns true if a request is being received, queued or handled. False if only the client's FIN is
+    /// pending.
+    pub(crate) fn is_at_work(&self) -> bool {
+        match self.phase {
+            Phase::LastResponse | Phase::Truncated | Phase::Handling => true,
+            _ if self.is_idle() => self.has(Flag::Sending) || self.has(Flag::Queued),
+            _ => self.is_receiving(),
+        }
+    }
+
+    /// Returns true if it is between requests.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
+    }
+}
+
+/// Reconciling.
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline.
+    /// Every event on a connection ends here, and nothing else arms or releases these. Drains, FINs and checks of a send,
+    /// which only move a deadline, call that part alone.
+    pub(crate) fn reconcile(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        // Most connections have nothing but a deadline.
+        if conn.is_quiet() {
+            return self.state.reconcile_deadline(token);
+        }
+        let (phase, is_sending) = (conn.phase, conn.has(Flag::Sending));
+        match phase {
+            Phase::LastResponse | Phase::Truncated if !is_sending => return self.finish(token),
+            Phase::Handling if !is_sending && self.hand_over(token) => return,
+            _ => {}
+        }
+        self.state.reconcile_block(token);
+        self.reconcile_reading(token);
+        self.state.reconcile_deadline(token);
+        if self.state.table.get(token).has(Flag::ReadClosed) && self.state.is_input_processed(token) {
+            self.ended(token);
+        }
+    }
+
+    /// Pauses reading while a handler's queue is full, and resumes it as soon as input can be processed.
+    fn reconcile_reading(&mut self, token: Token) {
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        let (is_paused, is_reading_body) = (conn.has(Flag::Paused), conn.is_reading_body());
+        if is_reading_body {
+            if state.can_feed(token) {
+                return state.queue(token);
+            }
+            if !state.takes_more(token) {
+                if !is_paused {
+                    state.table.get(token).restart_deadline();
+                    self.pause(token);
+                }
+                return;
+            }
+        }
+        let conn = state.table.get(token);
+        if is_paused && (conn.is_live() || conn.phase == Phase::Linger) {
+            conn.unset(Flag::Paused);
+            if is_reading_body {
+                // The pause was ours, not the client's.
+                state.restart_budget(token);
+            }
+            self.driver.recv_resume(token);
+        }
+    }
+
+    fn pause(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        if !conn.has(Flag::Paused) {
+            conn.set(Flag::Paused);
+            self.driver.recv_pause(token);
+        }
+    }
+
+    /// Pauses a client that sends more before it has received its responses. If the buffers are full it is reset:
+    /// a refusal can't precede the response in flight.
+    ///
+    /// Outside of `reconcile`, because not the state but this event decides: most clients wait for their response, and
+    /// a pause for each would cost them a system call. It bounds the input of a worker to one receive, and to the
+    /// bytes that a driver may still deliver afterwards.
+    pub(crate) fn pause_early(&mut self, token: Token) {
+        if self.state.make_room(token) {
+            return self.pause(token);
+        }
+        self.state.counters.hit_buffered_bytes.add(1);
+        self.shut(token, CloseKind::Reset);
+    }
+
+    /// Closes after the last response was sent. Closing with unread input would send a reset, which can destroy the
+    /// response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side and discards the rest.
+    fn finish(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        if conn.phase == Phase::Truncated || conn.has(Flag::ReadClosed) {
+            return self.shut(token, CloseKind::Normal);
+        }
+        conn.linger();
+        self.reconcile(token);
+        self.driver.shutdown_write(token);
+    }
+
+    /// Closes after the client's FIN; a request that is still unfinished is rejected.
+    pub(crate) fn ended(&mut self, token: Token) {
+        if self.state.table.get(token).is_idle() {
+            return self.shut(token, CloseKind::Normal);
+        }
+        self.state.refuse(token, Refusal::Incomplete);
+        self.flush(token);
+    }
+
+    /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
+    /// closed here.
+    pub(crate) fn broken(&mut self, token: Token) {
+        let state = &mut self.state;
+        if state.table.get(token).phase != Phase::Closing {
+            state.counters.connections_broken.add(1);
+        }
+        self.shut(token, CloseKind::Normal);
+    }
+
+    /// Closes a connection. Its slot is free again after the driver's `Closed`.
+    pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
+        let state = &mut self.state;
+        match state.table.get(token).phase {
+            Phase::Closing => return,
+            Phase::HandedOver => self.handed_over.open -= 1,
+            _ => {}
+        }
+        state.drop_call(token);
+        state.table.get(token).close();
+        if kind == CloseKind::Reset {
+            state.counters.connections_reset.add(1);
+        }
+        self.reconcile(token);
+        self.driver.close(token, kind);
+    }
+}
+
+impl<S> WorkerState<S> {
+    /// Releases a block that is no longer needed.
+    pub(crate) fn reconcile_block(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        if conn.is_idle() {
+            self.blocks.release_spent(&mut conn.block);
+        } else if !conn.is_serving() {
+            // Nothing more is read: the last request's memory need not wait for the response to be sent.
+            self.blocks.release(&mut conn.block);
+        }
+    }
+}

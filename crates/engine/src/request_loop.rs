@@ -1,0 +1,442 @@
+//! The request loop: read → parse → call → encode → flush.
+//!
+//! A worker calls [`received`](Worker::received) with bytes from its driver, or [`resume`](Worker::resume) for stored
+//! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
+
+use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
+use shearwater_tasks::Order;
+
+use crate::connection::{Flag, Phase};
+use crate::counters::Counter;
+use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
+use crate::refuse::Refusal;
+use crate::reports::named;
+use crate::request::{Request, Turn};
+use crate::respond::{Disposition, Outcome, RequestFacts, Responded};
+use crate::service::{BodyPolicy, Service};
+use crate::worker::Worker;
+use crate::worker_state::WorkerState;
+
+/// Result of processing a part of the input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Bytes of the input that were processed.
+    pub(crate) consumed: usize,
+    pub(crate) result: StepResult,
+}
+
+/// State of the connection after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepResult {
+    /// More input is needed.
+    Starve,
+    /// A head is complete and its body follows.
+    Body,
+    /// A request has been responded to.
+    Responded,
+    /// A request was rejected; nothing more is read.
+    Refused,
+    /// A deferred handler is at work; further input must wait.
+    Waits,
+}
+
+impl Step {
+    pub(crate) const fn new(consumed: usize, result: StepResult) -> Self {
+        Self { consumed, result }
+    }
+}
+
+/// Read and flush.
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Processes received bytes, which the driver lends; copies only leftovers.
+    pub(crate) fn received(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let state = &mut self.state;
+        state.counters.bytes_received.add(bytes.len() as u64);
+        let Some(conn) = state.table.find(token) else { return };
+        if !conn.is_live() {
+            return self.received_early(token);
+        }
+        if state.blocks.has_input(conn.block) {
+            state.keep_input(token, bytes);
+            return self.resume(token);
+        }
+        let consumed = state.run(token, bytes, &self.driver);
+        if consumed < bytes.len() {
+            state.count_wait(token, &bytes[consumed..]);
+            state.keep_input(token, &bytes[consumed..]);
+            state.refuse_if_full(token);
+        }
+        self.flush(token);
+    }
+
+    /// Processes stored input: a longer part of a head, or pipelined requests.
+    pub(crate) fn resume(&mut self, token: Token) {
+        let state = &mut self.state;
+        let index = state.table.get(token).block;
+        let Some(block) = state.blocks.get_mut(index) else { return };
+        let mut input = std::mem::take(&mut block.input);
+
+        let consumed = state.run(token, &input, &self.driver);
+        input.consume(consumed);
+        state.count_wait(token, &input);
+
+        let conn = state.table.get(token);
+        let mut block = state.blocks.take(token, &mut conn.block);
+        block.input = input;
+        state.blocks.put(conn.block, block);
+        state.refuse_if_full(token);
+        self.flush(token);
+    }
+
+    /// Resumes each connection with pending input once; `order` decides which comes first.
+    pub(crate) fn resume_ready(&mut self) {
+        if self.order == Order::Lifo {
+            self.state.ready.make_contiguous().reverse();
+        }
+        for _ in 0..self.state.ready.len() {
+            let Some(token) = self.state.ready.pop_front() else { break };
+            let Some(conn) = self.state.table.find(token) else { continue };
+            conn.unset(Flag::Queued);
+            if conn.is_live() {
+                self.resume(token);
+            }
+        }
+    }
+
+    /// Stores bytes that may not be processed yet; counts and discards those after the last response.
+    #[cold]
+    fn received_early(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        if conn.is_serving() {
+            state.keep_input(token, bytes);
+            return self.pause_early(token);
+        }
+        if conn.phase() != Phase::Linger {
+            return;
+        }
+        conn.progress = conn.progress.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        if conn.progress > state.limits.linger_bytes_max {
+            state.counters.hit_linger_bytes.add(1);
+            self.shut(token, CloseKind::Reset);
+        }
+    }
+
+    /// Sends the output of a connection's event in one send.
+    pub(crate) fn flush(&mut self, token: Token) {
+        let WorkerState { table, responder, outputs, .. } = &mut self.state;
+        if responder.out.is_empty() {
+            return self.reconcile(token);
+        }
+        let is_awaited = || !table.get(token).is_quiet();
+        if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
+            responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+            return self.output_sent(token);
+        }
+        responder.out = outputs.take();
+        table.get(token).begin_send();
+        self.reconcile(token);
+    }
+
+    /// Handles the end of a send: recycles the output and resumes the connection.
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
+        self.state.outputs.recycle(output);
+        let Some(conn) = self.state.table.find(token) else { return };
+        conn.end_send();
+        if conn.phase() == Phase::Closing {
+            return;
+        }
+        match result {
+            Ok(()) => self.output_sent(token),
+            Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
+            // The file became shorter than its Content-Length, or changed: only a close signals that to the
+            // client.
+            Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
+                self.state.counters.files_failed.add(1);
+                self.shut(token, CloseKind::Normal);
+            }
+        }
+    }
+
+    /// Continues a connection after its output: with its handler, with stored input, or by waiting for more.
+    pub(crate) fn output_sent(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        // All that `reconcile` would find: most responses end here.
+        if conn.is_quiet() {
+            return self.state.set_idle_deadline(token);
+        }
+        if conn.is_handled() {
+            return self.resume_handler(token);
+        }
+        conn.restart_deadline();
+        if conn.is_serving() && self.state.blocks.has_input(conn.block) {
+            self.state.queue(token);
+        }
+        self.reconcile(token);
+    }
+}
+
+/// A request whose head and body are complete in the input.
+#[derive(Clone, Copy)]
+struct CompleteRequest<'a> {
+    head: &'a [u8],
+    /// Its body; `None` if the handler must not see it.
+    body: Option<&'a [u8]>,
+    is_followed: bool,
+    /// A `100` was not sent for its body, but the client may send it nevertheless.
+    leaves_body: bool,
+}
+
+/// Parse and call.
+impl<S: Service> WorkerState<S> {
+    /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
+    /// head, or waits because a limit of the turn is reached.
+    pub(crate) fn run(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
+        let mut consumed = 0;
+        let mut responded = 0;
+        while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
+            let step = self.step(token, &input[consumed..], turn);
+            consumed += step.consumed;
+            match step.result {
+                StepResult::Starve | StepResult::Waits => break,
+                StepResult::Body => {}
+                StepResult::Responded | StepResult::Refused => responded += 1,
+            }
+            if consumed == input.len() && step.result != StepResult::Body {
+                break;
+            }
+        }
+        consumed
+    }
+
+    /// Processes the next head or piece of a body. Not inlined into the loop, where the compiler would
+    /// precompute field addresses and spill them.
+    #[inline(never)]
+    fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+        let conn = self.table.get(token);
+        match conn.phase() {
+            // Also without input: an empty body is complete as soon as its head is.
+            Phase::Body => return self.take_body(token, input, turn),
+            Phase::ReadingBody | Phase::Streaming => return self.feed(token, input),
+            Phase::First | Phase::Idle if !input.is_empty() => self.parser.reset(),
+            Phase::FirstHead | Phase::Head if !input.is_empty() => self.swap_parser(token),
+            // A handler comes first; `keep_input` puts a stray line end before the input, and resumes.
+            _ if conn.is_serving() => return Step::new(0, StepResult::Waits),
+            // Input after the last request is discarded.
+            _ => return Step::new(input.len(), StepResult::Waits),
+        }
+        match self.parser.parse(input) {
+            Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, turn),
+            Ok(Parsed::Partial) => self.keep_head(token, input),
+            Err(error) => {
+                self.mark_head(token, input);
+                self.refuse(token, Refusal::Rejected(error))
+            }
+        }
+    }
+
+    /// Swaps the worker's parser with that of the connection's partial head.
+    #[inline(never)]
+    fn swap_parser(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(token, &mut conn.block);
+        std::mem::swap(&mut self.parser, &mut block.parser);
+        self.blocks.put(conn.block, block);
+    }
+
+    /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
+    #[inline(never)]
+    fn mark_head(&mut self, token: Token, input: &[u8]) {
+        if Method::is_head_begun(input) {
+            self.table.get(token).set(Flag::HeadOnly);
+        }
+    }
+
+    /// Keeps the parser of a partial head in the block. A stray line end needs none.
+    #[inline(never)]
+    fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
+        let conn = self.table.get(token);
+        if is_stray(input) && conn.phase() == Phase::Idle {
+            conn.keep_stray(input.len() == b"\r\n".len());
+            return Step::new(input.len(), StepResult::Starve);
+        }
+        conn.begin_head();
+        self.mark_head(token, input);
+        self.swap_parser(token);
+        self.parser.make_room();
+        Step::new(0, StepResult::Starve)
+    }
+
+    /// Responds to a request whose head is complete, or begins to receive its body.
+    #[inline(always)]
+    fn begin(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
+        let (bytes, rest) = input.split_at(head_len);
+        let head = self.parser.head(bytes);
+        if head.method() == Method::Head {
+            self.table.get(token).set(Flag::HeadOnly);
+        }
+        if !head.is_origin_form()
+            && let Some(refusal) = self.refused_target(&head)
+        {
+            return self.refuse(token, refusal);
+        }
+        if head.expectation() == Expectation::Unknown {
+            return self.refuse(token, Refusal::Expectation);
+        }
+        let framing = head.framing();
+        if framing == Framing::None {
+            let is_followed = !rest.is_empty();
+            let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
+            return self.respond(token, whole, turn);
+        }
+        let policy = match crate::panics::catch(|| self.service.body_policy(&head)) {
+            Ok(policy) => policy,
+            Err(panic) => {
+                return self.fail(token, panic, named(&self.parser.head(bytes)));
+            }
+        };
+        if matches!(policy, BodyPolicy::Call) {
+            return self.begin_pulled_body(token, bytes, rest, turn);
+        }
+        match (framing, &policy) {
+            (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
+                self.refuse(token, Refusal::BodyTooLarge)
+            }
+            // The whole body is in the input: nothing is buffered.
+            (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
+                if len <= rest.len() as u64 =>
+            {
+                let (body, behind) = rest.split_at(len as usize);
+                let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
+                let seen = is_seen.then_some(body);
+                let is_followed = !behind.is_empty();
+                let whole = CompleteRequest { head: bytes, body: seen, is_followed, leaves_body: false };
+                let step = self.respond_with_body(token, whole, turn);
+                Step::new(step.consumed + body.len(), step.result)
+            }
+            // Responds without the body, which may or may not follow: the connection closes afterwards.
+            (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
+                let whole =
+                    CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
+                self.respond_with_body(token, whole, turn)
+            }
+            _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
+        }
+    }
+
+    /// Responds to the request in the worker's own parser.
+    #[inline(always)]
+    fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+        let is_last = self.is_last(token) || whole.leaves_body;
+        let head = self.parser.head(whole.head);
+        let request = Request::new(head, whole.body, turn, token);
+        let service = &self.service;
+        let facts = facts(&head, whole.is_followed, is_last);
+        let outcome = self.responder.respond(
+            facts,
+            || named(&head),
+            &mut self.calls,
+            |response| service.respond(&request, response),
+        );
+        match outcome {
+            Outcome::Responded(responded) => self.responded(token, responded),
+            Outcome::Deferred(deferral) => return self.defer(token, whole.head, facts, deferral),
+        }
+        Step::new(whole.head.len(), StepResult::Responded)
+    }
+
+    /// Keeps the path of requests with a body out of line.
+    #[inline(never)]
+    fn respond_with_body(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+        self.respond(token, whole, turn)
+    }
+
+    /// Returns true if the current request is the last that its connection may send.
+    #[inline]
+    pub(crate) fn is_last(&mut self, token: Token) -> bool {
+        let is_last = self.served.is_last(token);
+        if is_last {
+            self.counters.hit_requests_per_connection.add(1);
+        }
+        is_last
+    }
+
+    /// Counts a response and applies its disposition to the connection.
+    #[inline(always)]
+    pub(crate) fn responded(&mut self, token: Token, responded: Responded) {
+        let disposition = responded.disposition;
+        self.count(responded);
+        self.set_disposition(token, disposition);
+    }
+
+    /// Counts a response and reports its fault.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, responded: Responded) {
+        self.counters.requests.add(1);
+        if responded.status >= 300 {
+            self.counters.count_class(responded.status);
+        }
+        if let Some(fault) = responded.fault {
+            self.faulty(*fault);
+        }
+    }
+
+    /// Counts the limit that makes pipelined requests wait, if there is any.
+    pub(crate) fn count_wait(&mut self, token: Token, rest: &[u8]) {
+        if self.table.get(token).phase() != Phase::Idle || rest.is_empty() || is_stray(rest) {
+            return;
+        }
+        self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
+    }
+
+    /// Returns the output limit that is reached, if any: further requests wait until the output is sent.
+    #[inline]
+    fn output_bound(&self) -> Option<&Counter> {
+        let out = &self.responder.out;
+        if out.len() >= self.limits.output_bytes_max {
+            return Some(&self.counters.hit_output_bytes);
+        }
+        if out.items().len() >= OUTPUT_ITEMS_MAX {
+            return Some(&self.counters.hit_output_items);
+        }
+        let may_be = out.items().len() >= OUTPUT_FILES_MAX;
+        (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
+    }
+
+    /// Applies a disposition to the connection.
+    #[inline(always)]
+    pub(crate) fn set_disposition(&mut self, token: Token, disposition: Disposition) {
+        self.table.get(token).end_request(disposition);
+        if disposition == Disposition::HandOver {
+            self.hand_over_later(token);
+        }
+    }
+}
+
+/// Returns true for (a part of) the line end that some old clients send after a body (RFC 9112 section 2.2):
+/// the connection stays idle and owns no buffer for it.
+fn is_stray(input: &[u8]) -> bool {
+    matches!(input, b"\r" | b"\r\n")
+}
+
+/// Returns true if the client waits for a `100` before it sends any of its body (RFC 9110 section 10.1.1).
+pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
+    rest.is_empty()
+        && head.expectation() == Expectation::Continue
+        && !matches!(head.framing(), Framing::None | Framing::Length(0))
+}
+
+/// Extracts the facts of a request that decide the form of its response.
+#[inline]
+pub(crate) fn facts(head: &Head<'_>, is_followed: bool, is_last: bool) -> RequestFacts {
+    RequestFacts {
+        method: head.method(),
+        version: head.version(),
+        keep_alive: head.keep_alive(),
+        is_followed,
+        is_last,
+    }
+}

@@ -1,0 +1,163 @@
+//! Caches lookups of path names for 500 ms: an index, a page without its extension, a fallback. A repeated request
+//! costs one lookup here, however many candidates were tried for it.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use crate::cache::cached_file::CachedFile;
+use crate::cache::clock_cache::{Evictable, FolderCache};
+use crate::limits::LOOKUP_NAME_BYTES_MAX;
+use crate::now::Now;
+
+/// A folder's lookups by path name: at most `LOOKUPS_PER_CACHED_FILE` for each file in the worker's cache, of names of
+/// at most `LOOKUP_NAME_BYTES_MAX` bytes.
+pub(crate) type Lookups = FolderCache<Lookup>;
+
+/// The result of a lookup.
+pub(crate) struct Lookup {
+    location: Location,
+    checked_ms: Cell<u64>,
+    was_used: Cell<bool>,
+}
+
+/// Location of the file.
+enum Location {
+    /// In memory, unless it was evicted.
+    Cached(Weak<CachedFile>),
+    /// Under another name, not in memory.
+    OtherName(Box<[u8]>),
+}
+
+/// The file of a fresh lookup.
+pub(crate) enum Known {
+    /// In memory.
+    Cached(Rc<CachedFile>),
+    /// Not in memory; its name is in the buffer.
+    OtherName,
+}
+
+impl Lookups {
+    /// Returns the file of a fresh lookup. Marks a cached one as used, or writes the name of another to `file`.
+    pub(crate) fn known(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<Known> {
+        self.get(name, |lookup| match &lookup.location {
+            _ if !now.is_fresh(lookup.checked_ms.get()) => None,
+            Location::Cached(cached) => {
+                let cached = cached.upgrade()?;
+                cached.was_used.set(true);
+                Some(Known::Cached(cached))
+            }
+            Location::OtherName(name) => {
+                name.as_ref().clone_into(file);
+                Some(Known::OtherName)
+            }
+        })
+    }
+
+    /// Returns the cached file of a recent lookup, for requests without a free descriptor.
+    pub(crate) fn recently_cached(&self, name: &[u8], now: Now) -> Option<Rc<CachedFile>> {
+        self.get(name, |lookup| match &lookup.location {
+            Location::Cached(cached) if now.is_recent(lookup.checked_ms.get()) => cached.upgrade(),
+            _ => None,
+        })
+    }
+
+    /// Stores the name of the file that was found for a name, and the file if it is in memory.
+    pub(crate) fn note(&self, name: &[u8], file: &[u8], cached: Option<&Rc<CachedFile>>, now: Now) {
+        if cached.is_none() && name == file {
+            // A file of the same name is found as fast without an entry.
+            return self.remove(name);
+        }
+        // The location is nearly always unchanged, and then only its time is updated.
+        let renewed = self.get(name, |lookup| {
+            let is_same = match (&lookup.location, cached) {
+                (Location::Cached(known), Some(cached)) => known.as_ptr() == Rc::as_ptr(cached),
+                (Location::OtherName(known), None) => **known == *file,
+                _ => false,
+            };
+            is_same.then(|| lookup.checked_ms.set(now.ms))
+        });
+        if renewed.is_none() && name.len() <= LOOKUP_NAME_BYTES_MAX {
+            let location = match cached {
+                Some(cached) => Location::Cached(Rc::downgrade(cached)),
+                None => Location::OtherName(file.into()),
+            };
+            let (checked_ms, was_used) = (Cell::new(now.ms), Cell::new(false));
+            self.insert(name, Lookup { location, checked_ms, was_used });
+        }
+    }
+}
+
+impl Evictable for Lookup {
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Known, LOOKUP_NAME_BYTES_MAX, Lookups, Now};
+    use crate::cache::cached_file::cached_for_test;
+    use crate::cache::clock_cache::{ClockCache, FolderCache};
+    use crate::limits::UNCHECKED_MS_MAX;
+
+    fn lookups(entries_max: usize) -> Lookups {
+        FolderCache::new(&ClockCache::new(entries_max, u64::MAX), 0)
+    }
+
+    fn at(ms: u64) -> Now {
+        Now { ms, unix_seconds: 0 }
+    }
+
+    /// Returns `cached` or the other name of a lookup.
+    fn known(lookups: &Lookups, name: &[u8], ms: u64) -> Option<String> {
+        let mut file = Vec::new();
+        match lookups.known(name, at(ms), &mut file)? {
+            Known::Cached(_) => Some("cached".to_owned()),
+            Known::OtherName => String::from_utf8(file).ok(),
+        }
+    }
+
+    #[test]
+    fn what_was_found_counts_for_a_moment_and_while_it_is_kept() {
+        let lookups = lookups(10);
+        let (cached, other) = (cached_for_test(1), cached_for_test(1));
+        let is_cached = |ms| known(&lookups, b"a", ms).as_deref() == Some("cached");
+        lookups.note(b"a", b"a", Some(&cached), at(1_000));
+        assert!(is_cached(1_499) && !is_cached(1_500) && known(&lookups, b"b", 1_000).is_none());
+        let lately = |ms| lookups.recently_cached(b"a", at(ms)).is_some();
+        assert!(lately(1_500) && lately(999 + UNCHECKED_MS_MAX) && !lately(1_000 + UNCHECKED_MS_MAX));
+        lookups.note(b"a", b"a", Some(&cached), at(1_500));
+        assert!(is_cached(1_999));
+        lookups.note(b"a", b"a", Some(&other), at(1_600));
+        drop(cached);
+        assert!(is_cached(1_600));
+        drop(other);
+        assert_eq!(known(&lookups, b"a", 1_600), None);
+        lookups.note(b"a", b"b", None, at(1_600));
+        assert_eq!(known(&lookups, b"a", 1_600), Some("b".to_owned()));
+        assert_eq!(known(&lookups, b"a", 2_100), None);
+        lookups.note(b"a", b"a", None, at(1_600));
+        assert_eq!(known(&lookups, b"a", 1_600), None);
+    }
+
+    #[test]
+    fn a_bounded_number_of_names_is_remembered_and_no_long_one() {
+        let (few, off) = (lookups(8), lookups(0));
+        let cached = cached_for_test(1);
+        for number in 0..100_u32 {
+            few.note(&number.to_be_bytes(), b"f", Some(&cached), at(1_000));
+        }
+        let is_kept = |name: &[u8]| known(&few, name, 1_000).is_some();
+        assert_eq!((0..100_u32).filter(|number| is_kept(&number.to_be_bytes())).count(), 8);
+        for (len, is_short) in [(LOOKUP_NAME_BYTES_MAX, true), (LOOKUP_NAME_BYTES_MAX + 1, false)] {
+            few.note(&vec![b'x'; len], b"f", Some(&cached), at(1_000));
+            assert_eq!(is_kept(&vec![b'x'; len]), is_short);
+        }
+        off.note(b"a", b"f", Some(&cached), at(1_000));
+        assert_eq!(known(&off, b"a", 1_000), None);
+    }
+}

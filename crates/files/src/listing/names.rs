@@ -1,0 +1,207 @@
+//! Pages of a folder's names: folders first, then by name, independent of the order on disk.
+//!
+//! The next page begins after the last name of this one, even if files were added or removed meanwhile.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use shearwater_io::fs::{EntryKind, OpenError, Opened, Root};
+
+use crate::cache::clock_cache::Evictable;
+use crate::limits::LISTING_NAMES_MAX;
+use crate::listing::text::{decoded, query_value};
+use crate::now::Now;
+use crate::options::Hidden;
+
+/// Bytes of memory that a name takes besides its own.
+const KEY_BYTES: u64 = 48;
+
+/// A folder to list.
+pub(crate) struct ListedFolder<'a> {
+    pub(crate) opened: &'a Opened,
+    pub(crate) root: &'a Root,
+    /// Name beneath the root: empty, or with a trailing slash.
+    pub(crate) name: &'a [u8],
+    pub(crate) hidden: Hidden,
+}
+
+/// A position in the order of pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListPosition {
+    /// True if the directory entry is a folder. A link to a folder counts as a file here.
+    is_folder: bool,
+    pub(super) name: Vec<u8>,
+}
+
+impl ListPosition {
+    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for invalid
+    /// names.
+    pub(super) fn parse(value: &str) -> Option<Self> {
+        let mut name = decoded(value);
+        let is_folder = name.pop_if(|last| *last == b'/').is_some();
+        let can_be_name = !name.is_empty() && !name.contains(&0);
+        can_be_name.then_some(Self { is_folder, name })
+    }
+
+    /// Returns the value of `after` for this position.
+    pub(super) fn value(&self) -> String {
+        let mut value = query_value(&self.name);
+        if self.is_folder {
+            value.push('/');
+        }
+        value
+    }
+}
+
+/// The names of a folder in the order of its pages, of one reading.
+pub(crate) struct FolderNames {
+    sorted: Vec<ListPosition>,
+    is_descending: bool,
+    /// True if the folder has no more names than were read.
+    pub(super) are_all_read: bool,
+    /// When they were read, by the worker's clock.
+    pub(super) read_ms: u64,
+    bytes: u64,
+    was_used: Cell<bool>,
+}
+
+impl FolderNames {
+    /// Reads the names of an open folder, without hidden ones. Folders come first even if names are descending.
+    ///
+    /// # Errors
+    /// If the folder can't be read.
+    pub(super) fn read(folder: &ListedFolder<'_>, is_descending: bool, now: Now) -> Result<Self, OpenError> {
+        let is_shown = |name: &[u8]| {
+            let is_open = folder.name.is_empty() && name == b".well-known";
+            folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
+        };
+        let mut names = Vec::new();
+        let are_all_read = folder.opened.names(LISTING_NAMES_MAX, |name, kind| {
+            if is_shown(name) {
+                let is_folder = kind == Some(EntryKind::Directory);
+                names.push(ListPosition { is_folder, name: name.to_vec() });
+            }
+        })?;
+        Ok(Self::new(names, is_descending, are_all_read, now.ms))
+    }
+
+    fn new(mut names: Vec<ListPosition>, is_descending: bool, are_all_read: bool, read_ms: u64) -> Self {
+        names.sort_unstable_by(|a, b| compare(a, b, is_descending));
+        let bytes = names.iter().map(|key| key.name.len() as u64 + KEY_BYTES).sum();
+        Self { sorted: names, is_descending, are_all_read, read_ms, bytes, was_used: Cell::new(false) }
+    }
+
+    /// Number of all names.
+    pub(super) const fn total(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Returns the number of names up to `after`, which need not be one of them.
+    pub(super) fn start(&self, after: &ListPosition) -> usize {
+        self.sorted.partition_point(|key| compare(key, after, self.is_descending) != Ordering::Greater)
+    }
+
+    /// Returns at most `entries_max` names from `start` on.
+    pub(super) fn page(&self, start: usize, entries_max: usize) -> &[ListPosition] {
+        let rest = &self.sorted[start.min(self.total())..];
+        &rest[..rest.len().min(entries_max)]
+    }
+}
+
+impl Evictable for Rc<FolderNames> {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
+    }
+}
+
+fn compare(a: &ListPosition, b: &ListPosition, is_descending: bool) -> Ordering {
+    let by_name = compare_names(&a.name, &b.name);
+    b.is_folder.cmp(&a.is_folder).then(if is_descending { by_name.reverse() } else { by_name })
+}
+
+/// Compares names case-insensitively, then by bytes.
+pub(super) fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
+    a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase)).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::{FolderNames, ListPosition};
+    use crate::cache::clock_cache::Evictable;
+    use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
+
+    #[test]
+    fn the_longest_names_of_a_folder_can_be_kept() {
+        let names = vec![ListPosition { is_folder: false, name: vec![b'n'; 255] }; LISTING_NAMES_MAX];
+        let bytes = Rc::new(FolderNames::new(names, false, true, 0)).bytes();
+        assert!(
+            (LISTING_NAMES_KEPT_BYTES_MAX / 2..=LISTING_NAMES_KEPT_BYTES_MAX).contains(&bytes),
+            "{bytes}"
+        );
+    }
+
+    #[test]
+    fn consecutive_pages_cover_all_names_in_order() {
+        for is_descending in [false, true] {
+            // 17 is prime: each name occurs once, in scrambled order.
+            let names: Vec<(bool, String)> =
+                (1..17).map(|number| (number % 5 == 0, format!("{:02}", number * 7 % 17))).collect();
+            let mut sorted = names.clone();
+            sorted.sort_by(|a, b| {
+                b.0.cmp(&a.0).then(if is_descending { b.1.cmp(&a.1) } else { a.1.cmp(&b.1) })
+            });
+            let keys = names
+                .iter()
+                .map(|(is_folder, name)| ListPosition { is_folder: *is_folder, name: name.as_bytes().into() })
+                .collect();
+            let names = FolderNames::new(keys, is_descending, true, 0);
+            let (mut listed, mut start) = (Vec::new(), 0);
+            loop {
+                let page = names.page(start, 5);
+                let Some(last) = page.last() else { break };
+                assert_eq!(ListPosition::parse(&last.value()).as_ref(), Some(last));
+                start = names.start(last);
+                listed.extend(
+                    page.iter()
+                        .map(|key| (key.is_folder, String::from_utf8(key.name.clone()).expect("digits"))),
+                );
+                assert_eq!(start, listed.len());
+            }
+            assert_eq!(names.page(names.total() + 1, 5), []);
+            assert_eq!(listed, sorted);
+        }
+    }
+
+    #[test]
+    fn keys_survive_a_query_with_any_bytes() {
+        for (value, is_folder, name) in [
+            ("a", false, &b"a"[..]),
+            ("a/", true, b"a"),
+            ("a%2f", true, b"a"),
+            ("%41%ff+", false, b"A\xff+"),
+            ("%4", false, b"%4"),
+            ("%zz%41", false, b"%zzA"),
+        ] {
+            let key = ListPosition { is_folder, name: name.to_vec() };
+            assert_eq!(ListPosition::parse(value), Some(key), "{value}");
+        }
+        for value in ["", "/", "%00", "a%00b/", "%00%00%00%01"] {
+            assert_eq!(ListPosition::parse(value), None, "{value}");
+        }
+        for name in [&b"a&b=c+d#e?f%g"[..], b"\xff\n\x01", "ü/".as_bytes()] {
+            let key = ListPosition { is_folder: false, name: name.to_vec() };
+            let value = key.value();
+            assert!(value.bytes().all(|byte| byte.is_ascii_graphic() && !b"&#+?".contains(&byte)), "{value}");
+            if !name.ends_with(b"/") {
+                assert_eq!(ListPosition::parse(&value), Some(key), "{value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Responses without a file to send: errors, and redirects to canonical paths.
+
+use std::path::PathBuf;
+
+use shearwater::{Request, Response};
+use shearwater_io::fs::OpenError;
+
+use crate::resolve::path::BadPath;
+use crate::resolve::search::is_missing;
+
+/// Responds to a path that names no file.
+pub(crate) fn bad_path(bad: BadPath, response: &mut Response<'_>) {
+    match bad {
+        BadPath::Escape => {
+            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
+        }
+        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
+        BadPath::NoName => response.status(404).text("Not Found\n"),
+    };
+}
+
+/// Responds to a missing file.
+pub(crate) fn not_found(response: &mut Response<'_>) {
+    response.status(404).text("Not Found\n");
+}
+
+/// Responds to a file that can't be opened, and reports it unless it is missing.
+pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
+    match error {
+        _ if is_missing(error) => return not_found(response),
+        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
+            response.status(403).text("Forbidden\n")
+        }
+        OpenError::Descriptors => {
+            response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
+        }
+        _ => response.status(500).text("The file can't be read.\n"),
+    };
+    response.report_file(path, error);
+}
+
+/// Responds with the status at the end of the candidates.
+pub(crate) fn status(status: u16, response: &mut Response<'_>) {
+    let text = match status {
+        403 => "Forbidden\n",
+        404 => "Not Found\n",
+        410 => "Gone\n",
+        _ => "Nothing is served here.\n",
+    };
+    response.status(status).text(text);
+}
+
+/// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2). Relative links in a folder's
+/// index need that slash.
+pub(crate) fn redirect_to_folder(request: &Request<'_>, response: &mut Response<'_>) {
+    let location = with_slash(request.head().path(), request.query());
+    response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
+}
+
+/// Responds with `308` to the path of this name (RFC 9110 section 15.4.9).
+pub(crate) fn redirect_to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
+    let mut location = format!("{}{}", request.mount(), encoded(name));
+    if let Some(query) = request.query() {
+        location.push('?');
+        location.push_str(query);
+    }
+    response.status(308).field("Location", &location).text("This page has another path.\n");
+}
+
+/// Returns a reference to the folder on the same host. A leading `//` or `/\`, as browsers read it, would name another
+/// host, so neither is left.
+fn with_slash(path: &str, query: Option<&str>) -> String {
+    let path = path.trim_start_matches('/').replace('\\', "%5C");
+    match query {
+        Some(query) => format!("/{path}/?{query}"),
+        None => format!("/{path}/"),
+    }
+}
+
+/// Percent-encodes a name as a path. Leaves only letters, digits and a few marks, so that it can only be read as a path
+/// on this host.
+pub(crate) fn encoded(name: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut path = String::with_capacity(name.len() + 1);
+    path.push('/');
+    for &byte in name {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            path.push('%');
+            path.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            path.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{encoded, with_slash};
+
+    #[test]
+    fn stays_on_the_host() {
+        assert_eq!(with_slash("/a/b", None), "/a/b/");
+        assert_eq!(with_slash("/a", Some("x=1&y")), "/a/?x=1&y");
+        assert_eq!(with_slash("//example.org/a", None), "/example.org/a/");
+        assert_eq!(with_slash("/\\example.org", None), "/%5Cexample.org/");
+    }
+
+    #[test]
+    fn a_name_is_encoded_once() {
+        for (name, path) in [
+            (&b""[..], "/"),
+            (b"a/b c.d", "/a/b%20c.d"),
+            (b"%41?#[]\\\"<>'", "/%2541%3F%23%5B%5D%5C%22%3C%3E%27"),
+            ("ü".as_bytes(), "/%C3%BC"),
+            (b"\xff\0\r\n", "/%FF%00%0D%0A"),
+            (b"a:b@c;d=e", "/a:b@c;d=e"),
+        ] {
+            assert_eq!(encoded(name), path);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! No path leads out of the folder; links, pipes, sockets and unreadable files.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use shearwater_files::{FolderOptions, Links};
+
+use crate::site::{CANARY, Site};
+
+#[test]
+fn a_link_inside_is_followed() {
+    let site = Site::new();
+    site.file("a/f.txt", "file").file("a/index.html", "index");
+    site.link("to_file", "a/f.txt").link("a/up", "../a/f.txt").link("to_dir", "a").link("twice", "to_dir/up");
+    site.link("and_back", "../served/a/f.txt")
+        .link("absolute", site.at("a/f.txt"))
+        .link("absolute_dir", site.at("a"));
+    for (target, body) in [
+        ("/to_file", "file"),
+        ("/a/up", "file"),
+        ("/to_dir/", "index"),
+        ("/to_dir/f.txt", "file"),
+        ("/twice", "file"),
+        ("/and_back", "file"),
+        ("/absolute", "file"),
+        ("/absolute_dir/", "index"),
+        ("/absolute_dir/up", "file"),
+    ] {
+        assert_eq!(site.get(target), (200, body.as_bytes().to_vec()), "{target}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_is_forbidden() {
+    let site = Site::new();
+    site.file("f.txt", "file").file("index.html", "index");
+    site.link("out", "../outside/canary").link("out_dir", "../outside").link("up", "..");
+    site.link("absolute", site.outside("canary")).link("slash", "/");
+    fs::create_dir(site.at("dir")).expect("a folder");
+    site.link("dir/index.html", "../../outside/canary").link("chain", "out");
+    for target in [
+        "/out",
+        "/out_dir/canary",
+        "/out_dir",
+        "/out_dir/",
+        "/up/served/f.txt",
+        "/absolute",
+        "/slash/etc/passwd",
+        "/slash",
+        "/dir/",
+        "/chain",
+    ] {
+        assert_eq!(site.get(target), (403, b"Forbidden\n".to_vec()), "{target}");
+    }
+}
+
+#[test]
+fn links_that_lead_nowhere_are_not_found() {
+    let site = Site::new();
+    site.link("dangling", "none").link("a", "b").link("b", "a").link("own", "own");
+    for target in ["/dangling", "/a", "/b/x", "/own", "/own/"] {
+        assert_eq!(site.status(target), 404, "{target}");
+    }
+}
+
+#[test]
+fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
+    let site = Site::new();
+    let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
+    assert!(made.success());
+    let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
+    site.link("to_fifo", "fifo");
+    for target in ["/fifo", "/socket", "/to_fifo"] {
+        assert_eq!(site.status(target), 403, "{target}");
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_forbidden() {
+    let site = Site::new();
+    site.file("locked.txt", "locked").file("shut/f.txt", "shut").file("index.html", "index");
+    let set =
+        |name: &str, mode| fs::set_permissions(site.at(name), Permissions::from_mode(mode)).expect("a mode");
+    set("locked.txt", 0o000);
+    set("shut", 0o000);
+    // Root may read it anyway. The program's own tests check this as another user then.
+    let expected = if fs::read(site.at("locked.txt")).is_ok() { 200 } else { 403 };
+    assert_eq!([site.status("/locked.txt"), site.status("/shut/f.txt")], [expected; 2]);
+    assert_eq!(site.status("/"), 200);
+    set("shut", 0o700);
+}
+
+#[test]
+fn follow_allows_any_link_but_no_dot_segments() {
+    let site =
+        Site::with(&FolderOptions { symlinks: Links::Follow, listing: true, ..FolderOptions::default() });
+    site.file("dir/f.txt", "file");
+    site.link("dir/out", site.outside("canary"))
+        .link("dir/out_dir", "../../outside")
+        .link("dir/gone", "none");
+    for target in ["/dir/out", "/dir/out_dir/canary"] {
+        assert_eq!(site.get(target), (200, CANARY.as_bytes().to_vec()), "{target}");
+    }
+    let (_, list) = site.get("/dir/");
+    let list = String::from_utf8(list).expect("UTF-8");
+    assert!(["./f.txt", "./out", "./out_dir/"].iter().all(|href| list.contains(&format!("\"{href}\""))));
+    assert!(!list.contains("gone"));
+    for (target, status) in [
+        ("/../outside/canary", 400),
+        ("/dir/%2e%2e/%2e%2e/outside/canary", 400),
+        ("/..%2foutside%2fcanary", 404),
+    ] {
+        assert_eq!(site.status(target), status, "{target}");
+    }
+}
+
+#[test]
+fn no_link_is_followed_where_none_may_be() {
+    let site = Site::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
+    site.file("a/f.txt", "file")
+        .file("a/index.html", "index")
+        .file("f.css", "plain")
+        .file("packed", "packed");
+    site.link("to_file", "a/f.txt").link("to_dir", "a").link("out", "../outside/canary").link("gone", "none");
+    site.link("f.css.gz", "packed");
+    for target in ["/to_file", "/to_dir", "/to_dir/", "/to_dir/f.txt", "/out", "/gone"] {
+        assert_eq!(site.get(target), (404, b"Not Found\n".to_vec()), "{target}");
+    }
+    assert_eq!([site.status("/a/f.txt"), site.status("/a/"), site.status("/none")], [200, 200, 404]);
+    let response = site.connect().request("GET", "/f.css", &["Accept-Encoding: gzip"]);
+    assert_eq!((response.text(), response.field("Vary")), ("plain", None), "a link isn't a sibling either");
+}
+
+/// Request targets, a line each; `CANARY` is `outside/canary`, which is beside the folder.
+const FORMS: &str = include_str!("hostile_targets.txt");
+/// Further forms, of bytes that aren't text.
+const RAW_FORMS: [&[u8]; 2] = [b"/\xff\xfe../CANARY", b"/..\x01/CANARY"];
+
+fn filled(site: Site) -> Site {
+    site.file("f.txt", "file").file("a/b/f.txt", "file");
+    site.link("out", "../outside").link("out_file", "../outside/canary").link("up", "..").link("slash", "/");
+    site.link("absolute", site.outside("canary")).link("absolute_dir", site.outside(""));
+    site.link("a/out", "../../outside");
+    site
+}
+
+fn target(form: &[u8]) -> Vec<u8> {
+    let Some(at) = form.windows(6).position(|window| window == b"CANARY") else { return form.to_vec() };
+    [&form[..at], b"outside/canary", &form[at + 6..]].concat()
+}
+
+/// Returns all bytes of the response to one request with this target.
+fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
+    let mut client = site.connect();
+    let head =
+        [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
+            .concat();
+    String::from_utf8_lossy(&client.send(head).end_sending().rest()).into_owned()
+}
+
+#[test]
+fn no_form_gives_what_is_outside() {
+    assert!(FORMS.lines().count() >= 40);
+    let site = filled(Site::new());
+    for form in FORMS.lines().map(str::as_bytes).chain(RAW_FORMS) {
+        for method in ["GET", "HEAD", "POST"] {
+            let response = raw_response(&site, method, &target(form));
+            let shown = format!("{method} {}: {response}", form.escape_ascii());
+            assert!(!response.contains(CANARY) && !response.contains("root:"), "{shown}");
+            let status: u16 = response.get(9..12).and_then(|status| status.parse().ok()).expect(&shown);
+            let refused = matches!(status, 400 | 403 | 404 | 405 | 421);
+            // A query isn't part of the name: this is a folder, inside.
+            let inside = status == 301 && response.contains("\r\nLocation: /a/?/../../outside/canary\r\n");
+            assert!(refused || inside, "{shown}");
+        }
+    }
+    assert_eq!(site.get("/f.txt"), (200, b"file".to_vec()));
+}
+
+#[test]
+fn the_canary_would_have_been_seen() {
+    let site = filled(Site::of_all());
+    assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
+    assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));
+}

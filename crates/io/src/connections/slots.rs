@@ -1,0 +1,272 @@
+//! The connections: a dense table of slots, reused under new generations.
+
+use std::os::fd::OwnedFd;
+
+use crate::{SlotArray, Token};
+
+/// No index.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Instead of an index: the ring has the send.
+#[cfg(target_os = "linux")]
+pub(crate) const IN_RING: u32 = u32::MAX - 1;
+
+/// State bits of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Flags(u16);
+
+impl Flags {
+    /// Receiving is paused.
+    pub(crate) const PAUSED: Self = Self(1 << 2);
+    /// `ReadClosed` has been delivered.
+    pub(crate) const READ_CLOSED: Self = Self(1 << 3);
+    /// The send in flight can continue.
+    pub(crate) const WRITABLE: Self = Self(1 << 4);
+    /// Queued for a send to begin or to resume.
+    pub(crate) const QUEUED: Self = Self(1 << 5);
+    /// Its `Sent` is deferred to the next turn.
+    pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
+    /// A send found the connection broken.
+    pub(crate) const BROKEN: Self = Self(1 << 7);
+    /// The send in flight waits for a file to be fetched.
+    pub(crate) const FETCHING: Self = Self(1 << 13);
+    /// A file was fetched for it, and the page cache isn't checked again.
+    pub(crate) const FETCHED: Self = Self(1 << 14);
+    /// Its last receive filled at least half of the buffer: more input is likely.
+    pub(crate) const BULK: Self = Self(1 << 15);
+    /// The worker has closed it; the kernel still holds entries that name it.
+    pub(crate) const CLOSING: Self = Self(1 << 8);
+    /// Its descriptor was detached. All bits, a combination that nothing else uses: no single bit is left.
+    const DETACHED: Self = Self(u16::MAX);
+
+    /// Returns these flags combined with others.
+    pub(crate) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Returns whether any of these flags is set.
+    pub(crate) fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    pub(crate) fn clear(&mut self, flag: Self) {
+        self.0 &= !flag.0;
+    }
+
+    /// Returns whether the send in flight can continue now.
+    pub(crate) fn can_send(self) -> bool {
+        self.has(Self::WRITABLE) && !self.has(Self::FETCHING)
+    }
+}
+
+/// Flags of the readiness driver.
+impl Flags {
+    /// The kernel may hold input.
+    pub(crate) const READABLE: Self = Self(1);
+    /// A short read is followed by another: the kernel has reported the peer's FIN, an error, or urgent data,
+    /// which cuts a receive short.
+    pub(crate) const READ_AGAIN: Self = Self(1 << 1);
+    /// Queued for reading.
+    pub(crate) const READ_QUEUED: Self = Self(1 << 9);
+    /// The kernel has reported the peer's FIN or an error, not yet handled.
+    pub(crate) const END_ANNOUNCED: Self = Self(1 << 10);
+    /// `FinReceived` has been delivered.
+    pub(crate) const FIN_REPORTED: Self = Self(1 << 11);
+    /// The kernel has reported an error.
+    pub(crate) const FAILED: Self = Self(1 << 12);
+
+    /// Returns whether a `recv` is due.
+    pub(crate) fn wants_recv(self) -> bool {
+        self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
+    }
+
+    /// Returns whether to check for the peer's end although receiving is paused (R6).
+    pub(crate) fn shows_end(self) -> bool {
+        let due = Self::PAUSED.0 | Self::END_ANNOUNCED.0;
+        self.0 & (due | Self::READ_CLOSED.0) == due
+    }
+}
+
+/// Flags of the completion driver, with bits that the other uses for itself.
+#[cfg(target_os = "linux")]
+impl Flags {
+    /// The kernel holds a receive entry.
+    pub(crate) const ARMED: Self = Self(1 << 9);
+    /// The receive entry is being cancelled.
+    pub(crate) const CANCELLING: Self = Self(1 << 10);
+    /// The kernel holds a send entry.
+    pub(crate) const SENDING: Self = Self(1 << 11);
+    /// The kernel holds an entry that waits for room to send.
+    pub(crate) const AWAITING: Self = Self(1 << 12);
+    /// The kernel holds an entry that waits for the peer's FIN or an error.
+    pub(crate) const END_WATCHED: Self = Self(1);
+    /// `FinReceived` has been delivered.
+    pub(crate) const FIN_DELIVERED: Self = Self(1 << 1);
+}
+
+/// One connection: the whole cost of an idle one. `X` is the driver's data.
+#[derive(Debug)]
+pub(crate) struct Slot<X> {
+    /// `None` while the slot is free, closed but not yet reported, or detached.
+    pub(crate) fd: Option<OwnedFd>,
+    generation: u32,
+    /// Index of the send in flight; in a free slot, the next free slot.
+    pub(crate) send: u32,
+    pub(crate) flags: Flags,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only the completion driver adds something")
+    )]
+    pub(crate) extra: X,
+}
+
+impl<X: Default> Default for Slot<X> {
+    fn default() -> Self {
+        Self { fd: None, generation: 0, send: NONE, flags: Flags::default(), extra: X::default() }
+    }
+}
+
+impl<X> Slot<X> {
+    fn is(&self, generation: u32) -> bool {
+        self.generation == generation && self.fd.is_some()
+    }
+}
+
+/// The table of slots. Grows on demand and never shrinks; reuses the slot freed last.
+#[derive(Debug)]
+pub(crate) struct Slots<X> {
+    slots: SlotArray<Slot<X>>,
+    /// The slot freed last; its `send` is the one freed before it.
+    free: u32,
+    /// Slots from this one on were never used.
+    fresh: u32,
+    used: usize,
+}
+
+impl<X: Default> Slots<X> {
+    pub(crate) fn new() -> Self {
+        Self { slots: SlotArray::new(), free: NONE, fresh: 0, used: 0 }
+    }
+
+    /// Returns the number of slots in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Returns the token that the next [`Slots::insert`] will return.
+    pub(crate) fn next_token(&self) -> Token {
+        match self.slots.get(self.free as usize) {
+            Some(slot) => Token::new(self.free, slot.generation),
+            None => Token::new(self.fresh, 0),
+        }
+    }
+
+    /// Inserts a connection. The caller keeps [`Slots::used`] below [`NONE`].
+    pub(crate) fn insert(&mut self, fd: OwnedFd) -> Token {
+        let token = self.next_token();
+        if self.free == NONE {
+            self.slots.grow_to(token.slot());
+            self.fresh += 1;
+        }
+        let slot = &mut self.slots[token.slot()];
+        // A slot that was never used has `NONE` too.
+        self.free = slot.send;
+        *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::default() };
+        self.used += 1;
+        token
+    }
+
+    /// Returns the open connection with this token.
+    pub(crate) fn open(&self, token: Token) -> Option<&Slot<X>> {
+        let slot = self.slots.get(token.slot())?;
+        (slot.is(token.generation()) && !slot.flags.has(Flags::CLOSING)).then_some(slot)
+    }
+
+    /// Returns the open connection with this token.
+    pub(crate) fn open_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
+        self.held_mut(token).filter(|slot| !slot.flags.has(Flags::CLOSING))
+    }
+
+    /// Returns the connection with this token, open or closing, while its descriptor is held.
+    pub(crate) fn held_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
+        self.slots.get_mut(token.slot()).filter(|slot| slot.is(token.generation()))
+    }
+
+    /// Returns the open connection in this slot if its generation equals `generation` in the bits of `mask`.
+    pub(crate) fn open_by_bits(
+        &mut self,
+        slot: u32,
+        generation: u32,
+        mask: u32,
+    ) -> Option<(Token, &mut Slot<X>)> {
+        let found = self.slots.get_mut(slot as usize)?;
+        let same = found.generation & mask == generation & mask;
+        (same && found.fd.is_some()).then(|| (Token::new(slot, found.generation), found))
+    }
+
+    /// Takes the descriptor of an open connection. The slot stays in use.
+    pub(crate) fn detach(&mut self, token: Token) -> Option<OwnedFd> {
+        let slot = self.open_mut(token)?;
+        slot.flags = Flags::DETACHED;
+        slot.fd.take()
+    }
+
+    /// Frees a slot whose descriptor was detached; returns false for any other.
+    pub(crate) fn end_detached(&mut self, token: Token) -> bool {
+        let slot = self.slots.get_mut(token.slot());
+        let Some(slot) = slot.filter(|slot| {
+            slot.generation == token.generation() && slot.fd.is_none() && slot.flags == Flags::DETACHED
+        }) else {
+            return false;
+        };
+        slot.flags = Flags::CLOSING;
+        true
+    }
+
+    /// Frees the slot of a closed connection and starts its next generation.
+    pub(crate) fn release(&mut self, token: Token) {
+        let Some(slot) = self.slots.get_mut(token.slot()) else { return };
+        debug_assert!(
+            slot.fd.is_none() && slot.generation == token.generation(),
+            "released twice, or before its close"
+        );
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.send = self.free;
+        self.free = token.slot() as u32;
+        self.used -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn descriptor() -> OwnedFd {
+        File::open("/dev/null").expect("the file opens").into()
+    }
+
+    #[test]
+    fn an_idle_connection_costs_at_most_20_bytes() {
+        assert!(size_of::<Slot<u32>>() <= 20, "{} bytes", size_of::<Slot<u32>>());
+    }
+
+    #[test]
+    fn ignores_events_of_an_earlier_generation() {
+        let mut slots = Slots::<()>::new();
+        let old = slots.insert(descriptor());
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());
+        slots.open_mut(old).expect("the slot is open").fd = None;
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
+        slots.release(old);
+        let new = slots.insert(descriptor());
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
+        assert_eq!(slots.open_by_bits(0, new.generation(), u32::MAX).map(|(token, _)| token), Some(new));
+        assert_eq!((new.slot(), slots.used()), (0, 1));
+    }
+}

@@ -1,0 +1,324 @@
+//! Types of the contract: [`Driver`], its events and its tokens. The crate's documentation has the rules.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::limits::RECV_BUFFER_BYTES;
+use crate::output::Output;
+
+/// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
+///
+/// A single word: two halves would be written by two stores and read by one load, which defeats store
+/// forwarding.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token(u64);
+
+impl Token {
+    /// Returns a token of `slot` in its `generation`. For drivers only.
+    #[must_use]
+    pub const fn new(slot: u32, generation: u32) -> Self {
+        Self((generation as u64) << u32::BITS | slot as u64)
+    }
+
+    /// Returns the dense index that workers use for their own arrays.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Returns the generation of the slot.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}.{}", self.slot(), self.generation())
+    }
+}
+
+/// Index of a listener, in the order in which the driver got them.
+pub type ListenerId = u16;
+
+/// An event of a driver (see the clauses in the crate's documentation).
+#[derive(Debug)]
+pub enum Event {
+    /// A new connection (A1).
+    Accepted {
+        /// The new connection.
+        token: Token,
+        /// The listener that it came through.
+        listener: ListenerId,
+    },
+    /// Accepting was paused because descriptors or memory ran out (A2).
+    AcceptFailed {
+        /// The exhausted resource.
+        error: AcceptError,
+    },
+    /// A listener accepts no more connections, for example after a shutdown from outside (A6).
+    ListenerFailed {
+        /// The listener.
+        listener: ListenerId,
+        /// The `errno` of accepting.
+        errno: i32,
+    },
+    /// The listeners are closed (A4).
+    AcceptStopped,
+    /// Bytes have arrived: [`Driver::lent`] (R2).
+    Received {
+        /// The connection.
+        token: Token,
+    },
+    /// The peer has ended its side while receiving is paused: earlier bytes may still have to be received
+    /// (R6).
+    FinReceived {
+        /// The connection.
+        token: Token,
+    },
+    /// Nothing more will arrive (R4).
+    ReadClosed {
+        /// The connection.
+        token: Token,
+        /// State of its receiving side.
+        end: ReadEnd,
+    },
+    /// A send has ended and returns its output (S1).
+    Sent {
+        /// The connection.
+        token: Token,
+        /// The output, contents untouched.
+        output: Output,
+        /// `Ok` if the kernel has accepted all of it.
+        result: Result<(), SendError>,
+    },
+    /// The connection is gone and its slot free (C2).
+    Closed {
+        /// The closed connection.
+        token: Token,
+    },
+    /// A [`Waker`] was used (W1).
+    Woken,
+}
+
+/// The end of a connection's receiving side.
+#[derive(Debug)]
+pub enum ReadEnd {
+    /// FIN: the peer sends nothing more.
+    Eof,
+    /// The connection is broken; sending fails too.
+    Broken(io::Error),
+}
+
+/// A connection detached by [`Driver::detach`].
+#[derive(Debug)]
+pub struct Detached {
+    /// The connection.
+    pub descriptor: OwnedFd,
+    /// Bytes received and not yet delivered: they precede what the descriptor returns.
+    pub unread: Vec<u8>,
+}
+
+/// The resource that ran out in accepting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceptError {
+    /// `EMFILE`: the process has no descriptor left (`RLIMIT_NOFILE`), or the driver no slot.
+    ProcessDescriptors,
+    /// `ENFILE`: the system's file table is full.
+    SystemFiles,
+    /// `ENOBUFS` or `ENOMEM`.
+    Memory,
+    /// Any other error; no kernel is known to return one.
+    Other {
+        /// The `errno`.
+        errno: i32,
+    },
+}
+
+/// Errors of a send.
+#[derive(Debug)]
+pub enum SendError {
+    /// The connection is broken.
+    Broken(io::Error),
+    /// A file had fewer bytes than its slice promised (S5).
+    FileShort,
+    /// A file is no longer in the promised version (S10).
+    FileChanged,
+    /// The file could not be read.
+    FileUnreadable(io::Error),
+    /// The connection was closed while the send was in flight (C2).
+    Cancelled,
+}
+
+/// Ways to close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseKind {
+    /// The kernel sends what it holds, then FIN (or RST if input is unread).
+    Normal,
+    /// Discard and reset.
+    Reset,
+}
+
+/// One worker's view of the kernel. The crate's documentation has the numbered rules.
+pub trait Driver {
+    /// Returns the driver's name: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
+    fn name(&self) -> &'static str;
+
+    /// Returns milliseconds of a monotonic clock, as of the last `wait` (T3).
+    fn now_ms(&self) -> u64;
+
+    /// Returns seconds since 1970, as of the last `wait` (T3).
+    fn unix_seconds(&self) -> u64;
+
+    /// Blocks until there is something to do (T1). `None` waits without limit.
+    ///
+    /// # Errors
+    /// Fails only if the driver itself is broken: the worker can't continue.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Returns a time of [`Driver::now_ms`] by which everything that had arrived was fetched (T4). If it is
+    /// in the past, the call makes the driver catch up.
+    fn caught_up_ms(&mut self) -> u64;
+
+    /// Frees memory of a busier moment, and returns whether it did; not while there is work left (T5).
+    fn rest(&mut self) -> bool {
+        true
+    }
+
+    /// Returns the turn's next event (T2).
+    fn next(&mut self) -> Option<Event>;
+
+    /// Returns the bytes of the `Received` that `next` returned last (R2).
+    fn lent(&self) -> &[u8];
+
+    /// Pauses accepting (A3).
+    fn accept_pause(&mut self);
+
+    /// Resumes accepting (A3).
+    fn accept_resume(&mut self);
+
+    /// Empties the accept queue and closes the listeners (A4).
+    fn accept_stop(&mut self);
+
+    /// Pauses receiving (R3).
+    fn recv_pause(&mut self, token: Token);
+
+    /// Resumes receiving (R3).
+    fn recv_resume(&mut self, token: Token);
+
+    /// Returns whether input may be pending because a bound kept this turn from reading it (R7).
+    fn reads_later(&self, token: Token) -> bool;
+
+    /// Sends (S1..S5, S10).
+    fn send(&mut self, token: Token, output: Output);
+
+    /// Sends, and returns whether all of it is done at once (S7): then the output stays with the caller.
+    /// Otherwise it is moved out as by [`Driver::send`], and an empty one replaces it. If `is_awaited`
+    /// returns true, [`Event::Sent`] comes as soon as the send has ended; a driver to which that makes no
+    /// difference doesn't call it.
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
+        let _ = is_awaited;
+        self.send(token, std::mem::take(output));
+        false
+    }
+
+    /// Returns the bytes of the send in flight that the kernel has accepted; 0 without one (S6).
+    fn send_progress(&self, token: Token) -> u64;
+
+    /// Returns the bytes that the kernel has accepted on all connections since the start (S11).
+    fn bytes_taken(&self) -> u64;
+
+    /// Returns the bytes that the peer's system hasn't acknowledged; `None` if this system doesn't report it
+    /// (S8).
+    fn unacknowledged(&self, token: Token) -> Option<u64>;
+
+    /// Returns whether the send in flight waits for a disk instead of the peer (S9).
+    fn waits_for_disk(&self, token: Token) -> bool;
+
+    /// Shuts down the sending side (C1).
+    fn shutdown_write(&mut self, token: Token);
+
+    /// Closes the connection (C2, C3).
+    fn close(&mut self, token: Token, kind: CloseKind);
+
+    /// Detaches the connection; its token stays valid until it is closed (C5).
+    ///
+    /// # Errors
+    /// Fails if the driver can't: it then keeps the connection.
+    fn detach(&mut self, token: Token) -> io::Result<Detached>;
+
+    /// Returns the peer's address.
+    ///
+    /// # Errors
+    /// Fails if the peer is gone or its address isn't one of TCP.
+    fn peer(&self, token: Token) -> io::Result<SocketAddr>;
+
+    /// Returns a handle that wakes this driver from any thread (W1).
+    fn waker(&self) -> Waker;
+
+    /// Returns the number of connections that are not yet `Closed`.
+    fn connections(&self) -> usize;
+}
+
+/// Wakes a driver from any thread (W1). Cloning is cheap.
+#[derive(Clone)]
+pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// Returns a waker that calls `wake`. For drivers only.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(wake))
+    }
+
+    /// Returns a waker of the poll that `registry` belongs to, whose events have this token.
+    pub(crate) fn of_poll(registry: &mio::Registry, token: mio::Token) -> io::Result<Self> {
+        let waker = mio::Waker::new(registry, token)?;
+        // Never fails: it writes to a descriptor that it owns, and a full one wakes as well.
+        Ok(Self::new(move || drop(waker.wake())))
+    }
+
+    /// Returns a waker that increments an event counter.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_event(event: &Arc<OwnedFd>) -> Self {
+        let event = Arc::clone(event);
+        Self::new(move || {
+            // Never fails: it writes to a descriptor that it owns, and never nears the counter's end.
+            let _ = rustix::io::write(&event, &1_u64.to_ne_bytes());
+        })
+    }
+
+    /// Makes the driver's current or next `wait` return.
+    pub fn wake(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+/// Options of a completion driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UringOptions {
+    /// Maximum number of connections, including those closed but not yet reported. Accepting pauses at this
+    /// number.
+    pub connections_max: usize,
+    /// Maximum bytes that one `Received` lends; the driver may choose less.
+    pub recv_buffer_bytes: usize,
+    /// Makes receives multishot if the kernel can bound them, as the probe reports. Otherwise each
+    /// receive is an entry.
+    pub multishot: bool,
+}
+
+impl Default for UringOptions {
+    fn default() -> Self {
+        Self { connections_max: 1 << 20, recv_buffer_bytes: RECV_BUFFER_BYTES, multishot: true }
+    }
+}

@@ -1,0 +1,354 @@
+//! Accepting: one path for both drivers of the kernel and the acceptor.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::inbox::Inbox;
+use super::{Entrances, Listener};
+use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
+use crate::{AcceptError, Event, ListenerId, socket};
+
+/// Returns whether an error is of the accepted connection, which Linux passes on, instead of accepting.
+fn is_of_the_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PROTO
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::PERM
+            | Errno::TIMEDOUT
+            | Errno::CONNRESET
+    )
+}
+
+/// Returns the resource that ran out.
+fn exhausted(errno: Errno) -> AcceptError {
+    match errno {
+        Errno::MFILE => AcceptError::ProcessDescriptors,
+        Errno::NFILE => AcceptError::SystemFiles,
+        Errno::NOBUFS | Errno::NOMEM => AcceptError::Memory,
+        errno => AcceptError::Other { errno: errno.raw_os_error() },
+    }
+}
+
+/// Returns whether a connection is queued in the kernel.
+fn has_pending(listener: &Listener) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // On an error the next attempt to accept reports the reason.
+    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)) != Ok(0)
+}
+
+/// A listener's queue in the kernel.
+#[derive(Debug)]
+struct AcceptQueue {
+    listener: Listener,
+    /// It may hold connections.
+    is_ready: bool,
+    /// The listener has failed and was reported.
+    has_failed: bool,
+    /// True if an entry of the ring watches it. Until that ends, closing the descriptor doesn't end the
+    /// listening.
+    is_watched: bool,
+    /// Connections to accept before the queue counts as empty until its next readiness event.
+    share: usize,
+    /// Connections accepted since the last readiness event.
+    accepted: usize,
+    /// Turn of the last readiness event.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read by the completion driver only"))]
+    announced_in: u16,
+}
+
+/// Progress of `accept_stop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Accepting queued connections, a bounded number, so that it ends however fast new ones arrive.
+    Queues {
+        accepted: usize,
+    },
+    /// The listeners are closed; an acceptor may still send connections.
+    Inbox,
+    Done,
+}
+
+/// A new connection, or an event of accepting.
+pub(crate) enum Arrival {
+    Connection(OwnedFd, ListenerId),
+    Event(Event),
+}
+
+/// The listeners and the inbox of a driver or an acceptor, emptied in turn, each by a share a turn.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    queues: Vec<AcceptQueue>,
+    /// Connections from an acceptor: one more listener.
+    pub(crate) inbox: Inbox,
+    connections_max: usize,
+    is_paused: bool,
+    stopping: Stopping,
+    /// A connection that could not be placed: the next one to try.
+    unplaced: Option<(OwnedFd, ListenerId)>,
+    /// Index of the queue to accept from next; the number of queues when each has had its share.
+    current: usize,
+    /// Attempts at `current` in this turn.
+    attempts: usize,
+    /// Connections taken from the inbox in this turn.
+    handed: usize,
+    /// Number of the turn, wrapping.
+    turn: u16,
+}
+
+impl Listeners {
+    /// Makes the listeners non-blocking.
+    ///
+    /// # Errors
+    /// Fails for more listeners than [`ListenerId`] counts, or with the kernel's error.
+    pub(crate) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
+        let Entrances { listeners, inbox } = entrances;
+        if listeners.len() > usize::from(ListenerId::MAX) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        listeners.iter().try_for_each(Listener::set_nonblocking)?;
+        let queue = |listener| AcceptQueue {
+            listener,
+            is_ready: false,
+            has_failed: false,
+            is_watched: false,
+            share: usize::MAX,
+            accepted: 0,
+            announced_in: 0,
+        };
+        Ok(Self {
+            queues: listeners.into_iter().map(queue).collect(),
+            inbox,
+            connections_max,
+            is_paused: false,
+            stopping: Stopping::No,
+            unplaced: None,
+            current: 0,
+            attempts: 0,
+            handed: 0,
+            turn: 0,
+        })
+    }
+
+    /// Returns index and descriptor of each listener.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = (ListenerId, RawFd)> {
+        // `new` has checked that the index fits.
+        let descriptors = self.queues.iter().map(|queue| queue.listener.as_raw_fd());
+        descriptors.enumerate().map(|(index, fd)| (index as ListenerId, fd))
+    }
+
+    /// Returns the number of listeners.
+    pub(crate) fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Records that the kernel has reported queued connections.
+    pub(crate) fn mark_ready(&mut self, index: ListenerId) {
+        if let Some(queue) = self.queues.get_mut(usize::from(index)) {
+            queue.is_ready = !queue.has_failed;
+        }
+    }
+
+    /// Pauses accepting (A3). Readiness events are kept.
+    pub(crate) fn pause(&mut self) {
+        self.is_paused = true;
+        self.inbox.hold();
+    }
+
+    /// Resumes accepting while `used` connections are held.
+    pub(crate) fn resume(&mut self, used: usize) {
+        self.is_paused = false;
+        self.inbox.release(used >= self.connections_max);
+    }
+
+    /// Ends accepting once all queued connections are accepted (A4), those included that arrived after the
+    /// last wait. Unlinks the files of Unix-domain listeners. Returns false if called before.
+    pub(crate) fn stop(&mut self, used: usize) -> bool {
+        if self.stopping != Stopping::No {
+            return false;
+        }
+        self.stopping = Stopping::Queues { accepted: 0 };
+        self.resume(used);
+        self.inbox.note_wake();
+        for queue in &mut self.queues {
+            queue.listener.hide();
+            queue.is_ready = !queue.has_failed;
+            queue.share = usize::MAX;
+        }
+        true
+    }
+
+    /// Closes the listeners.
+    pub(crate) fn close(&mut self) {
+        self.queues.clear();
+    }
+
+    /// Returns whether [`Listeners::next`] has something to do.
+    pub(crate) fn are_due(&self) -> bool {
+        let is_due = self.are_ready() || self.unplaced.is_some() || self.inbox.is_due() || self.may_close();
+        is_due && !self.is_paused
+    }
+
+    fn are_ready(&self) -> bool {
+        self.queues.iter().any(|queue| queue.is_ready)
+    }
+
+    /// Returns whether the listeners are to be closed, empty or after as many connections as are bounded.
+    fn may_close(&self) -> bool {
+        let Stopping::Queues { accepted } = self.stopping else { return false };
+        let is_drained = !self.are_ready() || accepted >= ACCEPTS_AFTER_STOP_MAX;
+        is_drained && !self.queues.iter().any(|queue| queue.is_watched)
+    }
+
+    /// Renews the shares of listeners and inbox for a turn.
+    pub(crate) fn begin_turn(&mut self) {
+        (self.current, self.attempts, self.handed) = (0, 0, 0);
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// Returns the next arrival while `used` connections are held. A turn accepts at most
+    /// [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and as many from the inbox.
+    pub(crate) fn next(&mut self, used: usize) -> Option<Arrival> {
+        if self.is_paused {
+            return None;
+        }
+        let has_room = used < self.connections_max;
+        if let Some((fd, listener)) = self.unplaced.take_if(|_| has_room) {
+            return Some(Arrival::Connection(fd, listener));
+        }
+        if self.unplaced.is_some() {
+            return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
+        }
+        if let Some(arrival) = self.next_queued(has_room) {
+            return Some(arrival);
+        }
+        if self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any() {
+            if !has_room {
+                return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
+            }
+            let (fd, listener) = self.inbox.take()?;
+            self.handed += 1;
+            return Some(Arrival::Connection(fd, listener));
+        }
+        self.finish_stop()
+    }
+
+    /// Accepts from the listeners. Fails if a connection waits and there is no room.
+    fn next_queued(&mut self, has_room: bool) -> Option<Arrival> {
+        while let Some(queue) = self.queues.get_mut(self.current) {
+            if !queue.is_ready || self.attempts == ACCEPTS_PER_TURN_MAX {
+                self.current += 1;
+                self.attempts = 0;
+                continue;
+            }
+            if !has_room {
+                if has_pending(&queue.listener) {
+                    return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
+                }
+                queue.is_ready = false;
+                continue;
+            }
+            self.attempts += 1;
+            let listener = queue.listener.id();
+            match socket::accept(&queue.listener) {
+                Ok(fd) => {
+                    if let Stopping::Queues { accepted } = &mut self.stopping {
+                        *accepted += 1;
+                    }
+                    queue.accepted = queue.accepted.saturating_add(1);
+                    queue.is_ready = queue.accepted < queue.share;
+                    return Some(Arrival::Connection(fd, listener));
+                }
+                Err(Errno::AGAIN) => queue.is_ready = false,
+                Err(errno @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) => {
+                    (queue.is_ready, queue.has_failed) = (false, true);
+                    let errno = errno.raw_os_error();
+                    return Some(Arrival::Event(Event::ListenerFailed { listener, errno }));
+                }
+                // It is closed already; there may be others.
+                Err(errno) if is_of_the_connection(errno) => {}
+                Err(errno) => return Some(Arrival::Event(self.fail(exhausted(errno)))),
+            }
+        }
+        None
+    }
+
+    /// Pauses for lack of a resource; returns its event (A2).
+    pub(crate) fn fail(&mut self, error: AcceptError) -> Event {
+        self.pause();
+        Event::AcceptFailed { error }
+    }
+
+    /// Keeps a connection that could not be placed.
+    pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) {
+        self.unplaced = Some((fd, listener));
+    }
+
+    /// Returns whether a connection could not be placed.
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.unplaced.is_some()
+    }
+
+    /// Closes the listeners once they are empty, and ends after the inbox.
+    fn finish_stop(&mut self) -> Option<Arrival> {
+        if self.may_close() {
+            self.close();
+            self.stopping = Stopping::Inbox;
+        }
+        if self.stopping != Stopping::Inbox || !self.inbox.is_over() {
+            return None;
+        }
+        self.stopping = Stopping::Done;
+        Some(Arrival::Event(Event::AcceptStopped))
+    }
+}
+
+/// The completion driver's part: one entry per listener reports connections, and is then queued again.
+#[cfg(target_os = "linux")]
+impl Listeners {
+    /// Returns the next listener to be watched, and counts it as watched; none while accepting is paused.
+    pub(crate) fn next_to_watch(&mut self) -> Option<(ListenerId, RawFd)> {
+        if self.is_paused || self.stopping != Stopping::No {
+            return None;
+        }
+        let is_free = |queue: &AcceptQueue| !queue.is_ready && !queue.has_failed && !queue.is_watched;
+        let index = self.queues.iter().position(is_free)?;
+        let queue = &mut self.queues[index];
+        queue.is_watched = true;
+        Some((index as ListenerId, queue.listener.as_raw_fd()))
+    }
+
+    /// Records that the entry has ended: connections wait, or it was cancelled.
+    ///
+    /// The next entry reports what is left, so no attempt needs to find the queue empty, which costs the
+    /// kernel as much as a connection. The share is as many connections as came the last time, and doubles if
+    /// an entry ends in the turn in which it was queued.
+    pub(crate) fn watch_ended(&mut self, index: ListenerId) {
+        self.mark_ready(index);
+        let Some(queue) = self.queues.get_mut(usize::from(index)) else { return };
+        queue.is_watched = false;
+        if self.stopping == Stopping::No {
+            let more_waited = queue.announced_in == self.turn.wrapping_sub(1);
+            let share = if more_waited { queue.share.saturating_mul(2) } else { queue.accepted };
+            (queue.share, queue.accepted) = (share.clamp(1, ACCEPTS_PER_TURN_MAX), 0);
+            queue.announced_in = self.turn;
+        }
+    }
+
+    /// Returns the indices of watched listeners.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = ListenerId> {
+        let watched = self.queues.iter().enumerate().filter(|(_, queue)| queue.is_watched);
+        watched.map(|(index, _)| index as ListenerId)
+    }
+}

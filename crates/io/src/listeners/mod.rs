@@ -1,0 +1,118 @@
+//! Listening sockets, and everything that accepts connections from them.
+//!
+//! Drivers and the acceptor accept by one path, [`accept`]; an acceptor hands connections to drivers by their
+//! inboxes.
+
+pub(crate) mod accept;
+pub mod acceptor;
+pub mod bind;
+pub mod inbox;
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::ListenerId;
+use inbox::Inbox;
+
+/// A listening socket and its number in [`Event::Accepted`](crate::Event::Accepted).
+#[derive(Debug)]
+pub struct Listener {
+    /// The file of a Unix-domain socket. Dropped first, so that its check happens while the socket still
+    /// holds its inode, which no other file can have then.
+    file: Option<SocketFile>,
+    socket: OwnedFd,
+    id: ListenerId,
+}
+
+impl Listener {
+    /// Wraps a listening socket.
+    #[must_use]
+    pub fn new(socket: OwnedFd, id: ListenerId) -> Self {
+        Self { socket, id, file: None }
+    }
+
+    /// Wraps a Unix-domain socket whose file is removed with it.
+    fn with_file(socket: OwnedFd, id: ListenerId, file: SocketFile) -> Self {
+        Self { socket, id, file: Some(file) }
+    }
+
+    /// Returns its number.
+    #[must_use]
+    pub fn id(&self) -> ListenerId {
+        self.id
+    }
+
+    /// Unlinks its file, if any; queued connections stay queued.
+    pub(crate) fn hide(&mut self) {
+        self.file = None;
+    }
+
+    /// Makes accepting return if no connection is queued.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// Sources of a driver's connections.
+#[derive(Debug, Default)]
+pub struct Entrances {
+    /// Its own listeners.
+    pub listeners: Vec<Listener>,
+    /// Connections from an acceptor.
+    pub inbox: Inbox,
+}
+
+/// Listeners alone, numbered in their order.
+impl From<Vec<TcpListener>> for Entrances {
+    /// # Panics
+    /// Panics for more listeners than [`ListenerId`] counts.
+    fn from(sockets: Vec<TcpListener>) -> Self {
+        let id = |index| ListenerId::try_from(index).expect("a listener's number fits ListenerId");
+        let numbered = sockets.into_iter().enumerate();
+        let listeners = numbered.map(|(index, socket)| Listener::new(socket.into(), id(index))).collect();
+        Self { listeners, inbox: Inbox::default() }
+    }
+}
+
+/// A socket's file. Removed on drop, unless another has replaced it.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    fn of(path: &Path) -> io::Result<Self> {
+        // Independent of later changes of the working directory.
+        let path = std::path::absolute(path)?;
+        let found = fs::symlink_metadata(&path)?;
+        Ok(Self { path, device: found.dev(), inode: found.ino() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let Ok(found) = fs::symlink_metadata(&self.path) else { return };
+        if (found.dev(), found.ino()) == (self.device, self.inode) {
+            // In a folder that is no longer writable it stays: the next server replaces it.
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}

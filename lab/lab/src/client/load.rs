@@ -1,0 +1,131 @@
+//! A client's task and its counts, which pass between processes as JSON.
+
+use std::net::SocketAddr;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// A request and what its response must be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CheckedRequest {
+    pub(crate) request: String,
+    pub(crate) status: u16,
+    /// Length of the whole response.
+    pub(crate) bytes: u64,
+}
+
+/// Moment at which a connection sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Pacing {
+    /// As soon as all its responses have arrived.
+    Closed,
+    /// As soon as the responses on all connections have arrived.
+    Rounds,
+    /// So many requests a second, each on the connection that has been idle longest.
+    Rate(u32),
+}
+
+/// A client's task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Load {
+    pub(crate) address: SocketAddr,
+    pub(crate) millis: u64,
+    /// Ends the run early after so many responses.
+    pub(crate) responses_max: Option<u64>,
+    pub(crate) connections: u32,
+    /// Requests sent before their responses are awaited.
+    pub(crate) depth: u32,
+    /// Requests after which a connection is closed and another opened; 0 is never.
+    pub(crate) requests_per_connection: u32,
+    pub(crate) pacing: Pacing,
+    pub(crate) receive_buffer_bytes: Option<u32>,
+    /// Records the latency of each response.
+    pub(crate) latencies: bool,
+    /// Targets to download meanwhile, a connection each.
+    pub(crate) downloads: Vec<String>,
+    /// Replaces the headers by those of a browser, in an order and with a cookie of each connection's own.
+    pub(crate) own_headers: bool,
+    /// Sent in turn; each connection starts at another one.
+    pub(crate) requests: Vec<CheckedRequest>,
+}
+
+impl Load {
+    /// Returns a closed loop on one connection.
+    pub(crate) fn new(address: SocketAddr, millis: u64, requests: Vec<CheckedRequest>) -> Self {
+        Self {
+            address,
+            millis,
+            responses_max: None,
+            connections: 1,
+            depth: 1,
+            requests_per_connection: 0,
+            pacing: Pacing::Closed,
+            receive_buffer_bytes: None,
+            latencies: false,
+            downloads: Vec::new(),
+            own_headers: false,
+            requests,
+        }
+    }
+}
+
+/// A client's counts; wrk's script prints the fields that have no default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoadCounts {
+    /// Responses received whole.
+    pub(crate) responses: u64,
+    /// Bytes received, those of unfinished responses included.
+    pub(crate) bytes: u64,
+    pub(crate) duration_us: u64,
+    pub(crate) connect_errors: u64,
+    /// Receives that failed, and connections that ended early.
+    pub(crate) read_errors: u64,
+    pub(crate) write_errors: u64,
+    pub(crate) timeouts: u64,
+    /// Responses with another status, or more bytes than expected.
+    pub(crate) status_errors: u64,
+    /// Smallest receive buffer granted to a connection, where one was requested.
+    #[serde(default)]
+    pub(crate) receive_buffer_bytes_granted: Option<u64>,
+    /// Requests sent.
+    #[serde(default)]
+    pub(crate) requests: u64,
+    /// Longest time at a fixed rate that the client was busy without a look at the schedule.
+    #[serde(default)]
+    pub(crate) client_longest_turn_us: u64,
+    #[serde(default)]
+    pub(crate) downloaded_bytes: u64,
+    /// Bytes of the download that got least.
+    #[serde(default)]
+    pub(crate) least_downloaded_bytes: u64,
+    #[serde(default)]
+    pub(crate) latency: Option<Latency>,
+}
+
+/// Percentiles of the latencies, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50_us: u64,
+    pub(crate) p99_us: u64,
+    pub(crate) p999_us: u64,
+    pub(crate) max_us: u64,
+}
+
+impl Latency {
+    pub(super) fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        Self { p50_us: at(0.5), p99_us: at(0.99), p999_us: at(0.999), max_us: histogram.max() }
+    }
+}
+
+impl LoadCounts {
+    /// Returns the number of failures that are no response.
+    pub(crate) fn socket_errors(&self) -> u64 {
+        self.connect_errors + self.read_errors + self.write_errors + self.timeouts
+    }
+
+    /// Finds and parses the line in a client's output.
+    pub(crate) fn parse(output: &str) -> Option<Self> {
+        serde_json::from_str(output.lines().find(|line| line.starts_with('{'))?).ok()
+    }
+}
