@@ -3,14 +3,13 @@
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use shearwater::{
     App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError, Verbosity,
 };
 use testkit::{TIMEOUT, TestClient};
 
-use crate::served::{Served, here, served_app};
+use crate::served::{Served, here, served_app, until};
 
 fn refusal(started: Result<Running, Error>) -> Error {
     started.expect_err("it can't start")
@@ -216,12 +215,7 @@ fn limits_connections_per_address() {
     is_reset(served.address);
     first.end_sending().is_ended();
     drop(first);
-    // Waits until the server has counted the close.
-    let begun = Instant::now();
-    while served.control.totals().connections_closed < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");
-        std::thread::yield_now();
-    }
+    until("the close is counted", || served.control.totals().connections_closed >= 2);
     responded(&mut served.connect());
     drop(second);
     assert_eq!(served.stop().connections_refused, 1);
