@@ -4,8 +4,6 @@
 
 #[path = "../tests/it/differential/mod.rs"]
 mod differential;
-#[path = "../tests/it/prng.rs"]
-mod prng;
 
 use std::process::ExitCode;
 use std::time::Instant;

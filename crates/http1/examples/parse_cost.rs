@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let run = match parser.as_str() {
         "ours" => ours,
         "httparse" => others,
-        "answer" => response,
+        "response" => response,
         _ => return usage(),
     };
     let started = Instant::now();
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: parse_cost ours|httparse|answer short|pipelined|call|browser ROUNDS");
+    eprintln!("usage: parse_cost ours|httparse|response short|pipelined|call|browser ROUNDS");
     ExitCode::from(2)
 }
 

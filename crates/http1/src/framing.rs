@@ -1,7 +1,7 @@
 //! Message framing (RFC 9112 6). Only this file decides where requests and responses end.
 
-use crate::fields::FieldTable;
-use crate::{KnownField, Method, ParseError, Version, class};
+use crate::parse::fields::FieldTable;
+use crate::{KnownField, Method, ParseError, Version, scan};
 
 /// Framing of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Framing {
         let mut chunked = false;
         for line in fields.all(KnownField::TransferEncoding) {
             for element in line.value.bytes(bytes).split(|&byte| byte == b',') {
-                let (name, has_parameters) = coding(class::trim_blanks(element))?;
+                let (name, has_parameters) = coding(element.trim_ascii())?;
                 let is_chunked = name.eq_ignore_ascii_case(b"chunked");
                 if is_chunked && (chunked || has_parameters) {
                     return Err(ParseError::InvalidTransferEncoding);
@@ -76,8 +76,8 @@ impl Framing {
 /// Returns the name of a transfer coding, and whether parameters follow it.
 fn coding(element: &[u8]) -> Result<(&[u8], bool), ParseError> {
     let semicolon = element.iter().position(|&byte| byte == b';');
-    let name = class::trim_blanks(&element[..semicolon.unwrap_or(element.len())]);
-    match class::is_token(name) {
+    let name = element[..semicolon.unwrap_or(element.len())].trim_ascii();
+    match scan::is_token(name) {
         true => Ok((name, semicolon.is_some())),
         false => Err(ParseError::InvalidTransferEncoding),
     }

@@ -27,34 +27,21 @@
     clippy::must_use_candidate
 )]
 
-mod authority;
-mod body;
-mod class;
-mod connection;
 pub mod encode;
-mod fields;
 mod framing;
-mod head;
-mod known;
+mod known_field;
 mod limits;
 mod method;
-mod name_hash;
-mod parser;
-mod reject;
-mod request_line;
+mod parse;
+mod parse_error;
 mod scan;
-mod span;
-mod target;
 
-pub use body::{BodyDecoder, BodyEvent, BodyStep};
-pub use connection::{Expectation, is_protocol, is_same_protocol};
-pub use fields::Field;
 pub use framing::{Framing, ResponseContent, StreamFraming};
-pub use head::Head;
-pub use known::KnownField;
+pub use known_field::KnownField;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
-pub use method::Method;
-pub use parser::{HeadParser, Parsed};
-pub use reject::ParseError;
-pub use request_line::Version;
-pub use target::Target;
+pub use method::{Method, Version};
+pub use parse::{
+    BodyDecoder, BodyEvent, BodyStep, Expectation, Field, Head, HeadParser, Parsed, Target, is_protocol,
+    is_same_protocol,
+};
+pub use parse_error::ParseError;

@@ -1,7 +1,7 @@
-//! Request methods (RFC 9110 9, PATCH from RFC 5789).
+//! Request methods (RFC 9110 9, PATCH from RFC 5789) and versions.
 
-use crate::class;
 use crate::limits::METHOD_BYTES_MAX;
+use crate::scan;
 
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl Method {
     /// Returns true if a request may have a method of this name: a token of at most [`METHOD_BYTES_MAX`] bytes.
     #[must_use]
     pub fn is_name(name: &[u8]) -> bool {
-        name.len() <= METHOD_BYTES_MAX && class::is_token(name)
+        name.len() <= METHOD_BYTES_MAX && scan::is_token(name)
     }
 
     /// Returns the method with which `line` begins, followed by a space, and the length of both. `None` for
@@ -99,4 +99,13 @@ impl Method {
 #[inline(always)]
 fn begins<const LEN: usize>(line: &[u8; 8], name: &[u8; LEN]) -> bool {
     line.first_chunk() == Some(name)
+}
+
+/// HTTP version by which a request is interpreted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1, and any later minor version (RFC 9110 2.5).
+    Http11,
 }

@@ -1,41 +1,15 @@
 //! Parsing doesn't allocate once a parser exists. A separate binary, because the counter replaces the
 //! process's allocator.
-#![expect(
-    unsafe_code,
-    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
-)]
 
 use shearwater_http1::{
     BodyDecoder, BodyEvent, BodyLimits, HeadLimits, HeadParser, KnownField, Parsed, encode,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use testkit::CountingAllocator;
 
 const ROUNDS: usize = 10_000;
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a constant-initialised thread-local
-// without a destructor, which never allocates.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
 const REQUEST: &[u8] =
     b"POST /upload?x=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\nX-Own: y\r\n\
@@ -74,13 +48,14 @@ fn round(parser: &mut HeadParser, out: &mut Vec<u8>) -> usize {
 
 #[test]
 fn ten_thousand_requests_allocate_nothing() {
-    let before = ALLOCATIONS.get();
+    let calls = || ALLOCATOR.on_this_thread().calls();
+    let before = calls();
     let mut parser = HeadParser::new(HeadLimits::default());
     let mut out = Vec::with_capacity(1024);
-    assert!(ALLOCATIONS.get() > before, "the counter counts");
+    assert!(calls() > before, "the counter counts");
     round(&mut parser, &mut out);
-    let warm = ALLOCATIONS.get();
+    let warm = calls();
     let content: usize = (0..ROUNDS).map(|_| round(&mut parser, &mut out)).sum();
-    assert_eq!(ALLOCATIONS.get() - warm, 0);
+    assert_eq!(calls() - warm, 0);
     assert_eq!(content, 5 * ROUNDS);
 }

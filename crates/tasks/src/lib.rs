@@ -26,27 +26,18 @@
     clippy::must_use_candidate
 )]
 
-mod alt_stack;
-mod block;
 mod coroutine;
-mod due_heap;
 pub mod limits;
 mod overflow;
-mod overflow_text;
 mod ready;
 mod stacks;
 mod stored;
-mod suspend;
 mod tasks;
 mod timers;
-mod waker;
 mod wakes;
-mod yield_now;
 
-pub use coroutine::Coroutine;
+pub use coroutine::{Coroutine, Suspend};
 pub use ready::Order;
 pub use stacks::{StackOptions, Stacks};
-pub use suspend::Suspend;
-pub use tasks::{Options, Polled, TaskId, Tasks};
+pub use tasks::{Options, Polled, TaskId, Tasks, YieldNow, yield_now};
 pub use timers::{Sleep, Timers};
-pub use yield_now::{YieldNow, yield_now};

@@ -63,26 +63,21 @@ impl Ready {
 mod tests {
     use super::*;
 
-    fn taken(ready: &mut Ready) -> Vec<u32> {
-        std::iter::from_fn(|| ready.take()).collect()
+    #[test]
+    fn the_order_of_waking_and_the_runs_of_lifo() {
+        for (order, lifo_run_max, expected) in [
+            (Order::Fifo, 3, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+            (Order::Lifo, 3, [8, 7, 6, 0, 5, 4, 3, 1, 2]),
+            (Order::Lifo, 0, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ] {
+            let mut ready = Ready::new(order, lifo_run_max);
+            (0..9).for_each(|slot| ready.push(slot));
+            assert_eq!(std::iter::from_fn(|| ready.take()).collect::<Vec<_>>(), expected, "{order}");
+        }
     }
 
     #[test]
-    fn fifo_is_the_order_of_waking() {
-        let mut ready = Ready::new(Order::Fifo, 3);
-        (0..5).for_each(|slot| ready.push(slot));
-        assert_eq!(taken(&mut ready), [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn lifo_is_the_last_first_in_runs() {
-        let mut ready = Ready::new(Order::Lifo, 3);
-        (0..9).for_each(|slot| ready.push(slot));
-        assert_eq!(taken(&mut ready), [8, 7, 6, 0, 5, 4, 3, 1, 2]);
-    }
-
-    #[test]
-    fn lifo_starves_nobody_however_many_come() {
+    fn lifo_starves_no_task() {
         let mut ready = Ready::new(Order::Lifo, 3);
         (0..10).for_each(|slot| ready.push(slot));
         let mut old = Vec::new();
@@ -91,12 +86,5 @@ mod tests {
             old.extend(ready.take().filter(|slot| *slot < 10));
         }
         assert_eq!(old, (0..10).collect::<Vec<_>>(), "every fourth turn takes the oldest");
-    }
-
-    #[test]
-    fn a_run_of_none_is_fifo() {
-        let mut ready = Ready::new(Order::Lifo, 0);
-        (0..3).for_each(|slot| ready.push(slot));
-        assert_eq!(taken(&mut ready), [0, 1, 2]);
     }
 }

@@ -36,11 +36,11 @@ impl Default for StackOptions {
 /// A worker's stacks.
 pub struct Stacks {
     options: StackOptions,
-    pool: RefCell<Pool>,
+    pool: RefCell<StackPool>,
 }
 
 #[derive(Default)]
-struct Pool {
+struct StackPool {
     spare: Vec<DefaultStack>,
     /// Stacks in use.
     lent: usize,

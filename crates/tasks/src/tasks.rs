@@ -3,16 +3,15 @@
 use std::alloc::Layout;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use crate::block::Blocks;
 use crate::limits::{LIFO_RUN_MAX, TASKS_MAX};
 use crate::ready::{Order, Ready};
-use crate::stored::Stored;
-use crate::waker::{SlotWaker, waker};
-use crate::wakes::Wakes;
+use crate::stored::{FutureBlocks, Stored};
+use crate::wakes::{SlotWaker, Wakes};
 
 /// Options of a worker's tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub enum Polled {
 }
 
 /// A slot for a task.
-struct Slot {
+struct TaskSlot {
     /// Its present task's future; `None` if free.
     stored: Option<Stored>,
     tag: u64,
@@ -71,10 +70,10 @@ struct Slot {
 ///
 /// Each slot makes two allocations, once; a task makes none if an earlier one of its size has ended.
 pub struct Tasks {
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
     /// Free slots. The last one used is reused first: its memory is warm.
     free: Vec<u32>,
-    blocks: Blocks,
+    blocks: FutureBlocks,
     ready: Ready,
     wakes: Arc<Wakes>,
     /// Taken from the wakes; empty between two calls.
@@ -102,7 +101,7 @@ impl Tasks {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            blocks: Blocks::new(),
+            blocks: FutureBlocks::new(),
             ready: Ready::new(options.order, options.lifo_run_max),
             wakes: Arc::new(Wakes::new(wake)),
             collected: Vec::new(),
@@ -129,19 +128,19 @@ impl Tasks {
         self.blocks.free_spare();
     }
 
-    /// Calls `poll_now` with the waker of the next [spawned](Self::spawn) task, so that work that is ready at
+    /// Calls `poll` with the waker of the next [spawned](Self::spawn) task, so that work that is ready at
     /// once needs no task.
     ///
     /// A pending future can then be spawned without another poll: a wake since then counts. Nothing may be
     /// spawned or end in between. Returns `None` if there are [`Options::tasks_max`] tasks.
-    pub fn poll_now<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+    pub fn poll_now<T>(&mut self, poll: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         if self.free.is_empty() {
             let index = self.free_slot()?;
             self.free.push(index);
         }
         let slot = &self.slots[*self.free.last()? as usize];
         slot.woken.clear();
-        Some(look(&mut Context::from_waker(&slot.waker)))
+        Some(poll(&mut Context::from_waker(&slot.waker)))
     }
 
     /// Polls a task, whether or not it was woken.
@@ -241,13 +240,13 @@ impl Tasks {
         let index =
             u32::try_from(self.slots.len()).ok().filter(|index| (*index as usize) < self.tasks_max)?;
         let woken = SlotWaker::new(index, Arc::clone(&self.wakes));
-        let waker = waker(&woken);
-        self.slots.push(Slot { stored: None, tag: 0, generation: 0, in_ready: false, woken, waker });
+        let waker = Waker::from(Arc::clone(&woken));
+        self.slots.push(TaskSlot { stored: None, tag: 0, generation: 0, in_ready: false, woken, waker });
         Some(index)
     }
 
     /// Returns the slot of a present task.
-    fn slot_of(&mut self, id: TaskId) -> Option<&mut Slot> {
+    fn slot_of(&mut self, id: TaskId) -> Option<&mut TaskSlot> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation && slot.stored.is_some()).then_some(slot)
     }
@@ -278,5 +277,30 @@ impl Drop for Tasks {
         {
             resume_unwind(panic);
         }
+    }
+}
+
+/// Yields to the other ready tasks: pending once, and woken at once.
+pub fn yield_now() -> YieldNow {
+    YieldNow { yielded: false }
+}
+
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "a future does nothing until it is awaited"]
+pub struct YieldNow {
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }

@@ -1,11 +1,13 @@
 //! Tasks woken by any thread since the worker's last check.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Wake;
 
 /// State shared by wakers and their worker.
 pub(crate) struct Wakes {
-    queue: Mutex<Queue>,
+    queue: Mutex<WakeQueue>,
     /// True if the queue may have entries: checked before the lock is taken.
     any: AtomicBool,
     /// The worker's thread, by [`this_thread`].
@@ -14,7 +16,7 @@ pub(crate) struct Wakes {
     signal: Box<dyn Fn() + Send + Sync>,
 }
 
-struct Queue {
+struct WakeQueue {
     /// Woken slots. Each is in it once, unless its task was polled and woken again meanwhile.
     woken: Vec<u32>,
     /// True if the worker was signalled since its last check.
@@ -26,7 +28,7 @@ struct Queue {
 impl Wakes {
     /// Creates the wakes of the worker on this thread.
     pub(crate) fn new(signal: impl Fn() + Send + Sync + 'static) -> Self {
-        let queue = Queue { woken: Vec::new(), signalled: false, closed: false };
+        let queue = WakeQueue { woken: Vec::new(), signalled: false, closed: false };
         Self {
             queue: Mutex::new(queue),
             any: AtomicBool::new(false),
@@ -73,8 +75,47 @@ impl Wakes {
     }
 
     /// Locks the queue. Only running out of memory panics under the lock, and leaves the queue intact.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, WakeQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Target of a slot's wakers. A waker of an earlier task wakes the present one spuriously.
+pub(crate) struct SlotWaker {
+    slot: u32,
+    /// Woken and not yet taken: further wakes are redundant.
+    woken: AtomicBool,
+    wakes: Arc<Wakes>,
+}
+
+impl SlotWaker {
+    pub(crate) fn new(slot: u32, wakes: Arc<Wakes>) -> Arc<Self> {
+        Arc::new(Self { slot, woken: AtomicBool::new(false), wakes })
+    }
+
+    /// Takes the wake, and synchronises with all wakers, including those that found it set. (Hence the
+    /// exchange: a plain store would not be ordered after their writes.)
+    pub(crate) fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
+    }
+
+    /// Clears the wake without synchronising: concurrent wakes queue the slot again.
+    pub(crate) fn clear(&self) {
+        if self.woken.load(Ordering::Relaxed) {
+            self.take();
+        }
+    }
+}
+
+impl Wake for SlotWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.wakes.push(self.slot);
+        }
     }
 }
 

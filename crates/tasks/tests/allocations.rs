@@ -1,10 +1,5 @@
 //! The steady state allocates nothing. A separate binary: the counter replaces the process's allocator.
-#![expect(
-    unsafe_code,
-    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
-)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::mem;
@@ -13,37 +8,17 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use shearwater_tasks::{Coroutine, Options, Order, StackOptions, Stacks, Suspend, Tasks, Timers, yield_now};
+use testkit::CountingAllocator;
 
 const ROUNDS: usize = 1000;
 /// Tasks of each kind, in every round.
 const TASKS: u64 = 20;
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a constant-initialised thread-local
-// without a destructor, which never allocates.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
 /// A worker and the state of its tasks.
-struct Worker {
+struct BusyWorker {
     tasks: Tasks,
     timers: Rc<Timers>,
     stacks: Rc<Stacks>,
@@ -53,7 +28,7 @@ struct Worker {
     wakers: Rc<RefCell<Vec<Waker>>>,
 }
 
-impl Worker {
+impl BusyWorker {
     fn new(order: Order) -> Self {
         Self {
             tasks: Tasks::new(Options { order, ..Options::default() }, || ()),
@@ -124,27 +99,21 @@ impl Worker {
     }
 }
 
-fn many_rounds_allocate_nothing(order: Order) {
-    let before = ALLOCATIONS.get();
-    let mut worker = Worker::new(order);
-    assert!(ALLOCATIONS.get() > before, "the counter counts");
-    for _ in 0..3 {
-        worker.round();
+#[test]
+fn tasks_of_each_kind_allocate_nothing_in_either_order() {
+    let calls = || ALLOCATOR.on_this_thread().calls();
+    for order in [Order::Fifo, Order::Lifo] {
+        let before = calls();
+        let mut worker = BusyWorker::new(order);
+        assert!(calls() > before, "the counter counts");
+        for _ in 0..3 {
+            worker.round();
+        }
+        let warm = calls();
+        let ended: usize = (0..ROUNDS).map(|_| worker.round()).sum();
+        assert_eq!(calls() - warm, 0, "{order}");
+        assert_eq!(ended, ROUNDS * 4 * TASKS as usize);
+        assert!(worker.tasks.is_empty() && worker.timers.is_empty());
+        assert_eq!(worker.stacks.lent(), 0);
     }
-    let warm = ALLOCATIONS.get();
-    let ended: usize = (0..ROUNDS).map(|_| worker.round()).sum();
-    assert_eq!(ALLOCATIONS.get() - warm, 0);
-    assert_eq!(ended, ROUNDS * 4 * TASKS as usize);
-    assert!(worker.tasks.is_empty() && worker.timers.is_empty());
-    assert_eq!(worker.stacks.lent(), 0);
-}
-
-#[test]
-fn tasks_of_every_kind_allocate_nothing() {
-    many_rounds_allocate_nothing(Order::Fifo);
-}
-
-#[test]
-fn nor_do_they_in_the_other_order() {
-    many_rounds_allocate_nothing(Order::Lifo);
 }

@@ -3,8 +3,8 @@
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::Fault;
 
+use crate::harness::Choices;
 use crate::harness::conversation::Trouble;
-use crate::harness::dice::Dice;
 use crate::{model, random};
 
 /// Longest text of a client, in bytes.
@@ -17,7 +17,7 @@ const FAULT_AT_MAX: usize = 200;
 pub fn run(input: &[u8]) {
     let Some((&len, rest)) = input.split_first() else { return };
     let (program, text) = rest.split_at(usize::from(len).min(rest.len()));
-    let mut dice = Dice::of_program(program);
+    let mut dice = Choices::of_program(program);
     let seed = dice.below(256) as u64;
     let limits = Limits {
         head_bytes_max: [64 * 1024, 200][dice.below(2)],

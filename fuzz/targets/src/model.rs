@@ -7,7 +7,7 @@ use shearwater_engine::http1::{
 };
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
-use crate::harness::client::is_head;
+use crate::harness::conversation::is_head;
 use crate::harness::{ExpectedResponse, Unit};
 
 /// Routes whose responses depend on more than method, target and body.

@@ -4,7 +4,7 @@ use shearwater_http1::{BodyDecoder, BodyEvent, HeadParser, Parsed};
 
 use crate::head;
 use crate::input::Stage;
-use crate::session::{Event, Session};
+use crate::session::{Session, SessionEvent};
 
 /// Reads the requests of `input` whole, byte by byte and in pieces.
 pub fn run(input: &[u8]) {
@@ -12,11 +12,11 @@ pub fn run(input: &[u8]) {
     let whole = events(&stage, std::iter::once(bytes));
     assert_eq!(events(&stage, bytes.chunks(1)), whole, "byte by byte");
     assert_eq!(events(&stage, stage.pieces(bytes)), whole, "in pieces");
-    let heads = whole.iter().filter(|event| matches!(event, Event::Head(_))).count();
+    let heads = whole.iter().filter(|event| matches!(event, SessionEvent::Head(_))).count();
     assert_eq!(check_heads(&stage, bytes), heads, "heads");
 }
 
-fn events<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
+fn events<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<SessionEvent> {
     let mut session = Session::new(stage.head_limits, stage.body_limits, false);
     pieces.for_each(|piece| session.feed(piece));
     session.finish()

@@ -1,242 +1,214 @@
-//! Bodies: their destinations, their rejections, and handlers that panic in the middle.
+//! Bodies: their destinations, their rejections, `100 Continue`, and handlers that panic in the middle.
 
 use shearwater_engine::Limits;
 
-use crate::harness::app::{self, REFUSED_AT, text_of};
-use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Unit, World};
+use crate::harness::app::{self, REFUSED_AT};
+use crate::harness::unit::{chunked, get, head, post};
+use crate::harness::{ExpectedResponse, SimWorld, Unit};
 
-fn ok(method: &str, target: &str, body: &[u8]) -> ExpectedResponse {
-    ExpectedResponse::text("200 OK", text_of(method, target, body))
-}
+const EXPECT: &str = "Expect: 100-continue\r\n";
 
-/// Returns the responses to a client that sends these pieces, one per turn.
-#[track_caller]
-fn said(world: &mut World, pieces: &[&[u8]], responses: &[ExpectedResponse]) {
-    let mut client = world.connect();
-    for piece in pieces {
-        client.send(piece);
-        world.settle();
-    }
-    client.assert_got(responses);
-    client.peer.finish();
-    world.end();
+fn empty_bodies(routes: &[&str]) -> Vec<Unit> {
+    let units = |route: &&str| [Unit::post(route, 1, 0), Unit::post_chunked(route, 2, 0, 1)];
+    routes.iter().flat_map(units).collect()
 }
 
 #[test]
-fn an_empty_body_is_responded_at_once() {
-    let mut world = World::default();
-    for route in ["plain", "buffer", "pulled"] {
-        let unit = Unit::post(route, 1, 0);
-        said(&mut world, &[&unit.bytes], &[unit.response]);
-        let unit = Unit::post_chunked(route, 2, 0, 1);
-        said(&mut world, &[&unit.bytes], &[unit.response]);
+fn a_request_with_an_empty_body_gets_its_response_at_once() {
+    let mut world = SimWorld::default();
+    for unit in empty_bodies(&["plain", "buffer", "pulled"]) {
+        world.assert_responds([&unit.bytes], &[unit.response]);
     }
     assert_eq!(world.totals().requests, 6);
-}
-
-#[test]
-fn an_empty_body_that_expects_is_responded_at_once() {
     // Also if a `100` would fill the output.
     for output_bytes_max in [1, 64 * 1024] {
-        let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
-        let mut client = world.connect();
-        client.send(head("POST", "/pulled/1", "Expect: 100-continue\r\nContent-Length: 0\r\n"));
-        world.settle();
-        client.assert_got(&[ExpectedResponse::text("200 OK", text_of("POST", "/pulled/1", b""))]);
-        client.peer.finish();
-        world.end();
+        let mut world = SimWorld::with_limits(Limits { output_bytes_max, ..Limits::default() });
+        let request = head("POST", "/pulled/1", &format!("{EXPECT}Content-Length: 0\r\n"));
+        world.assert_responds([request], &[ExpectedResponse::ok("POST", "/pulled/1", b"")]);
     }
 }
 
 #[test]
-fn a_body_that_has_begun_gets_no_100() {
-    let mut world = World::default();
-    let unit = Unit::post_expecting("buffer", 1, 40);
-    let (begun, rest) = unit.bytes.split_at(unit.bytes.len() - 20);
-    said(&mut world, &[begun, rest], &[unit.response]);
-}
-
-#[test]
-fn http_1_0_gets_no_100() {
-    let mut world = World::default();
-    let request = "POST /buffer/1 HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
-    said(&mut world, &[request.as_bytes(), b"abc"], &[ok("POST", "/buffer/1", b"abc").last()]);
-}
-
-#[test]
-fn a_refused_body_gets_no_100() {
-    let mut world = World::default();
-    let request = head("POST", "/plain/1", "Expect: 100-continue\r\nContent-Length: 99999999999\r\n");
-    said(&mut world, &[&request], &[ExpectedResponse::too_large()]);
+fn no_100_continue_is_sent_in_vain() {
+    let begun = Unit::post_expecting("buffer", 1, 40);
+    let (before, rest) = begun.bytes.split_at(begun.bytes.len() - 20);
+    let http10 = format!("POST /buffer/1 HTTP/1.0\r\n{EXPECT}Content-Length: 3\r\n\r\n");
+    let too_large = head("POST", "/plain/1", &format!("{EXPECT}Content-Length: 99999999999\r\n"));
+    for (name, pieces, response) in [
+        ("the body has begun", vec![before, rest], begun.response.clone()),
+        (
+            "HTTP/1.0",
+            vec![http10.as_bytes(), b"abc"],
+            ExpectedResponse::ok("POST", "/buffer/1", b"abc").last(),
+        ),
+        ("a refused body", vec![&too_large], ExpectedResponse::too_large()),
+    ] {
+        println!("{name}");
+        SimWorld::default().assert_responds(pieces, &[response]);
+    }
 }
 
 /// RFC 9110 section 10.1.1: the head alone decides the response.
 #[test]
-fn a_body_that_nobody_reads_gets_no_100() {
-    let refused = ExpectedResponse::text("404 Not Found", text_of("POST", "/status/1?404", b""));
+fn a_body_that_no_handler_reads_gets_no_100() {
+    let refused = ExpectedResponse::text("404 Not Found", app::text_of("POST", "/status/1?404", b""));
     for (target, response) in [
         ("/status/1?404", refused),
-        ("/plain/1", ok("POST", "/plain/1", b"")),
-        ("/later/0", ok("POST", "/later/0", b"")),
-        ("/later/1", ok("POST", "/later/1", b"")),
-        ("/later/2", ok("POST", "/later/2", b"")),
+        ("/plain/1", ExpectedResponse::ok("POST", "/plain/1", b"")),
+        ("/later/0", ExpectedResponse::ok("POST", "/later/0", b"")),
+        ("/later/1", ExpectedResponse::ok("POST", "/later/1", b"")),
+        ("/later/2", ExpectedResponse::ok("POST", "/later/2", b"")),
         ("/panic/1", ExpectedResponse::failed()),
     ] {
         for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
-            let mut world = World::default();
-            let mut client = world.connect();
-            client.send(head("POST", target, &format!("Expect: 100-continue\r\n{framing}\r\n")));
+            let mut world = SimWorld::default();
+            let mut client = world.send(head("POST", target, &format!("{EXPECT}{framing}\r\n")));
             world.pass(10);
-            client.assert_got(&[response.clone().last()]);
-            client.assert_closed();
+            let responses = [response.clone().last()];
+            client.assert_last(&responses);
             // A client that sends the body anyway isn't reset, and nothing in it is a request.
-            client.send(Unit::get(2).bytes);
-            world.settle();
-            client.assert_got(&[response.clone().last()]);
-            client.assert_closed();
-            client.peer.finish();
-            world.end();
+            world.feed(&mut client, Unit::get(2).bytes);
+            client.assert_last(&responses);
+            world.finish(&client);
             assert_eq!(world.totals().connections_reset, 0);
         }
     }
 }
 
 #[test]
-fn a_body_that_comes_while_its_handler_waits_is_no_request() {
-    let mut world = World::default();
+fn a_body_that_arrives_while_its_handler_is_deferred_is_no_request() {
+    let mut world = SimWorld::default();
     let mut client = world.connect();
-    client.send(head("POST", "/later/2", "Expect: 100-continue\r\nContent-Length: 500\r\n"));
+    client.send(head("POST", "/later/2", &format!("{EXPECT}Content-Length: 500\r\n")));
     world.turn();
     client.assert_got(&[]);
     client.send(Unit::get(2).bytes);
     world.turn();
     client.assert_got(&[]);
     world.pass(10);
-    client.send(Unit::get(3).bytes);
-    world.settle();
-    client.assert_got(&[ok("POST", "/later/2", b"").last()]);
-    client.assert_closed();
-    client.peer.finish();
-    world.end();
+    world.feed(&mut client, Unit::get(3).bytes);
+    client.assert_last(&[ExpectedResponse::ok("POST", "/later/2", b"").last()]);
+    world.finish(&client);
     assert_eq!((world.totals().requests, world.totals().connections_reset), (1, 0));
 }
 
 #[test]
 fn rejects_a_body_while_reading_it() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let refusal = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
     let request = head("POST", "/pulled-refuses/1", "Content-Length: 200\r\n");
     let within = vec![b'x'; REFUSED_AT];
-    said(&mut world, &[&request, &within, b"x"], std::slice::from_ref(&refusal));
+    world.assert_responds([&request[..], &within, b"x"], [&refusal]);
     // Nothing of the body is left: the connection is kept.
-    let whole = [&request[..], &within, &within].concat();
     let kept = ExpectedResponse::text("422 Unprocessable Content", "The body was refused.\n".to_owned());
-    said(&mut world, &[&whole], &[kept]);
+    world.assert_responds([[&request[..], &within, &within].concat()], &[kept]);
     assert_eq!((world.totals().requests, world.totals().requests_refused), (2, 0));
 }
 
 #[test]
-fn panics_cost_their_request_and_nothing_else() {
-    let mut world = World::default();
-    let mut other = world.connect();
+fn a_panic_costs_its_request_and_nothing_else() {
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 7, 100);
-    other.send(&unit.bytes[..90]);
-    world.settle();
+    let mut other = world.send(&unit.bytes[..90]);
     for target in
         ["/pulled-panics/1", "/pulled-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
     {
-        let request = head("POST", target, "Content-Length: 5\r\n");
-        said_beside(&mut world, &[&request, b"hello"], &[ExpectedResponse::failed()]);
-        let whole = [&request[..], b"hello"].concat();
-        said_beside(&mut world, &[&whole, &Unit::get(1).bytes], &[ExpectedResponse::failed()]);
+        let request = post(target, "hello");
+        let (head, body) = request.split_at(request.len() - 5);
+        for pieces in [[head, body], [&request, &String::from_utf8_lossy(&get("/plain/1"))]] {
+            let mut client = world.send_pieces(pieces);
+            client.assert_last(&[ExpectedResponse::failed()]);
+            client.peer.finish();
+            world.settle();
+        }
     }
-    other.send(&unit.bytes[90..]);
-    world.settle();
+    world.feed(&mut other, &unit.bytes[90..]);
     other.assert_got(&[unit.response]);
-    other.peer.finish();
-    world.end();
+    world.finish(&other);
     assert_eq!(world.totals().handler_panics, 10);
-    assert_eq!(world.told().len(), 5, "each place is reported");
-}
-
-/// Like [`said`], beside a connection that stays open.
-#[track_caller]
-fn said_beside(world: &mut World, pieces: &[&[u8]], responses: &[ExpectedResponse]) {
-    let mut client = world.connect();
-    for piece in pieces {
-        client.send(piece);
-        world.settle();
-    }
-    client.assert_got(responses);
-    client.assert_closed();
-    client.peer.finish();
-    world.settle();
+    assert_eq!(world.notices().len(), 5, "each location is reported");
 }
 
 #[test]
 fn trailers_are_no_fields_and_no_request() {
-    let mut world = World::default();
-    let unit = Unit::post_chunked("buffer", 1, 10, 3);
-    said(
-        &mut world,
-        &[&[&unit.bytes[..], &Unit::get(2).bytes].concat()],
-        &[unit.response, Unit::get(2).response],
-    );
+    let units = [Unit::post_chunked("buffer", 1, 10, 3), Unit::get(2)];
+    SimWorld::default().assert_responds([Unit::stream(&units)], &Unit::responses(&units));
 }
 
 #[test]
 fn a_file_that_is_too_short_ends_the_connection() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut client = world.connect();
-    client.send([head("GET", "/short-file", ""), Unit::get(1).bytes].concat());
+    client.send([get("/short-file"), Unit::get(1).bytes].concat());
     world.end();
-    let got = client.read();
-    assert!(got.ends_with(app::file_bytes()), "all that there is of it, and nothing behind it");
-    assert_eq!(world.totals().connections_broken, 0, "it is not the client's fault");
+    assert!(client.read().ends_with(app::file_bytes()), "all that there is of it, and nothing after it");
+    assert_eq!(world.totals().connections_broken, 0, "the client didn't cause it");
 }
 
 #[test]
-fn a_file_that_is_another_than_its_head_says_ends_the_connection_short() {
-    let mut world = World::default();
+fn a_file_that_has_changed_since_its_head_ends_the_connection_short() {
+    let mut world = SimWorld::default();
     let mut client = world.connect();
-    client.send([head("GET", "/changed-file", ""), Unit::get(1).bytes].concat());
+    client.send([get("/changed-file"), Unit::get(1).bytes].concat());
     world.end();
     let got = client.read();
     let body = got.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
-    assert!(app::file_bytes().starts_with(&got[body..]), "nothing behind it");
+    assert!(app::file_bytes().starts_with(&got[body..]), "nothing after it");
     assert!(got.len() - body < app::file_bytes().len(), "the last bytes are held back");
     let totals = world.totals();
-    assert_eq!((totals.connections_broken, totals.files_failed), (0, 1), "it is not the client's fault");
+    assert_eq!((totals.connections_broken, totals.files_failed), (0, 1), "the client didn't cause it");
 }
 
+/// Input after an ambiguous or malformed request, or body, is never a request. `http1`'s corpus has each shape
+/// (`framing.txt`, `chunked.txt`, `fields.txt`); these are one for each place at which the engine rejects.
 #[test]
-fn faulty_chunks_are_refused() {
-    let mut world = World::default();
-    let faulty = [
-        "x\r\n",
-        "-1\r\n",
-        "5 5\r\nhello\r\n",
-        "5;\r\nhello\r\n0\r\n\r\n",
-        "5;=x\r\nhello\r\n0\r\n\r\n",
-        "5;a=\"\r\nhello\r\n0\r\n\r\n",
-        "5\nhello",
-        "5\r\nhelloX",
-        "10000000000000000\r\n",
-        "0\r\n : x\r\n\r\n",
+fn nothing_after_a_rejected_request_is_a_request() {
+    const WISHED: &str = "GET /wished HTTP/1.1\r\nHost: a\r\n\r\n";
+    let both = "Content-Length: 6\r\nTransfer-Encoding: chunked";
+    let with = |fields: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\nhello");
+    let in_chunks = |chunks: &str| String::from_utf8(chunked("/buffer/1", chunks)).expect("text");
+    let mut world = SimWorld::default();
+    let shapes = [
+        ("two lengths", with("Content-Length: 5\r\nContent-Length: 5")),
+        ("a length and chunks", with(both)),
+        ("a length that is no number", with("Content-Length: +5")),
+        ("a space before the colon", with("Transfer-Encoding : chunked")),
+        ("a coding after chunked", with("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity")),
+        ("chunks in HTTP/1.0", with("Transfer-Encoding: chunked").replace("1.1", "1.0")),
+        ("a folded line", with("X: y\r\n Content-Length: 5")),
+        ("a bare CR", with("X: y\rContent-Length: 5")),
+        ("a bare LF", with("X: y\nContent-Length: 5")),
+        ("no host", "POST / HTTP/1.1\r\n\r\n".to_owned()),
+        ("two empty lines", format!("\r\n\r\n{WISHED}")),
+        ("NUL in the target", "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        ("no chunk size", in_chunks("x\r\n")),
+        ("a bad extension", in_chunks("5;\r\nhello\r\n0\r\n\r\n")),
+        ("LF in an extension", in_chunks("5;a\nb\r\nhello\r\n0\r\n\r\n")),
+        ("a chunk that is too long", in_chunks("5\r\nhelloX")),
+        ("a chunk size of 2^64", in_chunks("10000000000000000\r\n")),
+        ("a bad trailer", in_chunks("0\r\n : x\r\n\r\n")),
+        ("LF after the last chunk", in_chunks("0\r\n\nGET")),
     ];
-    for chunks in faulty {
-        let request =
-            [&head("POST", "/buffer/1", "Transfer-Encoding: chunked\r\n")[..], chunks.as_bytes()].concat();
-        let mut client = world.connect();
-        client.send(&request);
-        client.send(&Unit::get(1).bytes);
-        world.settle();
-        let got = String::from_utf8_lossy(client.read()).into_owned();
-        assert!(got.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{chunks:?}: {got}");
-        assert_eq!(got.matches("Server: shearwater\r\n").count(), 1, "{chunks:?}: {got}");
-        client.assert_closed();
-        client.peer.finish();
+    for (name, shape) in &shapes {
+        let whole = format!("{shape}{WISHED}{WISHED}");
+        let after_another = [&Unit::get(1).bytes[..], whole.as_bytes()].concat();
+        for pieces in [vec![whole.as_bytes()], whole.as_bytes().chunks(1).collect(), vec![&after_another[..]]]
+        {
+            let mut client = world.send_pieces(pieces);
+            let text = client.text();
+            let refusal = text.find("HTTP/1.1 400 Bad Request\r\n").map(|at| &text[at..]);
+            let refusal = refusal.unwrap_or_else(|| panic!("{name}: {text}"));
+            assert!(
+                refusal.contains("\r\nConnection: close\r\n") && !text.contains("wished"),
+                "{name}: {text}"
+            );
+            assert_eq!(refusal.matches("Server: shearwater\r\n").count(), 1, "{name}: {text}");
+            client.assert_closed();
+            client.peer.finish();
+            world.settle();
+        }
     }
     world.end();
+    assert_eq!(world.totals().requests_refused, 3 * shapes.len() as u64);
+    assert_eq!(world.totals().requests, shapes.len() as u64);
 }

@@ -4,12 +4,13 @@ use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::unit::head;
-use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld, Unit};
 
-fn idle_client(world: &mut World) -> Client {
-    let mut client = world.connect();
-    client.send(Unit::get(0).bytes);
-    world.settle();
+/// `drain_idle_ms`, a tick of the clock, and the rounding of short timeouts.
+const SHORTLY: std::ops::RangeInclusive<u64> = 500..=756;
+
+fn idle_client(world: &mut SimWorld) -> SimClient {
+    let mut client = world.send(Unit::get(0).bytes);
     client.assert_got(&[Unit::get(0).response]);
     client.got.clear();
     client
@@ -17,7 +18,7 @@ fn idle_client(world: &mut World) -> Client {
 
 #[test]
 fn a_worker_without_clients_ends_at_once() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     world.settle();
     world.control.drain(60_000);
     assert_eq!(world.run(), 0);
@@ -25,8 +26,8 @@ fn a_worker_without_clients_ends_at_once() {
 }
 
 #[test]
-fn an_order_given_before_the_start_holds() {
-    let mut world = World::default();
+fn a_stop_before_the_start_holds() {
+    let mut world = SimWorld::default();
     world.control.stop();
     world.worker.run().expect("the simulated driver doesn't break");
     world.end();
@@ -34,49 +35,40 @@ fn an_order_given_before_the_start_holds() {
 }
 
 #[test]
-fn idle_connections_get_a_moment_and_are_closed_in_silence() {
-    let mut world = World::default();
+fn idle_connections_are_closed_shortly_without_a_response() {
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
     let mut silent = world.connect();
     world.settle();
     world.control.drain(60_000);
     let took_ms = world.run();
-    assert!((500..=756).contains(&took_ms), "{took_ms} ms");
+    assert!(SHORTLY.contains(&took_ms), "{took_ms} ms");
     for client in [&mut idle, &mut silent] {
-        client.assert_got(&[]);
-        client.assert_closed();
+        client.assert_last(&[]);
     }
     assert_eq!(world.totals().hit_drain_idle_ms, 2);
 }
 
 #[test]
-fn a_request_within_the_moment_is_responded_as_the_last() {
-    let mut world = World::default();
+fn a_request_on_an_idle_connection_gets_the_last_response() {
+    let mut world = SimWorld::default();
     let mut client = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
-    client.send(Unit::get(1).bytes);
-    world.settle();
-    client.assert_got(&[Unit::get(1).response.last()]);
-    client.assert_closed();
+    world.feed(&mut client, Unit::get(1).bytes);
+    client.assert_last(&[Unit::get(1).response.last()]);
     client.peer.finish();
     world.run();
 }
 
-/// A tick of the clock, and the rounding of short timeouts.
-const SHORTLY: std::ops::RangeInclusive<u64> = 500..=756;
-
 #[test]
-fn a_client_that_has_its_last_response_and_stays_is_left_soon() {
-    let mut world = World::default();
+fn a_client_that_stays_after_its_last_response_is_closed_shortly() {
+    let mut world = SimWorld::default();
     let mut client = idle_client(&mut world);
-    let mut lingering = world.connect();
-    lingering.send(Unit::closed_by_handler(1).bytes);
-    world.settle();
+    let mut lingering = world.send(Unit::closed_by_handler(1).bytes);
     world.control.drain(60_000);
     world.settle();
-    client.send(Unit::get(2).bytes);
-    world.settle();
+    world.feed(&mut client, Unit::get(2).bytes);
     client.assert_got(&[Unit::get(2).response.last()]);
     lingering.assert_got(&[Unit::closed_by_handler(1).response]);
     let took_ms = world.run();
@@ -89,29 +81,27 @@ fn a_client_that_has_its_last_response_and_stays_is_left_soon() {
 
 /// A close with bytes unread is a reset, which could destroy the response.
 #[test]
-fn a_client_that_has_not_got_its_last_response_or_still_sends_is_waited_for_as_ever() {
-    for (is_reading, sent_behind, is_long) in [(true, "", false), (false, "", true), (true, "more", true)] {
-        let mut world = World::default();
+fn lingers_as_usual_for_a_client_that_has_not_read_its_last_response_or_still_sends() {
+    for (is_reading, sent_after, is_long) in [(true, "", false), (false, "", true), (true, "more", true)] {
+        let mut world = SimWorld::default();
         let mut client = world.connect();
         world.settle();
         world.control.drain(60_000);
         client.peer.set_reading(is_reading);
-        client.send(Unit::get(2).bytes);
-        world.settle();
-        client.send(sent_behind);
+        world.feed(&mut client, Unit::get(2).bytes);
+        client.send(sent_after);
         world.pass(9_000);
         assert_eq!(world.in_use().0, usize::from(is_long), "connections after 9 s");
         client.peer.set_reading(true);
         let took_ms = world.run();
         assert!(took_ms < 3_000, "{took_ms} ms");
-        client.assert_got(&[Unit::get(2).response.last()]);
-        client.assert_closed();
+        client.assert_last(&[Unit::get(2).response.last()]);
     }
 }
 
 #[test]
-fn all_that_was_received_is_responded_and_only_the_last_says_so() {
-    let mut world = World::default();
+fn only_the_last_of_the_received_requests_gets_a_close() {
+    let mut world = SimWorld::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
     let units: Vec<Unit> = (0..200).map(Unit::get).collect();
@@ -119,52 +109,40 @@ fn all_that_was_received_is_responded_and_only_the_last_says_so() {
     world.turn();
     world.control.drain(60_000);
     world.settle();
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     let mut responses = Unit::responses(&units);
     responses[199] = responses[199].clone().last();
-    client.assert_got(&responses);
-    client.assert_closed();
+    client.assert_last(&responses);
     client.peer.finish();
     world.run();
 }
 
 #[test]
-fn a_half_received_request_is_completed() {
-    let mut world = World::default();
+fn a_partial_request_is_completed() {
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 1, 1000);
-    let mut head = world.connect();
-    let mut body = world.connect();
-    head.send(&unit.bytes[..10]);
-    body.send(&unit.bytes[..900]);
-    world.settle();
+    let mut clients = [10, 900].map(|cut| (cut, world.send(&unit.bytes[..cut])));
     world.control.drain(60_000);
     world.pass(5000);
-    head.send(&unit.bytes[10..]);
-    body.send(&unit.bytes[900..]);
-    world.settle();
-    for client in [&mut head, &mut body] {
-        client.assert_got(&[unit.response.clone().last()]);
-        client.assert_closed();
+    for (cut, client) in &mut clients {
+        world.feed(client, &unit.bytes[*cut..]);
+        client.assert_last(&[unit.response.clone().last()]);
         client.peer.finish();
     }
     assert_eq!(world.run(), 0);
 }
 
 #[test]
-fn a_large_response_under_way_has_its_time() {
-    let mut world = World::default();
+fn a_large_response_in_flight_has_its_time() {
+    let mut world = SimWorld::default();
     let mut client = world.connect();
-    client.peer.set_window(0);
-    client.peer.set_reading(false);
-    client.send(Unit::big().bytes);
-    world.settle();
+    client.stop_reading(0);
+    world.feed(&mut client, Unit::big().bytes);
     world.control.drain(60_000);
     world.pass(20_000);
     assert!(!client.peer.saw_reset(), "no shorter write timeout than otherwise");
     client.peer.set_window(1 << 18);
-    client.peer.set_reading(true);
-    world.settle();
+    world.read_on(&client);
     client.assert_got(&[ExpectedResponse::big()]);
     world.run();
     client.assert_closed();
@@ -172,50 +150,36 @@ fn a_large_response_under_way_has_its_time() {
 
 #[test]
 fn the_deadline_ends_everything() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let unit = Unit::post("buffer", 1, 1000);
     let mut slow = world.connect();
     slow.peer.set_reading(false);
     slow.send(Unit::big().bytes);
-    let mut head = world.connect();
-    let mut body = world.connect();
-    head.send(&unit.bytes[..10]);
-    body.send(&unit.bytes[..900]);
-    world.settle();
+    let partial = [10, 900].map(|cut| world.send(&unit.bytes[..cut]));
     world.control.drain(3000);
-    let took_ms = world.run();
-    assert_eq!(took_ms, 3000);
+    assert_eq!(world.run(), 3000);
     assert_eq!(world.totals().connections_cut_off, 3);
-    assert_eq!(world.told().last(), Some(&Notice::CutOff { worker: 0, connections: 3 }));
-    for client in [&mut head, &mut body] {
-        client.assert_got(&[]);
-        client.assert_closed();
-    }
+    assert_eq!(world.notices().last(), Some(&Notice::CutOff { worker: 0, connections: 3 }));
+    partial.into_iter().for_each(|mut client| client.assert_last(&[]));
 }
 
 #[test]
-fn who_is_idle_or_only_lingers_is_not_cut_off() {
-    let mut world = World::default();
+fn idle_and_lingering_connections_do_not_count_as_cut_off() {
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
-    let mut lingering = world.connect();
-    lingering.send(Unit::closing(1).bytes);
-    lingering.send(b"x");
-    world.settle();
+    let _lingering = world.send_pieces([&Unit::closing(1).bytes[..], b"x"]);
     world.control.drain(100);
-    let took_ms = world.run();
-    assert_eq!(took_ms, 100, "both are there until the end");
+    assert_eq!(world.run(), 100, "both are there until the end");
     idle.assert_closed();
-    assert_eq!(
-        (world.totals().connections_cut_off, world.told()),
-        (0, vec![Notice::Draining { drain_ms: 100 }])
-    );
+    let notices = (world.totals().connections_cut_off, world.notices());
+    assert_eq!(notices, (0, vec![Notice::Draining { drain_ms: 100 }]));
 }
 
 #[test]
-fn connections_that_were_queued_are_served() {
-    let mut world = World::default();
+fn queued_connections_are_served() {
+    let mut world = SimWorld::default();
     world.settle();
-    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    let mut clients: Vec<SimClient> = (0..100).map(|_| world.connect()).collect();
     clients.iter_mut().for_each(|client| client.send(Unit::get(1).bytes));
     world.control.drain(60_000);
     world.settle();
@@ -228,12 +192,11 @@ fn connections_that_were_queued_are_served() {
 
 #[test]
 fn a_stop_closes_everything_now() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let mut idle = idle_client(&mut world);
     let mut slow = world.connect();
     slow.peer.set_reading(false);
-    slow.send(Unit::big().bytes);
-    world.settle();
+    world.feed(&mut slow, Unit::big().bytes);
     world.control.stop();
     assert_eq!(world.run(), 0);
     idle.assert_closed();
@@ -242,7 +205,7 @@ fn a_stop_closes_everything_now() {
 
 #[test]
 fn a_stop_overrides_a_drain_and_not_the_other_way() {
-    let mut world = World::default();
+    let mut world = SimWorld::default();
     let _idle = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
@@ -253,24 +216,22 @@ fn a_stop_overrides_a_drain_and_not_the_other_way() {
 
 #[test]
 fn a_second_drain_changes_nothing() {
-    let mut world = World::default();
-    let mut client = world.connect();
-    client.send(&Unit::get(1).bytes[..5]);
-    world.settle();
+    let mut world = SimWorld::default();
+    let mut client = world.send(&Unit::get(1).bytes[..5]);
     world.control.drain(1000);
     world.pass(600);
     world.control.drain(60_000);
     assert_eq!(world.run(), 400);
     client.assert_closed();
     let cut_off = Notice::CutOff { worker: 0, connections: 1 };
-    assert_eq!(world.told(), [Notice::Draining { drain_ms: 1000 }, cut_off]);
+    assert_eq!(world.notices(), [Notice::Draining { drain_ms: 1000 }, cut_off]);
 }
 
 #[test]
-fn who_connects_while_the_worker_ends_is_turned_away() {
+fn connections_that_arrive_during_a_stop_are_closed() {
     let sim = SimOptions { delays: 1.0, delay_ms_max: 10, ..SimOptions::default() };
-    let mut world = World::new(Setting { sim, ..Setting::default() });
-    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    let mut world = SimWorld::new(Setting { sim, ..Setting::default() });
+    let mut clients: Vec<SimClient> = (0..100).map(|_| world.connect()).collect();
     world.control.stop();
     world.run();
     assert_eq!(world.totals().connections_accepted, 100);
@@ -279,15 +240,13 @@ fn who_connects_while_the_worker_ends_is_turned_away() {
 
 /// A body of no bytes that its handler doesn't read ends with its head: a request follows.
 #[test]
-fn what_follows_an_empty_body_is_responded() {
+fn a_request_after_an_empty_body_gets_its_response() {
     for empty in ["Content-Length: 0\r\n", ""] {
-        let mut world = World::default();
-        let mut client = world.connect();
+        let mut world = SimWorld::default();
         world.settle();
         world.control.drain(60_000);
-        client.send([head("POST", "/at-once/0", empty), Unit::get(1).bytes].concat());
-        world.settle();
-        let text = String::from_utf8_lossy(client.read()).into_owned();
+        let mut client = world.send([head("POST", "/at-once/0", empty), Unit::get(1).bytes].concat());
+        let text = client.text();
         assert_eq!(text.matches("HTTP/1.1 200 ").count(), 2, "{empty:?}: {text:?}");
         client.peer.finish();
         world.run();

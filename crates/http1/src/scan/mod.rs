@@ -2,31 +2,23 @@
 //! replaces one folder.
 #![expect(unsafe_code, reason = "vector intrinsics are unsafe")]
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-mod block;
-mod cut;
-#[cfg(any(test, not(target_arch = "x86_64")))]
-mod portable;
-#[cfg(target_arch = "x86_64")]
-mod sse2;
-mod stretch;
-mod swar;
+mod lines;
+mod masks;
 #[cfg(test)]
 mod tests;
-mod text;
-
-#[cfg(not(target_arch = "x86_64"))]
-use portable as best;
+mod words;
 #[cfg(target_arch = "x86_64")]
-use sse2 as best;
+mod x86;
 
-use crate::class;
-use crate::fields::FieldSpans;
-use block::{HALF_BYTES, Scanner};
-pub(crate) use cut::{Progress, Stop};
-pub(crate) use stretch::{all, name, target};
-pub(crate) use text::ascii;
+pub(crate) use lines::{FieldSpans, HeadSpan, LineProgress, ScanStop};
+use masks::{HALF_BYTES, LANE_BYTES, NameMasks, Scanner};
+#[cfg(not(target_arch = "x86_64"))]
+use words::portable as best;
+pub(crate) use words::{
+    colon, is_field_value_byte, is_reg_name_byte, is_target, is_token, is_token_byte, question_mark, space,
+};
+#[cfg(target_arch = "x86_64")]
+use x86 as best;
 
 /// The instruction set for splitting lines, chosen once when a parser is created.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +26,14 @@ pub(crate) enum Cutter {
     /// The baseline of the architecture.
     Baseline,
     #[cfg(target_arch = "x86_64")]
-    Avx2(avx2::Avx2),
+    Avx2(x86::Avx2),
 }
 
 impl Cutter {
     /// Chooses the fastest one for this processor.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = avx2::Avx2::detect() {
+        if let Some(avx2) = x86::Avx2::detect() {
             return Self::Avx2(avx2);
         }
         Self::Baseline
@@ -49,13 +41,23 @@ impl Cutter {
 
     /// Splits the complete lines into `table`, up to the empty line, and resumes at `progress`.
     #[inline(always)]
-    pub(crate) fn lines(self, bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
+    pub(crate) fn lines(
+        self,
+        bytes: &[u8],
+        progress: &mut LineProgress,
+        table: &mut [FieldSpans],
+    ) -> ScanStop {
         match self {
-            Self::Baseline => best::lines(bytes, progress, table),
+            Self::Baseline => baseline_lines(bytes, progress, table),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(avx2) => avx2.lines(bytes, progress, table),
         }
     }
+}
+
+#[inline(never)]
+fn baseline_lines(bytes: &[u8], progress: &mut LineProgress, table: &mut [FieldSpans]) -> ScanStop {
+    lines::lines(best::BASELINE, bytes, progress, table)
 }
 
 /// Returns true if there is a control byte other than HTAB (`< 0x20` or `0x7F`).
@@ -65,32 +67,57 @@ pub(crate) fn has_control(bytes: &[u8]) -> bool {
     match bytes.last_chunk() {
         // The last half overlaps the one before.
         Some(last) => !(bytes.as_chunks().0.iter().all(is_clean) && is_clean(last)),
-        None if bytes.len() < swar::WORD / 2 => !bytes.iter().all(|byte| class::is_field_value_byte(*byte)),
-        None => !swar::all(bytes, |word| swar::controls(word) == 0),
+        None if bytes.len() < words::WORD / 2 => !bytes.iter().all(|byte| is_field_value_byte(*byte)),
+        None => !words::all(bytes, |word| words::controls(word) == 0),
     }
 }
 
-/// Returns the offset of the first `:`.
-#[inline]
-pub(crate) fn colon(bytes: &[u8]) -> Option<usize> {
-    swar::position(bytes, |word| swar::equal(word, b':'))
+/// One bit for each byte of a lane.
+const ALL: u32 = (1 << LANE_BYTES) - 1;
+
+/// Returns the offset of the first `?` in `bytes[start..end]`, or `end`. `None` if a byte is invalid in a
+/// target, or if fewer than 16 bytes follow `start` or the last lane.
+#[inline(always)]
+pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
+    match all(end - start) {
+        Some(all) => target_lane(bytes, start, all).map(|marks| mark(marks, start, end)),
+        None => long_target(bytes, start, end),
+    }
 }
 
-/// Returns the offset of the first SP.
-#[inline]
-pub(crate) fn space(bytes: &[u8]) -> Option<usize> {
-    swar::position(bytes, |word| swar::equal(word, b' '))
+/// Returns the mask of `?` in the lane at `at`. `None` if a byte with its bit in `counts` is invalid in a
+/// target.
+#[inline(always)]
+fn target_lane(bytes: &[u8], at: usize, counts: u32) -> Option<u32> {
+    let found = best::target(bytes.get(at..at + LANE_BYTES)?.first_chunk()?);
+    (!found.allowed & counts == 0).then_some(found.marks & counts)
 }
 
-/// Returns the offset of the first `?`.
-#[inline]
-pub(crate) fn question_mark(bytes: &[u8]) -> Option<usize> {
-    swar::position(bytes, |word| swar::equal(word, b'?'))
+#[inline(always)]
+fn mark(marks: u32, at: usize, end: usize) -> usize {
+    if marks == 0 { end } else { at + marks.trailing_zeros() as usize }
 }
 
-/// Returns true for four or more letters, digits and hyphens. `false` may also mean that a full check is
-/// needed.
-#[inline]
-pub(crate) fn is_plain_name(bytes: &[u8]) -> bool {
-    swar::all(bytes, swar::is_plain_name)
+fn long_target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
+    let mut first = end;
+    for at in (start..end).step_by(LANE_BYTES) {
+        let counts = all(end - at).unwrap_or(ALL);
+        first = first.min(mark(target_lane(bytes, at, counts)?, at, end));
+    }
+    Some(first)
+}
+
+/// Returns the masks over `bytes[start..end]`. `None` for more than 16 bytes, and if fewer than 16 follow
+/// `start`.
+#[inline(always)]
+pub(crate) fn name(bytes: &[u8], start: usize, end: usize) -> Option<NameMasks> {
+    let all = all(end - start)?;
+    let found = best::name(bytes.get(start..start + LANE_BYTES)?.first_chunk()?);
+    Some(NameMasks { plain: found.plain & all, digits: found.digits & all, colons: found.colons & all })
+}
+
+/// Returns one bit for each of up to 16 bytes.
+#[inline(always)]
+pub(crate) fn all(len: usize) -> Option<u32> {
+    (len <= LANE_BYTES).then(|| ALL >> (LANE_BYTES - len))
 }

@@ -1,9 +1,10 @@
 //! Compares every scanner with a plain loop, and the native scanners with the portable one.
 
-use super::block::{BLOCK_BYTES, Block, HALF_BYTES, Scanner};
-use super::stretch::LANE_BYTES;
-use super::{Cutter, Progress, Stop, best, portable};
-use crate::fields::FieldSpans;
+use super::lines::ascii;
+use super::masks::{BLOCK_BYTES, BlockMasks, HALF_BYTES, LANE_BYTES, Scanner};
+use super::words::{is_plain_name, portable};
+use super::{Cutter, FieldSpans, LineProgress, ScanStop, baseline_lines, best, lines, words};
+use testkit::random::Rng;
 
 /// Bytes at the edges of all classes.
 const EDGES: &[u8] = b"\0\x08\t\n\r\x1f !\"#$,-./09:;>?@AZ[`az{~\x7f\x80\x89\xa0\xba\xff";
@@ -12,26 +13,9 @@ fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
 
-/// A pseudo-random sequence.
-struct Sequence(u64);
-
-impl Sequence {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        self.0 >> 33
-    }
-
-    /// Returns an edge byte or any byte, with equal probability.
-    fn byte(&mut self) -> u8 {
-        match self.next() % 2 {
-            0 => EDGES[self.next() as usize % EDGES.len()],
-            _ => self.next() as u8,
-        }
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.byte()).collect()
-    }
+/// Returns an edge byte or any byte, with equal probability.
+fn byte(random: &mut Rng) -> u8 {
+    if random.bool() { EDGES[random.usize(..EDGES.len())] } else { random.u8(..) }
 }
 
 fn plain_bits(bytes: &[u8], matches: impl Fn(u8) -> bool) -> u64 {
@@ -54,11 +38,8 @@ fn searches_agree_with_a_plain_loop_at_every_length_and_place() {
                 assert_eq!(super::space(&bytes), first(|byte| *byte == b' '));
                 assert_eq!(super::question_mark(&bytes), first(|byte| *byte == b'?'));
                 assert_eq!(super::has_control(&bytes), bytes.iter().any(|byte| is_control(*byte)));
-                assert_eq!(
-                    super::ascii(&bytes),
-                    std::str::from_utf8(&bytes).ok().filter(|text| text.is_ascii())
-                );
-                if super::is_plain_name(&bytes) {
+                assert_eq!(ascii(&bytes), std::str::from_utf8(&bytes).ok().filter(|text| text.is_ascii()));
+                if words::all(&bytes, is_plain_name) {
                     assert!(bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'));
                 }
             }
@@ -68,17 +49,17 @@ fn searches_agree_with_a_plain_loop_at_every_length_and_place() {
 
 #[test]
 fn halves_agree_with_a_plain_loop() {
-    let mut sequence = Sequence(1);
+    let mut random = Rng::with_seed(1);
     for _ in 0..rounds(50_000) {
-        let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| sequence.byte());
-        let expected = Block {
+        let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| byte(&mut random));
+        let expected = BlockMasks {
             controls: plain_bits(&bytes, is_control),
             colons: plain_bits(&bytes, |byte| byte == b':'),
         };
         assert_eq!(portable::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
         assert_eq!(best::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = super::avx2::Avx2::detect() {
+        if let Some(avx2) = super::x86::Avx2::detect() {
             assert_eq!(avx2.half(&bytes), expected, "{}", bytes.escape_ascii());
         }
     }
@@ -86,9 +67,9 @@ fn halves_agree_with_a_plain_loop() {
 
 #[test]
 fn lanes_agree_with_a_plain_loop() {
-    let mut sequence = Sequence(2);
+    let mut random = Rng::with_seed(2);
     for _ in 0..rounds(50_000) {
-        let bytes: [u8; LANE_BYTES] = std::array::from_fn(|_| sequence.byte());
+        let bytes: [u8; LANE_BYTES] = std::array::from_fn(|_| byte(&mut random));
         let (target, name) = (best::target(&bytes), best::name(&bytes));
         assert_eq!(
             (target, name),
@@ -108,33 +89,33 @@ fn lanes_agree_with_a_plain_loop() {
 
 #[test]
 fn blocks_are_exact_at_every_length_and_place() {
-    let mut sequence = Sequence(3);
+    let mut random = Rng::with_seed(3);
     for length in 0..if cfg!(miri) { 70 } else { 200 } {
-        let bytes = sequence.bytes(length);
+        let bytes = (0..length).map(|_| byte(&mut random)).collect::<Vec<_>>();
         for at in 0..=length {
             let seen = &bytes[at..length.min(at + BLOCK_BYTES)];
-            let expected = (!seen.is_empty()).then(|| Block {
+            let expected = (!seen.is_empty()).then(|| BlockMasks {
                 controls: plain_bits(seen, is_control),
                 colons: plain_bits(seen, |byte| byte == b':'),
             });
-            assert_eq!(Block::at(best::BASELINE, &bytes, at), expected, "{at} of {length}");
+            assert_eq!(BlockMasks::at(best::BASELINE, &bytes, at), expected, "{at} of {length}");
         }
-        assert_eq!(Block::at(best::BASELINE, &bytes, length + 1), None);
+        assert_eq!(BlockMasks::at(best::BASELINE, &bytes, length + 1), None);
     }
 }
 
 #[test]
 fn stretches_are_exact_at_every_length() {
-    let mut sequence = Sequence(4);
+    let mut random = Rng::with_seed(4);
     let is_allowed = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
     for round in 0..rounds(20_000) {
         let mut bytes = vec![b'/'; 80];
         for _ in 0..round % 4 {
-            let place = sequence.next() as usize % bytes.len();
-            bytes[place] = sequence.byte();
+            let place = random.usize(..bytes.len());
+            bytes[place] = byte(&mut random);
         }
-        let start = sequence.next() as usize % 30;
-        let end = start + 1 + sequence.next() as usize % 50;
+        let start = random.usize(..30);
+        let end = start + 1 + random.usize(..50);
         let target = &bytes[start..end];
         let mark = target.iter().position(|byte| *byte == b'?').map_or(end, |offset| start + offset);
         let expected = target.iter().all(is_allowed).then_some(mark);
@@ -156,30 +137,33 @@ fn stretches_are_exact_at_every_length() {
 }
 
 /// Returns the lines and the reason for stopping, found byte by byte.
-fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, Stop) {
+fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, ScanStop) {
     let (mut lines, mut start) = (Vec::new(), 0);
     while let Some(end) = (start..bytes.len()).find(|at| is_control(bytes[*at])) {
         if !bytes[end..].starts_with(b"\r\n") {
-            return (lines, start, Stop::Control(end));
+            return (lines, start, ScanStop::Control(end));
         } else if end == start {
-            return (lines, start, Stop::EmptyLine);
+            return (lines, start, ScanStop::EmptyLine);
         } else if lines.len() == room {
-            return (lines, start, Stop::Full);
+            return (lines, start, ScanStop::Full);
         }
         let colon = (start..end).find(|at| bytes[*at] == b':').unwrap_or(end);
         lines.push((start, colon, end));
         start = end + 2;
     }
-    (lines, start, Stop::Starved)
+    (lines, start, ScanStop::Starved)
 }
 
-type Cut = fn(&[u8], &mut Progress, &mut [FieldSpans]) -> Stop;
+type Cut = fn(&[u8], &mut LineProgress, &mut [FieldSpans]) -> ScanStop;
 
 /// Returns the splitters that this processor supports.
 fn cuts() -> Vec<Cut> {
-    let mut cuts: Vec<Cut> = vec![portable::lines, best::lines];
+    let mut cuts: Vec<Cut> = vec![
+        |bytes, progress, table| lines::lines(portable::BASELINE, bytes, progress, table),
+        baseline_lines,
+    ];
     #[cfg(target_arch = "x86_64")]
-    if super::avx2::Avx2::detect().is_some() {
+    if super::x86::Avx2::detect().is_some() {
         cuts.push(|bytes, progress, table| Cutter::detect().lines(bytes, progress, table));
     }
     cuts
@@ -188,24 +172,22 @@ fn cuts() -> Vec<Cut> {
 #[test]
 fn lines_are_cut_as_by_a_plain_loop_however_the_bytes_arrive() {
     const ROOM: usize = 12;
-    let (mut sequence, cuts) = (Sequence(5), cuts());
+    let (mut random, cuts) = (Rng::with_seed(5), cuts());
     for _ in 0..rounds(20_000) {
         let mut bytes = Vec::new();
-        for _ in 0..sequence.next() % 16 {
-            bytes.extend(
-                (0..sequence.next() % 90).map(|_| b"abcdefg:: \t\xff"[sequence.next() as usize % 12]),
-            );
+        for _ in 0..random.usize(..16) {
+            bytes.extend((0..random.usize(..90)).map(|_| b"abcdefg:: \t\xff"[random.usize(..12)]));
             let end = [&b"\r\n"[..], b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b"\0"];
-            bytes.extend_from_slice(end[sequence.next() as usize % if bytes.len() > 200 { 8 } else { 4 }]);
+            bytes.extend_from_slice(end[random.usize(..if bytes.len() > 200 { 8 } else { 4 })]);
         }
         let expected = plain_lines(&bytes, ROOM);
-        let split = sequence.next() as usize % (bytes.len() + 1);
+        let split = random.usize(..=bytes.len());
         for cut in &cuts {
             for first in [split, bytes.len()] {
                 let mut table = vec![FieldSpans::NONE; ROOM];
-                let mut progress = Progress::START;
+                let mut progress = LineProgress::START;
                 let early = cut(&bytes[..first], &mut progress, &mut table);
-                if early == Stop::Starved {
+                if early == ScanStop::Starved {
                     progress.scanned = first;
                 }
                 let stop = cut(&bytes, &mut progress, &mut table);

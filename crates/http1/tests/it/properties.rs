@@ -1,21 +1,25 @@
 //! Properties that hold for all inputs, tested on many.
 
-use crate::prng::Prng;
-use crate::session::{Event, Session, render};
+use crate::session::{Session, SessionEvent, render};
 use shearwater_http1::{
     BodyDecoder, BodyEvent, BodyLimits, Framing, HeadLimits, HeadParser, KnownField, ParseError, Parsed,
     encode,
 };
+use testkit::random::Rng;
 
 const ROUNDS: usize = 20_000;
 const SEED: u64 = 7;
 
+fn pick<'a>(random: &mut Rng, choices: &[&'a str]) -> &'a str {
+    choices[random.usize(..choices.len())]
+}
+
 /// Feeds `input` in pieces of random length.
-fn run_in_pieces(prng: &mut Prng, input: &[u8], piece_max: usize) -> Vec<Event> {
+fn run_in_pieces(random: &mut Rng, input: &[u8], piece_max: usize) -> Vec<SessionEvent> {
     let mut session = Session::new(HeadLimits::default(), BodyLimits::default(), true);
     let mut rest = input;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at((1 + prng.below(piece_max)).min(rest.len()));
+        let (piece, after) = rest.split_at((1 + random.usize(..piece_max)).min(rest.len()));
         session.feed(piece);
         rest = after;
     }
@@ -24,32 +28,36 @@ fn run_in_pieces(prng: &mut Prng, input: &[u8], piece_max: usize) -> Vec<Event> 
 
 #[test]
 fn random_bytes_never_panic_and_never_depend_on_the_split() {
-    let mut prng = Prng::new(SEED);
+    let mut random = Rng::with_seed(SEED);
     let alphabet = b"GET /?:*HTP10.9\r\n\r\n\r\n \t;,ost: achunked\0\x7f\x80\xff";
     for _ in 0..ROUNDS {
-        let mut input = if prng.one_in(2) { b"GET / HTTP/1.1\r\n".to_vec() } else { Vec::new() };
-        for _ in 0..prng.below(80) {
-            input.push(if prng.one_in(8) { prng.byte() } else { alphabet[prng.below(alphabet.len())] });
+        let mut input = if random.usize(..2) == 0 { b"GET / HTTP/1.1\r\n".to_vec() } else { Vec::new() };
+        for _ in 0..random.usize(..80) {
+            input.push(if random.usize(..8) == 0 {
+                random.u8(..)
+            } else {
+                alphabet[random.usize(..alphabet.len())]
+            });
         }
-        let whole = run_in_pieces(&mut prng, &input, usize::MAX / 2);
-        assert_eq!(run_in_pieces(&mut prng, &input, 8), whole, "\"{}\"", input.escape_ascii());
+        let whole = run_in_pieces(&mut random, &input, usize::MAX / 2);
+        assert_eq!(run_in_pieces(&mut random, &input, 8), whole, "\"{}\"", input.escape_ascii());
     }
 }
 
 #[test]
 fn a_partial_result_means_that_a_shorter_prefix_was_partial_too() {
-    let mut prng = Prng::new(SEED + 1);
+    let mut random = Rng::with_seed(SEED + 1);
     let limits = HeadLimits { head_bytes_max: 70, target_bytes_max: 10, fields_max: 2 };
     let mut kinds = std::collections::BTreeSet::new();
     for _ in 0..ROUNDS {
         let mut input =
             b"GET / HTTP/1.1\r\nHost: a\r\nX: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n\r\n".to_vec();
-        for _ in 0..prng.below(4) {
-            let at = prng.below(input.len());
-            match prng.below(3) {
-                0 => input[at] = b"\r\n \t:a/"[prng.below(7)],
-                1 => input.insert(at, b"\r\n \t:a/"[prng.below(7)]),
-                _ => input.splice(at..at, vec![b'z'; prng.below(60)]).for_each(drop),
+        for _ in 0..random.usize(..4) {
+            let at = random.usize(..input.len());
+            match random.usize(..3) {
+                0 => input[at] = b"\r\n \t:a/"[random.usize(..7)],
+                1 => input.insert(at, b"\r\n \t:a/"[random.usize(..7)]),
+                _ => input.splice(at..at, vec![b'z'; random.usize(..60)]).for_each(drop),
             }
         }
         let first = |step: usize| {
@@ -65,21 +73,22 @@ fn a_partial_result_means_that_a_shorter_prefix_was_partial_too() {
 }
 
 #[test]
-fn what_is_written_is_what_is_read() {
-    let mut prng = Prng::new(SEED + 2);
+fn reads_what_was_encoded() {
+    let mut random = Rng::with_seed(SEED + 2);
     let names =
         ["Accept", "x-a", "COOKIE", "If-None-Match", "X-Forwarded-For", "priority", "y", "User-Agent"];
     let mut parser = HeadParser::new(HeadLimits::default());
     for _ in 0..ROUNDS {
         let mut fields = vec![("Host".to_owned(), b"example.org".to_vec())];
-        for _ in 0..prng.below(12) {
-            let inner = |prng: &mut Prng| b"abc \t~!\x80\xff,;=\""[prng.below(13)];
-            let value: Vec<u8> = (0..prng.below(60)).map(|_| inner(&mut prng)).collect();
+        for _ in 0..random.usize(..12) {
+            let inner = |random: &mut Rng| b"abc \t~!\x80\xff,;=\""[random.usize(..13)];
+            let value: Vec<u8> = (0..random.usize(..60)).map(|_| inner(&mut random)).collect();
             let value = value.trim_ascii().to_vec();
-            fields.push((prng.pick(&names).to_owned(), value));
+            fields.push((pick(&mut random, &names).to_owned(), value));
         }
-        let target: String =
-            (0..prng.below(40)).map(|_| prng.pick(&["a", "/", "?", "%20", "&", "=", "."])).collect();
+        let target: String = (0..random.usize(..40))
+            .map(|_| pick(&mut random, &["a", "/", "?", "%20", "&", "=", "."]))
+            .collect();
         let mut bytes = format!("POST /{target} HTTP/1.1\r\n").into_bytes();
         for (name, value) in &fields {
             encode::field(&mut bytes, name, value).unwrap();
@@ -118,38 +127,38 @@ fn check_lookups(head: &shearwater_http1::Head<'_>, fields: &[(String, Vec<u8>)]
 }
 
 #[test]
-fn chunks_come_back_whole_however_they_are_cut() {
-    let mut prng = Prng::new(SEED + 3);
+fn decodes_encoded_chunks_however_they_are_split() {
+    let mut random = Rng::with_seed(SEED + 3);
     for _ in 0..ROUNDS / 10 {
         let (mut body, mut bytes) = (Vec::new(), b"POST / HTTP/1.1\r\nHost: a\r\n".to_vec());
         encode::chunked(&mut bytes);
         encode::end_of_head(&mut bytes);
-        for _ in 0..prng.below(6) {
-            let data: Vec<u8> = (0..1 + prng.below(300)).map(|_| prng.byte()).collect();
+        for _ in 0..random.usize(..6) {
+            let data: Vec<u8> = (0..1 + random.usize(..300)).map(|_| random.u8(..)).collect();
             encode::chunk(&mut bytes, &data);
             body.extend(data);
         }
         encode::last_chunk(&mut bytes);
-        let events = run_in_pieces(&mut prng, &bytes, 50);
+        let events = run_in_pieces(&mut random, &bytes, 50);
         let read = events
             .iter()
-            .find_map(|event| if let Event::Data(data) = event { Some(data.clone()) } else { None });
+            .find_map(|event| if let SessionEvent::Data(data) = event { Some(data.clone()) } else { None });
         assert_eq!(read.unwrap_or_default(), body);
-        assert_eq!(events.last(), Some(&Event::End), "{:?}", render(&events));
+        assert_eq!(events.last(), Some(&SessionEvent::End), "{:?}", render(&events));
     }
 }
 
 /// Decodes all of `input`, in pieces of at most `piece_max` bytes; returns content, trailers, the end of the
 /// body, and the error.
 fn decode(
-    prng: &mut Prng,
+    random: &mut Rng,
     input: &[u8],
     piece_max: usize,
 ) -> (Vec<u8>, Vec<u8>, Option<usize>, Option<ParseError>) {
     let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
     let (mut data, mut trailers, mut at) = (Vec::new(), Vec::new(), 0);
     while at < input.len() {
-        let end = input.len().min(at + 1 + prng.below(piece_max));
+        let end = input.len().min(at + 1 + random.usize(..piece_max));
         match decoder.decode(&input[at..end]) {
             Err(reject) => return (data, trailers, None, Some(reject)),
             Ok(step) => {
@@ -167,44 +176,41 @@ fn decode(
 }
 
 #[test]
-fn the_body_decoder_takes_any_bytes_and_never_depends_on_the_split() {
-    let mut prng = Prng::new(SEED + 4);
+fn the_body_decoder_never_panics_and_never_depends_on_the_split() {
+    let mut random = Rng::with_seed(SEED + 4);
     let mut ends = 0;
     for _ in 0..ROUNDS {
         let mut input = Vec::new();
-        for _ in 0..prng.below(6) {
-            let piece = prng.pick(&[
-                "1\r\na\r\n",
-                "3;x\r\nabc\r\n",
-                "0\r\n",
-                "X: y\r\n",
-                "\r\n",
-                "0\r\n\r\n",
-                "A\r\n",
-            ]);
+        for _ in 0..random.usize(..6) {
+            let piece = pick(
+                &mut random,
+                &["1\r\na\r\n", "3;x\r\nabc\r\n", "0\r\n", "X: y\r\n", "\r\n", "0\r\n\r\n", "A\r\n"],
+            );
             input.extend_from_slice(piece.as_bytes());
         }
-        for _ in 0..prng.below(3) {
-            let at = prng.below(input.len() + 1);
-            input.insert(at, b"\r\n0;: aF\0\xff"[prng.below(10)]);
+        for _ in 0..random.usize(..3) {
+            let at = random.usize(..input.len() + 1);
+            input.insert(at, b"\r\n0;: aF\0\xff"[random.usize(..10)]);
         }
-        let whole = decode(&mut prng, &input, usize::MAX / 2);
-        assert_eq!(decode(&mut prng, &input, 1), whole, "\"{}\"", input.escape_ascii());
-        assert_eq!(decode(&mut prng, &input, 4), whole, "\"{}\"", input.escape_ascii());
+        let whole = decode(&mut random, &input, usize::MAX / 2);
+        assert_eq!(decode(&mut random, &input, 1), whole, "\"{}\"", input.escape_ascii());
+        assert_eq!(decode(&mut random, &input, 4), whole, "\"{}\"", input.escape_ascii());
         ends += usize::from(whole.2.is_some());
     }
     assert!(ends > ROUNDS / 20, "only {ends} bodies were whole");
 }
 
 #[test]
-fn chunk_sizes_are_read_as_httparse_reads_them() {
-    let mut prng = Prng::new(SEED + 5);
+fn agrees_with_httparse_on_chunk_sizes() {
+    let mut random = Rng::with_seed(SEED + 5);
     let mut accepted = 0;
     for _ in 0..ROUNDS {
         let mut line: Vec<u8> =
-            (0..1 + prng.below(18)).map(|_| b"0123456789abcdefABCDEF"[prng.below(22)]).collect();
-        if prng.one_in(3) {
-            line.extend_from_slice(prng.pick(&[";a=b", " ;x", "\t", " ", "g", ";", ";\t\"\""]).as_bytes());
+            (0..1 + random.usize(..18)).map(|_| b"0123456789abcdefABCDEF"[random.usize(..22)]).collect();
+        if random.usize(..3) == 0 {
+            line.extend_from_slice(
+                pick(&mut random, &[";a=b", " ;x", "\t", " ", "g", ";", ";\t\"\""]).as_bytes(),
+            );
         }
         line.extend_from_slice(b"\r\n");
         let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
@@ -229,23 +235,7 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
 /// Returns true for a chunk line whose size is followed by anything but an extension with a name.
 fn has_unnamed_extension(line: &[u8]) -> bool {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let behind = line[digits..].strip_suffix(b"\r\n").expect("a whole line");
-    let name = behind.trim_ascii_start().strip_prefix(b";").unwrap_or_default().trim_ascii_start();
-    !behind.is_empty() && !name.first().is_some_and(u8::is_ascii_alphanumeric)
-}
-
-#[test]
-fn every_known_name_is_found_in_any_case_and_no_other() {
-    for &known in KnownField::all() {
-        let name = known.name();
-        assert_eq!(KnownField::from_name(name.as_bytes()), Some(known));
-        assert_eq!(KnownField::from_name(name.to_ascii_lowercase().as_bytes()), Some(known));
-        assert_eq!(KnownField::from_name(name.to_ascii_uppercase().as_bytes()), Some(known));
-        for index in 0..name.len() {
-            let mut other = name.as_bytes().to_vec();
-            other[index] = b'_';
-            assert_eq!(KnownField::from_name(&other), None, "{}", other.escape_ascii());
-            assert_ne!(KnownField::from_name(&name.as_bytes()[..index]), Some(known));
-        }
-    }
+    let rest = line[digits..].strip_suffix(b"\r\n").expect("a whole line");
+    let name = rest.trim_ascii_start().strip_prefix(b";").unwrap_or_default().trim_ascii_start();
+    !rest.is_empty() && !name.first().is_some_and(u8::is_ascii_alphanumeric)
 }

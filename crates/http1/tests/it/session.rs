@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// Events of a connection, in order. Adjacent content or trailers are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum SessionEvent {
     Head(String),
     Data(Vec<u8>),
     Trailer(Vec<u8>),
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     /// Bytes of the incomplete head.
     pending: Vec<u8>,
     show_fields: bool,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<SessionEvent>,
 }
 
 impl Session {
@@ -36,17 +36,17 @@ impl Session {
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
-        let is_refused = matches!(self.events.last(), Some(Event::ParseError(_)));
+        let is_refused = matches!(self.events.last(), Some(SessionEvent::ParseError(_)));
         if !is_refused && let Err(reject) = self.advance() {
-            self.events.push(Event::ParseError(reject));
+            self.events.push(SessionEvent::ParseError(reject));
         }
     }
 
     /// Returns the events of everything that was fed.
-    pub(crate) fn finish(mut self) -> Vec<Event> {
-        let is_refused = matches!(self.events.last(), Some(Event::ParseError(_)));
+    pub(crate) fn finish(mut self) -> Vec<SessionEvent> {
+        let is_refused = matches!(self.events.last(), Some(SessionEvent::ParseError(_)));
         if !is_refused && (self.body.is_some() || !self.pending.is_empty()) {
-            self.events.push(Event::Partial);
+            self.events.push(SessionEvent::Partial);
         }
         self.events
     }
@@ -68,12 +68,11 @@ impl Session {
         let Parsed::Complete { head_len } = self.parser.parse(&self.pending)? else { return Ok(true) };
         let head = self.parser.head(&self.pending);
         assert_eq!((head.len(), head.raw()), (head_len, &self.pending[..head_len]));
-        self.events.push(Event::Head(describe(&head)));
+        self.events.push(SessionEvent::Head(describe(&head)));
         if self.show_fields {
-            self.events
-                .extend(head.fields().map(|field| {
-                    Event::Head(format!("field {}={}", field.name, field.value.escape_ascii()))
-                }));
+            self.events.extend(head.fields().map(|field| {
+                SessionEvent::Head(format!("field {}={}", field.name, field.value.escape_ascii()))
+            }));
         }
         self.body = match head.framing() {
             Framing::None => None,
@@ -92,12 +91,12 @@ impl Session {
         let step = body.decode(&self.pending)?;
         match step.event {
             BodyEvent::Data(data) => match self.events.last_mut() {
-                Some(Event::Data(joined)) => joined.extend_from_slice(data),
-                _ => self.events.push(Event::Data(data.to_vec())),
+                Some(SessionEvent::Data(joined)) => joined.extend_from_slice(data),
+                _ => self.events.push(SessionEvent::Data(data.to_vec())),
             },
             BodyEvent::Trailer(bytes) => match self.events.last_mut() {
-                Some(Event::Trailer(joined)) => joined.extend_from_slice(bytes),
-                _ => self.events.push(Event::Trailer(bytes.to_vec())),
+                Some(SessionEvent::Trailer(joined)) => joined.extend_from_slice(bytes),
+                _ => self.events.push(SessionEvent::Trailer(bytes.to_vec())),
             },
             BodyEvent::More => assert_eq!(step.consumed, self.pending.len()),
             BodyEvent::Done => assert!(body.is_done()),
@@ -113,7 +112,7 @@ impl Session {
 
     fn end_body(&mut self) {
         self.body = None;
-        self.events.push(Event::End);
+        self.events.push(SessionEvent::End);
     }
 }
 
@@ -151,14 +150,14 @@ fn describe(head: &Head<'_>) -> String {
 }
 
 /// Formats the events as lines of text, as in the corpus.
-pub(crate) fn render(events: &[Event]) -> Vec<String> {
-    let line = |event: &Event| match event {
-        Event::Head(text) => text.clone(),
-        Event::Data(bytes) => format!("data {}", bytes.escape_ascii()),
-        Event::Trailer(bytes) => format!("trailer {}", bytes.escape_ascii()),
-        Event::End => "end".to_owned(),
-        Event::Partial => "partial".to_owned(),
-        Event::ParseError(reject) => format!("reject {}", reject.name()),
+pub(crate) fn render(events: &[SessionEvent]) -> Vec<String> {
+    let line = |event: &SessionEvent| match event {
+        SessionEvent::Head(text) => text.clone(),
+        SessionEvent::Data(bytes) => format!("data {}", bytes.escape_ascii()),
+        SessionEvent::Trailer(bytes) => format!("trailer {}", bytes.escape_ascii()),
+        SessionEvent::End => "end".to_owned(),
+        SessionEvent::Partial => "partial".to_owned(),
+        SessionEvent::ParseError(reject) => format!("reject {}", reject.name()),
     };
     events.iter().map(line).collect()
 }

@@ -1,4 +1,4 @@
-//! Coroutines: they wait, end, panic and are cancelled, as any task.
+//! Coroutines wait, end, panic and are cancelled as any task; and the pool of their stacks.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn, ready};
@@ -9,118 +9,110 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use shearwater_tasks::limits::BODY_BYTES_MAX;
-use shearwater_tasks::{Coroutine, Polled, StackOptions, Stacks, Suspend, TaskId, Tasks, Timers, yield_now};
+use shearwater_tasks::limits::{BODY_BYTES_MAX, STACK_BYTES_MIN};
+use shearwater_tasks::{Coroutine, Polled, StackOptions, Suspend, TaskId, Timers, yield_now};
 
-use crate::helpers::{Drops, Event, spawn, tasks, turn, words};
-
-fn stacks() -> Rc<Stacks> {
-    Stacks::new(StackOptions::default()).expect("the system has memory")
-}
-
-/// Makes a task of a body.
-fn start(tasks: &mut Tasks, stacks: &Rc<Stacks>, body: impl FnOnce(&Suspend<'_>) + 'static) -> TaskId {
-    spawn(tasks, Coroutine::new(stacks, "test".into(), body))
-}
+use crate::{CoroutineWorker, Drops, TestEvent, message};
 
 #[test]
-fn who_never_waits_is_over_at_the_first_poll() {
-    let (mut tasks, stacks) = (tasks(), stacks());
+fn a_body_that_never_waits_ends_in_the_first_poll() {
+    let mut worker = CoroutineWorker::new();
     let done = Rc::new(Cell::new(false));
-    let told = Rc::clone(&done);
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let doing = Rc::clone(&done);
+    let id = worker.spawn(move |suspend| {
         assert_eq!(suspend.wait(ready(7)), 7);
-        told.set(true);
+        doing.set(true);
     });
-    assert_eq!((stacks.lent(), done.get()), (0, false), "a stack is taken at the first poll");
-    assert_eq!(tasks.poll(id), Polled::Ready);
-    assert_eq!((stacks.lent(), stacks.spare(), done.get()), (0, 1, true));
+    worker.assert_left(1, 0, 0);
+    assert!(!done.get(), "a stack is taken at the first poll");
+    assert_eq!((worker.tasks.poll(id), done.get()), (Polled::Ready, true));
+    worker.assert_left(0, 0, 1);
 }
 
 #[test]
-fn who_waits_goes_on_where_it_was_with_all_that_it_had() {
-    let (mut tasks, stacks, timers) = (tasks(), stacks(), Timers::new());
+fn a_body_continues_where_it_waited() {
+    let (mut worker, timers) = (CoroutineWorker::new(), Timers::new());
     let (steps, clock) = (Rc::new(RefCell::new(Vec::new())), Rc::clone(&timers));
-    let told = Rc::clone(&steps);
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let stepping = Rc::clone(&steps);
+    worker.start(move |suspend| {
         let mut local = [0_u64; 100];
-        for (number, place) in local.iter_mut().enumerate() {
-            *place = number as u64;
+        for (number, value) in local.iter_mut().enumerate() {
+            *value = number as u64;
             if number % 40 == 0 {
                 suspend.wait(clock.sleep(Duration::from_millis(10)));
-                told.borrow_mut().push((number, clock.now_ms()));
+                stepping.borrow_mut().push((number, clock.now_ms()));
             }
         }
         assert_eq!(local.iter().sum::<u64>(), 99 * 100 / 2);
     });
-    assert_eq!((tasks.poll(id), stacks.lent()), (Polled::Pending, 1));
     let mut polled = Vec::new();
     for now_ms in 0..40 {
         timers.set_now_ms(now_ms);
         timers.expire();
-        polled.extend(turn(&mut tasks).into_iter().map(|(_, polled)| polled));
+        polled.extend(worker.turn());
     }
     assert_eq!(*steps.borrow(), [(0, 10), (40, 20), (80, 30)]);
     assert_eq!(polled, [Polled::Pending, Polled::Pending, Polled::Ready]);
-    assert_eq!(stacks.lent(), 0);
+    assert_eq!(worker.stacks.lent(), 0);
 }
 
 #[test]
-fn many_take_turns() {
-    let (mut tasks, stacks) = (tasks(), stacks());
+fn many_bodies_take_turns() {
+    let mut worker = CoroutineWorker::new();
     let count = Rc::new(Cell::new(0));
     for _ in 0..50 {
         let count = Rc::clone(&count);
-        let id = start(&mut tasks, &stacks, move |suspend| {
+        worker.start(move |suspend| {
             for _ in 0..20 {
                 suspend.wait(yield_now());
                 count.set(count.get() + 1);
             }
         });
-        tasks.poll(id);
     }
-    assert_eq!(stacks.lent(), 50);
+    assert_eq!(worker.stacks.lent(), 50);
     for _ in 0..20 {
-        assert_eq!(turn(&mut tasks).len(), 50);
+        assert_eq!(worker.turn().len(), 50);
     }
-    assert_eq!((count.get(), tasks.len(), stacks.lent()), (1000, 0, 0));
+    assert_eq!((count.get(), worker.tasks.len(), worker.stacks.lent()), (1000, 0, 0));
 }
 
 #[test]
-fn a_panic_comes_out_of_the_poll_and_the_stack_goes_back() {
-    let (mut tasks, stacks, drops) = (tasks(), stacks(), Drops::default());
+fn a_panic_comes_out_of_the_poll_and_releases_the_stack() {
+    let (mut worker, drops) = (CoroutineWorker::new(), Drops::default());
     let kept = drops.one();
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let panics = worker.start(move |suspend| {
         let _kept = kept;
         suspend.wait(yield_now());
         panic!("on purpose");
     });
-    tasks.poll(id);
-    let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
-    assert_eq!(words(&*panic), "on purpose");
-    assert_eq!((drops.count(), stacks.lent(), stacks.spare(), tasks.len()), (1, 0, 1, 0));
+    assert_eq!((worker.poll_panics(panics), drops.count()), ("on purpose".to_owned(), 1));
+    let resumes = worker.start(|suspend| {
+        suspend.wait(yield_now());
+        resume_unwind(Box::new("passed on"));
+    });
+    assert_eq!(worker.poll_panics(resumes), "passed on");
+    worker.assert_left(0, 0, 1);
 }
 
 #[test]
-fn a_panic_that_the_body_catches_is_its_own() {
-    let (mut tasks, stacks) = (tasks(), stacks());
-    let id = start(&mut tasks, &stacks, |suspend| {
+fn a_body_may_catch_a_panic() {
+    let mut worker = CoroutineWorker::new();
+    worker.start(|suspend| {
         let polls = || suspend.wait(poll_fn(|_| -> Poll<()> { panic!("in a future") }));
         let caught = catch_unwind(AssertUnwindSafe(polls)).unwrap_err();
-        assert_eq!(words(&*caught), "in a future");
+        assert_eq!(message(&*caught), "in a future");
         suspend.wait(yield_now());
     });
-    assert_eq!(tasks.poll(id), Polled::Pending);
-    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+    assert_eq!(worker.turn(), [Polled::Ready]);
 }
 
 #[test]
-fn the_cancelled_are_unwound_and_what_they_had_is_dropped() {
-    let (mut tasks, stacks, drops, event) = (tasks(), stacks(), Drops::default(), Event::default());
+fn cancelling_unwinds_the_stack() {
+    let (mut worker, drops, event) = (CoroutineWorker::new(), Drops::default(), TestEvent::default());
     let (one, two, three, wait) = (drops.one(), drops.one(), drops.one(), event.wait());
     let reached = Rc::new(Cell::new(false));
-    let told = Rc::clone(&reached);
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let reaching = Rc::clone(&reached);
+    let id = worker.start(move |suspend| {
         let _one = one;
         let inner = move |_two| {
             suspend.wait(async move {
@@ -129,128 +121,114 @@ fn the_cancelled_are_unwound_and_what_they_had_is_dropped() {
             });
         };
         inner(two);
-        told.set(true);
+        reaching.set(true);
     });
-    assert_eq!((tasks.poll(id), drops.count()), (Polled::Pending, 0));
-    tasks.cancel(id);
+    assert_eq!(drops.count(), 0);
+    worker.tasks.cancel(id);
     assert_eq!((drops.count(), reached.get()), (3, false));
-    assert_eq!((stacks.lent(), stacks.spare(), tasks.len()), (0, 1, 0));
+    worker.assert_left(0, 0, 1);
     event.happen();
-    assert!(turn(&mut tasks).is_empty());
+    assert!(worker.turn().is_empty());
 }
 
 #[test]
-fn who_was_never_polled_is_dropped_without_a_stack() {
-    let (mut tasks, stacks, drops) = (tasks(), stacks(), Drops::default());
+fn a_body_that_was_never_polled_is_dropped_without_a_stack() {
+    let (mut worker, drops) = (CoroutineWorker::new(), Drops::default());
     let kept = drops.one();
-    let id = start(&mut tasks, &stacks, move |_| drop(kept));
-    tasks.cancel(id);
-    assert_eq!((drops.count(), stacks.lent(), stacks.spare()), (1, 0, 0));
+    let id = worker.spawn(move |_| drop(kept));
+    worker.tasks.cancel(id);
+    assert_eq!(drops.count(), 1);
+    worker.assert_left(0, 0, 0);
 }
 
 #[test]
-fn who_catches_its_own_end_is_unwound_again() {
-    let (mut tasks, stacks, drops) = (tasks(), stacks(), Drops::default());
+fn a_body_that_catches_its_end_is_unwound_again() {
+    let (mut worker, drops) = (CoroutineWorker::new(), Drops::default());
     let (kept, reached) = (drops.one(), Rc::new(Cell::new(0)));
-    let told = Rc::clone(&reached);
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let reaching = Rc::clone(&reached);
+    let id = worker.start(move |suspend| {
         let _kept = kept;
         let caught = catch_unwind(AssertUnwindSafe(|| suspend.wait(pending::<()>())));
-        told.set(1);
+        reaching.set(1);
         assert!(caught.is_err());
         suspend.wait(ready(()));
-        told.set(2);
+        reaching.set(2);
     });
-    tasks.poll(id);
-    tasks.cancel(id);
-    assert_eq!((reached.get(), drops.count(), stacks.lent()), (1, 1, 0), "it does not wait again");
+    worker.tasks.cancel(id);
+    assert_eq!((reached.get(), drops.count(), worker.stacks.lent()), (1, 1, 0), "it doesn't wait again");
 }
 
 #[test]
-fn who_panics_while_it_is_cancelled_tells_it() {
-    struct Grenade;
-    impl Drop for Grenade {
-        fn drop(&mut self) {
-            // During unwinding it can't panic, which would abort. After the end is caught it can.
-            assert!(std::thread::panicking());
-        }
-    }
-    let (mut tasks, stacks) = (tasks(), stacks());
-    let id = start(&mut tasks, &stacks, |suspend| {
-        let end = catch_unwind(AssertUnwindSafe(|| {
-            let _grenade = Grenade;
-            suspend.wait(pending::<()>());
-        }));
-        if end.is_err() {
+fn a_panic_of_a_cancelled_body_comes_out() {
+    let mut worker = CoroutineWorker::new();
+    let id = worker.start(|suspend| {
+        if catch_unwind(AssertUnwindSafe(|| suspend.wait(pending::<()>()))).is_err() {
             panic!("at its end");
         }
     });
-    tasks.poll(id);
-    let panic = catch_unwind(AssertUnwindSafe(|| tasks.cancel(id))).unwrap_err();
-    assert_eq!((words(&*panic), tasks.len(), stacks.lent(), stacks.spare()), ("at its end", 0, 0, 1));
+    let panic = catch_unwind(AssertUnwindSafe(|| worker.tasks.cancel(id))).unwrap_err();
+    assert_eq!(message(&*panic), "at its end");
+    worker.assert_left(0, 0, 1);
 }
 
 #[test]
-fn destructors_may_ask_for_what_is_ready_while_they_unwind() {
-    struct Asks<'a>(&'a Suspend<'a>, Rc<Cell<u32>>);
-    impl Drop for Asks<'_> {
+fn destructors_may_wait_for_ready_futures_while_they_unwind() {
+    struct WaitsInDrop<'a>(&'a Suspend<'a>, Rc<Cell<u32>>);
+    impl Drop for WaitsInDrop<'_> {
         fn drop(&mut self) {
+            assert!(std::thread::panicking());
             self.1.set(self.0.wait(ready(7)));
         }
     }
-    let (mut tasks, stacks) = (tasks(), stacks());
-    for cancelled in [true, false] {
-        let response = Rc::new(Cell::new(0));
-        let told = Rc::clone(&response);
-        let id = start(&mut tasks, &stacks, move |suspend| {
-            let _asks = Asks(suspend, told);
+    let mut worker = CoroutineWorker::new();
+    for is_cancelled in [true, false] {
+        let output = Rc::new(Cell::new(0));
+        let writing = Rc::clone(&output);
+        let id = worker.start(move |suspend| {
+            let _waits = WaitsInDrop(suspend, writing);
             suspend.wait(yield_now());
             panic!("on purpose");
         });
-        tasks.poll(id);
-        if cancelled {
-            tasks.cancel(id);
-        } else {
-            assert!(catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).is_err());
+        match is_cancelled {
+            true => worker.tasks.cancel(id),
+            false => assert_eq!(worker.poll_panics(id), "on purpose"),
         }
-        assert_eq!((response.get(), tasks.len()), (7, 0));
+        assert_eq!((output.get(), worker.tasks.len()), (7, 0));
     }
 }
 
 #[test]
-fn the_end_of_all_tasks_unwinds_their_stacks() {
-    let (stacks, drops) = (stacks(), Drops::default());
-    let mut tasks = tasks();
+fn dropping_the_tasks_unwinds_their_stacks() {
+    let (mut worker, drops) = (CoroutineWorker::new(), Drops::default());
     for _ in 0..3 {
         let kept = drops.one();
-        let id = start(&mut tasks, &stacks, move |suspend| {
+        worker.start(move |suspend| {
             let _kept = kept;
             suspend.wait(pending::<()>());
         });
-        tasks.poll(id);
     }
+    let CoroutineWorker { tasks, stacks, .. } = worker;
     assert_eq!(stacks.lent(), 3);
     drop(tasks);
     assert_eq!((drops.count(), stacks.lent()), (3, 0));
 }
 
 #[test]
-fn a_large_body_gets_there_too() {
-    let (mut tasks, stacks) = (tasks(), stacks());
+fn a_body_may_be_large() {
+    let mut worker = CoroutineWorker::new();
     let large = [5_u8; 4 * BODY_BYTES_MAX];
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    worker.start(move |suspend| {
         suspend.wait(yield_now());
         assert!(large.iter().all(|byte| *byte == 5));
     });
-    assert_eq!(tasks.poll(id), Polled::Pending);
-    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+    assert_eq!(worker.turn(), [Polled::Ready]);
 }
 
 #[test]
 fn a_body_may_wait_within_a_future_that_it_waits_for() {
-    let (mut tasks, stacks, event) = (tasks(), stacks(), Event::default());
+    let (mut worker, event) = (CoroutineWorker::new(), TestEvent::default());
     let (inner, outer) = (event.wait(), event.wait());
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    worker.start(move |suspend| {
         let mut inner = Some(inner);
         let mut outer = pin!(outer);
         suspend.wait(poll_fn(|context| {
@@ -260,34 +238,33 @@ fn a_body_may_wait_within_a_future_that_it_waits_for() {
             outer.as_mut().poll(context)
         }));
     });
-    assert_eq!(tasks.poll(id), Polled::Pending);
     event.happen();
-    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+    assert_eq!(worker.turn(), [Polled::Ready]);
 }
 
 /// A waker that is distinct from others.
-struct Own;
+struct DistinctWaker;
 
-impl Wake for Own {
+impl Wake for DistinctWaker {
     fn wake(self: Arc<Self>) {}
 }
 
 #[test]
-fn what_waits_within_learns_the_waker_of_the_latest_poll() {
-    let stacks = stacks();
+fn an_inner_future_gets_the_waker_of_the_latest_poll() {
+    let worker = CoroutineWorker::new();
     let seen = Rc::new(RefCell::new(Vec::new()));
-    let told = Rc::clone(&seen);
-    let mut coroutine = pin!(Coroutine::new(&stacks, "test".into(), move |suspend: &Suspend<'_>| {
+    let seeing = Rc::clone(&seen);
+    let mut coroutine = pin!(Coroutine::new(&worker.stacks, "test".into(), move |suspend: &Suspend<'_>| {
         let mut inner = Some(yield_now());
         suspend.wait(poll_fn(|context| {
-            told.borrow_mut().push(context.waker().clone());
+            seeing.borrow_mut().push(context.waker().clone());
             if let Some(inner) = inner.take() {
                 suspend.wait(inner);
             }
             Poll::<()>::Pending
         }));
     }));
-    let wakers: Vec<Waker> = (0..3).map(|_| Waker::from(Arc::new(Own))).collect();
+    let wakers: Vec<Waker> = (0..3).map(|_| Waker::from(Arc::new(DistinctWaker))).collect();
     let mut poll = |waker: &Waker| coroutine.as_mut().poll(&mut Context::from_waker(waker));
     assert!(poll(&wakers[0]).is_pending());
     assert!(poll(&wakers[1]).is_pending());
@@ -298,42 +275,121 @@ fn what_waits_within_learns_the_waker_of_the_latest_poll() {
 
 #[test]
 fn a_coroutine_may_wait_for_another() {
-    let (mut tasks, stacks) = (tasks(), stacks());
-    let (drops, their) = (Drops::default(), Rc::clone(&stacks));
-    let (one, two) = (drops.one(), drops.one());
-    let id = start(&mut tasks, &stacks, move |suspend| {
+    let (mut worker, drops) = (CoroutineWorker::new(), Drops::default());
+    let (stacks, one, two) = (Rc::clone(&worker.stacks), drops.one(), drops.one());
+    let id = worker.start(move |suspend| {
         let _one = one;
-        let inner = Coroutine::new(&their, "inner".into(), move |suspend: &Suspend<'_>| {
+        let inner = Coroutine::new(&stacks, "inner".into(), move |suspend: &Suspend<'_>| {
             let _two = two;
             suspend.wait(yield_now());
             suspend.wait(pending::<()>());
         });
         suspend.wait(inner);
     });
-    assert_eq!((tasks.poll(id), stacks.lent()), (Polled::Pending, 2));
-    assert_eq!(turn(&mut tasks), [(id, Polled::Pending)]);
-    tasks.cancel(id);
-    assert_eq!((drops.count(), stacks.lent()), (2, 0));
+    assert_eq!(worker.stacks.lent(), 2);
+    assert_eq!(worker.turn(), [Polled::Pending]);
+    worker.tasks.cancel(id);
+    assert_eq!((drops.count(), worker.stacks.lent()), (2, 0));
 }
 
 #[test]
 #[should_panic(expected = "coroutine test was polled after its end")]
-fn polled_after_its_end_it_panics() {
-    let stacks = stacks();
-    let mut coroutine = pin!(Coroutine::new(&stacks, "test".into(), |_: &Suspend<'_>| ()));
+fn polling_after_the_end_panics() {
+    let worker = CoroutineWorker::new();
+    let mut coroutine = pin!(Coroutine::new(&worker.stacks, "test".into(), |_: &Suspend<'_>| ()));
     let mut context = Context::from_waker(Waker::noop());
     assert!(coroutine.as_mut().poll(&mut context).is_ready());
     let _again = coroutine.as_mut().poll(&mut context);
 }
 
 #[test]
-fn a_panic_passed_on_is_the_same() {
-    let (mut tasks, stacks) = (tasks(), stacks());
-    let id = start(&mut tasks, &stacks, |suspend| {
-        suspend.wait(yield_now());
-        resume_unwind(Box::new("passed on"));
-    });
-    tasks.poll(id);
-    let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
-    assert_eq!(words(&*panic), "passed on");
+fn coroutines_wait_for_a_stack_in_order() {
+    let mut worker = CoroutineWorker::with_stacks(2, 10);
+    let events: Vec<_> = (0..5).map(|_| TestEvent::default()).collect();
+    for (number, event) in events.iter().enumerate() {
+        worker.hold(number, event);
+    }
+    worker.assert_queue(2, 3, &[0, 1]);
+    events[1].happen();
+    worker.turn();
+    worker.assert_queue(1, 3, &[0, 1]);
+    worker.turn();
+    worker.assert_queue(2, 2, &[0, 1, 2]);
+    events.iter().for_each(TestEvent::happen);
+    while !worker.turn().is_empty() {}
+    worker.assert_queue(0, 0, &[0, 1, 2, 3, 4]);
+    worker.assert_left(0, 0, 2);
+}
+
+/// Returns a worker whose only stack is held until an event, and the ids of others that wait for it, which a poll
+/// doesn't move in the queue.
+fn queue_for_one_stack(
+    others: std::ops::Range<usize>,
+    first: &TestEvent,
+    later: &TestEvent,
+) -> (CoroutineWorker, Vec<TaskId>) {
+    let mut worker = CoroutineWorker::with_stacks(1, 10);
+    worker.hold(0, first);
+    let ids: Vec<_> = others.map(|number| worker.hold(number, later)).collect();
+    for id in &ids {
+        assert_eq!(worker.tasks.poll(*id), Polled::Pending);
+    }
+    assert_eq!(worker.stacks.waiting(), ids.len());
+    (worker, ids)
+}
+
+#[test]
+fn a_woken_coroutine_gets_its_stack_before_newcomers() {
+    let (first, later) = (TestEvent::default(), TestEvent::default());
+    let (mut worker, _) = queue_for_one_stack(1..2, &first, &later);
+    first.happen();
+    worker.turn();
+    worker.hold(2, &later);
+    worker.assert_queue(0, 2, &[0]);
+    worker.turn();
+    worker.assert_queue(1, 1, &[0, 1]);
+}
+
+#[test]
+fn a_cancelled_coroutine_wakes_the_next() {
+    let (first, later) = (TestEvent::default(), TestEvent::default());
+    let (mut worker, waiting) = queue_for_one_stack(1..5, &first, &later);
+    worker.tasks.cancel(waiting[1]);
+    assert_eq!(worker.stacks.waiting(), 3, "it leaves the queue");
+    first.happen();
+    worker.turn();
+    worker.tasks.cancel(waiting[0]);
+    worker.turn();
+    worker.assert_queue(1, 1, &[0, 3]);
+}
+
+#[test]
+fn a_bounded_number_of_stacks_is_kept() {
+    let (mut worker, event) = (CoroutineWorker::with_stacks(10, 3), TestEvent::default());
+    for number in 0..8 {
+        worker.hold(number, &event);
+    }
+    event.happen();
+    worker.turn();
+    worker.assert_left(0, 0, 3);
+    worker.hold(8, &TestEvent::default());
+    worker.assert_left(1, 1, 2);
+}
+
+#[test]
+fn there_is_at_least_one_stack_of_the_smallest_size() {
+    let mut worker = CoroutineWorker::with(StackOptions { stack_bytes: 0, spare_max: 0, stacks_max: 0 });
+    assert_eq!(worker.stacks.stack_bytes(), STACK_BYTES_MIN);
+    let id = worker.spawn(|_| assert_eq!(format!("{:?}", [1, 2]), "[1, 2]"));
+    assert_eq!(worker.tasks.poll(id), Polled::Ready);
+    worker.assert_left(0, 0, 0);
+}
+
+#[test]
+#[should_panic(expected = "no memory for the stack of coroutine test: ")]
+fn a_stack_that_is_too_large_fails_at_the_first_poll() {
+    let options = StackOptions { stack_bytes: usize::MAX, ..StackOptions::default() };
+    let mut worker = CoroutineWorker::with(options);
+    let id = worker.spawn(|_| ());
+    worker.tasks.poll(id);
 }

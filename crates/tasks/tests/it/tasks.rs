@@ -1,18 +1,19 @@
-//! Tasks on one thread: made, polled, ended, cancelled.
+//! Tasks on one thread: spawned, polled, ended, cancelled; and futures that panic.
 
 use std::cell::Cell;
 use std::future::{pending, ready};
 use std::marker::PhantomPinned;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use shearwater_tasks::{Options, Order, Polled, Tasks, yield_now};
 
-use crate::helpers::{Drops, Event, spawn, tasks, turn};
+use crate::{Drops, TestEvent, message, spawn, tasks, turn};
 
 #[test]
-fn what_is_ready_at_once_is_over_at_its_first_poll() {
+fn a_ready_future_ends_in_its_first_poll() {
     let mut tasks = tasks();
     let id = spawn(&mut tasks, ready(()));
     assert_eq!((tasks.len(), tasks.ready()), (1, 0), "made, and not ready: the caller polls it first");
@@ -22,8 +23,8 @@ fn what_is_ready_at_once_is_over_at_its_first_poll() {
 }
 
 #[test]
-fn what_waits_is_polled_when_it_was_woken() {
-    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+fn a_pending_future_is_polled_after_a_wake() {
+    let (mut tasks, event, drops) = (tasks(), TestEvent::default(), Drops::default());
     let (wait, kept) = (event.wait(), drops.one());
     let id = spawn(&mut tasks, async move {
         let _kept = kept;
@@ -41,7 +42,7 @@ fn what_waits_is_polled_when_it_was_woken() {
 }
 
 #[test]
-fn who_yields_is_polled_in_the_next_turn() {
+fn yielding_waits_for_the_next_turn() {
     let mut tasks = tasks();
     let id = spawn(&mut tasks, async {
         yield_now().await;
@@ -53,7 +54,7 @@ fn who_yields_is_polled_in_the_next_turn() {
 }
 
 #[test]
-fn tags_lead_from_a_task_to_whom_it_serves() {
+fn tasks_have_the_tags_of_their_callers() {
     let mut tasks = tasks();
     let Ok(one) = tasks.spawn(17, pending()) else { panic!("the queue has room") };
     let Ok(two) = tasks.spawn(u64::MAX, pending()) else { panic!("the queue has room") };
@@ -63,7 +64,7 @@ fn tags_lead_from_a_task_to_whom_it_serves() {
 }
 
 #[test]
-fn so_many_tasks_and_the_next_comes_back() {
+fn returns_a_future_beyond_the_limit() {
     let mut tasks = Tasks::new(Options { tasks_max: 2, ..Options::default() }, || ());
     let drops = Drops::default();
     let first = spawn(&mut tasks, pending());
@@ -79,8 +80,8 @@ fn so_many_tasks_and_the_next_comes_back() {
 }
 
 #[test]
-fn a_cancelled_task_is_dropped_at_once_and_polled_no_more() {
-    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+fn a_cancelled_future_is_dropped_and_never_polled() {
+    let (mut tasks, event, drops) = (tasks(), TestEvent::default(), Drops::default());
     let (wait, kept) = (event.wait(), drops.one());
     let id = spawn(&mut tasks, async move {
         wait.await;
@@ -98,8 +99,8 @@ fn a_cancelled_task_is_dropped_at_once_and_polled_no_more() {
 }
 
 #[test]
-fn the_end_of_all_tasks_drops_their_futures() {
-    let (mut tasks, drops, event) = (tasks(), Drops::default(), Event::default());
+fn dropping_the_tasks_drops_their_futures() {
+    let (mut tasks, drops, event) = (tasks(), Drops::default(), TestEvent::default());
     for _ in 0..3 {
         let (kept, wait) = (drops.one(), event.wait());
         let id = spawn(&mut tasks, async move {
@@ -114,10 +115,10 @@ fn the_end_of_all_tasks_drops_their_futures() {
 }
 
 #[test]
-fn a_future_stays_where_it_is_whatever_comes_and_goes() {
+fn a_future_never_moves() {
     struct AtHome {
         home: Rc<Cell<usize>>,
-        event: Event,
+        event: TestEvent,
         _pinned: PhantomPinned,
     }
     impl Future for AtHome {
@@ -128,7 +129,7 @@ fn a_future_stays_where_it_is_whatever_comes_and_goes() {
             Pin::new(&mut self.event.wait()).poll(context)
         }
     }
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     let spawned = (0..200).map(|_| {
         let future = AtHome { home: Rc::default(), event: event.clone(), _pinned: PhantomPinned };
         let id = spawn(&mut tasks, future);
@@ -143,15 +144,15 @@ fn a_future_stays_where_it_is_whatever_comes_and_goes() {
 }
 
 #[test]
-fn futures_of_every_size_and_alignment_have_room() {
+fn has_room_for_futures_of_any_size_and_alignment() {
     #[repr(align(256))]
     struct Wide(u8);
-    async fn holding<T>(mut value: T, event: Event, check: impl Fn(&mut T)) {
+    async fn holding<T>(mut value: T, event: TestEvent, check: impl Fn(&mut T)) {
         check(&mut value);
         event.wait().await;
         check(&mut value);
     }
-    let (mut tasks, event) = (tasks(), Event::default());
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     for _ in 0..2 {
         let ids = [
             spawn(&mut tasks, ready(())),
@@ -182,10 +183,10 @@ fn futures_of_every_size_and_alignment_have_room() {
 }
 
 #[test]
-fn the_order_is_that_of_the_options() {
+fn polls_in_the_order_of_the_options() {
     let first_polled = |order, lifo_run_max| {
         let mut tasks = Tasks::new(Options { order, lifo_run_max, ..Options::default() }, || ());
-        let event = Event::default();
+        let event = TestEvent::default();
         let ids: Vec<_> = (0..6).map(|_| spawn(&mut tasks, event.wait())).collect();
         for id in &ids {
             tasks.poll(*id);
@@ -199,7 +200,7 @@ fn the_order_is_that_of_the_options() {
 }
 
 #[test]
-fn what_is_ready_when_it_is_looked_at_needs_no_task() {
+fn a_future_that_is_ready_when_polled_now_needs_no_task() {
     let mut tasks = tasks();
     let mut future = ready(17);
     assert_eq!(tasks.poll_now(|cx| Pin::new(&mut future).poll(cx)), Some(Poll::Ready(17)));
@@ -207,9 +208,9 @@ fn what_is_ready_when_it_is_looked_at_needs_no_task() {
 }
 
 #[test]
-fn what_was_looked_at_is_polled_when_it_was_woken_since() {
+fn a_wake_after_poll_now_counts() {
     for woken_before in [false, true] {
-        let (mut tasks, event) = (tasks(), Event::default());
+        let (mut tasks, event) = (tasks(), TestEvent::default());
         let mut wait = Box::pin(event.wait());
         assert_eq!(tasks.poll_now(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
         if woken_before {
@@ -228,8 +229,8 @@ fn what_was_looked_at_is_polled_when_it_was_woken_since() {
 }
 
 #[test]
-fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
-    let (mut tasks, event) = (tasks(), Event::default());
+fn a_wake_after_poll_now_without_a_task_harms_no_later_one() {
+    let (mut tasks, event) = (tasks(), TestEvent::default());
     for _ in 0..3 {
         let mut kept = None;
         tasks.poll_now(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
@@ -245,10 +246,95 @@ fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
 }
 
 #[test]
-fn where_there_is_no_room_for_a_task_nothing_is_looked_at() {
+fn polls_nothing_now_without_room_for_a_task() {
     let mut tasks = Tasks::new(Options { tasks_max: 1, ..Options::default() }, || ());
     let only = spawn(&mut tasks, pending());
     assert_eq!(tasks.poll_now(|_| panic!("there is no room")), None::<()>);
     tasks.cancel(only);
     assert_eq!(tasks.poll_now(|_| ()), Some(()));
+}
+
+/// Panics when it is dropped.
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn a_panic_in_a_poll_comes_out_and_frees_the_slot() {
+    let (mut tasks, drops, event) = (tasks(), Drops::default(), TestEvent::default());
+    let (kept, wait) = (drops.one(), event.wait());
+    let id = spawn(&mut tasks, async move {
+        let _kept = kept;
+        wait.await;
+        panic!("on purpose");
+    });
+    assert_eq!(tasks.poll(id), Polled::Pending);
+    event.happen();
+    tasks.collect();
+    assert_eq!(tasks.next(), Some(id));
+    let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
+    assert_eq!(message(&*panic), "on purpose");
+    assert_eq!((drops.count(), tasks.len()), (1, 0));
+    assert_eq!((tasks.poll(id), tasks.tag(id)), (Polled::Gone, None));
+    let next = spawn(&mut tasks, event.wait());
+    assert_eq!(tasks.poll(next), Polled::Ready, "the slot is used again");
+}
+
+#[test]
+fn a_panic_in_a_drop_comes_out() {
+    let mut tasks = tasks();
+    let id = spawn(&mut tasks, async {
+        let _panics = PanicsInDrop;
+        pending::<()>().await;
+    });
+    tasks.poll(id);
+    let panic = catch_unwind(AssertUnwindSafe(|| tasks.cancel(id))).unwrap_err();
+    assert_eq!((message(&*panic), tasks.len()), ("dropped", 0));
+
+    let held = PanicsInDrop;
+    let id = spawn(&mut tasks, async move { held_until_the_end(&held) });
+    let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
+    assert_eq!((message(&*panic), tasks.len()), ("dropped", 0), "at its end");
+}
+
+fn held_until_the_end(_: &PanicsInDrop) {}
+
+#[test]
+fn dropping_the_tasks_drops_all_and_passes_the_first_panic_on() {
+    let (mut tasks, drops) = (tasks(), Drops::default());
+    for panics in [false, true, true, false] {
+        let kept = drops.one();
+        let id = spawn(&mut tasks, async move {
+            let _kept = kept;
+            let _panics = if panics { Some(PanicsInDrop) } else { None };
+            pending::<()>().await;
+        });
+        assert_eq!(tasks.poll(id), Polled::Pending);
+    }
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(tasks))).unwrap_err();
+    assert_eq!((message(&*panic), drops.count()), ("dropped", 4));
+}
+
+#[test]
+fn a_future_that_panics_twice_aborts_nothing() {
+    struct PanicsTwice;
+    impl Future for PanicsTwice {
+        type Output = ();
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            panic!("polled");
+        }
+    }
+    impl Drop for PanicsTwice {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let mut tasks = tasks();
+    let id = spawn(&mut tasks, PanicsTwice);
+    let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
+    assert_eq!((message(&*panic), tasks.len()), ("polled", 0), "the first one counts");
 }

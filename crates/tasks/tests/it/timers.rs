@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shearwater_tasks::{Polled, Tasks, Timers};
 
-use crate::helpers::{spawn, tasks, turn};
+use crate::{spawn, tasks, turn};
 
 /// Advances the time and polls the tasks due.
 fn pass(tasks: &mut Tasks, timers: &Timers, ms: u64) -> usize {
@@ -20,7 +20,7 @@ fn ms(ms: u64) -> Duration {
 }
 
 #[test]
-fn a_sleep_is_over_at_its_time_and_not_before() {
+fn a_sleep_ends_at_its_time() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     timers.set_now_ms(1000);
     let sleep = timers.sleep(ms(50));
@@ -34,7 +34,7 @@ fn a_sleep_is_over_at_its_time_and_not_before() {
 }
 
 #[test]
-fn those_that_are_due_come_in_the_order_of_their_times() {
+fn sleeps_end_in_the_order_of_their_times() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     let over = Rc::new(RefCell::new(Vec::new()));
     for duration in [30, 10, 20, 10, 500] {
@@ -52,7 +52,7 @@ fn those_that_are_due_come_in_the_order_of_their_times() {
 }
 
 #[test]
-fn none_is_over_at_once_and_a_part_of_a_millisecond_is_a_whole_one() {
+fn no_sleep_ends_at_once_and_parts_of_a_millisecond_are_rounded_up() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     let none = spawn(&mut tasks, timers.sleep(Duration::ZERO));
     assert_eq!(tasks.poll(none), Polled::Ready);
@@ -61,7 +61,7 @@ fn none_is_over_at_once_and_a_part_of_a_millisecond_is_a_whole_one() {
 }
 
 #[test]
-fn for_ever_is_never_over() {
+fn a_sleep_without_end_never_ends() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     timers.set_now_ms(5);
     let id = spawn(&mut tasks, timers.sleep(Duration::MAX));
@@ -73,7 +73,7 @@ fn for_ever_is_never_over() {
 }
 
 #[test]
-fn who_stops_sleeping_is_forgotten() {
+fn a_cancelled_sleep_is_removed() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     let ids: Vec<_> = (0..5).map(|_| spawn(&mut tasks, timers.sleep(ms(10)))).collect();
     for id in &ids {
@@ -86,7 +86,7 @@ fn who_stops_sleeping_is_forgotten() {
 }
 
 #[test]
-fn a_sleep_that_was_polled_late_is_over_without_its_timer() {
+fn a_sleep_polled_late_ends_without_its_timer() {
     let (mut tasks, timers) = (tasks(), Timers::new());
     let id = spawn(&mut tasks, timers.sleep(ms(10)));
     tasks.poll(id);
@@ -96,7 +96,7 @@ fn a_sleep_that_was_polled_late_is_over_without_its_timer() {
 }
 
 #[test]
-fn what_a_wake_does_may_come_back_to_the_timers() {
+fn a_waker_may_call_the_timers() {
     use std::sync::Arc;
     use std::task::{Context, Wake, Waker};
     /// Wakes nothing; dropped while timers expire.
@@ -120,7 +120,7 @@ fn what_a_wake_does_may_come_back_to_the_timers() {
 }
 
 #[test]
-fn beyond_the_bound_a_sleep_is_polled_in_every_turn_and_right_all_the_same() {
+fn sleeps_beyond_the_limit_are_polled_in_every_turn() {
     let (mut tasks, timers) = (tasks(), Timers::with_max(1));
     for _ in 0..2 {
         let id = spawn(&mut tasks, timers.sleep(ms(3)));

@@ -7,7 +7,7 @@ use std::panic;
 use std::rc::{Rc, Weak};
 use std::sync::{Once, OnceLock};
 
-use super::{unruly, waiting};
+use super::handlers;
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
@@ -30,7 +30,7 @@ pub(crate) struct TestApp;
 impl Service for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let route = first_segment(head.path());
-        if waiting::takes_body(route) || unruly::takes_body(route) {
+        if handlers::takes_body(route) {
             return BodyPolicy::Call;
         }
         match route {
@@ -43,7 +43,7 @@ impl Service for TestApp {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let query = request.query().unwrap_or_default();
         let route = first_segment(request.path());
-        if waiting::respond(route, request, response) || unruly::respond(route, request, response) {
+        if handlers::respond(route, request, response) {
             return;
         }
         if query == "205" {

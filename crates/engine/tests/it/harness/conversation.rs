@@ -1,13 +1,11 @@
-//! A conversation: clients with their requests, and a script of steps.
+//! A conversation: clients with their requests, a script of steps, and the model of the expected responses.
 
-use super::client::{Client, End, drained, expected};
-use super::response::{Verdict, show};
-use super::unit::Unit;
-use super::world::{Setting, World};
+use super::unit::{ExpectedOutput, ExpectedResponse, OutputMatch, Unit, show};
+use super::world::{Setting, SimClient, SimWorld};
 
 /// A step of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ClientStep {
     /// Sends so many of its remaining bytes.
     Send(usize),
     /// Sends all of them.
@@ -29,6 +27,19 @@ pub(crate) enum Step {
     Drain(u64),
 }
 
+/// The way in which the client's side of a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientEnd {
+    /// The client becomes silent; time passes.
+    Silence,
+    /// The client sends a FIN and continues reading.
+    Finish,
+    /// The server is drained: unfinished requests are cut off.
+    Cut,
+    /// The client disconnects.
+    Gone,
+}
+
 /// A script and its world.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conversation {
@@ -36,9 +47,9 @@ pub(crate) struct Conversation {
     /// Requests of each client.
     pub(crate) clients: Vec<Vec<Unit>>,
     /// Steps in order.
-    pub(crate) steps: Vec<(usize, Step)>,
+    pub(crate) steps: Vec<(usize, ClientStep)>,
     /// The way in which each client's connection ends.
-    pub(crate) ends: Vec<End>,
+    pub(crate) ends: Vec<ClientEnd>,
     pub(crate) trouble: Trouble,
 }
 
@@ -56,14 +67,14 @@ pub(crate) enum Trouble {
 
 impl Conversation {
     /// Returns a single client.
-    pub(crate) fn alone(units: Vec<Unit>, steps: &[Step]) -> Self {
+    pub(crate) fn alone(units: Vec<Unit>, steps: &[ClientStep]) -> Self {
         let mut conversation = Self::default();
-        conversation.add(units, steps, End::Silence);
+        conversation.add(units, steps, ClientEnd::Silence);
         conversation
     }
 
     /// Adds a client whose steps follow those of the others.
-    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[Step], end: End) {
+    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[ClientStep], end: ClientEnd) {
         let number = self.clients.len();
         self.clients.push(units);
         self.steps.extend(steps.iter().map(|step| (number, *step)));
@@ -71,15 +82,15 @@ impl Conversation {
     }
 
     /// Runs the conversation, then checks the output of each client and the worker's leftovers.
-    pub(crate) fn run(&self) -> World {
-        let mut world = World::new(self.setting.clone());
+    pub(crate) fn run(&self) -> SimWorld {
+        let mut world = SimWorld::new(self.setting.clone());
         // Connects all clients here, so that they are accepted in the order of the list.
         let mut clients: Vec<Talking> =
             self.clients.iter().map(|units| Talking::new(world.connect(), units)).collect();
         let mut drained_until_ms = u64::MAX;
         for (number, step) in &self.steps {
             clients[*number].take(*step, &mut world);
-            if let Step::Drain(ms) = step {
+            if let ClientStep::Drain(ms) = step {
                 drained_until_ms = world.net.now_ms() + ms;
             }
         }
@@ -88,8 +99,9 @@ impl Conversation {
         for (number, talking) in clients.iter_mut().enumerate() {
             self.check(number, talking, is_cut);
         }
-        let is_reset =
-            |number: &usize| clients[*number].client.peer.saw_reset() && self.ends[*number] != End::Gone;
+        let is_reset = |number: &usize| {
+            clients[*number].client.peer.saw_reset() && self.ends[*number] != ClientEnd::Gone
+        };
         let resets: Vec<usize> = (0..clients.len()).filter(is_reset).collect();
         let resets_max = if let Trouble::Resets(count) = self.trouble { count } else { 0 };
         assert!(resets.len() <= resets_max, "clients {resets:?} were reset");
@@ -105,19 +117,20 @@ impl Conversation {
         client.read();
         let mut allowed = vec![expected(units, client.sent, end)];
         if self.trouble == Trouble::Fin {
-            allowed.push(expected(units, client.sent, End::Finish));
+            allowed.push(expected(units, client.sent, ClientEnd::Finish));
         }
-        if self.steps.iter().any(|(_, step)| matches!(step, Step::Drain(_))) {
+        if self.steps.iter().any(|(_, step)| matches!(step, ClientStep::Drain(_))) {
             allowed.extend(drained(units, client.sent));
         }
-        if was_reset || end == End::Gone {
+        if was_reset || end == ClientEnd::Gone {
             // A reset may have destroyed the last bytes in both directions.
-            allowed.push(expected(units, stream.len(), End::Silence));
+            allowed.push(expected(units, stream.len(), ClientEnd::Silence));
         }
-        let verdicts: Vec<Verdict> = allowed.iter().map(|expected| expected.compare(&client.got)).collect();
-        let is_part_enough = was_reset || end == End::Gone || is_cut;
-        let is_good =
-            verdicts.contains(&Verdict::Equal) || (is_part_enough && verdicts.contains(&Verdict::Prefix));
+        let verdicts: Vec<OutputMatch> =
+            allowed.iter().map(|expected| expected.compare(&client.got)).collect();
+        let is_part_enough = was_reset || end == ClientEnd::Gone || is_cut;
+        let is_good = verdicts.contains(&OutputMatch::Equal)
+            || (is_part_enough && verdicts.contains(&OutputMatch::Prefix));
         let at = furthest(&verdicts, client.got.len());
         assert!(
             is_good,
@@ -130,43 +143,42 @@ impl Conversation {
 }
 
 /// Offset at which the longest comparison failed.
-fn furthest(verdicts: &[Verdict], len: usize) -> usize {
-    let at = |verdict: &Verdict| if let Verdict::Differs { at } = verdict { *at } else { len };
+fn furthest(verdicts: &[OutputMatch], len: usize) -> usize {
+    let at = |verdict: &OutputMatch| if let OutputMatch::Differs { at } = verdict { *at } else { len };
     verdicts.iter().map(at).max().unwrap_or(0)
 }
 
 /// A client in a conversation.
 struct Talking {
-    client: Client,
+    client: SimClient,
     stream: Vec<u8>,
     /// Bytes that it has tried to send.
     tried: usize,
 }
 
 impl Talking {
-    fn new(client: Client, units: &[Unit]) -> Self {
+    fn new(client: SimClient, units: &[Unit]) -> Self {
         Self { client, stream: Unit::stream(units), tried: 0 }
     }
 
-    fn take(&mut self, step: Step, world: &mut World) {
+    fn take(&mut self, step: ClientStep, world: &mut SimWorld) {
         let peer = &self.client.peer;
         match step {
-            Step::Send(bytes) => self.send(bytes),
-            Step::SendAll => self.send(usize::MAX),
-            Step::Turn => {
+            ClientStep::Send(bytes) => self.send(bytes),
+            ClientStep::SendAll => self.send(usize::MAX),
+            ClientStep::Turn => {
                 world.turn_if_ready();
             }
-            Step::Settle => world.settle(),
-            Step::StopReading(window) => {
-                peer.set_window(window);
-                peer.set_reading(false);
+            ClientStep::Settle => world.settle(),
+            ClientStep::StopReading(window) => {
+                self.client.stop_reading(window);
             }
-            Step::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
-            Step::ReadOn => peer.set_reading(true),
-            Step::Finish => peer.finish(),
-            Step::Close => peer.close(),
-            Step::Reset => peer.reset(),
-            Step::Drain(ms) => world.control.drain(ms),
+            ClientStep::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
+            ClientStep::ReadOn => peer.set_reading(true),
+            ClientStep::Finish => peer.finish(),
+            ClientStep::Close => peer.close(),
+            ClientStep::Reset => peer.reset(),
+            ClientStep::Drain(ms) => world.control.drain(ms),
         }
     }
 
@@ -175,4 +187,77 @@ impl Talking {
         self.client.send(&self.stream[self.tried..until]);
         self.tried = until;
     }
+}
+
+/// Returns the expected responses to a client that has sent the first `sent` bytes of `units`.
+pub(crate) fn expected(units: &[Unit], sent: usize, end: ClientEnd) -> ExpectedOutput {
+    let mut expected = ExpectedOutput::default();
+    let mut left = sent;
+    for unit in units {
+        if unit.goes_on_at.is_some_and(|at| left >= at) {
+            expected.push_continue();
+        }
+        if left < unit.decided_at {
+            let unfinished = match end {
+                ClientEnd::Silence if left > 0 => ExpectedResponse::timeout(),
+                ClientEnd::Finish if left > 0 => ExpectedResponse::incomplete(),
+                _ => return expected,
+            };
+            expected.push(&if is_head(&unit.bytes[..left]) { unfinished.bodyless() } else { unfinished });
+            return expected;
+        }
+        expected.push(&unit.response);
+        if unit.is_last {
+            return expected;
+        }
+        left -= unit.bytes.len();
+    }
+    expected
+}
+
+/// Returns the possible output for a client of a draining worker: any number of its responses, the last of
+/// which says so; then a rejection as too slow or incomplete.
+pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<ExpectedOutput> {
+    let mut responded = ExpectedOutput::default();
+    let mut allowed = Vec::new();
+    let mut left = sent;
+    for unit in units {
+        if unit.goes_on_at.is_some_and(|at| left >= at) {
+            allowed.extend(with_tails(&responded, unit));
+            responded.push_continue();
+        }
+        allowed.extend(with_tails(&responded, unit));
+        if left < unit.decided_at {
+            return allowed;
+        }
+        let mut last = responded.clone();
+        last.push(&unit.response.clone().last());
+        allowed.push(last);
+        responded.push(&unit.response);
+        if unit.is_last {
+            return allowed;
+        }
+        left -= unit.bytes.len();
+    }
+    allowed.push(responded);
+    allowed
+}
+
+/// Returns the possible output if `unit` is unfinished: the responses so far, and a rejection.
+fn with_tails(responded: &ExpectedOutput, unit: &Unit) -> Vec<ExpectedOutput> {
+    let mut tails = vec![ExpectedResponse::timeout(), ExpectedResponse::incomplete()];
+    if is_head(&unit.bytes) {
+        tails.extend(tails.clone().into_iter().map(ExpectedResponse::bodyless));
+    }
+    let with = |tail: &ExpectedResponse| {
+        let mut expected = responded.clone();
+        expected.push(tail);
+        expected
+    };
+    std::iter::once(responded.clone()).chain(tails.iter().map(with)).collect()
+}
+
+/// Returns true if the method was sent, and is `HEAD`.
+pub(crate) fn is_head(sent: &[u8]) -> bool {
+    sent.starts_with(b"HEAD ") || sent.starts_with(b"\r\nHEAD ")
 }

@@ -1,20 +1,20 @@
-//! A worker on the simulated kernel, with means to run it.
+//! A worker on the simulated kernel, with means to run it, and its clients.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use shearwater_engine::io::Driver;
-use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions};
+use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
 
 use super::app::{self, TestApp};
-use super::client::Client;
-use super::waiting;
+use super::handlers;
+use super::unit::{ExpectedOutput, ExpectedResponse, OutputMatch, get, show};
 
 /// Turns after which a world that doesn't become idle is considered broken.
 const TURNS_MAX: usize = 30_000;
-/// Resolution of [`World::pass`].
+/// Resolution of [`SimWorld::pass`].
 const STEP_MS: u64 = 32;
 
 /// Options of a world.
@@ -29,22 +29,22 @@ pub(crate) struct Setting {
 }
 
 /// A worker, its network and its operator.
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub(crate) worker: Worker<Sim, TestApp>,
     pub(crate) net: SimNet,
     pub(crate) control: Arc<Control>,
-    pub(crate) notices: Receiver<Notice>,
+    notices: Receiver<Notice>,
     /// Accepting may fail at random: a queued connection is worth waiting for.
     accept_fails: bool,
 }
 
-impl Default for World {
+impl Default for SimWorld {
     fn default() -> Self {
         Self::new(Setting::default())
     }
 }
 
-impl World {
+impl SimWorld {
     pub(crate) fn new(setting: Setting) -> Self {
         app::hush();
         let accept_fails = setting.sim.accept_errors > 0.0;
@@ -68,8 +68,65 @@ impl World {
     }
 
     /// Connects a client.
-    pub(crate) fn connect(&self) -> Client {
-        Client::new(self.net.connect())
+    pub(crate) fn connect(&self) -> SimClient {
+        SimClient::new(self.net.connect())
+    }
+
+    /// Connects a client that sends `bytes`, and runs the worker until it is idle.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> SimClient {
+        self.send_pieces([bytes])
+    }
+
+    /// Connects a client that sends these pieces; the worker becomes idle after each.
+    pub(crate) fn send_pieces(&mut self, pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> SimClient {
+        let mut client = self.connect();
+        for piece in pieces {
+            self.feed(&mut client, piece);
+        }
+        client
+    }
+
+    /// The client sends `bytes`, and the worker runs until it is idle.
+    pub(crate) fn feed(&mut self, client: &mut SimClient, bytes: impl AsRef<[u8]>) {
+        client.send(bytes);
+        self.settle();
+    }
+
+    /// The client reads again, and the worker runs until it is idle.
+    pub(crate) fn read_on(&mut self, client: &SimClient) {
+        client.peer.set_reading(true);
+        self.settle();
+    }
+
+    /// Connects a client that sends `bytes`, and returns what it receives within a moment.
+    pub(crate) fn ask(&mut self, bytes: impl AsRef<[u8]>) -> (String, SimClient) {
+        let mut client = self.send(bytes);
+        self.pass(400);
+        (client.text(), client)
+    }
+
+    /// Asserts the responses to a client that sends these pieces and then a FIN; nothing is left of it.
+    #[track_caller]
+    pub(crate) fn assert_responds<'a>(
+        &mut self,
+        pieces: impl IntoIterator<Item: AsRef<[u8]>>,
+        responses: impl IntoIterator<Item = &'a ExpectedResponse>,
+    ) {
+        let mut client = self.send_pieces(pieces);
+        client.assert_got(responses);
+        self.finish(&client);
+        client.assert_closed();
+    }
+
+    /// Asserts that the connection is usable: another request succeeds on it.
+    #[track_caller]
+    pub(crate) fn assert_usable(&mut self, client: &mut SimClient) {
+        let before = client.read().len();
+        client.send(get("/plain/9"));
+        self.settle();
+        let text = client.text();
+        assert!(text[before..].starts_with("HTTP/1.1 200 OK\r\n"), "{text:?}");
+        assert!(!client.peer.saw_fin() && !client.peer.saw_reset());
     }
 
     pub(crate) fn turn(&mut self) {
@@ -91,7 +148,7 @@ impl World {
     pub(crate) fn turn_if_ready(&mut self) -> bool {
         let goes_on = self.worker.is_busy()
             || self.net.is_ready()
-            || waiting::is_one_asleep()
+            || handlers::is_one_asleep()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
         if goes_on {
@@ -136,6 +193,12 @@ impl World {
         panic!("{} connections wait in the queue for ever", self.net.waiting());
     }
 
+    /// Lets a client send a FIN, and [ends](Self::end).
+    pub(crate) fn finish(&mut self, client: &SimClient) {
+        client.peer.finish();
+        self.end();
+    }
+
     /// Runs a draining or stopping worker until it ends; returns the duration.
     pub(crate) fn run(&mut self) -> u64 {
         let began_ms = self.net.now_ms();
@@ -159,7 +222,8 @@ impl World {
         self.net.assert_quiet();
         assert_eq!(self.worker.in_use(), (0, 0, 0), "(connections, blocks, timers) still in use");
         let (tasks, held, _) = self.worker.waiting_in_use();
-        assert_eq!((tasks, held), (0, 0), "(tasks, bytes held for them) still in use");
+        let still = (tasks, held, handlers::at_work());
+        assert_eq!(still, (0, 0, 0), "(tasks, bytes held for them, handlers) still in use");
         let totals = self.totals();
         assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
     }
@@ -174,7 +238,76 @@ impl World {
     }
 
     /// Returns the notices so far.
-    pub(crate) fn told(&self) -> Vec<Notice> {
+    pub(crate) fn notices(&self) -> Vec<Notice> {
         self.notices.try_iter().collect()
+    }
+}
+
+/// A client of the simulated network.
+#[derive(Debug)]
+pub(crate) struct SimClient {
+    pub(crate) peer: SimPeer,
+    /// Bytes that the network has accepted from it.
+    pub(crate) sent: usize,
+    pub(crate) got: Vec<u8>,
+}
+
+impl SimClient {
+    pub(crate) fn new(peer: SimPeer) -> Self {
+        Self { peer, sent: 0, got: Vec::new() }
+    }
+
+    /// Sends, and counts the bytes that the network accepts.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        if self.peer.write(bytes) {
+            self.sent += bytes.len();
+        }
+    }
+
+    pub(crate) fn read(&mut self) -> &[u8] {
+        self.got.extend(self.peer.read());
+        &self.got
+    }
+
+    /// Returns all that it has received, as text.
+    pub(crate) fn text(&mut self) -> String {
+        String::from_utf8_lossy(self.read()).into_owned()
+    }
+
+    /// Stops reading; the network holds so many bytes for it.
+    pub(crate) fn stop_reading(&self, window: usize) {
+        self.peer.set_window(window);
+        self.peer.set_reading(false);
+    }
+
+    /// Asserts that it has received exactly these responses.
+    #[track_caller]
+    pub(crate) fn assert_got<'a>(&mut self, responses: impl IntoIterator<Item = &'a ExpectedResponse>) {
+        let mut expected = ExpectedOutput::default();
+        responses.into_iter().for_each(|response| expected.push(response));
+        self.assert_expected(&expected);
+    }
+
+    /// Asserts that it has received exactly these responses, and then a FIN.
+    #[track_caller]
+    pub(crate) fn assert_last<'a>(&mut self, responses: impl IntoIterator<Item = &'a ExpectedResponse>) {
+        self.assert_got(responses);
+        self.assert_closed();
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_expected(&mut self, expected: &ExpectedOutput) {
+        let verdict = expected.compare(self.read());
+        let at = if let OutputMatch::Differs { at } = verdict { at } else { self.got.len() };
+        assert_eq!(verdict, OutputMatch::Equal, "got {}", show(&self.got, at));
+    }
+
+    /// Asserts that the server has closed the connection with a FIN, not a reset.
+    #[track_caller]
+    pub(crate) fn assert_closed(&mut self) {
+        self.read();
+        assert!(!self.peer.saw_reset(), "a reset");
+        assert!(self.peer.saw_fin(), "no FIN");
     }
 }

@@ -1,74 +1,81 @@
-//! Random conversations on a rough kernel, each from one seed: ten thousand whose every response is known, and some hundreds with
-//! handlers that wait, in two ways.
+//! Random conversations on a rough kernel, each from one seed: ten thousand whose responses are all known, and
+//! some hundreds with deferred handlers.
 //!
-//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` holds one and shows what happened;
-//! `SHEARWATER_SEEDS=200000` holds more (best with `--release`).
+//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` runs one and prints it;
+//! `SHEARWATER_SEEDS=200000` runs more (best with `--release`).
 
-mod asked;
-mod leaving;
 mod random;
-mod responding;
+mod requests;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::harness::Conversation;
-use crate::harness::dice::Dice;
+use crate::harness::{Choices, Conversation};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
-/// Of those with handlers that wait, which take longer.
-const WAITING_SEEDS: u64 = 300;
+/// Seeds with deferred handlers, which take longer.
+const DEFERRED_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
 const SEEDS_AT_ONCE: u64 = 16;
 
 fn conversation(seed: u64) -> Conversation {
-    random::conversation(&mut Dice::new(seed), seed, Vec::new())
+    random::conversation(&mut Choices::new(seed), seed, Vec::new())
 }
 
 #[test]
 fn random_conversations_end_well() {
-    if let Some(seed) = number_of("SHEARWATER_SEED") {
-        return replay(seed);
+    match number_of("SHEARWATER_SEED") {
+        Some(seed) => replay(seed),
+        None => run_all(SEEDS, |seed| drop(conversation(seed).run())),
     }
-    hold_all(SEEDS, |seed| drop(conversation(seed).run()));
 }
 
 /// Whatever clients and handlers do: nothing is left when the clients are gone.
 #[test]
 fn random_clients_leave_nothing_behind() {
-    hold_or_replay(leaving::hold);
+    run_or_replay(requests::leave_nothing);
 }
 
-/// Whatever it takes to response: each request gets its own response, in order, until one says that it is the last.
+/// Each request gets its own response, in order, until one says that it is the last.
 #[test]
-fn random_requests_are_responded_in_order() {
-    hold_or_replay(responding::hold);
+fn random_requests_get_their_responses_in_order() {
+    run_or_replay(requests::expect_responses);
 }
 
-fn hold_or_replay(hold_one: fn(u64)) {
+fn run_or_replay(run_one: fn(u64)) {
     match number_of("SHEARWATER_SEED") {
-        Some(seed) => hold_one(seed),
-        None => hold_all(WAITING_SEEDS, hold_one),
+        Some(seed) => run_one(seed),
+        None => run_all(DEFERRED_SEEDS, run_one),
     }
 }
 
-/// Holds what each seed says, on all processors.
+/// Runs `run_one` with seeds on all processors, until none is left or one has failed.
 #[track_caller]
-fn hold_all(usual: u64, hold_one: fn(u64)) {
+fn run_all(usual: u64, run_one: fn(u64)) {
     let seeds = number_of("SHEARWATER_SEEDS").unwrap_or(usual);
     let next = AtomicU64::new(0);
     let failed = Mutex::new(None);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| hold(hold_one, &next, seeds, &failed));
+    let run = || {
+        loop {
+            let first = next.fetch_add(SEEDS_AT_ONCE, Ordering::Relaxed);
+            for seed in first..seeds.min(first + SEEDS_AT_ONCE) {
+                if panic::catch_unwind(AssertUnwindSafe(|| run_one(seed))).is_err() {
+                    failed.lock().expect("no thread panics while it holds the lock").get_or_insert(seed);
+                    next.store(seeds, Ordering::Relaxed);
+                    return;
+                }
+            }
+            if first >= seeds {
+                return;
+            }
         }
-    });
-    let failed = failed.into_inner().expect("no thread panics while it holds the lock");
-    if let Some(seed) = failed {
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
+    if let Some(seed) = failed.into_inner().expect("no thread panics while it holds the lock") {
         panic!(
             "seed {seed} failed; replay: SHEARWATER_SEED={seed} cargo test -p shearwater-engine seeds -- --nocapture"
         );
@@ -76,25 +83,7 @@ fn hold_all(usual: u64, hold_one: fn(u64)) {
     println!("seeds 0 to {} have ended well", seeds - 1);
 }
 
-/// Holds the conversations of seeds until none is left or one has failed.
-fn hold(hold_one: fn(u64), next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
-    loop {
-        let first = next.fetch_add(SEEDS_AT_ONCE, Ordering::Relaxed);
-        if first >= seeds {
-            return;
-        }
-        for seed in first..seeds.min(first + SEEDS_AT_ONCE) {
-            let held = panic::catch_unwind(AssertUnwindSafe(|| hold_one(seed)));
-            if held.is_err() {
-                failed.lock().expect("no thread panics while it holds the lock").get_or_insert(seed);
-                next.store(seeds, Ordering::Relaxed);
-                return;
-            }
-        }
-    }
-}
-
-/// Shows one conversation and holds it, twice.
+/// Prints one conversation and runs it, twice.
 fn replay(seed: u64) {
     let conversation = conversation(seed);
     println!("seed {seed}: {:#?}\nrequests: {:#?}", conversation.setting, conversation.clients);

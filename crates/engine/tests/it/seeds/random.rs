@@ -4,8 +4,8 @@ use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::conversation::Trouble;
-use crate::harness::dice::Dice;
-use crate::harness::{Conversation, End, Setting, Step, Unit};
+
+use crate::harness::{Choices, ClientEnd, ClientStep, Conversation, Setting, Unit};
 
 /// Clients of a conversation at most.
 const CLIENTS_MAX: usize = 5;
@@ -13,7 +13,7 @@ const CLIENTS_MAX: usize = 5;
 const REQUESTS_MAX: usize = 8;
 
 /// Makes the conversation that `dice` chooses. The first client sends `first`, if there is any.
-pub(crate) fn conversation(dice: &mut Dice, seed: u64, first: Vec<Unit>) -> Conversation {
+pub(crate) fn conversation(dice: &mut Choices, seed: u64, first: Vec<Unit>) -> Conversation {
     let setting = setting(seed, dice);
     let drained_after = dice.once_in(8).then(|| dice.below(40));
     // Who speaks after a drain has closed the connection meets a reset.
@@ -36,31 +36,31 @@ pub(crate) fn conversation(dice: &mut Dice, seed: u64, first: Vec<Unit>) -> Conv
         let number = [chosen].into_iter().chain(0..plans.len()).find(is_waiting).unwrap_or(chosen);
         conversation.steps.extend(plans[number].next().map(|step| (number, step)));
         if drained_after == Some(conversation.steps.len()) {
-            conversation.steps.push((0, Step::Drain(2000)));
+            conversation.steps.push((0, ClientStep::Drain(2000)));
         }
     }
     conversation
 }
 
-fn setting(seed: u64, dice: &mut Dice) -> Setting {
+fn setting(seed: u64, dice: &mut Choices) -> Setting {
     let sim = SimOptions {
-        recv_buffer_bytes: [64 * 1024, 23, 200, 2000][dice.below(4)],
-        send_buffer_bytes: [256 * 1024, 50, 1000][dice.below(3)],
-        resets: [0.0, 0.0, 0.01][dice.below(3)],
-        accept_errors: [0.0, 0.0, 0.0, 0.1][dice.below(4)],
+        recv_buffer_bytes: dice.pick(&[64 * 1024, 23, 200, 2000]),
+        send_buffer_bytes: dice.pick(&[256 * 1024, 50, 1000]),
+        resets: dice.pick(&[0.0, 0.0, 0.01]),
+        accept_errors: dice.pick(&[0.0, 0.0, 0.0, 0.1]),
         ..if dice.below(5) == 0 {
             SimOptions { seed, ..SimOptions::default() }
         } else {
             SimOptions::rough(seed)
         }
     };
-    let limits = Limits { output_bytes_max: [64 * 1024, 1, 300][dice.below(3)], ..Limits::default() };
+    let limits = Limits { output_bytes_max: dice.pick(&[64 * 1024, 1, 300]), ..Limits::default() };
     Setting { sim, limits, ..Setting::default() }
 }
 
 /// What may be asked of whom.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct ClientKind {
     /// The client stops reading: it would not see the `100` that it waits for.
     is_slow: bool,
     /// The network moves much at once.
@@ -69,17 +69,17 @@ struct Kind {
 
 /// Makes a client: its requests, its steps and its end.
 fn client_of(
-    dice: &mut Dice,
+    dice: &mut Choices,
     number: usize,
     is_roomy: bool,
     units: Option<Vec<Unit>>,
-) -> (Vec<Unit>, Vec<Step>, End) {
+) -> (Vec<Unit>, Vec<ClientStep>, ClientEnd) {
     let is_slow = dice.once_in(4);
-    let kind = Kind { is_slow, is_roomy };
+    let kind = ClientKind { is_slow, is_roomy };
     let units = units.unwrap_or_else(|| units_of(dice, number, kind));
     let mut plan = Vec::new();
     if is_slow {
-        plan.push(Step::StopReading(30 + dice.below(3000)));
+        plan.push(ClientStep::StopReading(30 + dice.below(3000)));
     }
     for unit in &units {
         plan_unit(dice, unit, is_slow, &mut plan);
@@ -88,48 +88,48 @@ fn client_of(
         plan.truncate(dice.below(plan.len() + 1));
     }
     if is_slow {
-        plan.push(Step::ReadOn);
+        plan.push(ClientStep::ReadOn);
     }
     let end = match dice.below(12) {
-        0..=6 => End::Silence,
+        0..=6 => ClientEnd::Silence,
         7..=9 => {
-            plan.push(Step::Finish);
-            End::Finish
+            plan.push(ClientStep::Finish);
+            ClientEnd::Finish
         }
         10 => {
-            plan.push(Step::Close);
-            End::Gone
+            plan.push(ClientStep::Close);
+            ClientEnd::Gone
         }
         _ => {
-            plan.push(Step::Reset);
-            End::Gone
+            plan.push(ClientStep::Reset);
+            ClientEnd::Gone
         }
     };
     (units, plan, end)
 }
 
 /// Sends a request in one or more pieces, with pauses.
-fn plan_unit(dice: &mut Dice, unit: &Unit, is_slow: bool, plan: &mut Vec<Step>) {
+fn plan_unit(dice: &mut Choices, unit: &Unit, is_slow: bool, plan: &mut Vec<ClientStep>) {
     let mut left = unit.bytes.len();
     if let Some(at) = unit.goes_on_at {
         // Waits for the 100, behind all earlier responses.
-        plan.extend([Step::Settle, Step::Send(at), Step::Settle]);
+        plan.extend([ClientStep::Settle, ClientStep::Send(at), ClientStep::Settle]);
         left -= at;
     }
     while left > 0 {
         let bytes = if dice.once_in(3) { 1 + dice.below(left) } else { left };
-        plan.push(Step::Send(bytes));
+        plan.push(ClientStep::Send(bytes));
         left -= bytes;
         match dice.below(6) {
-            0 => plan.push(Step::Settle),
-            1 | 2 => plan.push(Step::Turn),
-            3 if is_slow => plan.push(Step::Read(1 + dice.below(5000))),
+            0 => plan.push(ClientStep::Settle),
+            1 | 2 => plan.push(ClientStep::Turn),
+            3 if is_slow => plan.push(ClientStep::Read(1 + dice.below(5000))),
             _ => {}
         }
     }
 }
 
-fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
+fn units_of(dice: &mut Choices, first: usize, kind: ClientKind) -> Vec<Unit> {
     let mut units = Vec::new();
     for number in first..=first + dice.below(REQUESTS_MAX) {
         let unit = unit_of(dice, number, kind);
@@ -142,11 +142,11 @@ fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
     units
 }
 
-fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
-    let route = ["plain", "buffer", "pulled", "taken"][dice.below(4)];
+fn unit_of(dice: &mut Choices, number: usize, kind: ClientKind) -> Unit {
+    let route = dice.pick(&["plain", "buffer", "pulled", "taken"]);
     match dice.below(44) {
         0..=9 => Unit::get(number),
-        10 | 11 => Unit::head(number),
+        10 | 11 => Unit::plain("HEAD", number),
         12 => Unit::no_content(number),
         13 => Unit::not_modified(number),
         14..=19 => Unit::post(route, number, dice.below(300)),

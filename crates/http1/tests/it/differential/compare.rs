@@ -1,16 +1,16 @@
 //! One input, two parsers: interpretation of their results.
 
-use super::oracle::{self, Request, Verdict};
-use crate::prng::Prng;
+use super::oracle::{self, OracleRequest, OracleVerdict};
 use shearwater_http1::{Head, HeadLimits, HeadParser, ParseError, Parsed, Target, Version};
+use testkit::random::Rng;
 
 macro_rules! outcomes {
     ($($outcome:ident $reason:literal)*) => {
         /// Result of a comparison: agreement, or a disagreement with a reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Outcome { $($outcome,)* }
+        pub(crate) enum OracleComparison { $($outcome,)* }
 
-        impl Outcome {
+        impl OracleComparison {
             pub(crate) const ALL: &'static [Self] = &[$(Self::$outcome,)*];
 
             pub(crate) fn reason(self) -> &'static str {
@@ -38,19 +38,23 @@ outcomes! {
 /// Compares inputs; owns our parser and the choice of splits.
 pub(crate) struct Comparer {
     parser: HeadParser,
-    prng: Prng,
+    random: Rng,
     longer: Vec<u8>,
 }
 
 impl Comparer {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { parser: HeadParser::new(HeadLimits::default()), prng: Prng::new(!seed), longer: Vec::new() }
+        Self {
+            parser: HeadParser::new(HeadLimits::default()),
+            random: Rng::with_seed(!seed),
+            longer: Vec::new(),
+        }
     }
 
     /// Compares the two parsers' results; fails if the combination is not listed, or if ours depends on a
     /// split.
-    pub(crate) fn compare(&mut self, input: &[u8]) -> Result<Outcome, String> {
-        let split = self.prng.below(input.len() + 1);
+    pub(crate) fn compare(&mut self, input: &[u8]) -> Result<OracleComparison, String> {
+        let split = self.random.usize(..=input.len());
         self.parser.reset();
         let early = self.parser.parse(&input[..split]);
         let resumed = if early == Ok(Parsed::Partial) { self.parser.parse(input) } else { early };
@@ -61,16 +65,17 @@ impl Comparer {
         }
         let theirs = oracle::judge(input);
         let outcome = match (ours, &theirs) {
-            (Ok(Parsed::Complete { head_len }), Verdict::Accepted(request)) => {
+            (Ok(Parsed::Complete { head_len }), OracleVerdict::Accepted(request)) => {
                 let head = self.parser.head(input);
-                (head_len == request.head_len && is_same(&head, request)).then_some(Outcome::AgreeAccept)
+                (head_len == request.head_len && is_same(&head, request))
+                    .then_some(OracleComparison::AgreeAccept)
             }
-            (Ok(Parsed::Complete { .. }), Verdict::Refused(httparse::Error::Version)) => {
-                has_later_minor_version(input).then_some(Outcome::LaterMinorVersion)
+            (Ok(Parsed::Complete { .. }), OracleVerdict::Refused(httparse::Error::Version)) => {
+                has_later_minor_version(input).then_some(OracleComparison::LaterMinorVersion)
             }
-            (Ok(Parsed::Partial), Verdict::Partial { .. }) => Some(Outcome::AgreePartial),
-            (Ok(Parsed::Partial), Verdict::Refused(_)) => self.refused_early(input),
-            (Err(_), Verdict::Refused(_)) => Some(Outcome::AgreeReject),
+            (Ok(Parsed::Partial), OracleVerdict::Partial { .. }) => Some(OracleComparison::AgreePartial),
+            (Ok(Parsed::Partial), OracleVerdict::Refused(_)) => self.refused_early(input),
+            (Err(_), OracleVerdict::Refused(_)) => Some(OracleComparison::AgreeReject),
             (Err(reject), theirs) => stricter(reject, input, theirs),
             _ => None,
         };
@@ -79,49 +84,49 @@ impl Comparer {
 
     /// They reject what is incomplete for us: explained by the incomplete line only if we reject it after its
     /// end too.
-    fn refused_early(&mut self, input: &[u8]) -> Option<Outcome> {
+    fn refused_early(&mut self, input: &[u8]) -> Option<OracleComparison> {
         self.longer.clear();
         self.longer.extend_from_slice(input.strip_suffix(b"\r").unwrap_or(input));
         self.longer.extend_from_slice(b"\r\n\r\n");
         self.parser.reset();
         match self.parser.parse(&self.longer) {
-            Err(_) => Some(Outcome::LineNotEnded),
-            Ok(_) => has_later_minor_version(&self.longer).then_some(Outcome::LaterMinorVersion),
+            Err(_) => Some(OracleComparison::LineNotEnded),
+            Ok(_) => has_later_minor_version(&self.longer).then_some(OracleComparison::LaterMinorVersion),
         }
     }
 }
 
 /// Returns the kind of an error of ours if httparse accepts, or wants more; `None` if the input lacks the
 /// claimed fault.
-fn stricter(reject: ParseError, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcome> {
+fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Option<OracleComparison> {
     let (method, target) = match theirs {
-        Verdict::Accepted(request) => (Some(request.method), Some(request.target)),
-        Verdict::Partial { target, method } => (*method, *target),
-        Verdict::Refused(_) => (None, None),
+        OracleVerdict::Accepted(request) => (Some(request.method), Some(request.target)),
+        OracleVerdict::Partial { target, method } => (*method, *target),
+        OracleVerdict::Refused(_) => (None, None),
     };
     let request = match theirs {
-        Verdict::Accepted(request) => Some(request),
+        OracleVerdict::Accepted(request) => Some(request),
         _ => None,
     };
     let (outcome, is_shown) = match reject {
-        ParseError::BareLf => (Outcome::BareLf, has_bare_lf(input)),
-        ParseError::ExtraEmptyLine => (Outcome::EmptyLines, input.starts_with(b"\r\n\r")),
+        ParseError::BareLf => (OracleComparison::BareLf, has_bare_lf(input)),
+        ParseError::ExtraEmptyLine => (OracleComparison::EmptyLines, input.starts_with(b"\r\n\r")),
         ParseError::InvalidTargetByte => {
             let is_foreign = |letter: char| letter == '#' || !letter.is_ascii_graphic();
-            (Outcome::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
+            (OracleComparison::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
         }
         ParseError::InvalidTarget
         | ParseError::InvalidTargetAuthority
         | ParseError::InvalidConnectTarget
         | ParseError::AsteriskWithoutOptions => {
             let is_plain = target.is_some_and(|target| target.starts_with('/')) && method != Some("CONNECT");
-            (Outcome::TargetForm, !is_plain)
+            (OracleComparison::TargetForm, !is_plain)
         }
         ParseError::TargetTooLong | ParseError::MethodTooLong | ParseError::HeadTooLarge => {
-            (Outcome::Limits, is_long(input))
+            (OracleComparison::Limits, is_long(input))
         }
         ParseError::MissingHost | ParseError::DuplicateHost | ParseError::InvalidHost => {
-            (Outcome::Host, request.is_some_and(|request| !request.has_plain_host()))
+            (OracleComparison::Host, request.is_some_and(|request| !request.has_plain_host()))
         }
         ParseError::TransferEncodingAndContentLength
         | ParseError::DuplicateContentLength
@@ -130,14 +135,14 @@ fn stricter(reject: ParseError, input: &[u8], theirs: &Verdict<'_>) -> Option<Ou
         | ParseError::InvalidTransferEncoding
         | ParseError::ChunkedNotLast
         | ParseError::UnknownTransferCoding => {
-            (Outcome::Framing, request.is_some_and(|request| request.framing().is_none()))
+            (OracleComparison::Framing, request.is_some_and(|request| request.framing().is_none()))
         }
         _ => return None,
     };
     is_shown.then_some(outcome)
 }
 
-fn is_same(head: &Head<'_>, request: &Request<'_>) -> bool {
+fn is_same(head: &Head<'_>, request: &OracleRequest<'_>) -> bool {
     let version = if request.minor_version == 0 { Version::Http10 } else { Version::Http11 };
     // RFC 9112 3.2.2: an absolute target replaces the value of `Host`.
     let is_absolute = matches!(head.target(), Target::Absolute { .. });
@@ -172,13 +177,13 @@ fn is_long(input: &[u8]) -> bool {
     method_len > 32 || line.len() > 8192 || input.len() > 65_536
 }
 
-fn describe(verdict: &Verdict<'_>) -> String {
+fn describe(verdict: &OracleVerdict<'_>) -> String {
     match verdict {
-        Verdict::Accepted(request) => format!(
+        OracleVerdict::Accepted(request) => format!(
             "accepted, {} bytes: {} {} 1.{} {:?}",
             request.head_len, request.method, request.target, request.minor_version, request.fields
         ),
-        Verdict::Partial { .. } => "partial".to_owned(),
-        Verdict::Refused(error) => format!("refused: {error}"),
+        OracleVerdict::Partial { .. } => "partial".to_owned(),
+        OracleVerdict::Refused(error) => format!("refused: {error}"),
     }
 }

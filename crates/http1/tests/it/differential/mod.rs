@@ -5,28 +5,28 @@ mod compare;
 mod generate;
 mod oracle;
 
-pub(crate) use compare::{Comparer, Outcome};
+pub(crate) use compare::{Comparer, OracleComparison};
 pub(crate) use generate::Generator;
 
 /// Number of occurrences of each outcome.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    counts: std::collections::BTreeMap<Outcome, u64>,
+pub(crate) struct OracleTally {
+    counts: std::collections::BTreeMap<OracleComparison, u64>,
 }
 
-impl Tally {
-    pub(crate) fn add(&mut self, outcome: Outcome) {
+impl OracleTally {
+    pub(crate) fn add(&mut self, outcome: OracleComparison) {
         *self.counts.entry(outcome).or_default() += 1;
     }
 
-    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
+    pub(crate) fn of(&self, outcome: OracleComparison) -> u64 {
         self.counts.get(&outcome).copied().unwrap_or_default()
     }
 }
 
-impl std::fmt::Display for Tally {
+impl std::fmt::Display for OracleTally {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for outcome in Outcome::ALL {
+        for outcome in OracleComparison::ALL {
             writeln!(formatter, "{:>12}  {outcome:?}: {}", self.of(*outcome), outcome.reason())?;
         }
         Ok(())
@@ -35,10 +35,10 @@ impl std::fmt::Display for Tally {
 
 /// Compares `inputs` generated inputs; `progress` is called with the number done so far. The error describes
 /// the first input whose outcome is not listed.
-pub(crate) fn run(seed: u64, inputs: u64, mut progress: impl FnMut(u64)) -> Result<Tally, String> {
+pub(crate) fn run(seed: u64, inputs: u64, mut progress: impl FnMut(u64)) -> Result<OracleTally, String> {
     let mut generator = Generator::new(seed);
     let mut comparer = Comparer::new(seed);
-    let mut tally = Tally::default();
+    let mut tally = OracleTally::default();
     let mut input = Vec::new();
     for done in 0..inputs {
         input.clear();

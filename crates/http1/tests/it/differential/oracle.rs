@@ -7,7 +7,7 @@ use shearwater_http1::Framing;
 pub(crate) const FIELDS_MAX: usize = 100;
 
 /// httparse's view of a request.
-pub(crate) struct Request<'a> {
+pub(crate) struct OracleRequest<'a> {
     pub(crate) head_len: usize,
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
@@ -16,29 +16,31 @@ pub(crate) struct Request<'a> {
 }
 
 /// Result of httparse.
-pub(crate) enum Verdict<'a> {
-    Accepted(Request<'a>),
+pub(crate) enum OracleVerdict<'a> {
+    Accepted(OracleRequest<'a>),
     Partial { target: Option<&'a str>, method: Option<&'a str> },
     Refused(httparse::Error),
 }
 
-pub(crate) fn judge(input: &[u8]) -> Verdict<'_> {
+pub(crate) fn judge(input: &[u8]) -> OracleVerdict<'_> {
     let mut headers = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(input) {
-        Ok(httparse::Status::Complete(head_len)) => Verdict::Accepted(Request {
+        Ok(httparse::Status::Complete(head_len)) => OracleVerdict::Accepted(OracleRequest {
             head_len,
             method: request.method.expect("a complete request has a method"),
             target: request.path.expect("a complete request has a target"),
             minor_version: request.version.expect("a complete request has a version"),
             fields: request.headers.iter().map(|header| (header.name, header.value)).collect(),
         }),
-        Ok(httparse::Status::Partial) => Verdict::Partial { target: request.path, method: request.method },
-        Err(error) => Verdict::Refused(error),
+        Ok(httparse::Status::Partial) => {
+            OracleVerdict::Partial { target: request.path, method: request.method }
+        }
+        Err(error) => OracleVerdict::Refused(error),
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> OracleRequest<'a> {
     pub(crate) fn values(&self, name: &str) -> Vec<&'a [u8]> {
         let has_name = |field: &&(&str, &[u8])| field.0.eq_ignore_ascii_case(name);
         self.fields.iter().filter(has_name).map(|field| field.1).collect()

@@ -1,0 +1,300 @@
+//! Scripted conversations, each without faults and with each fault at each operation.
+
+use shearwater_engine::Limits;
+use shearwater_engine::io::sim::{Fault, SimOptions};
+
+use crate::harness::conversation::Trouble;
+use crate::harness::unit::head;
+use crate::harness::{ClientEnd, ClientStep, Conversation, ExpectedResponse, Setting, Unit};
+
+/// Maximum number of operations per conversation, to bound the duration of a sweep.
+const OPERATIONS_MAX: u64 = 2000;
+
+/// Runs the conversation without a fault, then with each fault at each of its operations. A failure names
+/// both.
+fn sweep(conversation: &Conversation) {
+    let operations = conversation.run().net.operations();
+    assert!((10..OPERATIONS_MAX).contains(&operations), "{operations} operations");
+    println!("{operations} operations, each with {} faults", Fault::ALL.len());
+    for fault in Fault::ALL {
+        let trouble = match fault {
+            Fault::Rst => Trouble::Resets(1),
+            Fault::Fin => Trouble::Fin,
+            Fault::Short | Fault::Eagain | Fault::Delay => Trouble::None,
+        };
+        for at in 0..operations {
+            let _report = FaultReport { fault, at };
+            let sim = SimOptions { fault_at: Some((at, fault)), ..conversation.setting.sim.clone() };
+            let setting = Setting { sim, ..conversation.setting.clone() };
+            Conversation { setting, trouble, ..conversation.clone() }.run();
+        }
+    }
+}
+
+/// Prints the fault if the conversation panics.
+struct FaultReport {
+    fault: Fault,
+    at: u64,
+}
+
+impl Drop for FaultReport {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with the fault {:?} at operation {}", self.fault, self.at);
+        }
+    }
+}
+
+/// Three requests, each after the response to the one before.
+#[test]
+fn keep_alive() {
+    let units: Vec<Unit> = (0..3).map(Unit::get).collect();
+    let steps = one_by_one(&units);
+    sweep(&Conversation::alone(units, &steps));
+}
+
+/// More pipelined requests than one turn processes.
+#[test]
+fn pipeline_of_two_hundred() {
+    sweep(&Conversation::alone(mixture(200), &[ClientStep::SendAll, ClientStep::Settle]));
+}
+
+/// Buffered and discarded bodies, each in pieces.
+#[test]
+fn bodies_in_pieces() {
+    let units = vec![
+        Unit::post("buffer", 1, 500),
+        Unit::post("plain", 2, 300),
+        Unit::post("buffer", 3, 1),
+        Unit::post("buffer", 4, 0),
+        Unit::post("pulled", 5, 0),
+        Unit::get(6),
+    ];
+    sweep(&Conversation::alone(units, &pieces(97, 12)));
+}
+
+/// Chunks with extensions and trailers, streamed.
+#[test]
+fn reads_a_chunked_upload() {
+    let units =
+        vec![Unit::post_chunked("pulled", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
+    sweep(&Conversation::alone(units, &pieces(61, 30)));
+}
+
+/// Deferred handlers that read bodies as they arrive; the last digit says how they wait.
+#[test]
+fn deferred_responses() {
+    let mut units: Vec<Unit> = (0..4).map(|number| Unit::later("GET", number)).collect();
+    units.extend([
+        Unit::post("taken", 1, 700),
+        Unit::get(2),
+        Unit::post_chunked("taken", 3, 300, 41),
+        Unit::post_expecting("taken", 4, 60),
+        Unit::later("HEAD", 5),
+        Unit::post("taken", 6, 0),
+    ]);
+    let mut steps = Vec::new();
+    for unit in &units {
+        let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
+        steps.extend([
+            ClientStep::Send(at),
+            ClientStep::Settle,
+            ClientStep::Send(unit.bytes.len() - at),
+            ClientStep::Settle,
+        ]);
+    }
+    sweep(&Conversation::alone(units, &steps));
+}
+
+/// The same, all at once.
+#[test]
+fn deferred_responses_in_a_pipeline() {
+    let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
+    units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
+    units.push(Unit::closing(1));
+    sweep(&Conversation::alone(units, &[ClientStep::SendAll, ClientStep::Settle]));
+}
+
+/// Bodies that wait for `100 Continue`.
+#[test]
+fn expect_continue() {
+    let units = vec![
+        Unit::post_expecting("buffer", 1, 40),
+        Unit::get(2),
+        Unit::post_expecting("pulled", 3, 700),
+        Unit::post_expecting("plain", 4, 5),
+    ];
+    let mut steps = Vec::new();
+    for unit in &units {
+        if let Some(at) = unit.goes_on_at {
+            steps.extend([
+                ClientStep::Send(at),
+                ClientStep::Settle,
+                ClientStep::Send(unit.bytes.len() - at),
+                ClientStep::Settle,
+            ]);
+        } else {
+            steps.extend([ClientStep::Send(unit.bytes.len()), ClientStep::Settle]);
+        }
+    }
+    sweep(&Conversation::alone(units, &steps));
+}
+
+/// Heads that fill the limit to the last byte, in pieces of one byte; then one that exceeds it.
+#[test]
+fn head_in_single_bytes() {
+    const HEAD_BYTES_MAX: usize = 160;
+    let full = padded(1, HEAD_BYTES_MAX);
+    let over = padded(2, HEAD_BYTES_MAX + 1);
+    let refusal = ExpectedResponse::refusal(
+        "431 Request Header Fields Too Large",
+        "The request head is larger than the limit.",
+    );
+    let over = Unit::refused(over.bytes, HEAD_BYTES_MAX + 1, refusal);
+    let limits = Limits { head_bytes_max: HEAD_BYTES_MAX, ..Limits::default() };
+    let alone = Conversation::alone(vec![full, over], &pieces(1, 2 * HEAD_BYTES_MAX + 1));
+    sweep(&Conversation { setting: Setting { limits, ..Setting::default() }, ..alone });
+}
+
+/// A body rejected at its head, while the client continues sending and reads only then.
+#[test]
+fn too_large_and_still_sending() {
+    let units = vec![Unit::get(1), Unit::too_large(2, 1 << 40, 150_000)];
+    let mut steps = vec![ClientStep::StopReading(1 << 20)];
+    for _ in 0..8 {
+        steps.extend([ClientStep::Send(20_000), ClientStep::Turn]);
+    }
+    steps.extend([
+        ClientStep::Settle,
+        ClientStep::ReadOn,
+        ClientStep::Settle,
+        ClientStep::Finish,
+        ClientStep::Settle,
+    ]);
+    let mut conversation = Conversation::default();
+    conversation.add(units, &steps, ClientEnd::Finish);
+    sweep(&conversation);
+}
+
+/// Large responses to a client that stops reading, with more pipelined requests than are stored.
+#[test]
+fn slow_reader() {
+    let mut units = vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)];
+    units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
+    units.push(Unit::big());
+    units.push(Unit::closing(60));
+    let mut steps = vec![ClientStep::StopReading(1 << 19), ClientStep::SendAll, ClientStep::Settle];
+    for _ in 0..4 {
+        steps.extend([ClientStep::Read(1 << 18), ClientStep::Settle]);
+    }
+    steps.extend([ClientStep::ReadOn, ClientStep::Settle]);
+    sweep(&Conversation::alone(units, &steps));
+}
+
+/// A client that sends a FIN right after its requests.
+#[test]
+fn half_closed() {
+    let mut conversation = Conversation::default();
+    conversation.add(
+        mixture(100),
+        &[ClientStep::SendAll, ClientStep::Finish, ClientStep::Settle],
+        ClientEnd::Finish,
+    );
+    let cut = Unit::post("buffer", 1, 100);
+    let cut_at = cut.bytes.len() + Unit::get(1).bytes.len() - 30;
+    let steps = [ClientStep::Send(cut_at), ClientStep::Turn, ClientStep::Finish, ClientStep::Settle];
+    conversation.add(vec![Unit::get(1), cut], &steps, ClientEnd::Finish);
+    sweep(&conversation);
+}
+
+/// Two good requests, then a bad one that is rejected; later input is ignored.
+#[test]
+fn malformed_behind_good() {
+    let units = vec![Unit::get(1), Unit::post("buffer", 2, 50), Unit::malformed(3), Unit::get(4)];
+    let mut conversation = Conversation::alone(units.clone(), &[ClientStep::SendAll, ClientStep::Settle]);
+    conversation.add(units, &pieces(40, 12), ClientEnd::Silence);
+    sweep(&conversation);
+}
+
+/// Concurrent connections that end in different ways; one of the handlers panics.
+#[test]
+fn many_ways_to_end() {
+    let lives = [
+        vec![Unit::http10(1, false)],
+        vec![Unit::http10(2, true), Unit::http10(3, true), Unit::http10(4, false)],
+        vec![Unit::get(5), Unit::closing(6)],
+        vec![Unit::get(7), Unit::closed_by_handler(8), Unit::get(9)],
+        vec![Unit::get(10), Unit::panicking(11), Unit::get(12)],
+        vec![Unit::get(13), Unit::get(14), Unit::get(15)],
+    ];
+    let mut conversation = Conversation::default();
+    for units in lives {
+        let steps = [ClientStep::Send(60), ClientStep::Turn, ClientStep::SendAll, ClientStep::Turn];
+        conversation.add(units, &steps, ClientEnd::Silence);
+    }
+    sweep(&conversation);
+}
+
+/// A drain with an idle connection, one in a head, one in a body, one that continues, and one that doesn't
+/// read its response.
+#[test]
+fn drained_in_the_middle() {
+    let mut conversation = Conversation::default();
+    conversation.add(vec![Unit::get(1)], &[ClientStep::SendAll], ClientEnd::Silence);
+    conversation.add(vec![Unit::get(2), Unit::get(3)], &[ClientStep::Send(60)], ClientEnd::Cut);
+    conversation.add(
+        vec![Unit::get(4), Unit::post("buffer", 5, 200).last()],
+        &[ClientStep::Send(200)],
+        ClientEnd::Cut,
+    );
+    let first = Unit::get(6).bytes.len();
+    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[ClientStep::Send(first)], ClientEnd::Cut);
+    conversation.add(
+        vec![Unit::big()],
+        &[ClientStep::StopReading(1 << 16), ClientStep::SendAll],
+        ClientEnd::Gone,
+    );
+    conversation.steps.extend([
+        (0, ClientStep::Settle),
+        (0, ClientStep::Drain(3000)),
+        (0, ClientStep::Settle),
+    ]);
+    conversation.steps.extend([(2, ClientStep::SendAll), (3, ClientStep::SendAll), (0, ClientStep::Settle)]);
+    sweep(&conversation);
+}
+
+/// Returns a `GET` whose head has exactly so many bytes.
+fn padded(number: usize, head_bytes: usize) -> Unit {
+    let plain = Unit::get(number);
+    let padding = head_bytes - plain.bytes.len() - "X-Pad: \r\n".len();
+    let field = format!("X-Pad: {}\r\n", "p".repeat(padding));
+    Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.response)
+}
+
+/// Returns a mixture of requests that leave the connection open.
+fn mixture(count: usize) -> Vec<Unit> {
+    let unit = |number| match number % 9 {
+        0 => Unit::get(number),
+        1 => Unit::plain("HEAD", number),
+        2 => Unit::no_content(number),
+        3 => Unit::post("buffer", number, number),
+        4 => Unit::post_chunked("pulled", number, number, 7),
+        5 => Unit::http10(number, true),
+        6 => Unit::not_modified(number),
+        7 => Unit::plain("PATCH", number),
+        _ => Unit::post("plain", number, 2 * number),
+    };
+    (0..count).map(unit).collect()
+}
+
+fn one_by_one(units: &[Unit]) -> Vec<ClientStep> {
+    units.iter().flat_map(|unit| [ClientStep::Send(unit.bytes.len()), ClientStep::Settle]).collect()
+}
+
+/// Sends `count` pieces of so many bytes, one per turn, then the rest.
+fn pieces(bytes: usize, count: usize) -> Vec<ClientStep> {
+    let mut steps: Vec<ClientStep> =
+        (0..count).flat_map(|_| [ClientStep::Send(bytes), ClientStep::Turn]).collect();
+    steps.extend([ClientStep::SendAll, ClientStep::Settle]);
+    steps
+}
