@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shearwater::HeaderRules;
+use shearwater::engine::HeaderRules;
 use shearwater_files::Folder;
 use shearwater_files::resolve::path::resolve;
 

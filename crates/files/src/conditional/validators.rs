@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shearwater::Item;
+use shearwater::engine::Item;
 use shearwater_io::fs::{Coding, Meta};
 use twox_hash::XxHash3_128;
 
@@ -75,7 +75,7 @@ mod tests {
     use std::fs::File;
     use std::rc::Rc;
 
-    use shearwater::{FileSlice, Item, Shared, SharedFile};
+    use shearwater::engine::{FileSlice, Item, Shared, SharedFile};
     use shearwater_io::fs::{Coding, Meta, Timestamp};
 
     use super::{FIXED_MTIMES, Validators};
