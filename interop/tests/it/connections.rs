@@ -239,27 +239,28 @@ fn ends_the_body_of_a_closed_client() {
 /// The test's view of its application.
 struct Held {
     server: Served,
-    gate: Gate,
+    /// Holds the handlers until it is closed.
+    gate: Arc<Semaphore>,
     entered: mpsc::Receiver<()>,
 }
 
-type App = (Gate, mpsc::Sender<()>);
+type App = (Arc<Semaphore>, mpsc::Sender<()>);
 
 async fn held_wait(State((gate, entered)): State<App>) -> &'static str {
     entered.send(()).await.unwrap();
-    gate.passed().await;
+    drop(gate.acquire().await);
     "answered"
 }
 
 async fn in_two(State((gate, entered)): State<App>) -> Body {
     let pieces = stream::unfold(0, move |at| {
-        let (gate, entered) = (gate.clone(), entered.clone());
+        let (gate, entered) = (Arc::clone(&gate), entered.clone());
         async move {
             match at {
                 0 => Some((Ok::<_, std::io::Error>("first, "), 1)),
                 1 => {
                     entered.send(()).await.unwrap();
-                    gate.passed().await;
+                    drop(gate.acquire().await);
                     Some((Ok("last"), 2))
                 }
                 _ => None,
@@ -273,12 +274,12 @@ async fn in_two(State((gate, entered)): State<App>) -> Body {
 const OWN_ADDRESS: &str = "127.66.0.1:0";
 
 fn held() -> Held {
-    let (gate, (sender, entered)) = (Gate::default(), mpsc::channel(4));
+    let (gate, (sender, entered)) = (Arc::new(Semaphore::new(0)), mpsc::channel(4));
     let app = Router::new()
         .route("/", get(async || "hello"))
         .route("/wait", get(held_wait))
         .route("/in-two", get(in_two))
-        .with_state((gate.clone(), sender));
+        .with_state((Arc::clone(&gate), sender));
     let server = serve_at(OWN_ADDRESS, async { app });
     Held { server, gate, entered }
 }
@@ -298,7 +299,7 @@ fn completes_requests_in_flight() {
     entered.blocking_recv().unwrap();
 
     server.begin_shutdown();
-    gate.open();
+    gate.close();
     let response = waiting.response("GET");
     assert_eq!((response.status, response.text()), (200, "answered"));
     waiting.is_ended();
@@ -340,29 +341,8 @@ fn ends_after_the_last_response() {
     server.begin_shutdown();
     idle.is_ended();
     assert!(!server.has_ended(), "it ended with an answer to give");
-    gate.open();
+    gate.close();
     assert_eq!(waiting.response("GET").text(), "answered");
     drop((idle, waiting));
     server.shutdown();
-}
-
-/// A gate that opens once. Clones share it.
-#[derive(Clone)]
-pub(crate) struct Gate(Arc<Semaphore>);
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
-    }
-}
-
-impl Gate {
-    pub(crate) fn open(&self) {
-        self.0.close();
-    }
-
-    /// Waits until the gate is open.
-    pub(crate) async fn passed(&self) {
-        drop(self.0.acquire().await);
-    }
 }
