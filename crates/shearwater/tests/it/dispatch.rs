@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shearwater::{AcceptMode, DriverChoice, Error, Request, Response, Running, Server, Service, Verbosity};
+use shearwater::{AcceptMode, DriverChoice, Request, Response, Running, Server, Service, Verbosity};
 use testkit::TestClient;
 
 use crate::served::{Gate, Served, drivers, held_app, until};
@@ -149,14 +149,4 @@ fn start_report_names_the_accept_mode() {
     }
     assert_eq!(AcceptMode::default().to_string(), "reuseport");
     assert_eq!(AcceptMode::Dispatch.to_string(), "dispatch");
-}
-
-#[test]
-fn reports_a_failed_worker_and_ends_the_others() {
-    for driver in drivers() {
-        let make = |number| if number == 1 { panic!("no service for you") } else { Number(number) };
-        let running = dispatching(driver, 3).start(make).expect("the threads start");
-        let error = running.wait().expect_err("a worker has failed");
-        assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(1)), "{error}");
-    }
 }
