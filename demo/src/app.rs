@@ -7,11 +7,11 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get, post};
 
+use crate::chat::Room;
 use crate::database::Database;
-use crate::routes::chat::Room;
-use crate::routes::{bodies, chat, events, pages, sign_in, slow, world};
 use crate::serve::Stop;
-use crate::token::Keys;
+use crate::sign_in::Keys;
+use crate::{chat, routes, sign_in};
 
 /// State shared by handlers; cheap to clone.
 #[derive(Clone)]
@@ -63,18 +63,18 @@ impl FromRef<State> for Stop {
 /// Creates the router, with the routes that `fast.rs` also serves.
 pub(crate) fn router(state: State) -> Router {
     Router::new()
-        .route("/", get(pages::hello).post(bodies::echo))
-        .route("/welcome", get(pages::welcome))
-        .route("/json", get(pages::json))
-        .route("/plaintext", get(pages::plaintext))
-        .route("/user/{id}", get(pages::user))
-        .route("/db", get(world::random))
+        .route("/", get(routes::hello).post(routes::echo))
+        .route("/welcome", get(routes::welcome))
+        .route("/json", get(routes::json))
+        .route("/plaintext", get(routes::plaintext))
+        .route("/user/{id}", get(routes::user))
+        .route("/db", get(routes::random))
         .route("/login", post(sign_in::login))
         .route("/me", get(sign_in::me))
-        .route("/events", get(events::subscribe))
+        .route("/events", get(routes::subscribe))
         .route("/ws", any(chat::join))
-        .route("/upload", post(bodies::upload))
-        .route("/slow-async", get(slow::sleep))
+        .route("/upload", post(routes::upload))
+        .route("/slow-async", get(routes::sleep))
         .fallback(missing)
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(no_sniffing))

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_from_the_table() {
+    fn returns_random_rows() {
         let database = Database::open(&DatabaseUrl::Memory).unwrap();
         let rows: Vec<World> = (0..100).map(|_| wait(database.random_row()).unwrap()).collect();
         assert!(rows.iter().all(|row| (1..=WORLD_ROWS).contains(&row.id)));
@@ -140,7 +140,7 @@ mod tests {
 
     /// Blocks the database's thread and fills the queue: further queries are rejected.
     #[test]
-    fn a_full_queue_refuses() {
+    fn rejects_queries_while_the_queue_is_full() {
         let database = Database::open(&DatabaseUrl::Memory).unwrap();
         let (entered, inside) = sync_channel(1);
         let (release, released) = sync_channel::<()>(1);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told() {
+    fn reports_a_database_that_cannot_be_opened() {
         let url = DatabaseUrl::File("no/such/folder/demo.db".into());
         let error = Database::open(&url).err().unwrap();
         assert!(error.to_string().contains("unable to open"), "{error}");

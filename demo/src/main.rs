@@ -4,20 +4,19 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod chat;
 mod database;
-mod fast;
-mod hs256;
 mod routes;
 mod serve;
 mod settings;
-mod token;
+mod sign_in;
 
 use std::process::ExitCode;
 
 use crate::app::State;
 use crate::database::Database;
 use crate::settings::Settings;
-use crate::token::Keys;
+use crate::sign_in::Keys;
 
 /// Exit status for errors outside of the program, such as invalid settings.
 const EXIT_WRONG_SETTING: u8 = 2;

@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
+use shearwater::{App, CoroutineCall, Fast};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::app::{self, State};
-use crate::fast;
+use crate::routes::WAIT_MS_MAX;
 use crate::settings::Mode;
 
 /// Time limit for requests in flight once the server is draining.
@@ -84,7 +85,7 @@ async fn serve(
     let service = shearwater_tower::bind(address.to_string(), app::router(state));
     let mut stopped = stop.watch();
     let server = service
-        .fast(fast::in_front(mode))
+        .fast(in_front(mode))
         .body_bytes_max(u64::MAX)
         // Events and chats end separately, on the same signal.
         .drain_ms(DRAIN.as_millis() as u64)
@@ -132,6 +133,34 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+const JSON: &str = r#"{"message":"Hello, World!"}"#;
+const PLAINTEXT: &str = "Hello, World!";
+
+/// Adds `/slow`, and in performance mode prebuilt responses to `GET` of two paths. All other requests fall through to
+/// the application.
+pub(crate) fn in_front(mode: Mode) -> App {
+    let mut app = App::new();
+    app.get_coroutine("/slow", slow);
+    if mode == Mode::Performance {
+        app.fast("/json", Fast::json(JSON)).fast("/plaintext", Fast::text(PLAINTEXT));
+    }
+    app
+}
+
+/// Handles `/slow?ms=` as a coroutine, which waits while its worker serves other requests.
+fn slow(line: &mut CoroutineCall<'_>) {
+    let wanted = line.query().and_then(|query| query.strip_prefix("ms="));
+    match wanted.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= WAIT_MS_MAX) {
+        Some(ms) => {
+            line.sleep(Duration::from_millis(ms));
+            line.response().text(&format!("slept {ms} ms\n"));
+        }
+        None => {
+            line.response().status(400).text(&format!("ms should be a number, {WAIT_MS_MAX} at most\n"));
         }
     }
 }

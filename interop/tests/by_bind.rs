@@ -3,4 +3,4 @@
 #[path = "it/main.rs"]
 mod it;
 
-use it::{client, folder, gate, serve};
+use it::{files, serve};

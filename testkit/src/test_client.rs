@@ -148,16 +148,27 @@ impl ClientResponse {
     /// Returns the value of a header that must occur at most once.
     #[track_caller]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let mut found = self.all(name);
-        let value = found.next();
-        assert!(found.next().is_none(), "{name} is there twice: {:?}", self.fields);
-        value
+        let values = self.all(name);
+        assert!(values.len() <= 1, "{name} is there twice: {:?}", self.fields);
+        values.first().copied()
     }
 
     /// Returns all values of a header.
-    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        let found = self.fields.iter().filter(move |(given, _)| given.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let found = self.fields.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Returns the value of `Content-Length`.
+    #[track_caller]
+    pub fn content_length(&self) -> Option<usize> {
+        self.field("Content-Length").map(|length| length.parse().expect("the length is a number"))
+    }
+
+    /// Returns true if the body is sent in chunks.
+    #[track_caller]
+    pub fn is_chunked(&self) -> bool {
+        self.field("Transfer-Encoding").is_some()
     }
 
     /// Returns the body as text.

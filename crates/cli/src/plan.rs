@@ -35,7 +35,7 @@ impl Plan {
     /// Reads the configuration and opens the folders to serve.
     pub(crate) fn new(serve: &Serve) -> Result<Self, Failure> {
         // Each folder takes a descriptor. If the limit can't be raised, binding reports it.
-        drop(shearwater::raise_descriptor_limit());
+        drop(shearwater::engine::raise_descriptor_limit());
         let (mut config, site, file_warnings) = match &serve.config {
             Some(path) => read(path)?,
             None => (Config::default(), None, None),

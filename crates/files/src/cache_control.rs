@@ -1,6 +1,6 @@
 //! `Cache-Control` of files by media type and path (RFC 9111 section 5.2): the first matching rule.
 
-use shearwater::FieldLines;
+use shearwater::engine::FieldLines;
 
 use crate::limits::CACHE_RULES_MAX;
 use crate::options::{BadOption, CacheRule, FileMatch, decoded};

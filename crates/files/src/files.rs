@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shearwater::{KnownField, Method, Request, Response, Service};
+use shearwater::engine::KnownField;
+
+use shearwater::{Method, Request, Response, Service};
 use shearwater_io::fs::{OpenError, Opened};
 
 use crate::cache::lookups::{Known, Lookups};

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use shearwater::FieldLines;
+use shearwater::engine::FieldLines;
 
 use crate::limits::MEDIA_TYPES_MAX;
 use crate::options::{BadOption, MediaTypeOptions};

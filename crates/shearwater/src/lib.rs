@@ -78,10 +78,6 @@ pub use shearwater_engine::{
     Timeouts, Totals, http1::Method,
 };
 
-// Users import these from `engine`; remove this line with the last other import.
-#[doc(hidden)]
-pub use engine::*;
-
 /// Timers, tasks and coroutine stacks of a worker.
 pub use shearwater_engine::tasks;
 #[doc(inline)]

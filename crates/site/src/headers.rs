@@ -1,6 +1,6 @@
 //! Changes to response headers, checked and encoded.
 
-use shearwater::{HeaderRules, On};
+use shearwater::engine::{HeaderRules, On};
 
 use crate::options::{Headers, InvalidValue, invalid};
 
@@ -143,7 +143,7 @@ fn responses(name: &str) -> On {
 mod tests {
     use super::{Changes, changes, merge, responses};
     use crate::options::Headers;
-    use shearwater::On;
+    use shearwater::engine::On;
 
     fn headers(set: &[(&str, &str)], remove: &[&str]) -> Headers {
         let set = set.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();

@@ -1,6 +1,6 @@
 //! Sites as workers share them: options, checked once and compiled into immutable tables.
 
-use shearwater::HeaderRules;
+use shearwater::engine::HeaderRules;
 use shearwater_files::resolve::path::resolve;
 use shearwater_files::{CacheLimits, Folder};
 

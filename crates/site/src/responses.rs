@@ -4,7 +4,9 @@
 
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, KnownField, Method, Prebuilt, Request, Response, Shared};
+use shearwater::engine::{FieldLines, Item, KnownField, Prebuilt, Shared};
+
+use shearwater::{Method, Request, Response};
 use shearwater_files::is_media_type;
 use shearwater_files::negotiation::names_media_type;
 

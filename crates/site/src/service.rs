@@ -5,7 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{HeaderRules, Request, Response, Service};
+use shearwater::engine::HeaderRules;
+
+use shearwater::{Request, Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 

@@ -1,6 +1,5 @@
 //! Request bodies: as services read them, and how a worker feeds them from a call.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,7 +8,7 @@ use http_body::{Frame, SizeHint};
 use shearwater::Call;
 use shearwater::engine::{Expectation, Framing, Head};
 
-use crate::body_channel::{BodyReceiver, BodySender, Demand, channel};
+use crate::body_channel::{BodyError, BodyReceiver, BodySender, Demand, channel};
 use crate::head_pool::HeadPool;
 use crate::limits::HEAD_IN_BLOCK_BYTES_MAX;
 
@@ -85,24 +84,6 @@ impl http_body::Body for Body {
         }
     }
 }
-
-/// An error of reading a request body to its end.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BodyError {
-    /// The request has ended: its client disconnected, the body was rejected, or the response was completed first.
-    Over,
-}
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Over => f.write_str("the request ended before its body was read"),
-        }
-    }
-}
-
-impl std::error::Error for BodyError {}
 
 /// Maximum number of polls of the reader per turn: before a piece, after it, and after the end.
 const POLLS_MAX: usize = 3;

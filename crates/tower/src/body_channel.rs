@@ -1,12 +1,29 @@
 //! A channel for a request body, from the worker to a reader on any thread. It holds one piece at most.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::SizeHint;
 
-use crate::body::BodyError;
+/// An error of reading a request body to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// The request has ended: its client disconnected, the body was rejected, or the response was completed first.
+    Over,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Over => f.write_str("the request ended before its body was read"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
 
 /// The state shared by both ends.
 #[derive(Debug, Default)]

@@ -50,7 +50,8 @@ mod service;
 mod upgrades;
 mod worker_pool;
 
-pub use body::{Body, BodyError};
+pub use body::Body;
+pub use body_channel::BodyError;
 pub use running::Running;
 pub use serve::{Listen, Serve, bind, serve};
 #[cfg(feature = "axum")]

@@ -1,8 +1,9 @@
 //! The chat room at `/ws`, in raw frames (RFC 6455).
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::time::Duration;
+
+use testkit::TestClient;
 
 use crate::program::Program;
 
@@ -14,39 +15,34 @@ const CLOSE: u8 = 0x88;
 const MESSAGES_MAX: usize = 100_000;
 
 /// A guest's connection.
-struct Guest(TcpStream);
+struct Guest(TestClient);
 
 impl Guest {
     /// Upgrades a connection.
     fn join(demo: &Program) -> Self {
-        let mut stream = demo.connect();
-        let head = "GET /ws HTTP/1.1\r\nHost: demo\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut response = Vec::new();
-        while !response.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            response.push(byte[0]);
-        }
-        let response = String::from_utf8(response).unwrap();
-        assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
-        assert!(response.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{response}");
-        Self(stream)
+        let mut client = demo.connect();
+        let fields = [
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ];
+        let response = client.ask("GET", "/ws", &fields).head();
+        let accepted = (response.status, response.field("Sec-WebSocket-Accept"));
+        assert_eq!(accepted, (101, Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")));
+        Self(client)
     }
 
     /// Sends a frame of up to 125 bytes. It is masked with zeros, which leaves it as it is.
     fn send(&mut self, kind: u8, payload: &[u8]) {
         let head = [kind, 0x80 | u8::try_from(payload.len()).unwrap(), 0, 0, 0, 0];
-        self.0.write_all(&[&head, payload].concat()).unwrap();
+        self.0.send([&head, payload].concat());
     }
 
     /// Reads a frame of up to 125 bytes: its opcode and payload.
     fn hear(&mut self) -> (u8, Vec<u8>) {
-        let mut head = [0; 2];
-        self.0.read_exact(&mut head).unwrap();
-        let mut payload = vec![0; usize::from(head[1])];
-        self.0.read_exact(&mut payload).unwrap();
+        let head = self.0.exactly(2);
+        let payload = self.0.exactly(usize::from(head[1]));
         (head[0], payload)
     }
 
@@ -65,7 +61,7 @@ impl Guest {
 }
 
 #[test]
-fn what_one_says_all_hear() {
+fn broadcasts_messages_to_all_guests() {
     let demo = Program::start(&[]);
     let mut first = Guest::join(&demo);
     assert_eq!(first.text(), "guest 1 is here");
@@ -78,7 +74,7 @@ fn what_one_says_all_hear() {
 }
 
 #[test]
-fn what_is_no_text_ends_the_visit() {
+fn closes_a_guest_that_sends_binary() {
     let demo = Program::start(&[]);
     let mut guest = Guest::join(&demo);
     guest.text();
@@ -88,18 +84,18 @@ fn what_is_no_text_ends_the_visit() {
 
 /// Rejects a frame by its announced length of 4,097 bytes, without waiting for it.
 #[test]
-fn a_message_that_is_too_long_ends_the_visit() {
+fn closes_a_guest_that_sends_a_long_message() {
     let demo = Program::start(&[]);
     let mut witness = Guest::join(&demo);
     witness.text();
     let mut guest = Guest::join(&demo);
     assert_eq!(witness.text(), "guest 2 is here");
-    guest.0.write_all(&[TEXT, 0xfe, 0x10, 0x01, 0, 0, 0, 0]).unwrap();
+    guest.0.send([TEXT, 0xfe, 0x10, 0x01, 0, 0, 0, 0]);
     assert_eq!(witness.text(), "guest 2 is gone");
 }
 
 #[test]
-fn guests_are_told_when_the_server_ends() {
+fn closes_guests_when_the_server_ends() {
     let demo = Program::start(&[]);
     let mut guest = Guest::join(&demo);
     guest.text();
@@ -110,13 +106,13 @@ fn guests_are_told_when_the_server_ends() {
 
 /// The drain time also limits the wait for a guest that doesn't read.
 #[test]
-fn who_does_not_leave_is_cut_off() {
+fn cuts_off_guests_after_the_drain() {
     let demo = Program::start(&[]);
-    let mut guest = Guest::join(&demo);
-    guest.0.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
+    let guest = Guest::join(&demo);
+    guest.0.stream().set_write_timeout(Some(Duration::from_secs(3))).unwrap();
     let message = [&[TEXT, 0xfe, 0x0f, 0xff, 0, 0, 0, 0][..], &[b'a'; 0xfff]].concat();
     // Its messages come back to it: once they fill the sockets, the server stops reading.
-    let heard = (0..MESSAGES_MAX).take_while(|_| guest.0.write_all(&message).is_ok()).count();
+    let heard = (0..MESSAGES_MAX).take_while(|_| guest.0.stream().write_all(&message).is_ok()).count();
     assert!(heard < MESSAGES_MAX, "the server keeps reading from a guest that does not read");
     demo.terminate();
     let end = demo.wait();
@@ -128,7 +124,7 @@ fn who_does_not_leave_is_cut_off() {
 }
 
 #[test]
-fn a_plain_request_is_no_guest() {
+fn rejects_a_plain_request() {
     let demo = Program::start(&[]);
     let refused = demo.get("/ws").status;
     assert!((400..500).contains(&refused), "{refused}");

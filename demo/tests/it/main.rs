@@ -1,10 +1,7 @@
 //! Tests of the built program: routes on the wire, settings, startup and shutdown.
 
-mod program;
-mod response;
-
 mod chat;
-mod modes;
+mod program;
 mod routes;
 mod settings;
 mod streams;

@@ -1,16 +1,13 @@
 //! The program as a child process on a free port, which ends with its test.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use crate::response::ClientResponse;
-
-/// Maximum duration of each wait before the test fails.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+use serde_json::Value;
+use testkit::{ClientResponse, TestClient};
 
 /// A running demo.
 pub(crate) struct Program {
@@ -71,29 +68,22 @@ impl Program {
         Self { child, stdout, stderr, addr, banner }
     }
 
-    pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.addr).unwrap();
-        stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
-        stream.set_write_timeout(Some(WAIT_MAX)).unwrap();
-        stream
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.addr)
     }
 
     /// Sends a request on a new connection. `fields` are lines without line ends.
     pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
-        let mut stream = self.connect();
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n");
-        fields.iter().for_each(|field| head.push_str(&format!("{field}\r\n")));
-        if !body.is_empty() {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        stream.write_all(&[head.as_bytes(), b"\r\n", body].concat()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        ClientResponse::parse(&bytes)
+        self.connect().send_body(method, target, fields, body)
+    }
+
+    /// Sends a request with a JSON body.
+    pub(crate) fn ask_json(&self, method: &str, target: &str, body: &Value) -> ClientResponse {
+        self.ask(method, target, &["Content-Type: application/json"], body.to_string().as_bytes())
     }
 
     pub(crate) fn get(&self, target: &str) -> ClientResponse {
-        self.ask("GET", target, &[], b"")
+        self.connect().get(target)
     }
 
     /// Sends a signal that ends the program.
@@ -115,5 +105,18 @@ impl Drop for Program {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+/// Reads a response's body as JSON.
+pub(crate) trait Json {
+    fn json(&self) -> Value;
+}
+
+impl Json for ClientResponse {
+    fn json(&self) -> Value {
+        let form = (self.status, self.field("content-type"));
+        assert_eq!(form, (200, Some("application/json")), "{}", self.text());
+        serde_json::from_slice(&self.body).unwrap()
     }
 }

@@ -1,11 +1,11 @@
-//! Routes with immediate responses.
+//! Routes with immediate responses, with each value of `SERVER_MODE`.
 
 use serde_json::json;
 
-use crate::program::Program;
+use crate::program::{Json as _, Program};
 
 #[test]
-fn pages_and_greetings() {
+fn serves_pages_and_greetings() {
     let demo = Program::start(&[]);
     assert_eq!(demo.get("/").text(), "Hello, world");
     assert_eq!(demo.get("/plaintext").text(), "Hello, World!");
@@ -25,7 +25,7 @@ fn pages_and_greetings() {
 
 /// Each link and call of the page works.
 #[test]
-fn the_page_links_to_what_is_there() {
+fn serves_every_link_of_the_page() {
     let demo = Program::start(&[]);
     let page = demo.get("/welcome");
     let mut links = 0;
@@ -41,7 +41,7 @@ fn the_page_links_to_what_is_there() {
 }
 
 #[test]
-fn a_row_comes_from_the_database() {
+fn returns_a_row_of_the_database() {
     let demo = Program::start(&[]);
     for _ in 0..20 {
         let row = demo.get("/db").json();
@@ -51,16 +51,15 @@ fn a_row_comes_from_the_database() {
 }
 
 #[test]
-fn a_token_opens_what_is_protected() {
+fn accepts_only_valid_tokens() {
     let demo = Program::start(&[]);
-    let json = ["Content-Type: application/json"];
-    let granted = demo.ask("POST", "/login", &json, br#"{ "user": "demo", "password": "demo" }"#).json();
+    let granted = demo.ask_json("POST", "/login", &json!({ "user": "demo", "password": "demo" })).json();
     assert_eq!(granted["expires_in_seconds"], 3600);
     let token = granted["token"].as_str().unwrap();
     for field in [format!("Authorization: Bearer {token}"), format!("Authorization: bearer  {token}")] {
         assert_eq!(demo.ask("GET", "/me", &[&field], b"").json()["user"], "demo");
     }
-    let wrong = demo.ask("POST", "/login", &json, br#"{ "user": "demo", "password": "demo2" }"#);
+    let wrong = demo.ask_json("POST", "/login", &json!({ "user": "demo", "password": "demo2" }));
     assert_eq!(wrong.status, 401);
     for field in [
         "X: none",
@@ -74,7 +73,7 @@ fn a_token_opens_what_is_protected() {
 }
 
 #[test]
-fn a_wait_lasts_as_long_as_asked_for_at_least() {
+fn waits_at_least_as_long_as_requested() {
     let demo = Program::start(&[]);
     for path in ["/slow", "/slow-async"] {
         let begun = std::time::Instant::now();
@@ -87,7 +86,7 @@ fn a_wait_lasts_as_long_as_asked_for_at_least() {
 }
 
 #[test]
-fn an_upload_tells_what_it_was() {
+fn lists_the_parts_of_an_upload() {
     let demo = Program::start(&[]);
     let form = ["Content-Type: multipart/form-data; boundary=b"];
     let part = |about: &str, content: &str| {
@@ -109,4 +108,31 @@ fn an_upload_tells_what_it_was() {
     let many = part("name=\"n\"", "x").repeat(101) + "--b--\r\n";
     assert_eq!(demo.ask("POST", "/upload", &form, many.as_bytes()).status, 413);
     assert_eq!(demo.ask("POST", "/upload", &form, b"no form").status, 400);
+}
+
+/// Only the application's responses have its middleware's header.
+const MARK: &str = "x-content-type-options";
+
+#[test]
+fn the_application_responds_to_all_in_standard_mode() {
+    let demo = Program::start(&[("SERVER_MODE", "standard")]);
+    for path in ["/", "/json", "/plaintext", "/none"] {
+        assert_eq!(demo.get(path).field(MARK), Some("nosniff"), "{path}");
+    }
+}
+
+#[test]
+fn fast_routes_precede_the_application_in_performance_mode() {
+    let demo = Program::start(&[("SERVER_MODE", "performance")]);
+    let (json, plaintext) = (demo.get("/json"), demo.get("/plaintext"));
+    assert_eq!((json.json(), json.field(MARK)), (json!({ "message": "Hello, World!" }), None));
+    assert_eq!((plaintext.text(), plaintext.field(MARK)), ("Hello, World!", None));
+    assert_eq!(plaintext.field("content-type"), Some("text/plain; charset=utf-8"));
+
+    for path in ["/", "/user/7", "/db", "/none", "/json/", "/plaintext/more"] {
+        assert_eq!(demo.get(path).field(MARK), Some("nosniff"), "{path}");
+    }
+    let other = demo.ask("POST", "/json", &[], b"");
+    assert_eq!((other.status, other.field(MARK)), (405, Some("nosniff")), "other methods fall through");
+    assert_eq!(demo.ask("POST", "/", &[], b"ahoy").text(), "ahoy");
 }

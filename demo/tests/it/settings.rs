@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Output;
 
-use crate::program::{Program, refused};
+use serde_json::json;
+
+use crate::program::{Json as _, Program, refused};
 
 #[track_caller]
 fn assert_refused(output: &Output, sentence: &str) {
@@ -16,7 +18,7 @@ fn assert_refused(output: &Output, sentence: &str) {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_one_sentence() {
+fn reports_invalid_settings_in_one_sentence() {
     for (name, value, sentence) in [
         ("SERVER_MODE", "fast", "SERVER_MODE is `fast`, and should be `standard` or `performance`"),
         ("PORT", "x", "PORT is `x`, and should be a number from 0 to 65535"),
@@ -37,7 +39,7 @@ fn what_is_wrong_is_told_in_one_sentence() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_too() {
+fn reports_an_address_or_database_that_cannot_be_opened() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = refused(&[("LISTEN", &address)]);
@@ -54,7 +56,7 @@ fn what_cannot_be_opened_is_told_too() {
 
 /// Rows persist between runs.
 #[test]
-fn a_database_in_a_file_stays() {
+fn keeps_a_database_in_a_file() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo-{}.db", std::process::id()));
     drop(std::fs::remove_file(&path));
     let url = format!("sqlite:{}", path.display());
@@ -80,11 +82,11 @@ fn a_database_in_a_file_stays() {
 
 /// A token stays valid after a restart only with the same secret.
 #[test]
-fn tokens_are_good_for_their_secret() {
+fn tokens_are_valid_for_their_secret_only() {
     let secret = [("JWT_SECRET", "a secret of more than thirty-two bytes")];
     let login = |demo: &Program| {
-        let body = br#"{ "user": "demo", "password": "demo" }"#;
-        let granted = demo.ask("POST", "/login", &["Content-Type: application/json"], body).json();
+        let body = json!({ "user": "demo", "password": "demo" });
+        let granted = demo.ask_json("POST", "/login", &body).json();
         format!("Authorization: Bearer {}", granted["token"].as_str().unwrap())
     };
     let token = login(&Program::start(&secret));
@@ -93,7 +95,7 @@ fn tokens_are_good_for_their_secret() {
 }
 
 #[test]
-fn the_operator_is_told_what_the_secret_is_worth() {
+fn warns_about_weak_secrets() {
     for (settings, note) in [
         (&[][..], "JWT_SECRET is not set: a random one is used, and tokens end with this process"),
         (
@@ -111,7 +113,7 @@ fn the_operator_is_told_what_the_secret_is_worth() {
 }
 
 #[test]
-fn listen_is_the_whole_address() {
+fn listen_sets_the_whole_address() {
     let demo = Program::start(&[("LISTEN", "0.0.0.0:0")]);
     assert!(demo.addr.ip().is_unspecified(), "{}", demo.banner);
     let output = refused(&[("LISTEN", "127.0.0.1:0"), ("PORT", "0")]);

@@ -7,7 +7,6 @@ use axum::response::Redirect;
 use axum::routing::{any, get, on, post};
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::client::{Client, ask, get as ask_get};
 use crate::serve::serve;
 
 async fn where_am_i(matched: MatchedPath, OriginalUri(original): OriginalUri, uri: Uri) -> String {
@@ -37,67 +36,67 @@ fn app() -> Router {
 }
 
 #[test]
-fn nested_routes_see_their_own_path() {
+fn nests_routers() {
     let server = serve(app());
-    let at = ask_get(server.addr, "/users/7/where?full=1");
+    let at = server.get("/users/7/where?full=1");
     assert_eq!(at.text(), "/users/{id}/where /users/7/where?full=1 /7/where?full=1");
 }
 
 #[test]
-fn parameters_are_decoded_once() {
+fn decodes_parameters_once() {
     let server = serve(app());
-    assert_eq!(ask_get(server.addr, "/users/a%20b/files/x/%25y/z").text(), "a b|x/%y/z");
-    assert_eq!(ask_get(server.addr, "/users/%C3%A4/files/%2F").text(), "ä|/");
-    assert_eq!(ask_get(server.addr, "/users/%FF/files/x").status(), 400, "what is no UTF-8 is no `String`");
+    assert_eq!(server.get("/users/a%20b/files/x/%25y/z").text(), "a b|x/%y/z");
+    assert_eq!(server.get("/users/%C3%A4/files/%2F").text(), "ä|/");
+    assert_eq!(server.get("/users/%FF/files/x").status, 400, "what is no UTF-8 is no `String`");
 }
 
 #[test]
 fn each_router_has_its_fallback() {
     let server = serve(app());
-    let outer = ask_get(server.addr, "/none?q");
-    assert_eq!((outer.status(), outer.text()), (404, "nothing at /none?q"));
-    assert_eq!(ask_get(server.addr, "/users/7/none").text(), "no such user page");
+    let outer = server.get("/none?q");
+    assert_eq!((outer.status, outer.text()), (404, "nothing at /none?q"));
+    assert_eq!(server.get("/users/7/none").text(), "no such user page");
 }
 
 #[test]
-fn methods_are_told_apart() {
+fn routes_by_method() {
     let server = serve(app());
-    let mut client = Client::connect(server.addr);
-    assert_eq!(client.ask("GET", "/get-or-post", &[], b"").text(), "got");
-    assert_eq!(client.ask("POST", "/get-or-post", &[], b"").text(), "posted");
-    let refused = client.ask("DELETE", "/get-or-post", &[], b"");
-    assert_eq!((refused.status(), refused.text()), (405, "not like that"));
-    assert_eq!(refused.head.field("allow"), Some("GET,HEAD,POST"));
+    let mut client = server.connect();
+    assert_eq!(client.get("/get-or-post").text(), "got");
+    assert_eq!(client.request("POST", "/get-or-post", &[]).text(), "posted");
+    let refused = client.request("DELETE", "/get-or-post", &[]);
+    assert_eq!((refused.status, refused.text()), (405, "not like that"));
+    assert_eq!(refused.field("allow"), Some("GET,HEAD,POST"));
     for method in ["GET", "PUT", "PATCH", "OPTIONS", "BREW"] {
-        assert_eq!(client.ask(method, "/any", &[], b"").text(), method);
+        assert_eq!(client.request(method, "/any", &[]).text(), method);
     }
 }
 
 #[test]
-fn head_is_get_without_its_body() {
+fn serves_head_by_get_routes() {
     let server = serve(app());
-    let mut client = Client::connect(server.addr);
-    let head = client.ask("HEAD", "/get-or-post", &[], b"");
-    assert_eq!((head.status(), head.head.content_length()), (200, Some(3)));
-    assert_eq!(client.ask("GET", "/get-or-post", &[], b"").text(), "got");
-    assert_eq!(client.ask("HEAD", "/only-post", &[], b"").status(), 405);
+    let mut client = server.connect();
+    let head = client.request("HEAD", "/get-or-post", &[]);
+    assert_eq!((head.status, head.content_length()), (200, Some(3)));
+    assert_eq!(client.get("/get-or-post").text(), "got");
+    assert_eq!(client.request("HEAD", "/only-post", &[]).status, 405);
 }
 
 #[test]
-fn a_redirect_says_where_to() {
+fn redirects() {
     let server = serve(app());
-    let moved = ask_get(server.addr, "/old");
-    assert_eq!((moved.status(), moved.head.field("location")), (308, Some("/any")));
+    let moved = server.get("/old");
+    assert_eq!((moved.status, moved.field("location")), (308, Some("/any")));
 }
 
 #[test]
-fn a_preflight_is_responded_by_the_layer() {
+fn responds_to_preflights_in_a_layer() {
     let cors = CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::DELETE]);
     let server = serve(app().layer(cors));
     let asked = ["Origin: http://shop.example", "Access-Control-Request-Method: DELETE"];
-    let preflight = ask(server.addr, "OPTIONS", "/only-post", &asked, b"");
-    assert_eq!(preflight.status(), 200);
-    assert_eq!(preflight.head.field("access-control-allow-methods"), Some("GET,DELETE"));
-    let plain = ask(server.addr, "GET", "/any", &asked[..1], b"");
-    assert_eq!(plain.head.field("access-control-allow-origin"), Some("*"));
+    let preflight = server.ask("OPTIONS", "/only-post", &asked, b"");
+    assert_eq!(preflight.status, 200);
+    assert_eq!(preflight.field("access-control-allow-methods"), Some("GET,DELETE"));
+    let plain = server.ask("GET", "/any", &asked[..1], b"");
+    assert_eq!(plain.field("access-control-allow-origin"), Some("*"));
 }

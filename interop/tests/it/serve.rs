@@ -9,7 +9,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use axum::Router;
+use serde_json::Value;
 use shearwater_tower::Serve;
+use testkit::{ClientResponse, TestClient};
 use tokio::sync::oneshot;
 
 /// A change of the server's settings.
@@ -20,6 +22,18 @@ pub(crate) struct Served {
     pub(crate) addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Reads a response's body as JSON.
+pub(crate) trait Json {
+    fn json(&self) -> Value;
+}
+
+impl Json for ClientResponse {
+    fn json(&self) -> Value {
+        assert_eq!(self.field("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.body).unwrap()
+    }
 }
 
 /// Serves a router on a free port of 127.0.0.1, on other threads.
@@ -77,6 +91,25 @@ async fn run(
 }
 
 impl Served {
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.addr)
+    }
+
+    /// Sends a `GET` request on a new connection.
+    pub(crate) fn get(&self, target: &str) -> ClientResponse {
+        self.connect().get(target)
+    }
+
+    /// Sends a request on a new connection.
+    pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
+        self.connect().send_body(method, target, fields, body)
+    }
+
+    /// Sends a request with a JSON body on a new connection.
+    pub(crate) fn ask_json(&self, method: &str, target: &str, body: &Value) -> ClientResponse {
+        self.ask(method, target, &["Content-Type: application/json"], body.to_string().as_bytes())
+    }
+
     /// Starts a drain and returns immediately.
     pub(crate) fn begin_shutdown(&mut self) {
         self.stop.take();

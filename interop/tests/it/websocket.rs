@@ -11,7 +11,6 @@ use axum::routing::get;
 use tokio::sync::broadcast;
 use tungstenite::{Message as Sent, WebSocket as CoroutineCall};
 
-use crate::client::{Client, get as ask_get};
 use crate::serve::{Served, serve};
 
 const MESSAGES_MAX: usize = 64;
@@ -75,7 +74,7 @@ fn text(line: &mut CoroutineCall<TcpStream>) -> String {
 }
 
 #[test]
-fn who_is_in_the_room_hears_what_is_said() {
+fn broadcasts_messages() {
     let server = served();
     let mut ada = connect(&server, "/chat/ada");
     assert_eq!(text(&mut ada), "ada is here");
@@ -92,7 +91,7 @@ fn who_is_in_the_room_hears_what_is_said() {
 
 /// Drops the socket without a closing handshake.
 #[test]
-fn who_vanishes_is_missed() {
+fn notices_a_dropped_client() {
     let server = served();
     let mut ada = connect(&server, "/chat/ada");
     assert_eq!(text(&mut ada), "ada is here");
@@ -103,7 +102,7 @@ fn who_vanishes_is_missed() {
 }
 
 #[test]
-fn messages_come_back_as_they_were_sent() {
+fn echoes_messages() {
     let server = served();
     let mut line = connect(&server, "/echo");
     let local = line.get_ref().local_addr().unwrap();
@@ -119,9 +118,9 @@ fn messages_come_back_as_they_were_sent() {
 
 /// Keeps bytes that the client sends before it has the `101`.
 #[test]
-fn a_message_right_behind_the_head_is_heard() {
+fn reads_a_message_sent_with_the_handshake() {
     let server = served();
-    let mut client = Client::connect(server.addr);
+    let mut client = server.connect();
     let head = "GET /echo HTTP/1.1\r\nHost: test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
                 Sec-WebSocket-Protocol: echo.v1\r\n\r\n";
@@ -130,43 +129,30 @@ fn a_message_right_behind_the_head_is_heard() {
     client.send([head.as_bytes(), &frame].concat());
 
     let response = client.response("GET");
-    assert_eq!(response.status(), 101);
-    assert_eq!(response.head.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-    assert_eq!(response.head.field("sec-websocket-protocol"), Some("echo.v1"));
-    assert!(response.head.field("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")));
+    assert_eq!(response.status, 101);
+    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(response.field("sec-websocket-protocol"), Some("echo.v1"));
+    assert!(response.field("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")));
     let greeting = client.exactly(2);
     client.exactly(usize::from(greeting[1]));
     assert_eq!(client.exactly(4), [0x81, 2, b'h', b'i']);
 }
 
 #[test]
-fn a_plain_request_to_an_upgrade_is_refused() {
+fn rejects_a_plain_request_to_an_upgrade() {
     let server = served();
-    let mut client = Client::connect(server.addr);
-    let refused = client.ask("GET", "/echo", &[], b"").status();
+    let mut client = server.connect();
+    let refused = client.get("/echo").status;
     assert!((400..500).contains(&refused), "{refused}");
-    assert_eq!(ask_get(server.addr, "/missing").status(), 404);
-}
-
-/// An upgrade that the application doesn't accept gets a normal response.
-#[test]
-fn an_upgrade_that_is_not_taken_is_an_ordinary_request() {
-    let server = serve(Router::new().route("/", get(async || "plain")));
-    for _ in 0..3 {
-        let mut client = Client::connect(server.addr);
-        assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain");
-        let response = client.ask("GET", "/", &["Connection: Upgrade", "Upgrade: tideway"], b"");
-        assert_eq!((response.status(), response.text()), (200, "plain"));
-        assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain", "the connection is kept");
-    }
+    assert_eq!(server.get("/missing").status, 404);
 }
 
 /// The handshake may be the second request of its connection.
 #[test]
-fn an_upgrade_may_follow_another_request() {
+fn upgrades_after_another_request() {
     let server = served();
-    let mut client = Client::connect(server.addr);
-    assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404);
+    let mut client = server.connect();
+    assert_eq!(client.get("/missing").status, 404);
     let stream = client.stream().try_clone().unwrap();
     let (mut line, response) = tungstenite::client("ws://test/echo", stream).unwrap();
     assert_eq!(response.status(), 101);

@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use shearwater::{Item, Prebuilt, Request, Response, Shared};
+use shearwater::engine::{Item, Prebuilt, Shared};
+
+use shearwater::{Request, Response};
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::cache::clock_cache::Evictable;

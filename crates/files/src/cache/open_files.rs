@@ -2,7 +2,7 @@
 
 use std::rc::{Rc, Weak};
 
-use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
+use shearwater::engine::{FileSlice, Item, Prebuilt, SharedFile};
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::cache::cached_file::FileContent;

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{KnownField, Request};
+use shearwater::engine::KnownField;
+
+use shearwater::Request;
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::cache::cached_file::{CachedFile, FileContent};

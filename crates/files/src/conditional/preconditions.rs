@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use shearwater::{Head, KnownField};
+use shearwater::engine::{Head, KnownField};
 
 use crate::conditional::validators::Validators;
 
@@ -133,7 +133,7 @@ fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use shearwater::{Item, Shared};
+    use shearwater::engine::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
     use super::{Weak, matches_any, matches_version};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shearwater::Item;
+use shearwater::engine::Item;
 use shearwater_io::fs::{Coding, Meta};
 use twox_hash::XxHash3_128;
 

@@ -11,7 +11,9 @@ mod text;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shearwater::{FieldLines, KnownField, Request, Response, Shared};
+use shearwater::engine::{FieldLines, KnownField, Shared};
+
+use shearwater::{Request, Response};
 use shearwater_io::fs::OpenError;
 
 use crate::cache::clock_cache::{Evictable, FolderCache};

@@ -6,7 +6,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, KnownField, Method, Pieces, Prebuilt, Request, Response};
+use shearwater::engine::{FieldLines, Item, KnownField, Pieces, Prebuilt};
+
+use shearwater::{Method, Request, Response};
 use shearwater_io::fs::{Coding, Meta};
 
 use crate::conditional::preconditions::{self, PreconditionResult, if_range_holds};

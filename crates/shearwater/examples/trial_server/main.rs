@@ -1,16 +1,19 @@
 //! A server for load tests: routes that echo, count, panic and wait, the same [faults](faults) under `/sync`, `/async`
-//! and `/coroutine`, and requests that [wait for others](suspended).
+//! and `/coroutine`, and requests that wait for others.
 //!
 //! Environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll, uring,
 //! kqueue), `SHEARWATER_DRAIN_MS`, `SHEARWATER_WATCHDOG_MS`, `SHEARWATER_HEADER_TIMEOUT_MS`,
 //! `SHEARWATER_IDLE_TIMEOUT_MS`, `SHEARWATER_BODY_MAX` (bytes).
 
 mod faults;
-mod suspended;
 
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use shearwater::{App, DriverChoice, Limits, Request, Response, Server, Timeouts};
+use shearwater::tasks::StackOptions;
+use shearwater::{App, Call, CoroutineCall, DriverChoice, Limits, Request, Response, Server, Timeouts};
 
 const ECHO_BYTES_MAX: u64 = 1024 * 1024;
 const KEPT_BYTES_MAX: u64 = 10 * 1024 * 1024;
@@ -61,7 +64,7 @@ fn app() -> App {
         response.text("slow\n");
     });
     faults::add(&mut app, &faults::Alive::default());
-    suspended::add(&mut app);
+    add_held(&mut app);
     app
 }
 
@@ -81,4 +84,71 @@ fn number<T: std::str::FromStr>(name: &str, default: T) -> T {
         eprintln!("trial_server: {name}={text:?} is no number; the default holds");
         default
     })
+}
+
+/// Maximum number of requests that a worker holds.
+const STACKS_MAX: usize = 16 * 1024;
+
+/// The queue of waiting requests of all workers.
+#[derive(Default)]
+struct Gate(Mutex<GateState>);
+
+#[derive(Default)]
+struct GateState {
+    opened: u64,
+    waiting: Vec<Waker>,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> usize {
+        let mut state = self.state();
+        state.opened += 1;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        let count = waiting.len();
+        waiting.into_iter().for_each(Waker::wake);
+        count
+    }
+
+    /// Waits until it is opened next. `came` is the caller's time of arrival.
+    fn poll(&self, came: &mut Option<u64>, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if *came.get_or_insert(state.opened) < state.opened {
+            return Poll::Ready(());
+        }
+        state.waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+async fn held(call: &Call) {
+    let mut came = None;
+    poll_fn(|cx| call.state::<Gate>().poll(&mut came, cx)).await;
+}
+
+/// Adds requests that wait for others: `/async/held` and `/coroutine/held` respond once `/release` is requested; `/held`
+/// returns how many wait.
+fn add_held(app: &mut App) {
+    app.state(Gate::default());
+    app.stacks(StackOptions { stacks_max: STACKS_MAX, ..StackOptions::default() });
+    app.get_async("/async/held", async |call: &mut Call| {
+        held(call).await;
+        call.response().text("held\n");
+    });
+    app.get_coroutine("/coroutine/held", |line: &mut CoroutineCall| {
+        line.wait(held(line));
+        line.response().text("held\n");
+    });
+    app.get("/held", |request: &Request, response: &mut Response| {
+        let count = request.state::<Gate>().state().waiting.len();
+        response.text(&count.to_string());
+    });
+    app.get("/release", |request: &Request, response: &mut Response| {
+        let count = request.state::<Gate>().open();
+        response.text(&count.to_string());
+    });
 }

@@ -250,45 +250,30 @@ fn handlers_see_the_peer_and_the_time() {
 
 #[test]
 fn runs_everything_else_before_a_fallback() {
-    let fallback = |app: &mut App| {
-        app.fallback(|request: &Request, response: &mut Response| {
-            response.text(if request.query() == Some("state") {
-                request.state::<String>()
-            } else {
-                "fallback"
-            });
-        });
-    };
-    let response = |define: &dyn Fn(&mut App), target: &str| {
+    type Define = fn(&mut App);
+    let cases: [(&str, Define, &str, &str, Option<&str>); 5] = [
+        ("nothing", |_| {}, "/a", "fallback", None),
+        ("a pattern", |app| _ = app.get("/{x}", text("pattern")), "/a", "pattern", None),
+        ("state", |app| _ = app.state("state".to_owned()), "/a?state", "state", None),
+        (
+            "middleware",
+            |app| _ = app.after(|_, response| _ = response.field("X-After", "yes")),
+            "/a",
+            "fallback",
+            Some("yes"),
+        ),
+        ("a scope", |app| _ = app.scope("/a", |app| _ = app.fallback(text("inner"))), "/a", "inner", None),
+    ];
+    for (what, define, target, text, after) in cases {
         let mut app = App::new();
-        fallback(&mut app);
+        app.fallback(|request: &Request, response: &mut Response| {
+            let with_state = request.query() == Some("state");
+            response.text(if with_state { request.state::<String>() } else { "fallback" });
+        });
         define(&mut app);
-        let served = Served::app(app);
-        let response = served.connect().get(target);
-        (response.text().to_owned(), response.field("X-After").map(str::to_owned))
-    };
-    let nothing = |_: &mut App| {};
-    assert_eq!(response(&nothing, "/a"), ("fallback".to_owned(), None));
-    let pattern = |app: &mut App| {
-        app.get("/{x}", text("pattern"));
-    };
-    assert_eq!(response(&pattern, "/a"), ("pattern".to_owned(), None));
-    let state = |app: &mut App| {
-        app.state("state".to_owned());
-    };
-    assert_eq!(response(&state, "/a?state"), ("state".to_owned(), None));
-    let after = |app: &mut App| {
-        app.after(|_: &Request, response: &mut Response| {
-            response.field("X-After", "yes");
-        });
-    };
-    assert_eq!(response(&after, "/a"), ("fallback".to_owned(), Some("yes".to_owned())));
-    let mount = |app: &mut App| {
-        app.scope("/a", |app| {
-            app.fallback(text("inner"));
-        });
-    };
-    assert_eq!(response(&mount, "/a"), ("inner".to_owned(), None));
+        let response = Served::app(app).connect().get(target);
+        assert_eq!((response.text(), response.field("X-After")), (text, after), "{what}");
+    }
 }
 
 struct Name(&'static str);

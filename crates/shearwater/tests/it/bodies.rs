@@ -58,8 +58,7 @@ fn served() -> Served {
 }
 
 fn post(client: &mut TestClient, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
-    client.ask("POST", target, &[&format!("Content-Length: {}", body.len())]).send(body);
-    let response = client.response("POST");
+    let response = client.send_body("POST", target, &[], body);
     (response.status, response.body)
 }
 

@@ -418,16 +418,6 @@ fn alternates_offloaded_work_and_sleep() {
 }
 
 #[test]
-fn responds_500_if_offloaded_work_panics() {
-    let mut app = App::new();
-    app.get_async("/", async |_: &mut Call| -> Result<(), Offloaded> {
-        // Without a message on standard error.
-        offload(|| std::panic::resume_unwind(Box::new("on purpose"))).await
-    });
-    assert_eq!(tested(app).get("/").status, 500);
-}
-
-#[test]
 fn sends_pieces_before_offloaded_work_is_done() {
     let (open, work) = gated();
     let mut app = App::new();

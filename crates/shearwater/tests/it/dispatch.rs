@@ -1,15 +1,11 @@
 //! Accept mode `dispatch`: one thread accepts for all workers.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
-use shearwater::{
-    AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service, Verbosity,
-};
-use testkit::{TIMEOUT, TestClient};
+use shearwater::{AcceptMode, DriverChoice, Request, Response, Running, Server, Service, Verbosity};
+use testkit::TestClient;
 
-use crate::served::{Served, drivers, text};
+use crate::served::{Gate, Served, drivers, held_app, until};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
@@ -54,55 +50,17 @@ fn spreads_connections_evenly() {
     }
 }
 
-/// Blocks every handler of `/wait` until opened.
-#[derive(Default)]
-struct Gate {
-    entered: AtomicUsize,
-    open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn pass(&self) {
-        self.entered.fetch_add(1, Ordering::SeqCst);
-        let open = self.open.lock().expect("unpoisoned");
-        let waited = self.opened.wait_timeout_while(open, TIMEOUT, |open| !*open).expect("unpoisoned");
-        assert!(!waited.1.timed_out(), "nobody opens");
-    }
-
-    fn open(&self) {
-        *self.open.lock().expect("unpoisoned") = true;
-        self.opened.notify_all();
-    }
-}
-
 /// A server whose workers are all blocked, and the clients that block them.
 fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<TestClient>) {
-    let gate = Arc::new(Gate::default());
-    let mut app = App::new();
-    let held = Arc::clone(&gate);
-    app.get("/wait", move |_: &Request, response: &mut Response| {
-        held.pass();
-        response.text("waited");
-    });
-    app.get("/", text("answered"));
+    let (app, gate) = held_app();
     let served = Served::of(dispatching(driver, workers), app);
     // Distributed round-robin: each worker gets one.
     let mut holders: Vec<TestClient> = (0..workers).map(|_| served.connect()).collect();
     for holder in &mut holders {
         holder.ask("GET", "/wait", &[]);
     }
-    until("all workers are held up", || gate.entered.load(Ordering::SeqCst) == workers);
+    gate.is_entered(workers);
     (served, gate, holders)
-}
-
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < TIMEOUT, "not in time: {what}");
-        std::thread::yield_now();
-    }
 }
 
 /// More clients than two inboxes hold, so that some wait in the kernel's queue.
@@ -191,14 +149,4 @@ fn start_report_names_the_accept_mode() {
     }
     assert_eq!(AcceptMode::default().to_string(), "reuseport");
     assert_eq!(AcceptMode::Dispatch.to_string(), "dispatch");
-}
-
-#[test]
-fn reports_a_failed_worker_and_ends_the_others() {
-    for driver in drivers() {
-        let make = |number| if number == 1 { panic!("no service for you") } else { Number(number) };
-        let running = dispatching(driver, 3).start(make).expect("the threads start");
-        let error = running.wait().expect_err("a worker has failed");
-        assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(1)), "{error}");
-    }
 }

@@ -4,8 +4,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -14,47 +13,10 @@ use shearwater::{App, Call, Error, Request, Response, Timeouts, Verbosity};
 use testkit::{TIMEOUT, TestClient};
 
 use crate::process::{self, Process};
-use crate::served::{Served, drivers, here, text};
+use crate::served::{LARGE, Served, drivers, held_app, here, text};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
-
-/// Holds the handler of `/wait`.
-struct Hold {
-    entered: Receiver<()>,
-    release: SyncSender<()>,
-}
-
-impl Hold {
-    /// The handler is running and waits.
-    fn is_entered(&self) {
-        self.entered.recv_timeout(TIMEOUT).expect("the handler is called");
-    }
-
-    fn release(&self) {
-        self.release.send(()).expect("the handler waits");
-    }
-}
-
-fn held_app() -> (App, Hold) {
-    let (entering, entered) = sync_channel(1);
-    let (release, released) = sync_channel(1);
-    let released = Mutex::new(released);
-    let mut app = App::new();
-    app.get("/wait", move |_: &Request, response: &mut Response| {
-        entering.send(()).expect("the test receives");
-        released.lock().expect("unpoisoned").recv_timeout(TIMEOUT).expect("the test releases");
-        response.text("waited");
-    });
-    app.get("/", text("answered"));
-    app.get("/large", |_: &Request, response: &mut Response| {
-        response.body_static(&LARGE);
-    });
-    (app, Hold { entered, release })
-}
-
-/// More bytes than two sockets buffer.
-static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
 
 /// Waits until the listeners are closed, which shows that the drain has begun.
 fn until_refused(address: SocketAddr) {
@@ -70,7 +32,7 @@ fn until_refused(address: SocketAddr) {
 
 #[test]
 fn drain_closes_idle_connections_in_order() {
-    let (app, _hold) = held_app();
+    let (app, _) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut used = served.connect();
     assert_eq!(used.get("/").text(), "answered");
@@ -84,13 +46,13 @@ fn drain_closes_idle_connections_in_order() {
 
 #[test]
 fn drain_responds_to_busy_and_queued_connections() {
-    let (app, hold) = held_app();
+    let (app, gate) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut known = served.connect();
     assert_eq!(known.get("/").text(), "answered");
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
-    hold.is_entered();
+    gate.is_entered(1);
     // The only worker is blocked: these wait in the kernel, one in a socket, the others in the accept queue.
     known.ask("GET", "/", &[]);
     let mut queued: Vec<TestClient> = (0..10).map(|_| served.connect()).collect();
@@ -98,7 +60,7 @@ fn drain_responds_to_busy_and_queued_connections() {
         client.ask("GET", "/", &[]);
     }
     served.control.drain(LONG_MS);
-    hold.release();
+    gate.open();
     assert_eq!(busy.response("GET").text(), "waited");
     busy.end_sending().is_ended();
     assert_eq!(known.response("GET").text(), "answered");
@@ -114,15 +76,15 @@ fn drain_responds_to_busy_and_queued_connections() {
 
 #[test]
 fn drain_responds_to_pipelined_requests() {
-    let (app, hold) = held_app();
+    let (app, gate) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
-    hold.is_entered();
+    gate.is_entered(1);
     let mut queued = served.connect();
     queued.ask("GET", "/", &[]).ask("GET", "/", &[]).ask("GET", "/", &[]);
     served.control.drain(LONG_MS);
-    hold.release();
+    gate.open();
     assert_eq!(busy.response("GET").text(), "waited");
     for _ in 0..3 {
         assert_eq!(queued.response("GET").text(), "answered");
@@ -132,7 +94,7 @@ fn drain_responds_to_pipelined_requests() {
 
 #[test]
 fn drain_sends_connection_close() {
-    let (app, _hold) = held_app();
+    let (app, _) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
     let mut client = served.connect();
@@ -149,7 +111,7 @@ fn drain_sends_connection_close() {
 #[test]
 fn drain_does_not_wait_for_clients_to_close() {
     for driver in drivers() {
-        let (app, _hold) = held_app();
+        let (app, _) = held_app();
         let timeouts = Timeouts { drain_idle_ms: LONG_MS, linger_ms: LONG_MS, ..Timeouts::default() };
         let served = Served::of(here().driver(driver).timeouts(timeouts), app);
         let mut client = served.connect();
@@ -168,7 +130,7 @@ fn drain_does_not_wait_for_clients_to_close() {
 #[test]
 fn drain_without_connections_ends_at_once() {
     for workers in [1, 3] {
-        let (app, _hold) = held_app();
+        let (app, _) = held_app();
         let served = Served::of(here().workers(workers), app);
         served.control.drain(LONG_MS);
         assert_eq!(served.wait().connections_accepted, 0);
@@ -177,7 +139,7 @@ fn drain_without_connections_ends_at_once() {
 
 #[test]
 fn drain_completes_a_download() {
-    let (app, _hold) = held_app();
+    let (app, _) = held_app();
     let served = Served::app(app);
     let mut client = served.connect();
     let head = client.ask("GET", "/large", &[]).head();
@@ -191,7 +153,7 @@ fn drain_completes_a_download() {
 
 #[test]
 fn drain_ends_at_its_deadline() {
-    let (app, _hold) = held_app();
+    let (app, _) = held_app();
     let served = Served::app(app);
     let mut stuck = served.connect();
     stuck.ask("GET", "/large", &[]).head();
@@ -202,23 +164,23 @@ fn drain_ends_at_its_deadline() {
 
 #[test]
 fn drain_abandons_a_stuck_worker() {
-    let (app, hold) = held_app();
+    let (app, gate) = held_app();
     let running = here().start_app(app).expect("starts");
     let (address, control) = (running.address(), running.control());
     let mut busy = TestClient::connect(address);
     busy.ask("GET", "/wait", &[]);
-    hold.is_entered();
+    gate.is_entered(1);
     control.drain(1);
     let error = running.wait().expect_err("a worker is stuck");
     assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(0)), "{error:?}");
     assert!(error.to_string().contains("handler"), "{error}");
-    hold.release();
+    gate.open();
     assert_eq!(busy.response("GET").text(), "waited");
 }
 
 #[test]
 fn stop_closes_all_connections() {
-    let (app, hold) = held_app();
+    let (app, gate) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
     let mut idle = served.connect();
@@ -227,11 +189,11 @@ fn stop_closes_all_connections() {
     stuck.ask("GET", "/large", &[]).head();
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
-    hold.is_entered();
+    gate.is_entered(1);
     let control = std::sync::Arc::clone(&served.control);
     control.drain(LONG_MS);
     control.stop();
-    hold.release();
+    gate.open();
     let totals = served.wait();
     assert_eq!((totals.requests, totals.connections_accepted, totals.connections_closed), (3, 3, 3));
     idle.is_ended();

@@ -34,8 +34,10 @@ fn examples_respond_as_documented() {
             assert_eq!(client.get("/slow").text(), "slow\n");
             assert_eq!(client.get("/primes").text(), "9592 primes below 100000\n");
             let body = "a line\n".repeat(LINES);
-            client.ask("POST", "/lines", &[&format!("Content-Length: {}", body.len())]);
-            assert_eq!(client.send(&body).response("POST").text(), format!("{LINES} lines\n"));
+            assert_eq!(
+                client.send_body("POST", "/lines", &[], body.as_bytes()).text(),
+                format!("{LINES} lines\n")
+            );
             client.ask("GET", "/ticks", &["Connection: close"]);
             let head = client.head();
             assert_eq!(head.field("Content-Type"), Some("text/event-stream"));

@@ -136,9 +136,7 @@ fn patterns_choose_how_to_take_bodies() {
     .read();
     let served = Served::app(app);
     let post = |path: &str, body: &str| {
-        let mut client = served.connect();
-        client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
-        let response = client.send(body).response("POST");
+        let response = served.connect().send_body("POST", path, &[], body.as_bytes());
         (response.status, response.text().to_owned())
     };
     assert_eq!(post("/kept/a", "12345678"), (200, "12345678".to_owned()));
@@ -273,9 +271,7 @@ fn mounts_the_root() {
 fn mounted_services_choose_how_to_take_bodies() {
     let served = Served::app(mounted());
     let post = |target: &str, body: &str| {
-        let mut client = served.connect();
-        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
-        let response = client.send(body).response("POST");
+        let response = served.connect().send_body("POST", target, &[], body.as_bytes());
         (response.status, response.text().to_owned())
     };
     assert_eq!(post("/a/b", "xyz"), (200, "/a|/b|/a/b|".to_owned()));

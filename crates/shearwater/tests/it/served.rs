@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
 use shearwater::{
     AcceptMode, App, Control, DriverChoice, Request, Response, Running, Server, Totals, Verbosity,
@@ -84,6 +86,63 @@ pub(crate) fn served_app() -> App {
 pub(crate) fn text(text: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
     move |_, response| {
         response.text(text);
+    }
+}
+
+/// Blocks every handler of `/wait` until opened.
+#[derive(Default)]
+pub(crate) struct Gate {
+    entered: AtomicUsize,
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        let open = self.open.lock().expect("unpoisoned");
+        let waited = self.opened.wait_timeout_while(open, TIMEOUT, |open| !*open).expect("unpoisoned");
+        assert!(!waited.1.timed_out(), "nobody opens");
+    }
+
+    /// Waits until so many handlers are blocked.
+    #[track_caller]
+    pub(crate) fn is_entered(&self, count: usize) {
+        until("handlers are called", || self.entered.load(Ordering::SeqCst) == count);
+    }
+
+    pub(crate) fn open(&self) {
+        *self.open.lock().expect("unpoisoned") = true;
+        self.opened.notify_all();
+    }
+}
+
+/// More bytes than two sockets buffer.
+pub(crate) static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
+
+/// An app whose `/wait` waits for the gate. `/large` is larger than buffers.
+pub(crate) fn held_app() -> (App, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let mut app = App::new();
+    let held = Arc::clone(&gate);
+    app.get("/wait", move |_: &Request, response: &mut Response| {
+        held.pass();
+        response.text("waited");
+    });
+    app.get("/", text("answered"));
+    app.get("/large", |_: &Request, response: &mut Response| {
+        response.body_static(&LARGE);
+    });
+    (app, gate)
+}
+
+/// Polls until a condition holds.
+#[track_caller]
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < TIMEOUT, "not in time: {what}");
+        std::thread::yield_now();
     }
 }
 

@@ -3,14 +3,14 @@
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use shearwater::{
-    App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError, Verbosity,
+    AcceptMode, App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError,
+    Verbosity,
 };
 use testkit::{TIMEOUT, TestClient};
 
-use crate::served::{Served, here, served_app};
+use crate::served::{Served, drivers, here, served_app, until};
 
 fn refusal(started: Result<Running, Error>) -> Error {
     started.expect_err("it can't start")
@@ -155,16 +155,21 @@ fn start_report_holds_the_settings() {
 }
 
 #[test]
-fn reports_a_worker_that_panics_at_startup() {
+fn reports_a_failed_worker_and_ends_the_others() {
     struct Never;
     impl Service for Never {
         fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
     }
     let make = |number| if number == 1 { panic!("no service for you") } else { Never };
-    let running = here().workers(3).start(make).expect("the threads start");
-    let error = running.wait().expect_err("a worker has failed");
-    assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
-    assert!(matches!(error, Error::Failed(failure) if failure.worker == Some(1)));
+    for driver in drivers() {
+        for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+            let server = here().driver(driver).accept_mode(mode).workers(3);
+            let error =
+                server.start(make).expect("the threads start").wait().expect_err("a worker has failed");
+            assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
+            assert!(matches!(error, Error::Failed(failure) if failure.worker == Some(1)));
+        }
+    }
 }
 
 #[test]
@@ -216,12 +221,7 @@ fn limits_connections_per_address() {
     is_reset(served.address);
     first.end_sending().is_ended();
     drop(first);
-    // Waits until the server has counted the close.
-    let begun = Instant::now();
-    while served.control.totals().connections_closed < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");
-        std::thread::yield_now();
-    }
+    until("the close is counted", || served.control.totals().connections_closed >= 2);
     responded(&mut served.connect());
     drop(second);
     assert_eq!(served.stop().connections_refused, 1);

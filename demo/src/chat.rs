@@ -108,7 +108,7 @@ mod tests {
 
     /// Drops the oldest messages for a slow guest.
     #[test]
-    fn who_falls_behind_is_told() {
+    fn skips_messages_for_a_slow_guest() {
         let room = Room::default();
         let mut heard = room.said.subscribe();
         for number in 0..BEHIND_MAX + 3 {
