@@ -1,16 +1,16 @@
 //! The control plane: chooses a driver, binds, starts a thread per core.
 
-pub(crate) mod acceptor;
+pub(crate) mod addresses;
+pub(crate) mod binding;
 pub(crate) mod control;
 pub(crate) mod counters;
 pub(crate) mod drain;
-pub(crate) mod listen;
 pub(crate) mod options;
 pub(crate) mod panics;
 pub(crate) mod reports;
 pub(crate) mod running;
 pub(crate) mod start;
-pub(crate) mod thread;
+pub(crate) mod threads;
 pub(crate) mod watchdog;
 
 use std::sync::{Arc, OnceLock};
@@ -21,12 +21,12 @@ use shearwater_io::os::{self, DescriptorLimit};
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
+use crate::server::binding::Bound;
 use crate::server::control::Control;
-use crate::server::listen::Bound;
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartError, StartReport};
-use crate::server::thread::spawn;
+use crate::server::threads::{spawn_acceptor, spawn_worker};
 use crate::server::watchdog::{Heartbeat, Watchdog};
 use crate::service::Service;
 use crate::worker::Setup;
@@ -156,7 +156,7 @@ impl Server {
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
-            match spawn(setup, driver, entrances, core, Arc::clone(&make_service)) {
+            match spawn_worker(setup, driver, entrances, core, Arc::clone(&make_service)) {
                 Ok(thread) => running.threads.push(thread),
                 Err(error) => return Err(abort_start(running, senders, error)),
             }
@@ -164,7 +164,7 @@ impl Server {
         if handed {
             let dispatcher = Dispatcher::new(senders);
             let control = Arc::clone(&running.control);
-            match acceptor::spawn(self.of_acceptor, dispatcher, control, self.listening_at) {
+            match spawn_acceptor(self.of_acceptor, dispatcher, control, self.listening_at) {
                 Ok(thread) => running.acceptor = Some(thread),
                 Err(error) => return Err(abort_start(running, Vec::new(), error)),
             }

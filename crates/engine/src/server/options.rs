@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use shearwater_tasks::Order;
 
 use crate::limits::{Limits, Timeouts};
-use crate::server::listen::{ListenAddress, ListeningSocket};
+use crate::server::addresses::{ListenAddress, ListeningSocket};
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]

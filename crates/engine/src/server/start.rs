@@ -7,7 +7,7 @@ use std::{fmt, io};
 use shearwater_io::os::{self, DescriptorLimit};
 use shearwater_tasks::Order;
 
-use crate::server::listen::ListenAddress;
+use crate::server::addresses::ListenAddress;
 use crate::server::options::{AcceptMode, Options};
 
 /// Effective settings of a server at its start, for the operator.
