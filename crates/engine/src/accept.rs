@@ -215,7 +215,7 @@ mod addresses_tests {
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
     #[test]
-    fn an_address_stands_for_its_owner() {
+    fn ipv6_addresses_count_by_their_prefix() {
         let owner_of = |text: &str| super::owner(text.parse().expect("an address"));
         assert_eq!(owner_of("::ffff:192.0.2.1"), owner_of("192.0.2.1"));
         assert_eq!(owner_of("2001:db8:1:2:3:4:5:6"), owner_of("2001:db8:1:2::"));
@@ -223,7 +223,7 @@ mod addresses_tests {
     }
 
     #[test]
-    fn counts_each_address_by_itself_and_forgets_it() {
+    fn counts_each_address_and_forgets_it() {
         let addresses = Addresses::new(2).expect("a bound");
         let first = addresses.enter(HERE).expect("one");
         assert_eq!(addresses.enter(HERE), Some(first));
@@ -245,7 +245,7 @@ mod served_tests {
     use super::{Served, Token};
 
     #[test]
-    fn each_connection_is_counted_from_its_beginning() {
+    fn counts_requests_of_each_connection_from_0() {
         let mut served = Served::new(2);
         let (one, other) = (Token::new(0, 0), Token::new(1, 0));
         served.open(one);
@@ -256,7 +256,7 @@ mod served_tests {
     }
 
     #[test]
-    fn without_a_bound_nothing_is_kept() {
+    fn counts_nothing_without_a_limit() {
         let mut served = Served::new(0);
         let token = Token::new(7, 0);
         served.open(token);

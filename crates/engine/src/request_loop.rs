@@ -299,7 +299,7 @@ impl<S: Service> WorkerState<S> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_pulled_body(token, bytes, rest, turn);
+            return self.begin_call(token, bytes, rest, turn);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {

@@ -109,7 +109,7 @@ mod tests {
     use super::decoded;
 
     #[test]
-    fn percent_encoding_is_decoded_once_or_refused() {
+    fn decodes_percent_encoding_once() {
         for (sent, expected) in [
             ("", Some("")),
             ("plain-text_~", Some("plain-text_~")),

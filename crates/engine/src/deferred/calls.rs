@@ -203,7 +203,7 @@ mod calls_tests {
     use crate::limits::SPARE_CALLS_MAX;
 
     #[test]
-    fn keeps_a_bounded_number_of_spare_ones() {
+    fn keeps_a_bounded_number_of_spare_calls() {
         let mut calls = Calls::for_tests();
         for _ in 0..3 * SPARE_CALLS_MAX {
             let held = calls.held_bytes();
@@ -263,7 +263,7 @@ mod peers_tests {
     }
 
     #[test]
-    fn asks_once_a_connection_where_there_are_no_more_than_that() {
+    fn queries_each_address_once_if_all_fit() {
         let system = System::default();
         let mut peers = Peers::default();
         for _ in 0..3 {

@@ -53,13 +53,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Calls a handler that pulls the body itself.
-    pub(crate) fn begin_pulled_body(
-        &mut self,
-        token: Token,
-        bytes: &[u8],
-        rest: &[u8],
-        turn: &dyn Turn,
-    ) -> Step {
+    pub(crate) fn begin_call(&mut self, token: Token, bytes: &[u8], rest: &[u8], turn: &dyn Turn) -> Step {
         let head = self.parser.head(bytes);
         let framing = head.framing();
         let all_is_here = matches!(framing, Framing::Length(len) if len <= rest.len() as u64);
@@ -86,8 +80,8 @@ impl<S: Service> WorkerState<S> {
         };
         deferred.exchange.expect_body();
         let destination = Destination::Call(Rc::clone(&deferred.exchange));
-        let mut waiting = PendingCall::new(deferred, facts);
-        waiting.owes_continue = owes_continue;
+        let mut pending = PendingCall::new(deferred, facts);
+        pending.owes_continue = owes_continue;
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
         let conn = self.table.get(token);
         conn.begin_read_body();
@@ -96,7 +90,7 @@ impl<S: Service> WorkerState<S> {
         (block.body_bytes, block.body_bytes_max) = (0, self.limits.body_bytes_max);
         block.budget = budget;
         block.destination = destination;
-        block.call = Some(waiting);
+        block.call = Some(pending);
         self.blocks.put(conn.block, block);
         if !self.make_room(token) {
             return self.refuse_full(token);
@@ -118,10 +112,10 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
-        let is_new = block.call.as_ref().is_some_and(|waiting| waiting.is_new);
+        let is_new = block.call.as_ref().is_some_and(|pending| pending.is_new);
         let is_complete = matches!(piece, Piece::Complete) && block.call.is_some();
-        if let (true, Some(waiting)) = (is_complete, &block.call) {
-            waiting.exchange.end_body();
+        if let (true, Some(pending)) = (is_complete, &block.call) {
+            pending.exchange.end_body();
             block.decoder = None;
             block.destination = Destination::Discard;
         }
@@ -150,36 +144,36 @@ impl<S: Service> WorkerState<S> {
     /// Polls a connection's handler again and sends its output. `is_followed` means that more input has
     /// arrived after the request and isn't stored yet.
     pub(crate) fn run_call(&mut self, token: Token, is_followed: bool) -> StepResult {
-        let Some(mut waiting) = self.take_call(token) else { return StepResult::Waits };
-        self.poll(&mut waiting);
-        self.advance_call(token, waiting, is_followed)
+        let Some(mut pending) = self.take_call(token) else { return StepResult::Waits };
+        self.poll(&mut pending);
+        self.advance_call(token, pending, is_followed)
     }
 
     /// Continues a connection's call after a send.
     pub(crate) fn resume_call(&mut self, token: Token) {
-        if let Some(waiting) = self.take_call(token) {
-            waiting.exchange.wake_writer();
-            self.advance_call(token, waiting, false);
+        if let Some(pending) = self.take_call(token) {
+            pending.exchange.wake_writer();
+            self.advance_call(token, pending, false);
         }
     }
 
-    fn advance_call(&mut self, token: Token, mut waiting: PendingCall, is_followed: bool) -> StepResult {
+    fn advance_call(&mut self, token: Token, mut pending: PendingCall, is_followed: bool) -> StepResult {
         let conn = self.table.get(token);
         // Only one send at a time: further output waits for its end.
         if conn.has(Flag::Sending) {
-            self.keep_call(token, waiting);
+            self.keep_call(token, pending);
             return StepResult::Waits;
         }
         let is_reading_body = conn.is_reading_body();
-        waiting.is_reading_body = is_reading_body;
-        waiting.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
-        match self.pump(&mut waiting) {
+        pending.is_reading_body = is_reading_body;
+        pending.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
+        match self.pump(&mut pending) {
             None => {
-                let is_continued = self.send_continue(&mut waiting);
-                if is_reading_body && waiting.disposition.is_some() {
+                let is_continued = self.send_continue(&mut pending);
+                if is_reading_body && pending.disposition.is_some() {
                     self.table.get(token).begin_streaming();
                 }
-                self.keep_call(token, waiting);
+                self.keep_call(token, pending);
                 if is_continued {
                     self.restart_budget(token);
                 }
@@ -187,18 +181,18 @@ impl<S: Service> WorkerState<S> {
             }
             // The rest of the body follows.
             Some(disposition) if is_reading_body && disposition != Disposition::Close => {
-                self.end_call(token, waiting, Disposition::Linger)
+                self.end_call(token, pending, Disposition::Linger)
             }
-            Some(disposition) => self.end_call(token, waiting, disposition),
+            Some(disposition) => self.end_call(token, pending, disposition),
         }
     }
 
-    fn end_call(&mut self, token: Token, waiting: PendingCall, disposition: Disposition) -> StepResult {
+    fn end_call(&mut self, token: Token, pending: PendingCall, disposition: Disposition) -> StepResult {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(token, &mut conn.block);
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
-        self.release_call(waiting);
+        self.release_call(pending);
         self.set_disposition(token, disposition);
         StepResult::Responded
     }
@@ -211,25 +205,25 @@ impl<S> WorkerState<S> {
         self.blocks.get_mut(index)?.call.take()
     }
 
-    fn keep_call(&mut self, token: Token, waiting: PendingCall) {
+    fn keep_call(&mut self, token: Token, pending: PendingCall) {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(token, &mut conn.block);
-        block.call = Some(waiting);
+        block.call = Some(pending);
         self.blocks.put(conn.block, block);
     }
 
     /// Returns the task that handles a connection's request.
     pub(crate) fn task_of(&mut self, token: Token) -> Option<TaskId> {
         let index = self.table.find(token)?.block;
-        self.blocks.get_mut(index)?.call.as_ref().map(|waiting| waiting.task)
+        self.blocks.get_mut(index)?.call.as_ref().map(|pending| pending.task)
     }
 
     /// Returns true if a connection's handler is to be dropped as soon as the client sends a FIN.
     pub(crate) fn ends_with_client(&mut self, token: Token) -> bool {
         let Some(conn) = self.table.find(token).filter(|conn| conn.is_handled()) else { return false };
         let index = conn.block;
-        let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
-        waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
+        let pending = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
+        pending.is_some_and(|pending| pending.exchange.ends_with_client())
     }
 
     /// Returns true if the client has sent a FIN, possibly after input that is still to be received.
@@ -242,8 +236,8 @@ impl<S> WorkerState<S> {
     /// Returns true if the client waits for a `100` before it sends its body.
     pub(crate) fn owes_continue(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
-        let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
-        waiting.is_some_and(|waiting| waiting.owes_continue)
+        let pending = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
+        pending.is_some_and(|pending| pending.owes_continue)
     }
 
     /// Returns true if the handler has room for more body than has been received.
@@ -267,8 +261,8 @@ impl<S> WorkerState<S> {
         is_live && !(is_reading_body && self.blocks.has_input(index))
     }
 
-    fn release_call(&mut self, waiting: PendingCall) {
-        self.calls.abandon(waiting.exchange, waiting.task);
+    fn release_call(&mut self, pending: PendingCall) {
+        self.calls.abandon(pending.exchange, pending.task);
     }
 
     /// Drops a connection's handler; returns true if a part of its response has been sent or queued.
@@ -277,13 +271,13 @@ impl<S> WorkerState<S> {
         if conn.block == NONE || !conn.is_handled() {
             return false;
         }
-        let Some(waiting) = self.take_call(token) else { return false };
-        let has_begun = waiting.disposition.is_some();
+        let Some(pending) = self.take_call(token) else { return false };
+        let has_begun = pending.disposition.is_some();
         let index = self.table.get(token).block;
         if let Some(block) = self.blocks.get_mut(index) {
             block.destination = Destination::Discard;
         }
-        self.release_call(waiting);
+        self.release_call(pending);
         has_begun
     }
 }

@@ -60,17 +60,17 @@ impl PendingCall {
 
 impl<S: Service> WorkerState<S> {
     /// Polls the handler.
-    pub(crate) fn poll(&mut self, waiting: &mut PendingCall) {
-        waiting.is_new = false;
+    pub(crate) fn poll(&mut self, pending: &mut PendingCall) {
+        pending.is_new = false;
         let tasks = &mut self.calls.tasks;
-        match panics::catch(|| tasks.poll(waiting.task)) {
+        match panics::catch(|| tasks.poll(pending.task)) {
             Err(mut panic) => {
-                panic.request = Some(named(&waiting.exchange.head()));
-                waiting.fault = Some(Box::new(Fault::Panic(panic)));
+                panic.request = Some(named(&pending.exchange.head()));
+                pending.fault = Some(Box::new(Fault::Panic(panic)));
             }
-            Ok(Polled::Ready) if !waiting.exchange.is_over() => {
+            Ok(Polled::Ready) if !pending.exchange.is_over() => {
                 let why = "a handler has ended without dropping its call";
-                waiting.fault = Some(Box::new(Fault::Built(why.to_owned())));
+                pending.fault = Some(Box::new(Fault::Built(why.to_owned())));
             }
             Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
         }
@@ -78,65 +78,65 @@ impl<S: Service> WorkerState<S> {
 
     /// Moves a handler's output into the turn's output. Returns the fate of the connection once the response is
     /// complete, or can't be completed.
-    pub(crate) fn pump(&mut self, waiting: &mut PendingCall) -> Option<Disposition> {
-        if let Some(fault) = waiting.fault.take() {
-            return self.abort(waiting, fault);
+    pub(crate) fn pump(&mut self, pending: &mut PendingCall) -> Option<Disposition> {
+        if let Some(fault) = pending.fault.take() {
+            return self.abort(pending, fault);
         }
-        match waiting.exchange.progress() {
+        match pending.exchange.progress() {
             Progress::Nothing => {}
             Progress::Whole => {
                 // The next request can't be found after an unread body.
-                waiting.facts.is_last |= waiting.is_reading_body;
-                return Some(self.append_head(waiting, None));
+                pending.facts.is_last |= pending.is_reading_body;
+                return Some(self.append_head(pending, None));
             }
             Progress::Begun | Progress::Streams => {
-                self.append_stream(waiting, false);
+                self.append_stream(pending, false);
                 // Without a body on the wire the response is complete after its head.
-                if !waiting.has_body || waiting.is_failed {
-                    return waiting.disposition;
+                if !pending.has_body || pending.is_failed {
+                    return pending.disposition;
                 }
             }
             Progress::Ended => {
-                self.append_stream(waiting, true);
-                if waiting.exchange.has_surplus() {
+                self.append_stream(pending, true);
+                if pending.exchange.has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
                 }
-                return waiting.disposition;
+                return pending.disposition;
             }
             Progress::Cut => {
-                let why = waiting.exchange.why_cut();
-                return self.abort(waiting, Box::new(Fault::Built(why)));
+                let why = pending.exchange.why_cut();
+                return self.abort(pending, Box::new(Fault::Built(why)));
             }
         }
         None
     }
 
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
-    fn abort(&mut self, waiting: &mut PendingCall, fault: Box<Fault>) -> Option<Disposition> {
-        if waiting.disposition.is_some() {
-            waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
+    fn abort(&mut self, pending: &mut PendingCall, fault: Box<Fault>) -> Option<Disposition> {
+        if pending.disposition.is_some() {
+            pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, false);
             self.faulty(*fault);
             return Some(Disposition::Close);
         }
-        Some(self.append_head(waiting, Some(fault)))
+        Some(self.append_head(pending, Some(fault)))
     }
 
-    fn append_stream(&mut self, waiting: &mut PendingCall, is_end: bool) {
-        if waiting.disposition.is_none() {
-            waiting.disposition = Some(self.append_head(waiting, None));
-            if waiting.is_failed {
-                waiting.has_body = false;
+    fn append_stream(&mut self, pending: &mut PendingCall, is_end: bool) {
+        if pending.disposition.is_none() {
+            pending.disposition = Some(self.append_head(pending, None));
+            if pending.is_failed {
+                pending.has_body = false;
             }
         }
-        waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
+        pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, is_end);
     }
 
-    fn append_head(&mut self, waiting: &mut PendingCall, fault: Option<Box<Fault>>) -> Disposition {
-        let mut draft = waiting.exchange.take_draft().unwrap_or_default();
-        let inherited = std::mem::take(&mut waiting.inherited);
-        let responded = self.responder.respond_with(&mut draft, inherited, waiting.facts, fault);
-        waiting.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
-        waiting.has_body = ResponseContent::of(waiting.facts.method, responded.status).is_whole();
+    fn append_head(&mut self, pending: &mut PendingCall, fault: Option<Box<Fault>>) -> Disposition {
+        let mut draft = pending.exchange.take_draft().unwrap_or_default();
+        let inherited = std::mem::take(&mut pending.inherited);
+        let responded = self.responder.respond_with(&mut draft, inherited, pending.facts, fault);
+        pending.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
+        pending.has_body = ResponseContent::of(pending.facts.method, responded.status).is_whole();
         self.calls.recycle_draft(draft);
         let disposition = responded.disposition;
         self.count(responded);
@@ -144,11 +144,11 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Sends `100 Continue` once the handler reads the body; returns true if the body may arrive from now on.
-    pub(crate) fn send_continue(&mut self, waiting: &mut PendingCall) -> bool {
-        let is_continued = waiting.owes_continue && waiting.exchange.is_wanted();
+    pub(crate) fn send_continue(&mut self, pending: &mut PendingCall) -> bool {
+        let is_continued = pending.owes_continue && pending.exchange.is_wanted();
         if is_continued {
-            waiting.owes_continue = false;
-            if waiting.disposition.is_none() {
+            pending.owes_continue = false;
+            if pending.disposition.is_none() {
                 self.responder.append_continue();
             }
         }

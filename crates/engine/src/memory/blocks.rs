@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_goes_back_once_it_holds_nothing() {
+    fn releases_a_block_once_it_holds_nothing() {
         let mut blocks = Blocks::new(Limits::default(), Rc::default());
         let mut index = NONE;
         let mut block = blocks.take(OWNER, &mut index);

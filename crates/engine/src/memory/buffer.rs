@@ -151,7 +151,7 @@ mod buffer_tests {
     use crate::memory::buffer::PagePool;
 
     #[test]
-    fn the_bytes_are_the_same_wherever_they_lie() {
+    fn holds_the_same_bytes_on_heap_and_pages() {
         let mut pool = PagePool::default();
         let mut buffer = Buffer::default();
         let mut model = Vec::new();
@@ -190,7 +190,7 @@ mod page_pool_tests {
     }
 
     #[test]
-    fn keeps_little_for_the_next() {
+    fn keeps_a_bounded_number_of_spare_pages() {
         let mut pool = PagePool::default();
         let each = SPARE_PAGES_BYTES_MAX / 4;
         (0..10).for_each(|_| pool.recycle(used(each)));
@@ -208,7 +208,7 @@ mod page_pool_tests {
     }
 
     #[test]
-    fn gives_back_so_much_in_a_turn() {
+    fn releases_a_bounded_part_in_each_turn() {
         let mut pool = PagePool::default();
         pool.recycle(used(SPARE_PAGES_BYTES_MAX));
         (0..5).for_each(|_| pool.recycle(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
@@ -226,7 +226,7 @@ mod page_pool_tests {
     }
 
     #[test]
-    fn keeps_nothing_that_it_is_to_forget() {
+    fn frees_all_spare_memory() {
         let mut pool = PagePool::default();
         pool.recycle(used(SPARE_PAGES_BYTES_MAX / 2));
         pool.free_spare();

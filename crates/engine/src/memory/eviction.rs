@@ -198,7 +198,7 @@ mod tests {
     use super::{CLASSES, Class, Holders};
 
     #[test]
-    fn classes_go_up_by_a_quarter_at_most() {
+    fn size_classes_differ_by_a_quarter_at_most() {
         let mut sizes = (4..400).chain((9..50).map(|bits| 1 << bits)).chain([usize::MAX]);
         let mut before = (4, Class::of(0));
         assert_eq!(Class::of(3), before.1);
@@ -219,7 +219,7 @@ mod tests {
 
     /// Compares with a plain list of all sizes.
     #[test]
-    fn the_largest_is_found_whatever_came_and_went() {
+    fn finds_the_largest_holder() {
         let mut holders = Holders::default();
         let mut sizes = vec![None; 50];
         let mut seed = 1_u32;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_a_bounded_number_and_little_memory_in_each() {
+    fn keeps_a_bounded_number_of_outputs_and_little_memory_in_each() {
         assert_eq!(keep(100).spare.len(), SPARE_OUTPUTS_MAX);
         let mut outputs = keep(3 * SPARE_OUTPUT_BYTES_MAX);
         let output = outputs.take();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_little_memory_in_all_of_them() {
+    fn keeps_little_memory_in_all_outputs() {
         let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
         let kept = outputs.spare.len();
         assert!(kept > 0 && kept < SPARE_OUTPUTS_MAX, "{kept}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_nothing_that_it_is_to_forget() {
+    fn frees_all_spare_memory() {
         let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
         outputs.free_spare();
         assert_eq!((outputs.spare.len(), outputs.bytes), (0, 0));

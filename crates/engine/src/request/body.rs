@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn single_bytes_earn_what_they_are_worth() {
+    fn single_bytes_earn_their_share_of_time() {
         let rule = rule(240);
         let mut budget = BodyBudget::begin(&rule, 1000);
         assert_eq!((budget.due_ms(), budget.ends_silence()), (6000, false));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_earned_is_bounded_by_the_silence() {
+    fn earned_time_is_bounded_by_the_longest_silence() {
         let rule = rule(240);
         let budget = BodyBudget::begin(&rule, 0).earn(&rule, 10_000_000, 2000);
         assert_eq!((budget.due_ms(), budget.ends_silence()), (32_000, true));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_pace_the_silence_counts_alone() {
+    fn without_a_minimum_rate_only_silence_counts() {
         let rule = rule(0);
         let budget = BodyBudget::begin(&rule, 0);
         assert_eq!((budget.due_ms(), budget.ends_silence()), (30_000, true));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_figures_are_no_danger() {
+    fn largest_values_do_not_overflow() {
         let longest = Timeouts { body_grace_ms: u64::MAX, body_ms: u64::MAX, ..Timeouts::default() };
         for bytes_per_second_min in [0, 1, u32::MAX] {
             let limits = Limits { body_bytes_per_second_min: bytes_per_second_min, ..Limits::default() };

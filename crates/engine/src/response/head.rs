@@ -178,7 +178,7 @@ mod preamble_tests {
     }
 
     #[test]
-    fn follows_the_clock_and_the_status() {
+    fn preamble_follows_clock_and_status() {
         let mut preamble = Preamble::new(784_111_777);
         let fields = "\r\nServer: shearwater\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
         assert_eq!(text(&preamble, 200), format!("HTTP/1.1 200 OK{fields}"));
@@ -193,7 +193,7 @@ mod content_type_tests {
     use super::{ContentType, is_content_type};
 
     #[test]
-    fn the_last_one_holds_whatever_was_there_before() {
+    fn the_last_content_type_wins() {
         let mut place = ContentType::default();
         for value in ["a/b", "a/b", "", "a/b; c=d", "a/b", "text/plain"] {
             assert_eq!(place.line(), b"");
@@ -206,7 +206,7 @@ mod content_type_tests {
     }
 
     #[test]
-    fn what_is_no_value_leaves_nothing() {
+    fn an_invalid_content_type_leaves_none() {
         let mut place = ContentType::default();
         for bad in ["a\r\nb: c", "a\0", "\r\n"] {
             place.set(b"a/b").expect("a value");
@@ -218,7 +218,7 @@ mod content_type_tests {
     }
 
     #[test]
-    fn a_long_one_is_not_kept() {
+    fn frees_a_long_content_type() {
         let mut place = ContentType::default();
         place.set(&[b'a'; 100]).expect("a value");
         place.shrink_to(64);
@@ -229,7 +229,7 @@ mod content_type_tests {
     }
 
     #[test]
-    fn its_name_is_known_in_every_spelling() {
+    fn knows_content_type_in_every_spelling() {
         for (name, expected) in [
             ("content-type", true),
             ("Content-Type", true),
@@ -247,7 +247,7 @@ mod field_lines_tests {
     use super::FieldLines;
 
     #[test]
-    fn what_can_not_be_sent_is_not_kept() {
+    fn rejects_invalid_field_lines() {
         let mut lines = FieldLines::new();
         lines.push("ETag", "\"1\"").expect("a field");
         assert!(lines.push("ETag", "\"1\"\r\nX: y").is_err());

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_replaced_added_and_left_out() {
+    fn replaces_adds_and_removes_fields() {
         let header_rules = header_rules();
         let moved = "Server: S\r\ncache-control: max-age=1\r\nX-Own: own\r\nVary: Origin\r\n";
         let own = moved.replace("Vary", "Content-Language: en\r\nVary");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_speak_of_stays() {
+    fn leaves_other_fields_unchanged() {
         let whole = sent(|response| {
             response.prebuilt(&prebuilt());
         });
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_forgotten_but_those_that_are_named() {
+    fn keep_fields_removes_all_others() {
         let text = sent(|response| {
             response.field("Allow", "GET").field("ETag", "1").field("Retry-After", "1").field("Age", "0");
             response.keep_fields(&["retry-after", "ALLOW", "Other"]);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_is_not_repeated() {
+    fn field_once_does_not_repeat_a_line() {
         let text = sent(|response| {
             response
                 .field("Vary", "Accept")
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_takes_it_along() {
+    fn a_panic_drops_the_header_rules() {
         let header_rules = header_rules();
         let text = sent(|response| {
             response.header_rules(&header_rules);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_responses_own_is_refused() {
+    fn rejects_rules_for_the_fields_that_frame_a_response() {
         let mut header_rules = HeaderRules::new();
         for name in ["Connection", "content-length", "Content-Type", "DATE", "Transfer-Encoding", "a b", ""] {
             assert!(header_rules.set(name, "1", On::Every).is_err(), "{name}");
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_told_from_those_of_files_at_once() {
+    fn masks_tell_usual_names_from_those_of_files() {
         let of_files = ["ETag", "Last-Modified", "Accept-Ranges", "Vary", "Content-Encoding"];
         let usual = [
             "X-Frame-Options",

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_in_their_order() {
+    fn appends_pieces_in_order() {
         let file = File::open(std::env::current_exe().expect("this program")).expect("it can be read");
         let file = Rc::new(SharedFile::new(file));
         let file = Item::File(FileSlice { file, offset: 10, len: 20 });
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_in_pieces_has_their_length_and_no_body_for_head() {
+    fn a_response_of_pieces_has_their_length_and_no_body_for_head() {
         let pieces = || {
             let mut pieces = Pieces::new();
             pieces.bytes("a").stretch(&Item::Shared(Shared::Static(b"0123456789")), 2, 2);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_pieces_are_of_stays_open_for_a_moment() {
+    fn keeps_the_file_of_pieces_open_for_a_moment() {
         let file = File::open(std::env::current_exe().expect("this program")).expect("it can be read");
         let item = Item::File(FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: 10 });
         let whole = Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), item).expect("a media type"));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_lasts_a_moment_and_memory_does_not() {
+    fn caches_open_files_for_a_moment_but_no_memory() {
         let mut open_files = OpenFileCache::default();
         let (file, memory) = (file(), response(Item::Shared(Shared::Static(b"x"))));
         let weak = [Rc::downgrade(&file), Rc::downgrade(&memory)];
@@ -192,7 +192,7 @@ mod tests {
 
     /// The first entry's deadline holds for later entries, however often they are used.
     #[test]
-    fn the_first_one_decides_when_all_are_let_go_of() {
+    fn the_first_entry_decides_when_all_are_dropped() {
         let mut open_files = OpenFileCache::default();
         open_files.keep(file());
         open_files.end_turn(0);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_a_moment_ago_goes_with_its_turn() {
+    fn drops_a_recently_changed_file_after_its_turn() {
         let mut open_files = OpenFileCache::default();
         let file = file_of(opened().copied());
         let weak = Rc::downgrade(&file);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_files_lasts() {
+    fn caches_a_bounded_number_of_files() {
         let mut open_files = OpenFileCache::default();
         let one = file();
         let found = Rc::downgrade(&one);

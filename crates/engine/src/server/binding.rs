@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_tcp_reach_every_listener() {
+    fn sets_tcp_options_on_every_listener() {
         for (nodelay, keepalive) in [(true, false), (false, true)] {
             for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
                 let any = (Ipv4Addr::LOCALHOST, 0).into();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn all_addresses_of_ipv6_are_all_of_ipv4_too_unless_those_are_listened_at_as_well() {
+    fn ipv6_any_includes_ipv4_unless_listened_on_separately() {
         let v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         // Another process may take the port in between.

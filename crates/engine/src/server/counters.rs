@@ -259,7 +259,7 @@ mod tests {
     use crate::server::counters::Totals;
 
     #[test]
-    fn what_has_not_happened_is_left_out() {
+    fn omits_counters_that_are_zero() {
         let line = Totals::default().to_string();
         assert_eq!(
             line,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_has_happened_is_said() {
+    fn lists_every_counter_that_is_not_zero() {
         let totals = Totals {
             requests: 90,
             requests_refused: 10,

@@ -259,7 +259,7 @@ mod tests {
     use crate::Limits;
 
     #[test]
-    fn what_is_open_already_is_not_for_connections() {
+    fn reserves_descriptors_that_are_open_already() {
         for (limit, open, workers, handed, connections_max, inbox) in [
             (1_048_576, 40, 2, false, 458_752, 1),
             (4_096, 20, 1, false, 3_584, 1),

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_enough_nothing_is_said() {
+    fn reports_nothing_if_limits_suffice() {
         assert_eq!(FOUND.limit_warnings(&options(4096, 8_750), 2), []);
         let many = DescriptorLimit { soft_now: 1 << 20, ..FOUND.descriptors };
         let found = Found { descriptors: many, backlog_max: None, system_files_max: None, ..FOUND };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_is_short_is_said_once_with_what_to_do() {
+    fn reports_each_low_limit_once_with_a_remedy() {
         let found = Found { system_files_max: Some(9000), ..FOUND };
         let short = found.limit_warnings(&options(65_535, 1_000_000), 2);
         let of = |wanted, asked, effective| LimitWarning { wanted, asked, effective };
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_of_connections_the_descriptors_count() {
+    fn compares_descriptors_without_a_connection_limit() {
         let short = FOUND.limit_warnings(&options(77, usize::MAX), 2);
         assert_eq!(short, [LimitWarning { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
         assert!(short[0].to_string().contains("20000, 65536 would be comfortable"));

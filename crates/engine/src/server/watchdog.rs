@@ -213,7 +213,7 @@ mod heartbeat_tests {
     use super::{Heartbeat, Heartbeats};
 
     #[test]
-    fn a_worker_is_at_work_or_asleep() {
+    fn heartbeat_tells_active_from_sleeping_workers() {
         let heartbeats = Heartbeats::new(2);
         let heartbeat = Heartbeat::new(heartbeats.clone(), 1, std::thread::current());
         assert!(heartbeats.are_all_asleep());
@@ -239,7 +239,7 @@ mod watchdog_tests {
     use crate::server::control::Notice;
 
     #[test]
-    fn a_turn_that_lasts_is_told_once_and_then_from_time_to_time() {
+    fn reports_a_blocked_worker_once_and_then_at_intervals() {
         let mut observed = Observed::default();
         let blocked = |ms, times| Some(Notice::WorkerBlocked { worker: 3, ms, times });
         for turns in [0, 0, 1, 2, 2, 3, 5, 6] {

@@ -271,7 +271,7 @@ mod tests {
     };
 
     #[test]
-    fn a_turn_acts_on_deadlines_in_proportion_to_its_events_and_arrivals() {
+    fn expires_deadlines_in_proportion_to_events_and_arrivals() {
         let most = EVENTS_PER_EXPIRY * EXPIRIES_PER_TURN_MAX;
         for (events, arrived, wanted) in [
             (0, 0, EXPIRIES_PER_TURN_MIN),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_from_due_to_due_meets_each_deadline_in_its_tick() {
+    fn sleeping_until_the_next_deadline_meets_each_in_its_tick() {
         let mut model = Model::new(0);
         for slot in 0..CONNS {
             model.set(slot, tick_at(1 + slot as u64 * 7_919));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_deadline_is_far_and_fits() {
+    fn accepts_the_furthest_deadline() {
         assert_eq!(coarse_tick_at(u64::MAX) % 4, 0);
         let mut model = Model::new(u64::from(u32::MAX) * 100);
         model.set(0, coarse_tick_at(u64::MAX));
