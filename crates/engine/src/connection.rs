@@ -25,10 +25,10 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::refuse::Refusal;
-use crate::respond::Disposition;
+use crate::request::refusal::Refusal;
+use crate::response::responder::Disposition;
 use crate::service::Service;
-use crate::timer::{Node, UNLINKED};
+use crate::timers::wheel::{Node, UNLINKED};
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 

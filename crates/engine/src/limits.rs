@@ -304,7 +304,7 @@ mod tests {
     use super::{BUFFERED_BYTES_DEFAULT_MAX, BUFFERED_BYTES_DEFAULT_MIN, Limits, default_buffered_bytes};
 
     #[test]
-    fn unfinished_requests_may_take_a_share_of_the_memory_there_is() {
+    fn unfinished_requests_may_use_a_share_of_available_memory() {
         const GIB: u64 = 1 << 30;
         for (memory, mappable, workers, wanted) in [
             (None, None, 8, BUFFERED_BYTES_DEFAULT_MAX),

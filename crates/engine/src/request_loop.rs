@@ -8,12 +8,12 @@ use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
-use crate::counters::Counter;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
-use crate::refuse::Refusal;
-use crate::reports::named;
+use crate::request::refusal::Refusal;
 use crate::request::{Request, Turn};
-use crate::respond::{Disposition, Outcome, RequestFacts, Responded};
+use crate::response::responder::{Disposition, Outcome, RequestFacts, Responded};
+use crate::server::counters::Counter;
+use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
@@ -292,14 +292,14 @@ impl<S: Service> WorkerState<S> {
             let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
             return self.respond(token, whole, turn);
         }
-        let policy = match crate::panics::catch(|| self.service.body_policy(&head)) {
+        let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(panic) => {
                 return self.fail(token, panic, named(&self.parser.head(bytes)));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_pulled_body(token, bytes, rest, turn);
+            return self.begin_call(token, bytes, rest, turn);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {

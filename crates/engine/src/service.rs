@@ -1,7 +1,12 @@
-//! The interface of a program: an [`Service`] that responds to requests.
+//! The interface of a program: a [`Service`] that responds to requests, and a router's [`Context`] for them.
+
+use std::any::{Any, TypeId, type_name};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use shearwater_http1::Head;
 
 use crate::{Request, Response};
-use shearwater_http1::Head;
 
 /// The request handler of one worker. Each worker has its own, so it needs no lock.
 ///
@@ -34,4 +39,94 @@ pub enum BodyPolicy {
     /// `defer` it is not read, and the connection is closed after the response unless the whole body has
     /// already arrived.
     Call,
+}
+
+/// The source of [`Request::param`](crate::Request::param), [`Request::state`](crate::Request::state) and
+/// similar methods. A router implements it and attaches it by [`Request::within`](crate::Request::within).
+pub trait Context {
+    /// Returns a route parameter as it was sent.
+    fn param(&self, name: &str) -> Option<&str>;
+
+    /// Returns the length of the mount's prefix in the target's path; 0 if the request isn't mounted.
+    fn mount_len(&self) -> usize;
+
+    /// Returns the state of this type that all workers share.
+    fn state(&self, of: TypeId) -> Option<&dyn Any>;
+
+    /// Returns the state of this type that belongs to this worker.
+    fn local(&self, of: TypeId) -> Option<&dyn Any>;
+
+    /// Returns true if any route of the program has an extension method of this name.
+    fn knows_method(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Returns an owned copy for a [deferred](crate::Response::defer) handler; `None` if the context is
+    /// empty.
+    fn kept(&self) -> Option<Rc<dyn Context>> {
+        None
+    }
+}
+
+/// Downcasts the state that was found.
+///
+/// # Panics
+/// If there is none.
+#[track_caller]
+pub(crate) fn state_of<'a, T: 'static>(found: Option<&'a dyn Any>, kind: &str) -> &'a T {
+    match found.and_then(|any| any.downcast_ref()) {
+        Some(found) => found,
+        None => panic!("the service has no {kind} of type {}", type_name::<T>()),
+    }
+}
+
+/// Decodes percent-encoding once (RFC 3986 section 2.1); `None` if it is invalid or the result isn't UTF-8.
+pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    let Some(first) = text.find('%') else { return Some(Cow::Borrowed(text)) };
+    let mut bytes = Vec::with_capacity(text.len());
+    bytes.extend_from_slice(&text.as_bytes()[..first]);
+    let mut rest = &text.as_bytes()[first..];
+    while let [byte, behind @ ..] = rest {
+        let (decoded, behind) = match (byte, behind) {
+            (b'%', [high, low, behind @ ..]) => (digit(*high)? << 4 | digit(*low)?, behind),
+            (b'%', _) => return None,
+            _ => (*byte, behind),
+        };
+        bytes.push(decoded);
+        rest = behind;
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// Returns the value of a hexadecimal digit.
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn decodes_percent_encoding_once() {
+        for (sent, expected) in [
+            ("", Some("")),
+            ("plain-text_~", Some("plain-text_~")),
+            ("a%20b", Some("a b")),
+            ("%2f%2F", Some("//")),
+            ("%2541", Some("%41")),
+            ("%C3%BC", Some("ü")),
+            ("%00", Some("\0")),
+            ("a+b", Some("a+b")),
+            ("%", None),
+            ("a%2", None),
+            ("%zz", None),
+            ("%+1", None),
+            ("%FF", None),
+            ("%C3", None),
+        ] {
+            assert_eq!(decoded(sent).as_deref(), expected, "{sent}");
+        }
+    }
 }

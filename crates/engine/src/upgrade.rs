@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
 use shearwater_io::{CloseKind, Driver, Token, Waker};
 
-use crate::call::Call;
 use crate::connection::Phase;
-use crate::deferral::Deferral;
-use crate::panics;
+use crate::deferred::call::Call;
+use crate::deferred::deferral::Deferral;
 use crate::request::Request;
-use crate::respond::Fault;
+use crate::response::responder::Fault;
 use crate::response::{Response, encode_field};
+use crate::server::panics;
 use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;

@@ -4,23 +4,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shearwater_http1::HeadParser;
-use shearwater_io::Token;
+use shearwater_io::{SlotArray, Token};
 
-use crate::addresses::Addresses;
-use crate::block::Blocks;
-use crate::body_budget::BodyRateRule;
-use crate::call::Calls;
-use crate::connection::Flag;
-use crate::control::{Control, Notice};
-use crate::counters::Counters;
-use crate::eviction::Eviction;
+use crate::accept::{Addresses, Served};
+use crate::connection::{Conn, Flag, Phase};
+use crate::deferred::calls::Calls;
 use crate::limits::{Limits, Timeouts};
-use crate::outputs::Outputs;
-use crate::reports::Reports;
-use crate::respond::Responder;
-use crate::served::Served;
-use crate::table::Table;
-use crate::wheel::Wheel;
+use crate::memory::blocks::Blocks;
+use crate::memory::eviction::Eviction;
+use crate::memory::spare::Outputs;
+use crate::request::body::BodyRateRule;
+use crate::response::responder::Responder;
+use crate::server::control::{Control, Notice};
+use crate::server::counters::Counters;
+use crate::server::reports::Reports;
+use crate::timers::wheel::Wheel;
 
 /// A worker's state.
 pub(crate) struct WorkerState<S> {
@@ -85,5 +83,64 @@ impl<S> WorkerState<S> {
         if !stray.is_empty() {
             self.queue(token);
         }
+    }
+}
+
+/// All connections of a worker.
+#[derive(Default)]
+pub(crate) struct Table {
+    conns: SlotArray<Conn>,
+    open: usize,
+}
+
+impl Table {
+    /// Initializes the slot of an accepted connection.
+    pub(crate) fn open(&mut self, token: Token) {
+        let slot = token.slot();
+        self.conns.grow_to(slot);
+        self.conns[slot].open(token.generation());
+        self.open += 1;
+    }
+
+    /// Frees the slot.
+    pub(crate) fn free(&mut self, token: Token) {
+        self.conns[token.slot()].free();
+        self.open -= 1;
+    }
+
+    /// Returns the connection of a token, unless it has been closed.
+    pub(crate) fn find(&mut self, token: Token) -> Option<&mut Conn> {
+        let conn = self.conns.get_mut(token.slot())?;
+        (conn.generation == token.generation() && conn.phase() != Phase::Free).then_some(conn)
+    }
+
+    /// Returns the connection of a token that is known to be open.
+    ///
+    /// # Panics
+    /// If its slot was never used.
+    pub(crate) fn get(&mut self, token: Token) -> &mut Conn {
+        &mut self.conns[token.slot()]
+    }
+
+    /// Returns the connections by slot, for the wheel, whose nodes they contain.
+    pub(crate) fn conns_mut(&mut self) -> &mut SlotArray<Conn> {
+        &mut self.conns
+    }
+
+    /// Returns the token of a slot that is in use.
+    pub(crate) fn token(&self, slot: usize) -> Token {
+        Token::new(slot as u32, self.conns[slot].generation)
+    }
+
+    /// Returns the tokens of all connections that match `wanted`.
+    pub(crate) fn tokens(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<Token> {
+        let used =
+            self.conns.iter().enumerate().filter(|(_, conn)| conn.phase() != Phase::Free && wanted(conn));
+        used.map(|(slot, conn)| Token::new(slot as u32, conn.generation)).collect()
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn len(&self) -> usize {
+        self.open
     }
 }

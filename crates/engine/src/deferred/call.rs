@@ -1,0 +1,303 @@
+//! The handler's side of a deferred request.
+
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use shearwater_http1::{Head, Method, ResponseFraming};
+use shearwater_tasks::{Sleep, Timers};
+
+use crate::deferred::exchange::Exchange;
+use crate::request::{ConnectionId, KEEP_IT, THROWN_AWAY};
+use crate::response::{Body, Response, ResponseDraft};
+use crate::service::{decoded, state_of};
+
+/// A request and its response for an async handler or a coroutine.
+///
+/// It owns a copy of the head, so it may be kept across awaits. Dropping it sends the response as set by
+/// [`response`](Self::response), or ends the stream of [`begin`](Self::begin) and [`send`](Self::send). It
+/// stays on its worker's thread.
+///
+/// It belongs to the future or coroutine that received it: changes from elsewhere take effect when that is
+/// polled next.
+///
+/// The future is dropped when the connection breaks, or when the body is malformed, too large or too slow
+/// before the response has begun (the client gets a `400`, `413` or `408`). A client that has sent a FIN may
+/// still wait for the response or be gone: the future is dropped after
+/// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms) without a send, or at once with
+/// [`end_with_client`](Self::end_with_client).
+pub struct Call {
+    exchange: Rc<Exchange>,
+    /// Response under construction; `None` once it is complete.
+    draft: Option<Box<ResponseDraft>>,
+    /// Piece of the body that was read last.
+    piece: Vec<u8>,
+    timers: Rc<Timers>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("head", &self.head()).finish_non_exhaustive()
+    }
+}
+
+impl Call {
+    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>, timers: Rc<Timers>) -> Self {
+        Self { exchange, draft: Some(draft), piece: Vec::new(), timers }
+    }
+
+    /// Returns the head: method, target, version and fields.
+    #[must_use]
+    pub fn head(&self) -> Head<'_> {
+        self.exchange.head()
+    }
+
+    /// Returns the method (RFC 9110 section 9).
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head().method()
+    }
+
+    /// Returns the target's path as it was sent, without decoding; below a mount the part after its prefix,
+    /// as [`Request::path`](crate::Request::path).
+    #[must_use]
+    pub fn path(&self) -> &str {
+        let path = self.head().path();
+        self.exchange.context().map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
+    }
+
+    /// Returns a route parameter as it was sent, without decoding. `None` if the route has none of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.exchange.context()?.param(name)
+    }
+
+    /// Returns a route parameter decoded once: see [`Request::param_decoded`](crate::Request::param_decoded).
+    #[must_use]
+    pub fn param_decoded(&self, name: &str) -> Option<Cow<'_, str>> {
+        decoded(self.param(name)?)
+    }
+
+    /// Returns the program's state of this type that all workers share.
+    ///
+    /// # Panics
+    /// If there is none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn state<T: 'static>(&self) -> &T {
+        state_of(self.exchange.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
+    }
+
+    /// Returns this worker's own state of this type, created on its thread.
+    ///
+    /// # Panics
+    /// If there is none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn local<T: 'static>(&self) -> &T {
+        state_of(self.exchange.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
+    }
+
+    /// Returns the target's query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.head().query()
+    }
+
+    /// Returns the body, as buffered under [`BodyPolicy::Buffer`](crate::BodyPolicy::Buffer).
+    ///
+    /// # Panics
+    /// If the body was discarded or [is received while the handler runs](Self::read): the client gets a
+    /// `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn body(&self) -> &[u8] {
+        match self.kept_body() {
+            Some(body) => body,
+            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}, or read it by `read` as it arrives"),
+        }
+    }
+
+    /// Returns the body; `None` if it was discarded or is received while the handler runs.
+    #[must_use]
+    pub fn kept_body(&self) -> Option<&[u8]> {
+        self.exchange.kept_body()
+    }
+
+    /// Returns the client's address; `None` if it was already disconnected, or on a Unix-domain socket.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.exchange.peer()
+    }
+
+    /// Returns the connection of the request.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        self.exchange.connection()
+    }
+
+    /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.timers.now_ms()
+    }
+
+    /// Returns the worker's timers, for waiting beyond this call.
+    #[must_use]
+    pub fn timers(&self) -> &Rc<Timers> {
+        &self.timers
+    }
+
+    /// Sleeps. Timers are checked once a turn, so it may be late by a turn's duration.
+    #[must_use = "it waits when it is awaited"]
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        self.timers.sleep(duration)
+    }
+
+    /// Drops the future and closes the connection as soon as the client sends a FIN before its response is
+    /// complete. Otherwise such a client still gets its response, as HTTP allows, if that takes no longer
+    /// than [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms); a closed socket can't be
+    /// distinguished from it.
+    pub fn end_with_client(&mut self) {
+        self.exchange.end_with_client();
+    }
+
+    /// Returns the shared state, and the response under construction.
+    pub(crate) fn exchange_and_response(&mut self) -> (&Exchange, Response<'_>) {
+        (&self.exchange, Response::resume(self.draft.get_or_insert_default()))
+    }
+
+    /// Returns the response under construction: status, fields, body. Changes after [`begin`](Self::begin)
+    /// have no effect.
+    pub fn response(&mut self) -> Response<'_> {
+        Response::resume(self.draft.get_or_insert_default())
+    }
+}
+
+impl Drop for Call {
+    /// Completes the response.
+    fn drop(&mut self) {
+        self.exchange.end(self.draft.take());
+    }
+}
+
+impl Call {
+    /// Returns the next piece of the body, never empty; `None` at its end. Requires
+    /// [`BodyPolicy::Call`](crate::BodyPolicy::Call): any other body is buffered or discarded. At most
+    /// [`CALL_INPUT_BYTES_MAX`](crate::limits::CALL_INPUT_BYTES_MAX) are received ahead of the handler.
+    ///
+    /// # Panics
+    /// If there was a body and the policy is another: the client gets a `500`.
+    pub async fn read(&mut self) -> Option<&[u8]> {
+        let is_some = std::future::poll_fn(|cx| self.poll_piece(cx)).await;
+        is_some.then_some(&*self.piece)
+    }
+
+    /// As [`read`](Self::read).
+    pub fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<&[u8]>> {
+        self.poll_piece(cx).map(|is_some| is_some.then_some(&*self.piece))
+    }
+
+    /// As [`read`](Self::read), but returns the piece by value.
+    pub fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        self.poll_piece(cx).map(|is_some| is_some.then(|| std::mem::take(&mut self.piece)))
+    }
+
+    /// Returns the whole body, if it has at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// The part that was read if it is longer; reading may continue.
+    pub async fn read_to_end(&mut self, bytes_max: usize) -> Result<Vec<u8>, Vec<u8>> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.read().await {
+            whole.extend_from_slice(piece);
+            if whole.len() > bytes_max {
+                return Err(whole);
+            }
+        }
+        Ok(whole)
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        match self.exchange.take(&mut self.piece, cx.waker()) {
+            Some(true) => Poll::Ready(true),
+            Some(false) => {
+                if let Some(help) = self.exchange.why_unread() {
+                    panic!("the body of this request can't be read by its handler; help: {help}");
+                }
+                Poll::Ready(false)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Error of sending to a disconnected client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Gone;
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client is disconnected")
+    }
+}
+
+impl std::error::Error for Gone {}
+
+impl Call {
+    /// Sends the head now. The body follows by [`send`](Self::send), with exactly `length` bytes or, with
+    /// `None`, of unknown length (chunked, RFC 9112 section 7.1; for an HTTP/1.0 client until the connection
+    /// closes).
+    ///
+    /// A body set before by [`response`](Self::response) is discarded. A stream that ends before its length
+    /// is truncated, and its connection closed; bytes beyond it are discarded. Both are reported to the
+    /// operator.
+    ///
+    /// After a head without a body (for `HEAD`, or with `204`, `205` or `304`) the handler's future is
+    /// dropped at its next await.
+    pub fn begin(&mut self, length: Option<u64>) {
+        if let Some(mut draft) = self.draft.take() {
+            let framing = ResponseFraming::of(length, self.head().version());
+            Response::resume(&mut draft).set_body(Body::Stream(framing));
+            self.exchange.begin(draft, framing);
+        }
+    }
+
+    /// Waits until bytes may be [pushed](Self::push): until less than
+    /// [`CALL_OUTPUT_BYTES_MAX`](crate::limits::CALL_OUTPUT_BYTES_MAX) are queued.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        match self.exchange.has_output_room(cx.waker()) {
+            _ if self.exchange.is_gone() => Poll::Ready(Err(Gone)),
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Queues bytes, whether or not there is room. Begins a stream of unknown length if none was begun.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.begin(None);
+        self.exchange.push(bytes);
+    }
+
+    /// Sends a piece of the body; waits until there is room for it.
+    ///
+    /// # Errors
+    /// [`Gone`], if the client is disconnected. Usually the worker drops the handler's future instead.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+        std::future::poll_fn(|cx| self.poll_room(cx)).await?;
+        self.push(bytes);
+        Ok(())
+    }
+
+    /// Aborts the response: a stream is truncated and its connection closed; any other response becomes a
+    /// `500`.
+    ///
+    /// `why` is reported to the operator and not sent to the client.
+    pub fn cut(self, why: impl Into<String>) {
+        self.exchange.cut(why.into());
+    }
+}

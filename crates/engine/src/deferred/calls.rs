@@ -1,0 +1,280 @@
+//! A worker's state for deferred requests.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use shearwater_http1::HeadLimits;
+use shearwater_io::{Token, Waker};
+use shearwater_tasks::{Options, TaskId, Tasks, Timers};
+
+use crate::deferred::call::Call;
+use crate::deferred::exchange::Exchange;
+use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
+use crate::request::{Request, Turn};
+use crate::response::ResponseDraft;
+use crate::response::header_rules::HeaderRules;
+use crate::response::responder::Fault;
+use crate::server::panics;
+
+/// A request that was deferred.
+pub(crate) struct Deferred {
+    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) task: TaskId,
+    /// The future was already polled with the waker of this task.
+    pub(crate) is_polled: bool,
+    /// Fields and an header_rules that middleware set for the response.
+    pub(crate) inherited: Inherited,
+}
+
+/// Fields and settings of the deferring response, which apply to the deferred one.
+#[derive(Default)]
+pub(crate) struct Inherited {
+    pub(crate) fields: Vec<u8>,
+    pub(crate) header_rules: Option<Rc<HeaderRules>>,
+    pub(crate) fault: Option<Box<Fault>>,
+    pub(crate) close: bool,
+}
+
+/// Tasks and timers of a worker, and spare memory for the next calls.
+pub(crate) struct Calls {
+    pub(crate) tasks: Tasks,
+    pub(crate) timers: Rc<Timers>,
+    limits: HeadLimits,
+    peers: Peers,
+    spare: Vec<Rc<Exchange>>,
+    // Boxed as in the calls.
+    #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]
+    spare_drafts: Vec<Box<ResponseDraft>>,
+    /// Memory of all exchanges, in bytes.
+    held: Rc<Cell<usize>>,
+}
+
+impl Calls {
+    pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker) -> Self {
+        Self {
+            tasks: Tasks::new(options, move || waker.wake()),
+            timers: Timers::new(),
+            limits,
+            peers: Peers::default(),
+            spare: Vec::new(),
+            spare_drafts: Vec::new(),
+            held: Rc::default(),
+        }
+    }
+
+    /// Creates a call of a request and spawns the future that responds to it. `None` if too many are
+    /// deferred.
+    pub(crate) fn begin<F: Future<Output = ()> + 'static>(
+        &mut self,
+        request: &Request<'_>,
+        make: impl FnOnce(Call) -> F,
+    ) -> Option<Deferred> {
+        let token = request.token();
+        let peer = self.peer_of(request);
+        let mut exchange =
+            self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
+        let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
+        spare.open(request, token, peer, size_of::<F>());
+        let draft = self.spare_draft();
+        let call = Call::new(Rc::clone(&exchange), draft, Rc::clone(&self.timers));
+        match self.tasks.spawn(tag_of(token), make(call)) {
+            Ok(task) => Some(Deferred { exchange, task, is_polled: false, inherited: Inherited::default() }),
+            Err(future) => {
+                drop(future);
+                self.recycle(exchange);
+                None
+            }
+        }
+    }
+
+    /// Returns the client's address of a request.
+    pub(crate) fn peer_of(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
+        self.peers.of(request.token(), request.turn())
+    }
+
+    /// Returns a draft for a response; [`recycle_draft`](Self::recycle_draft) takes it back.
+    pub(crate) fn spare_draft(&mut self) -> Box<ResponseDraft> {
+        self.spare_drafts.pop().unwrap_or_default()
+    }
+
+    /// Returns the connection of a task.
+    pub(crate) fn token_of(&self, task: TaskId) -> Option<Token> {
+        self.tasks.tag(task).map(token_of)
+    }
+
+    /// Ends a call without a response: drops its future, unless that has already dropped its call.
+    pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
+        if !exchange.is_over() {
+            let tasks = &mut self.tasks;
+            // A future that panics when it is dropped has no response left to fail; the panic hook has
+            // reported it.
+            let _ = panics::catch(|| tasks.cancel(task));
+        }
+        self.recycle(exchange);
+    }
+
+    /// Recycles the memory of a call, unless the program still holds it.
+    pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
+        if let Some(draft) = exchange.take_draft() {
+            self.recycle_draft(draft);
+        }
+        if let Some(only) = Rc::get_mut(&mut exchange) {
+            only.close();
+            if self.spare.len() < SPARE_CALLS_MAX {
+                self.spare.push(exchange);
+            }
+        } else {
+            exchange.leave();
+        }
+    }
+
+    /// Frees the spare memory.
+    pub(crate) fn free_spare(&mut self) {
+        self.spare = Vec::new();
+        self.spare_drafts = Vec::new();
+        self.peers.clear();
+        self.tasks.forget_spare();
+    }
+
+    pub(crate) fn recycle_draft(&mut self, mut draft: Box<ResponseDraft>) {
+        if self.spare_drafts.len() < SPARE_CALLS_MAX {
+            draft.clear();
+            draft.shrink_to(SPARE_BUFFER_BYTES_MAX);
+            self.spare_drafts.push(draft);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self::new(Options::default(), HeadLimits::default(), Waker::new(|| ()))
+    }
+
+    /// Returns the counter of the bytes that calls hold for clients.
+    pub(crate) fn held_bytes(&self) -> Rc<Cell<usize>> {
+        Rc::clone(&self.held)
+    }
+}
+
+fn tag_of(token: Token) -> u64 {
+    (token.slot() as u64) << 32 | u64::from(token.generation())
+}
+
+fn token_of(tag: u64) -> Token {
+    Token::new((tag >> 32) as u32, tag as u32)
+}
+
+/// Addresses by slot; slots that are `PEERS_KEPT_MAX` apart share an entry.
+#[derive(Default)]
+pub(crate) struct Peers {
+    known: Vec<Option<(Token, Option<SocketAddr>)>>,
+}
+
+impl Peers {
+    /// Returns the client's address of a connection.
+    pub(crate) fn of(&mut self, token: Token, turn: &dyn Turn) -> Option<SocketAddr> {
+        let place = token.slot() % PEERS_KEPT_MAX;
+        if place >= self.known.len() {
+            self.known.resize(place + 1, None);
+        }
+        match self.known[place] {
+            Some((known, peer)) if known == token => peer,
+            _ => {
+                let peer = turn.peer_of(token);
+                self.known[place] = Some((token, peer));
+                peer
+            }
+        }
+    }
+
+    /// Frees the cache.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod calls_tests {
+    use std::rc::Rc;
+
+    use super::{Calls, HeadLimits};
+    use crate::deferred::exchange::Exchange;
+    use crate::limits::SPARE_CALLS_MAX;
+
+    #[test]
+    fn keeps_a_bounded_number_of_spare_calls() {
+        let mut calls = Calls::for_tests();
+        for _ in 0..3 * SPARE_CALLS_MAX {
+            let held = calls.held_bytes();
+            calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held)));
+            calls.recycle_draft(Box::default());
+        }
+        assert_eq!((calls.spare.len(), calls.spare_drafts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
+        let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes()));
+        calls.spare.clear();
+        calls.recycle(Rc::clone(&one));
+        assert!(calls.spare.is_empty(), "still in use");
+    }
+}
+
+#[cfg(test)]
+mod peers_tests {
+    use std::cell::Cell;
+    use std::net::SocketAddr;
+
+    use super::{PEERS_KEPT_MAX, Peers, Token, Turn};
+
+    /// A driver that counts queries.
+    #[derive(Default)]
+    struct System {
+        asked: Cell<usize>,
+    }
+
+    impl Turn for System {
+        fn peer_of(&self, token: Token) -> Option<SocketAddr> {
+            self.asked.set(self.asked.get() + 1);
+            let port = (token.slot() + token.generation() as usize) as u16;
+            (port != 7).then(|| SocketAddr::from(([127, 0, 0, 1], port)))
+        }
+
+        fn unix_now(&self) -> u64 {
+            0
+        }
+
+        fn ms_now(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn remembers_a_bounded_number_of_addresses() {
+        let system = System::default();
+        let mut peers = Peers::default();
+        let mut ask = |slot: usize, generation| {
+            let token = Token::new(slot as u32, generation);
+            assert_eq!(peers.of(token, &System::default()), system.peer_of(token), "{token:?}");
+            peers.known.len()
+        };
+        for slot in (0..10 * PEERS_KEPT_MAX).chain(0..10) {
+            assert!(ask(slot, 0) <= PEERS_KEPT_MAX);
+            ask(slot, 1);
+        }
+    }
+
+    #[test]
+    fn queries_each_address_once_if_all_fit() {
+        let system = System::default();
+        let mut peers = Peers::default();
+        for _ in 0..3 {
+            for slot in 0..PEERS_KEPT_MAX as u32 {
+                peers.of(Token::new(slot, 0), &system);
+            }
+        }
+        assert_eq!(system.asked.get(), PEERS_KEPT_MAX);
+        peers.of(Token::new(0, 1), &system);
+        assert_eq!(system.asked.get(), PEERS_KEPT_MAX + 1, "another connection in the slot");
+        peers.clear();
+        assert_eq!(peers.known.capacity(), 0);
+    }
+}

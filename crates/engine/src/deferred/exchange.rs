@@ -1,0 +1,388 @@
+//! State shared by a deferred handler and its worker. One thread: cells, no locks.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Waker;
+
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming};
+use shearwater_io::Token;
+
+use crate::deferred::stream::Stream;
+use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::request::{ConnectionId, Request};
+use crate::response::ResponseDraft;
+use crate::service::Context;
+
+/// A deferred request. Recycled when both sides have dropped it.
+pub(crate) struct Exchange {
+    parser: HeadParser,
+    head: Vec<u8>,
+    body: Vec<u8>,
+    /// The body was not stored in `body`.
+    is_unkept: bool,
+    token: Token,
+    peer: Option<SocketAddr>,
+    /// A client that has sent a FIN counts as disconnected.
+    ends_with_client: Cell<bool>,
+    context: Option<Rc<dyn Context>>,
+    /// Bytes that all exchanges of this worker hold for clients, and this one's part.
+    held: Rc<Cell<usize>>,
+    own: Cell<usize>,
+    /// The connection is closed; the call remains with the program.
+    is_gone: Cell<bool>,
+    input: RefCell<Input>,
+    output: RefCell<Output>,
+}
+
+/// Body queued for the handler.
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    is_over: bool,
+    /// The body is passed to the handler as it arrives.
+    comes: bool,
+    /// The handler waits for more.
+    is_wanted: bool,
+    /// Capacity of the piece that the handler holds, in bytes.
+    taken_bytes: usize,
+    reader: Option<Waker>,
+}
+
+/// Response queued for the worker.
+#[derive(Default)]
+struct Output {
+    /// Head of a stream, or a whole response.
+    draft: Option<Box<ResponseDraft>>,
+    stream: Stream,
+    is_over: bool,
+    /// Reason why the handler has aborted the response.
+    cut: Option<String>,
+    writer: Option<Waker>,
+}
+
+impl Output {
+    fn clear(&mut self) {
+        self.stream.reset();
+        (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.changed(self.own.get(), 0);
+    }
+}
+
+/// Progress of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing yet.
+    Nothing,
+    /// The head of a stream is to be sent.
+    Begun,
+    /// The head is sent, the stream continues.
+    Streams,
+    /// The whole response is ready.
+    Whole,
+    /// The stream has ended; its rest is to be sent.
+    Ended,
+    /// The stream can't be completed as its head has announced.
+    Cut,
+}
+
+impl Exchange {
+    pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>) -> Self {
+        Self {
+            parser: HeadParser::without_room(limits),
+            head: Vec::new(),
+            body: Vec::new(),
+            is_unkept: false,
+            token: Token::new(0, 0),
+            peer: None,
+            ends_with_client: Cell::new(false),
+            context: None,
+            held,
+            own: Cell::new(0),
+            is_gone: Cell::new(false),
+            input: RefCell::default(),
+            output: RefCell::default(),
+        }
+    }
+
+    /// Copies the request, which the worker only lends. `future_bytes` is the size of its handler's future.
+    pub(crate) fn open(
+        &mut self,
+        request: &Request<'_>,
+        token: Token,
+        peer: Option<SocketAddr>,
+        future_bytes: usize,
+    ) {
+        let head = request.head();
+        self.parser.adopt(&head);
+        self.head.extend_from_slice(head.raw());
+        self.body.extend_from_slice(request.kept_body().unwrap_or_default());
+        self.is_unkept = request.kept_body().is_none();
+        (self.token, self.peer) = (token, peer);
+        self.context = request.context().and_then(Context::kept);
+        self.input.get_mut().is_over = true;
+        let buffers = self.head.capacity() + self.body.capacity() + self.input.get_mut().bytes.capacity();
+        let response = size_of::<ResponseDraft>() + self.output.get_mut().stream.capacity();
+        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + response + future_bytes);
+    }
+
+    /// Drops the request; keeps a little memory.
+    pub(crate) fn close(&mut self) {
+        self.changed(self.own.get(), 0);
+        self.is_gone.set(false);
+        for buffer in [&mut self.head, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
+        }
+        self.ends_with_client.set(false);
+        self.context = None;
+        let input = self.input.get_mut();
+        input.bytes.clear();
+        input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
+        (input.is_over, input.comes, input.is_wanted, input.reader) = (false, false, false, None);
+        input.taken_bytes = 0;
+        self.output.get_mut().clear();
+    }
+
+    /// Returns the memory held for its client, in bytes, including itself.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.own.get()
+    }
+
+    /// Detaches it from its closed connection while the program still holds the call.
+    pub(crate) fn leave(&self) {
+        self.is_gone.set(true);
+        let mut input = self.input.borrow_mut();
+        self.changed(input.bytes.capacity(), 0);
+        (input.bytes, input.is_over) = (Vec::new(), true);
+        let reader = input.reader.take();
+        drop(input);
+        self.clear_stream(&mut self.output.borrow_mut());
+        reader.into_iter().for_each(Waker::wake);
+        self.wake_writer();
+    }
+
+    /// Accounts for a part that grew or shrank from `before` to `after` bytes.
+    fn changed(&self, before: usize, after: usize) {
+        self.held.set(self.held.get() + after - before);
+        self.own.set(self.own.get() + after - before);
+    }
+
+    fn clear_stream(&self, output: &mut Output) {
+        let before = output.stream.capacity();
+        output.stream.clear();
+        self.changed(before, output.stream.capacity());
+    }
+
+    pub(crate) fn head(&self) -> Head<'_> {
+        self.parser.head(&self.head)
+    }
+
+    pub(crate) fn kept_body(&self) -> Option<&[u8]> {
+        (!self.is_unkept).then_some(&*self.body)
+    }
+
+    /// Returns the help for a handler that reads to the end but misses the body; `None` if it misses nothing.
+    pub(crate) fn why_unread(&self) -> Option<&'static str> {
+        match self.input.borrow().comes {
+            true => None,
+            false if self.is_unkept => Some("put `.read()` on its route (in a service: `BodyPolicy::Call`)"),
+            false if !self.body.is_empty() => Some("`body()` has all of it"),
+            false => None,
+        }
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    pub(crate) fn context(&self) -> Option<&dyn Context> {
+        self.context.as_deref()
+    }
+
+    pub(crate) fn connection(&self) -> ConnectionId {
+        ConnectionId::of(self.token)
+    }
+
+    /// Handler: see [`Call::end_with_client`](crate::Call::end_with_client).
+    pub(crate) fn end_with_client(&self) {
+        self.ends_with_client.set(true);
+    }
+
+    /// Worker: returns true if the handler ends with its client.
+    pub(crate) fn ends_with_client(&self) -> bool {
+        self.ends_with_client.get()
+    }
+}
+
+/// Request body.
+impl Exchange {
+    /// Marks the body as still to be received.
+    pub(crate) fn expect_body(&self) {
+        let mut input = self.input.borrow_mut();
+        (input.is_over, input.comes) = (false, true);
+    }
+
+    /// Worker: queues the next piece of the body.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        let mut input = self.input.borrow_mut();
+        let before = input.bytes.capacity();
+        input.bytes.extend_from_slice(bytes);
+        self.changed(before, input.bytes.capacity());
+        drop(input);
+        self.wake_reader();
+    }
+
+    /// Worker: marks the body as complete.
+    pub(crate) fn end_body(&self) {
+        self.input.borrow_mut().is_over = true;
+        self.wake_reader();
+    }
+
+    fn wake_reader(&self) {
+        // Not within the borrow: a waker may poll at once.
+        let reader = self.input.borrow_mut().reader.take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Worker: returns true if more of the body may be queued.
+    pub(crate) fn has_room(&self) -> bool {
+        self.input.borrow().bytes.len() < CALL_INPUT_BYTES_MAX
+    }
+
+    /// Worker: returns true if the handler waits for the body and none is queued.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.input.borrow().is_wanted
+    }
+
+    /// Handler: swaps `piece` for the queued body, which stays accounted until the next call. Returns false
+    /// at the body's end; `None` if nothing is queued, and wakes `waker` later.
+    pub(crate) fn take(&self, piece: &mut Vec<u8>, waker: &Waker) -> Option<bool> {
+        piece.clear();
+        let mut input = self.input.borrow_mut();
+        self.changed(input.taken_bytes, piece.capacity());
+        input.taken_bytes = piece.capacity();
+        input.is_wanted = input.bytes.is_empty() && !input.is_over;
+        if input.is_wanted {
+            input.reader = Some(waker.clone());
+            return None;
+        }
+        std::mem::swap(piece, &mut input.bytes);
+        input.taken_bytes = piece.capacity();
+        Some(!piece.is_empty())
+    }
+}
+
+/// Response.
+impl Exchange {
+    /// Handler: starts a stream with its head.
+    pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: ResponseFraming) {
+        let mut output = self.output.borrow_mut();
+        if output.draft.is_none() && !output.stream.is_begun() {
+            let head = self.head();
+            let is_sent = ResponseContent::of(head.method(), draft.status).is_whole();
+            output.stream.begin(framing, is_sent);
+            output.draft = Some(draft);
+        }
+    }
+
+    /// Handler: queues the next bytes of the stream.
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        if self.is_gone.get() {
+            return;
+        }
+        let stream = &mut self.output.borrow_mut().stream;
+        let before = stream.capacity();
+        stream.push(bytes);
+        self.changed(before, stream.capacity());
+    }
+
+    /// Handler: returns true if the connection is closed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone.get()
+    }
+
+    /// Handler: returns true if there is room for more; if not, `waker` is woken when there is.
+    pub(crate) fn has_output_room(&self, waker: &Waker) -> bool {
+        let mut output = self.output.borrow_mut();
+        let has_room = output.stream.has_room();
+        if !has_room {
+            output.writer = Some(waker.clone());
+        }
+        has_room
+    }
+
+    /// Handler: completes the response and frees the last piece of the body.
+    pub(crate) fn end(&self, draft: Option<Box<ResponseDraft>>) {
+        self.changed(std::mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
+        let mut output = self.output.borrow_mut();
+        if !output.stream.is_begun() {
+            output.draft = draft;
+        }
+        output.is_over = true;
+    }
+
+    /// Handler: aborts the response.
+    pub(crate) fn cut(&self, why: String) {
+        self.output.borrow_mut().cut = Some(why);
+    }
+
+    /// Worker: returns the reason for an aborted response.
+    pub(crate) fn why_cut(&self) -> String {
+        let why = self.output.borrow_mut().cut.take();
+        why.unwrap_or_else(|| "a handler has sent less than it had announced".to_owned())
+    }
+
+    /// Worker: returns true if the handler has dropped its call.
+    pub(crate) fn is_over(&self) -> bool {
+        self.output.borrow().is_over
+    }
+
+    /// Worker: returns the progress of the response.
+    pub(crate) fn progress(&self) -> Progress {
+        let output = self.output.borrow();
+        match (output.stream.is_begun(), output.is_over) {
+            (false, false) => Progress::Nothing,
+            (false, true) if output.cut.is_some() => Progress::Cut,
+            (false, true) => Progress::Whole,
+            (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
+            (true, true) => Progress::Ended,
+            (true, false) if output.draft.is_some() => Progress::Begun,
+            (true, false) => Progress::Streams,
+        }
+    }
+
+    /// Worker: takes the head that is to be sent.
+    pub(crate) fn take_draft(&self) -> Option<Box<ResponseDraft>> {
+        self.output.borrow_mut().draft.take()
+    }
+
+    /// Worker: moves the queued bytes to `out`, and the stream's end if it is reached. Without a body on the
+    /// wire (`HEAD`, `204`) they are discarded.
+    pub(crate) fn take_stream(&self, out: &mut Vec<u8>, has_body: bool, is_end: bool) {
+        let mut output = self.output.borrow_mut();
+        if has_body {
+            out.extend_from_slice(output.stream.bytes());
+        }
+        if has_body && is_end {
+            output.stream.append_end(out);
+        }
+        self.clear_stream(&mut output);
+    }
+
+    /// Worker: wakes the handler after its bytes were sent.
+    pub(crate) fn wake_writer(&self) {
+        let writer = self.output.borrow_mut().writer.take();
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Worker: returns true if the handler has pushed more than it had announced.
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.output.borrow().stream.has_surplus()
+    }
+}

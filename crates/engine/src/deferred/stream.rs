@@ -1,0 +1,92 @@
+//! A streamed body: encoded as its head has announced, and bounded.
+
+use shearwater_http1::ResponseFraming;
+
+use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
+
+/// Bytes of a stream that are to be sent.
+#[derive(Default)]
+pub(crate) struct Stream {
+    framing: Option<ResponseFraming>,
+    /// Announced bytes still missing.
+    left: u64,
+    has_surplus: bool,
+    /// Only the head is sent.
+    is_unsent: bool,
+    bytes: Vec<u8>,
+}
+
+impl Stream {
+    /// Starts a stream. If the body isn't sent (`HEAD`, `304`) no bytes are required, whatever the head
+    /// announces.
+    pub(crate) fn begin(&mut self, framing: ResponseFraming, is_sent: bool) {
+        self.framing = Some(framing);
+        self.left = match framing {
+            ResponseFraming::Length(length) if is_sent => length,
+            _ => 0,
+        };
+        self.is_unsent = !is_sent;
+    }
+
+    pub(crate) fn is_begun(&self) -> bool {
+        self.framing.is_some()
+    }
+
+    /// Encodes a piece.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        match self.framing {
+            _ if self.is_unsent => {}
+            Some(ResponseFraming::Length(_)) => {
+                let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let taken = bytes.len().min(most);
+                self.has_surplus |= taken < bytes.len();
+                self.left -= taken as u64;
+                self.bytes.extend_from_slice(&bytes[..taken]);
+            }
+            Some(framing) => framing.append_piece(&mut self.bytes, bytes),
+            None => {}
+        }
+    }
+
+    /// Appends the last chunk of a chunked body.
+    pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
+        if let Some(framing) = self.framing {
+            framing.append_end(out);
+        }
+    }
+
+    /// Returns true if there is room. A handler whose body isn't sent waits, and is dropped.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.is_unsent && self.bytes.len() < CALL_OUTPUT_BYTES_MAX
+    }
+
+    /// Returns true if it has ended with less than its head has announced.
+    pub(crate) fn falls_short(&self, is_over: bool) -> bool {
+        is_over && self.left > 0
+    }
+
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.has_surplus
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Resets it for another response.
+    pub(crate) fn reset(&mut self) {
+        self.clear();
+        (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
+    }
+
+    /// Discards the queued bytes.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
+    }
+
+    /// Returns the memory of its buffer, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+}

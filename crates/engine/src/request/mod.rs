@@ -1,0 +1,223 @@
+//! A request as a handler sees it.
+
+pub(crate) mod body;
+pub(crate) mod refusal;
+
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::fmt;
+use std::net::SocketAddr;
+
+use shearwater_http1::{Head, Method};
+use shearwater_io::{Driver, Token};
+
+use crate::service::{Context, decoded, state_of};
+
+/// Panic message for a handler that uses a body that was discarded.
+pub(crate) const THROWN_AWAY: &str = "the body of this request was discarded";
+/// Help for that message.
+pub(crate) const KEEP_IT: &str = "put `.buffer(bytes_max)` on its route (in a service: `BodyPolicy::Buffer`)";
+
+/// A complete request, borrowed from the worker during the call.
+pub struct Request<'a> {
+    head: Head<'a>,
+    /// Its body; `None` if it was discarded or is still being received.
+    body: Option<&'a [u8]>,
+    turn: &'a dyn Turn,
+    token: Token,
+    context: Option<&'a dyn Context>,
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("head", &self.head)
+            .field("body_len", &self.body.map_or(0, <[u8]>::len))
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(head: Head<'a>, body: Option<&'a [u8]>, turn: &'a dyn Turn, token: Token) -> Self {
+        Self { head, body, turn, token, context: None }
+    }
+
+    /// Returns the same request with a router's context, which replaces an earlier one.
+    #[must_use]
+    pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
+        let Self { head, body, turn, token, .. } = *self;
+        Request { head, body, turn, token, context: Some(context) }
+    }
+
+    /// Returns the head: method, target, version and fields.
+    #[must_use]
+    pub fn head(&self) -> Head<'a> {
+        self.head
+    }
+
+    /// Returns the body, as buffered under [`BodyPolicy::Buffer`](crate::BodyPolicy::Buffer).
+    ///
+    /// # Panics
+    /// If the body was discarded or is received while the handler runs: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn body(&self) -> &'a [u8] {
+        match self.body {
+            Some(body) => body,
+            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}"),
+        }
+    }
+
+    /// Returns the body; `None` if it was discarded or is received while the handler runs.
+    #[must_use]
+    pub fn kept_body(&self) -> Option<&'a [u8]> {
+        self.body
+    }
+
+    /// Returns the method (RFC 9110 section 9).
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head.method()
+    }
+
+    /// Returns true for a standard method, and for an extension that some route of the program has.
+    #[must_use]
+    pub fn is_method_known(&self) -> bool {
+        self.method() != Method::Other
+            || self.context.is_some_and(|context| context.knows_method(self.head.method_name()))
+    }
+
+    /// Returns the target's path as it was sent, without decoding. For a mounted service it is the part after
+    /// the mount's prefix, possibly empty; `head().path()` is the whole path.
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        let path = self.head.path();
+        self.context.map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
+    }
+
+    /// Returns the path prefix of the mounted service that handles the request, for example `/static`; else
+    /// an empty string.
+    #[must_use]
+    pub fn mount(&self) -> &'a str {
+        let len = self.context.map_or(0, Context::mount_len);
+        self.head.path().get(..len).unwrap_or("")
+    }
+
+    /// Returns a route parameter as it was sent, without decoding: `id` of `/user/{id}`. `None` if the route
+    /// has no parameter of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&'a str> {
+        self.context?.param(name)
+    }
+
+    /// Returns a route parameter with its percent-encoding decoded once (RFC 3986 section 2.1): `%2F` becomes
+    /// a slash. Allocates if anything is encoded. `None` if the route has no parameter of this name, or if
+    /// the value isn't percent-encoded UTF-8.
+    #[must_use]
+    pub fn param_decoded(&self, name: &str) -> Option<Cow<'a, str>> {
+        decoded(self.param(name)?)
+    }
+
+    /// Returns the program's state of this type that all workers share.
+    ///
+    /// # Panics
+    /// If there is none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn state<T: 'static>(&self) -> &'a T {
+        state_of(self.context.and_then(|context| context.state(TypeId::of::<T>())), "state")
+    }
+
+    /// Returns this worker's own state of this type, created on its thread.
+    ///
+    /// # Panics
+    /// If there is none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn local<T: 'static>(&self) -> &'a T {
+        state_of(self.context.and_then(|context| context.local(TypeId::of::<T>())), "local state")
+    }
+
+    /// Returns the target's query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a str> {
+        self.head.query()
+    }
+
+    /// Returns the client's address; `None` if it is disconnected. Costs a system call on some drivers.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.turn.peer_of(self.token)
+    }
+
+    /// Returns the connection of the request.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        ConnectionId::of(self.token)
+    }
+
+    pub(crate) fn context(&self) -> Option<&'a dyn Context> {
+        self.context
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(crate) fn turn(&self) -> &'a dyn Turn {
+        self.turn
+    }
+
+    /// Returns the seconds since 1970 as of this turn, as in the response's `Date`.
+    #[must_use]
+    pub fn unix_seconds(&self) -> u64 {
+        self.turn.unix_now()
+    }
+
+    /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.turn.ms_now()
+    }
+}
+
+/// A connection of a worker, as a key for state kept between requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnectionId {
+    slot: u32,
+    generation: u32,
+}
+
+impl ConnectionId {
+    pub(crate) fn of(token: Token) -> Self {
+        Self { slot: token.slot() as u32, generation: token.generation() }
+    }
+
+    /// Returns a small number that is unique among the worker's open connections; later connections may reuse
+    /// it.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// Access of a request to the driver, without its type.
+pub(crate) trait Turn {
+    fn peer_of(&self, token: Token) -> Option<SocketAddr>;
+    fn unix_now(&self) -> u64;
+    fn ms_now(&self) -> u64;
+}
+
+impl<D: Driver> Turn for D {
+    fn peer_of(&self, token: Token) -> Option<SocketAddr> {
+        self.peer(token).ok()
+    }
+
+    fn unix_now(&self) -> u64 {
+        self.unix_seconds()
+    }
+
+    fn ms_now(&self) -> u64 {
+        self.now_ms()
+    }
+}

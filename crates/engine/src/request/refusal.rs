@@ -1,0 +1,160 @@
+//! Requests rejected by the server itself: statuses, limits and texts.
+
+use shearwater_http1::{Head, ParseError, Target};
+use shearwater_io::Token;
+
+use crate::connection::Flag;
+use crate::request_loop::{Step, StepResult};
+use crate::response::responder::{Disposition, Fault};
+use crate::server::control::Notice;
+use crate::server::counters::{Counter, Counters};
+use crate::server::panics::Panic;
+use crate::service::Service;
+use crate::worker_state::WorkerState;
+
+/// The reason why a request is rejected without a handler's response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Refusal {
+    /// Malformed request.
+    Rejected(ParseError),
+    /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
+    Connect,
+    /// The target's scheme needs another connection (RFC 9110 section 7.4).
+    Misdirected,
+    /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
+    Expectation,
+    /// The body is larger than allowed (RFC 9110 section 15.5.14).
+    BodyTooLarge,
+    /// The worker's buffers are full.
+    BuffersFull,
+    /// The request took too long (RFC 9110 section 15.5.9).
+    Timeout,
+    /// The client sent a FIN in the middle of it (RFC 9112 section 8).
+    Incomplete,
+    /// Too many requests are deferred.
+    CallsFull,
+}
+
+impl Refusal {
+    /// Returns the status of the response.
+    pub(crate) fn status(self) -> u16 {
+        match self {
+            Self::Rejected(reject) => reject.status(),
+            Self::Connect => 501,
+            Self::Misdirected => 421,
+            Self::Expectation => 417,
+            Self::BodyTooLarge => 413,
+            Self::BuffersFull | Self::CallsFull => 503,
+            Self::Timeout => 408,
+            Self::Incomplete => 400,
+        }
+    }
+
+    /// Returns the counter of the limit that caused it. Timeouts are counted where they expire.
+    pub(crate) fn limit(self, counters: &Counters) -> Option<&Counter> {
+        Some(match self {
+            Self::Rejected(ParseError::HeadTooLarge) => &counters.hit_head_bytes,
+            Self::Rejected(ParseError::TargetTooLong) => &counters.hit_target_bytes,
+            Self::Rejected(ParseError::TooManyFields) => &counters.hit_fields,
+            Self::Rejected(ParseError::MethodTooLong) => &counters.hit_method_bytes,
+            Self::Rejected(ParseError::ChunkLineTooLong) => &counters.hit_chunk_line_bytes,
+            Self::Rejected(ParseError::TrailersTooLarge) => &counters.hit_trailer_bytes,
+            Self::Rejected(ParseError::TooManyTrailers) => &counters.hit_trailers,
+            Self::BodyTooLarge => &counters.hit_body_bytes,
+            Self::BuffersFull => &counters.hit_buffered_bytes,
+            Self::CallsFull => &counters.hit_calls,
+            _ => return None,
+        })
+    }
+
+    /// Returns a sentence for the client.
+    pub(crate) fn sentence(self) -> String {
+        match self {
+            Self::Rejected(reject) => reject.to_string(),
+            Self::Connect => "CONNECT is not implemented: this is no proxy.".to_owned(),
+            Self::Misdirected => "The scheme of the target is not served on this connection.".to_owned(),
+            Self::Expectation => "The only expectation known here is 100-continue.".to_owned(),
+            Self::BodyTooLarge => "The body is larger than allowed here.".to_owned(),
+            Self::BuffersFull => "Too many large requests at once. Try again later.".to_owned(),
+            Self::Timeout => "The request took too long to arrive.".to_owned(),
+            Self::Incomplete => "The request ended in the middle.".to_owned(),
+            Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
+        }
+    }
+}
+
+impl<S: Service> WorkerState<S> {
+    /// Rejects the current request with the connection's last response.
+    pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        if self.drop_call(token) {
+            return self.cut_off(token, refusal);
+        }
+        self.counters.requests_refused.add(1);
+        self.counters.count_class(refusal.status());
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
+        self.responder.refuse(
+            refusal.status(),
+            &refusal.sentence(),
+            self.table.get(token).has(Flag::HeadOnly),
+        );
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Truncates a response in progress, because its request can't be rejected any more.
+    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
+        self.set_disposition(token, Disposition::Close);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
+    pub(crate) fn refuse_if_full(&mut self, token: Token) {
+        if self.table.get(token).is_head_partial() && !self.make_room(token) {
+            self.refuse_full(token);
+        }
+    }
+
+    /// Responds with a `500` after a panic outside of the response handler.
+    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: String) -> Step {
+        panic.request = Some(request);
+        self.faulty(Fault::Panic(panic));
+        self.counters.requests_refused.add(1);
+        self.counters.count_class(500);
+        self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
+    }
+
+    /// Reports the worker's first rejected body that is longer than the limit.
+    pub(crate) fn report_body_limit(&mut self) {
+        if !self.is_body_limit_reported {
+            self.is_body_limit_reported = true;
+            let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
+            self.notify(Notice::BodyTooLarge { worker, bytes_max });
+        }
+    }
+
+    /// Rejects a request because the worker's buffers are full.
+    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
+        self.refuse(token, Refusal::BuffersFull)
+    }
+
+    /// Returns the refusal of a target in a rare form, if it is rejected.
+    #[cold]
+    pub(crate) fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
+        match head.target() {
+            Target::Authority { .. } => Some(Refusal::Connect),
+            Target::Absolute { scheme, .. } => {
+                let is_served = scheme.eq_ignore_ascii_case("http")
+                    || self.trusted_gateway && scheme.eq_ignore_ascii_case("https");
+                (!is_served).then_some(Refusal::Misdirected)
+            }
+            Target::Origin { .. } | Target::Asterisk => None,
+        }
+    }
+}

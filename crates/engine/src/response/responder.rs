@@ -1,0 +1,399 @@
+//! Verb 4, respond: encodes a handler's response, or a refusal, into the turn's output.
+
+use std::path::PathBuf;
+
+use shearwater_http1::{Method, ResponseContent, ResponseFraming, Version, encode};
+use shearwater_io::{Item, Output};
+
+use crate::deferred::calls::{Calls, Deferred, Inherited};
+use crate::deferred::deferral::Deferral;
+use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
+use crate::request::Request;
+use crate::response::head::Preamble;
+use crate::response::header_rules::{HeaderRules, Layer, Names, have_name};
+use crate::response::prebuilt::{OpenFileCache, Others};
+use crate::response::{Body, Response, ResponseDraft};
+use crate::server::panics::{self, Panic};
+use crate::server::reports::named;
+use crate::service::Service;
+use crate::upgrade::Taker;
+
+const SWITCHING_PROTOCOLS: u16 = 101;
+
+/// The fate of a connection after a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disposition {
+    /// It stays open.
+    Keep,
+    /// It is closed at once: the response was truncated.
+    Close,
+    /// It is closed in stages: the client may be sending, even if it has requested the close (RFC 9112
+    /// section 9.6).
+    Linger,
+    /// It is handed over to the program.
+    HandOver,
+}
+
+/// Facts of a request that decide the form of its response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestFacts {
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) keep_alive: bool,
+    /// More input has arrived after it, which is processed even while draining.
+    pub(crate) is_followed: bool,
+    /// The connection has reached its number of requests.
+    pub(crate) is_last: bool,
+}
+
+/// Result of a response that was encoded.
+pub(crate) struct Responded {
+    pub(crate) disposition: Disposition,
+    pub(crate) status: u16,
+    /// Fault of the handler; the client got a `500`. Boxed, so that the struct fits registers.
+    pub(crate) fault: Option<Box<Fault>>,
+}
+
+/// Result of calling a handler.
+pub(crate) enum Outcome {
+    /// A response was encoded.
+    Responded(Responded),
+    /// The response is deferred; nothing was encoded.
+    Deferred(Deferral),
+}
+
+/// A handler's fault, with the details of its report.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Panic(Box<Panic>),
+    /// An invalid field, or a wrong length of a stream.
+    Built(String),
+    /// A file that can't be sent. The response already reflects that and is sent as it is.
+    File {
+        path: PathBuf,
+        error: String,
+        status: u16,
+    },
+}
+
+impl Fault {
+    /// Returns true if the response can't be sent.
+    pub(crate) fn fails(&self) -> bool {
+        !matches!(self, Self::File { .. })
+    }
+
+    /// Returns the more severe of two faults, or the first one.
+    pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
+        match (&first, &second) {
+            (Some(one), Some(other)) if other.fails() && !one.fails() => second,
+            _ => first.or(second),
+        }
+    }
+}
+
+/// Encodes responses into the output of the current connection.
+pub(crate) struct Responder {
+    pub(crate) out: Output,
+    pub(crate) preamble: Preamble,
+    pub(crate) open_files: OpenFileCache,
+    draft: ResponseDraft,
+    /// Closure of the `101` that was encoded last.
+    pub(crate) taker: Option<Taker>,
+    pub(crate) draining: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(unix_seconds: u64) -> Self {
+        Self {
+            out: Output::new(),
+            preamble: Preamble::new(unix_seconds),
+            open_files: OpenFileCache::default(),
+            draft: ResponseDraft::default(),
+            taker: None,
+            draining: false,
+        }
+    }
+
+    /// Ends a turn: drops cached files in time, and frees the memory of a large response.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, now_ms: u64) {
+        self.open_files.end_turn(now_ms);
+        if self.draft.capacity() > SPARE_RESPONSE_BYTES_MAX {
+            self.trim(SPARE_RESPONSE_BYTES_MAX);
+        }
+    }
+
+    /// Frees the memory for building responses beyond so many bytes.
+    #[cold]
+    pub(crate) fn trim(&mut self, bytes: usize) {
+        self.draft.clear();
+        self.draft.shrink_to(bytes);
+    }
+
+    /// Calls the service, and responds unless that is deferred.
+    ///
+    /// Always inlined, as is each function on the common path: otherwise arguments and results would go
+    /// through memory.
+    #[inline(always)]
+    pub(crate) fn call(
+        &mut self,
+        service: &impl Service,
+        request: &Request<'_>,
+        facts: RequestFacts,
+        calls: &mut Calls,
+    ) -> Outcome {
+        let draft = &mut self.draft;
+        let caught = panics::catch(|| service.respond(request, &mut Response::or_later(draft, &mut *calls)));
+        let fault = match caught {
+            Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
+            Ok(()) if self.draft.is_deferred() => return self.handle_deferral(facts, calls),
+            Ok(()) => self.draft.fault.take(),
+        };
+        Outcome::Responded(self.respond(facts, fault))
+    }
+
+    /// Handles a call without an immediate response; fields that were set are inherited.
+    #[cold]
+    fn handle_deferral(&mut self, facts: RequestFacts, calls: &mut Calls) -> Outcome {
+        let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
+        let mut inherited = Inherited {
+            fields: Vec::new(),
+            header_rules: self.draft.header_rules.take(),
+            fault: self.draft.fault.take(),
+            close: self.draft.close,
+        };
+        inherited.fields.extend_from_slice(&self.draft.fields);
+        match (immediate, deferral) {
+            (Some(mut immediate), _) => {
+                let responded = self.respond_with(&mut immediate, inherited, facts, None);
+                calls.recycle_draft(immediate);
+                Outcome::Responded(responded)
+            }
+            (None, Some(Deferral::Upgrade(taker))) => {
+                let mut own = std::mem::take(&mut self.draft);
+                own.deferral = Some(Deferral::Upgrade(taker));
+                // Its fields are still in the draft.
+                inherited.fields.clear();
+                Outcome::Responded(self.respond_with(&mut own, inherited, facts, None))
+            }
+            (None, Some(Deferral::Deferred(deferred))) => {
+                Outcome::Deferred(Deferral::Deferred(Deferred { inherited, ..deferred }))
+            }
+            (None, deferral) => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
+        }
+    }
+
+    #[cold]
+    fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
+        self.drop_deferral(calls);
+        panic.request = Some(request);
+        Box::new(Fault::Panic(panic))
+    }
+
+    /// Drops a deferred handler that is no longer needed.
+    fn drop_deferral(&mut self, calls: &mut Calls) {
+        self.draft.immediate = None;
+        if let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() {
+            calls.abandon(deferred.exchange, deferred.task);
+        }
+    }
+
+    /// Responds with a draft that was built elsewhere. Swaps drafts, so that
+    /// `draft` holds a used one for recycling: moving them would be the largest cost here.
+    pub(crate) fn respond_with(
+        &mut self,
+        draft: &mut ResponseDraft,
+        inherited: Inherited,
+        facts: RequestFacts,
+        fault: Option<Box<Fault>>,
+    ) -> Responded {
+        std::mem::swap(&mut self.draft, draft);
+        self.draft.fields.extend_from_slice(&inherited.fields);
+        self.draft.header_rules = inherited.header_rules.or(self.draft.header_rules.take());
+        self.draft.close |= inherited.close;
+        let own = Fault::graver(inherited.fault, self.draft.fault.take());
+        let fault = Fault::graver(fault, own);
+        let fault = if self.draft.deferral.is_some() { self.upgrade(fault) } else { fault };
+        self.respond(facts, fault)
+    }
+
+    /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
+    #[cold]
+    fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
+        // A response that is built elsewhere can't be deferred.
+        let Some(Deferral::Upgrade(taker)) = self.draft.deferral.take() else { return fault };
+        if self.draft.framing().is_some() {
+            let why = "a handler upgraded with a response that it streams".to_owned();
+            fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
+        }
+        if !fault.as_ref().is_some_and(|fault| fault.fails()) {
+            self.draft.clear_content();
+            (self.draft.status, self.draft.close) = (SWITCHING_PROTOCOLS, true);
+            if taker.expects_continue {
+                self.append_continue();
+            }
+            self.taker = Some(taker);
+        }
+        fault
+    }
+
+    /// Encodes the draft, or its head if its body is streamed: at once for an immediate response, when its handler is
+    /// done or begins a stream for a deferred one.
+    #[inline(always)]
+    fn respond(&mut self, facts: RequestFacts, fault: Option<Box<Fault>>) -> Responded {
+        if fault.as_ref().is_some_and(|fault| fault.fails()) {
+            self.fail();
+        }
+        let status = self.draft.status;
+        let content = ResponseContent::of(facts.method, status);
+        let disposition = self.disposition(facts, content);
+        self.append(facts, content, disposition);
+        Responded { disposition, status, fault }
+    }
+
+    /// Encodes a refusal with a sentence of plain text (without a body for `HEAD`, RFC 9110 section 9.3.2);
+    /// the connection is closed afterwards.
+    pub(crate) fn refuse(&mut self, status: u16, why: &str, is_head: bool) {
+        let mut response = Response::new(&mut self.draft);
+        response.status(status).text(why);
+        self.draft.bytes.push(b'\n');
+        let method = if is_head { Method::Head } else { Method::Get };
+        let facts = RequestFacts {
+            method,
+            version: Version::Http11,
+            keep_alive: false,
+            is_followed: false,
+            is_last: true,
+        };
+        self.append(facts, ResponseContent::of(method, status), Disposition::Linger);
+    }
+
+    /// Returns the bytes of a response that a handler sets.
+    #[cfg(test)]
+    pub(crate) fn encoded(&mut self, method: Method, handler: impl FnOnce(&mut Response<'_>)) -> Vec<u8> {
+        let version = Version::Http11;
+        let facts = RequestFacts { method, version, keep_alive: true, is_followed: false, is_last: false };
+        self.out = Output::new();
+        let fault = match panics::catch(|| handler(&mut Response::new(&mut self.draft))) {
+            Err(panic) => Some(self.panicked(panic, String::new(), &mut Calls::for_tests())),
+            Ok(()) => self.draft.fault.take(),
+        };
+        self.respond(facts, fault);
+        self.out.bytes().to_vec()
+    }
+
+    /// Appends `100 Continue` (RFC 9110 section 10.1.1).
+    pub(crate) fn append_continue(&mut self) {
+        encode::continue_100(self.out.bytes_mut());
+    }
+
+    /// Replaces a failed response by a plain `500`.
+    fn fail(&mut self) {
+        Response::new(&mut self.draft).status(500).text("Internal Server Error\n").close();
+    }
+
+    #[inline(always)]
+    fn disposition(&self, facts: RequestFacts, content: ResponseContent) -> Disposition {
+        if !facts.keep_alive
+            || facts.is_last
+            || self.draft.close
+            || self.draft.framing() == Some(ResponseFraming::Close) && content.is_whole()
+            || self.draining && !facts.is_followed
+        {
+            if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Linger }
+        } else {
+            Disposition::Keep
+        }
+    }
+
+    /// Encodes the response; the common case without an header_rules is compiled separately.
+    #[inline(always)]
+    fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
+        match self.draft.header_rules.take() {
+            None => self.append_under(None, facts, content, disposition),
+            Some(header_rules) => self.append_with_rules(&header_rules, facts, content, disposition),
+        }
+    }
+
+    #[inline(never)]
+    fn append_with_rules(
+        &mut self,
+        header_rules: &HeaderRules,
+        facts: RequestFacts,
+        content: ResponseContent,
+        disposition: Disposition,
+    ) {
+        self.append_under(Some(header_rules), facts, content, disposition);
+    }
+
+    /// Encodes head and body in the form that all responses share.
+    #[inline(always)]
+    fn append_under(
+        &mut self,
+        header_rules: Option<&HeaderRules>,
+        facts: RequestFacts,
+        content: ResponseContent,
+        disposition: Disposition,
+    ) {
+        let Self { out, preamble, draft, .. } = self;
+        let status = draft.status;
+        let bytes = out.bytes_mut();
+        preamble.append(bytes, status, header_rules.and_then(HeaderRules::server));
+        match (disposition, facts.version) {
+            (Disposition::Keep, Version::Http11) => {}
+            (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
+            (Disposition::Close | Disposition::Linger, _) => encode::connection_close(bytes),
+            (Disposition::HandOver, _) => encode::connection_upgrade(bytes),
+        }
+        let layer = header_rules.map(|header_rules| header_rules.layer(status));
+        let without = layer.map_or(Names::NONE, Layer::without);
+        if let Some(layer) = layer {
+            let prebuilt = draft.prebuilt.as_deref();
+            layer.append(bytes, |name| {
+                have_name(&draft.fields, name) || prebuilt.is_some_and(|prebuilt| prebuilt.has(name))
+            });
+        }
+        if let Some(prebuilt) = draft.prebuilt.take() {
+            let others = Others { content_type: draft.content_type.line(), fields: &draft.fields, without };
+            prebuilt.append_fields(bytes, others, content);
+            if content.is_whole() {
+                push(out, prebuilt.body());
+            }
+            return self.open_files.keep(prebuilt);
+        }
+        bytes.extend_from_slice(draft.content_type.line());
+        if !draft.fields.is_empty() {
+            without.append_others(bytes, &draft.fields);
+        }
+        if let Some(body) = draft.body.take() {
+            return self.append_body(body, content);
+        }
+        ResponseFraming::Length(draft.bytes.len() as u64).append_end_of_head(bytes, content);
+        if content.is_whole() {
+            bytes.extend_from_slice(&draft.bytes);
+        }
+    }
+
+    /// Encodes the end of the head and a body other than bytes, unless that is streamed.
+    #[inline(never)]
+    fn append_body(&mut self, body: Body, content: ResponseContent) {
+        body.framing().append_end_of_head(self.out.bytes_mut(), content);
+        match body {
+            Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
+            Body::Pieces(pieces) if content.is_whole() => {
+                if let Some(whole) = pieces.append_to(&mut self.out) {
+                    self.open_files.keep(whole);
+                }
+            }
+            Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
+        }
+    }
+}
+
+/// Appends a body. Copying a small one costs less than another vector for the kernel to gather.
+fn push(out: &mut Output, body: &Item) {
+    match body {
+        Item::Shared(block) if block.len() <= COPIED_BYTES_MAX => out.bytes_mut().extend_from_slice(block),
+        item => out.push(item.clone()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Addresses to listen on, and sockets that are already listening.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Default mode of a Unix-domain socket: its owner and its group may connect.
+pub const UNIX_MODE: u32 = 0o660;
+
+/// A TCP address or the path of a Unix-domain socket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ListenAddress {
+    /// A TCP address; port 0 takes a free one. `[::]` includes IPv4 (`IPV6_V6ONLY` off, whatever the system's
+    /// default), unless the same server listens on the same IPv4 port separately.
+    Tcp(SocketAddr),
+    /// A socket in the file system. A stale socket of a dead server is replaced; the file is removed when the
+    /// server stops accepting.
+    Unix {
+        /// Path of the socket, about 100 bytes at most.
+        path: PathBuf,
+        /// Mode bits: users with write permission may connect.
+        mode: u32,
+    },
+}
+
+impl ListenAddress {
+    /// Returns a Unix-domain socket with [`UNIX_MODE`].
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Self::Unix { path: path.into(), mode: UNIX_MODE }
+    }
+
+    /// Returns true if it is an IPv4 address with this port, which must not be 0.
+    pub(crate) fn is_v4_port(&self, port: u16) -> bool {
+        matches!(self, Self::Tcp(SocketAddr::V4(address)) if address.port() == port && port != 0)
+    }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A TCP or Unix-domain socket that is already listening. Its address, its queue and its file remain
+/// unchanged; [`TcpOptions`](crate::TcpOptions) are set on it, and it becomes non-blocking.
+///
+/// With one worker, that worker accepts from it. With several, one thread accepts for all of them, as with
+/// [`AcceptMode::Dispatch`](crate::AcceptMode::Dispatch).
+#[derive(Clone)]
+pub struct ListeningSocket {
+    socket: Arc<OwnedFd>,
+}
+
+impl ListeningSocket {
+    /// Duplicates the descriptor for the server. The file of a Unix-domain socket is not removed.
+    pub(crate) fn duplicate(&self) -> std::io::Result<OwnedFd> {
+        self.socket.as_fd().try_clone_to_owned()
+    }
+
+    /// Returns the TCP address that it is bound to.
+    ///
+    /// # Errors
+    /// The socket isn't a TCP socket, or the system call fails.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        match self.bound_address()? {
+            BoundAddress::Tcp(address) => Ok(address),
+            BoundAddress::Unix(_) => Err(std::io::Error::new(
+                std::io::ErrorKind::Unsupported,
+                "a Unix-domain socket has no TCP address",
+            )),
+        }
+    }
+
+    /// Returns the address that it is bound to.
+    pub(crate) fn bound_address(&self) -> std::io::Result<BoundAddress> {
+        // Both types accept a socket of any family; only `local_addr` fails.
+        let unix = UnixListener::from(self.duplicate()?);
+        match unix.local_addr() {
+            Ok(address) => Ok(BoundAddress::Unix(address.as_pathname().map(PathBuf::from))),
+            Err(_) => TcpListener::from(self.duplicate()?).local_addr().map(BoundAddress::Tcp),
+        }
+    }
+}
+
+/// Address of a listening socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BoundAddress {
+    Tcp(SocketAddr),
+    /// Without a path: an abstract or unnamed socket.
+    Unix(Option<PathBuf>),
+}
+
+impl From<OwnedFd> for ListeningSocket {
+    fn from(socket: OwnedFd) -> Self {
+        Self { socket: Arc::new(socket) }
+    }
+}
+
+impl From<TcpListener> for ListeningSocket {
+    fn from(listener: TcpListener) -> Self {
+        OwnedFd::from(listener).into()
+    }
+}
+
+impl From<UnixListener> for ListeningSocket {
+    fn from(listener: UnixListener) -> Self {
+        OwnedFd::from(listener).into()
+    }
+}
+
+impl fmt::Debug for ListeningSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bound_address() {
+            Ok(bound_address) => write!(f, "ListeningSocket({bound_address:?})"),
+            Err(error) => write!(f, "ListeningSocket({error})"),
+        }
+    }
+}

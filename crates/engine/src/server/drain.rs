@@ -1,0 +1,134 @@
+//! A worker's lifecycle: serving, draining (no new connections, but responses to everything received), ending.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::connection::{Conn, Phase};
+use crate::server::control::{Notice, Order};
+use crate::service::Service;
+use crate::worker::Worker;
+
+/// State of a worker's lifecycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// Serving.
+    Serving,
+    /// Responding to received requests until this time.
+    Draining { until_ms: u64 },
+    /// All connections are closed; the driver's `Closed` events are pending.
+    Ending,
+}
+
+/// State of accepting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accepting {
+    /// Accepting connections.
+    Open,
+    /// Emptying or closing the listeners.
+    Stopping,
+    /// The listeners are closed.
+    Stopped,
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Acts on the order in force after a wake-up.
+    pub(crate) fn woken(&mut self) {
+        self.free_returned();
+        match self.state.control.order() {
+            Order::Serve => {}
+            Order::Drain => self.begin_drain(),
+            Order::Stop => self.end(),
+        }
+    }
+
+    /// Notes that the listeners are closed.
+    pub(crate) fn accept_stopped(&mut self) {
+        self.accepting = Accepting::Stopped;
+    }
+
+    fn begin_drain(&mut self) {
+        if self.lifecycle != Lifecycle::Serving {
+            return;
+        }
+        let now_ms = self.driver.now_ms();
+        self.lifecycle =
+            Lifecycle::Draining { until_ms: now_ms.saturating_add(self.state.control.drain_ms()) };
+        self.state.responder.draining = true;
+        self.accepting = Accepting::Stopping;
+        self.driver.accept_stop();
+        // A request may be in flight on a connection that looks idle: waits a little for it.
+        for token in self.state.table.tokens(|conn| conn.is_idle() || conn.phase() == Phase::Linger) {
+            self.state.table.get(token).restart_deadline();
+            self.state.reconcile_deadline(token);
+        }
+    }
+
+    /// Closes all connections.
+    pub(crate) fn end(&mut self) {
+        if self.lifecycle == Lifecycle::Ending {
+            return;
+        }
+        self.lifecycle = Lifecycle::Ending;
+        if self.accepting == Accepting::Open {
+            self.accepting = Accepting::Stopping;
+            self.driver.accept_stop();
+        }
+        self.report_cut_off();
+        for token in self.state.table.tokens(|conn| conn.phase() != Phase::Closing) {
+            self.shut(token, CloseKind::Normal);
+        }
+    }
+
+    /// Counts and reports the connections that are about to be closed during a request or response.
+    fn report_cut_off(&mut self) {
+        let state = &mut self.state;
+        let connections = state.table.tokens(Conn::is_at_work).len();
+        if connections > 0 {
+            state.counters.connections_cut_off.add(connections as u64);
+            state.notify(Notice::CutOff { worker: state.worker, connections });
+        }
+    }
+
+    /// Returns true while ending: connections still accepted from the kernel's queue are closed at once.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.lifecycle == Lifecycle::Ending
+    }
+
+    /// Returns true once all connections are closed. Handed-over connections are left to the program.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lifecycle != Lifecycle::Serving
+            && self.accepting == Accepting::Stopped
+            && self.driver.connections() == self.handed_over.open
+    }
+
+    /// Counts handed-over connections as closed when the worker ends.
+    pub(crate) fn release_handed_over(&mut self) {
+        for token in self.state.table.tokens(|conn| conn.phase() == Phase::HandedOver) {
+            self.shut(token, CloseKind::Normal);
+            self.closed(token);
+        }
+    }
+
+    /// Ends a drain that has timed out.
+    pub(crate) fn check_drain(&mut self) {
+        if let Lifecycle::Draining { until_ms } = self.lifecycle
+            && self.driver.now_ms() >= until_ms
+        {
+            self.end();
+        }
+    }
+
+    /// Returns the time limit of the drain.
+    pub(crate) fn drain_until_ms(&self) -> Option<u64> {
+        match self.lifecycle {
+            Lifecycle::Draining { until_ms } => Some(until_ms),
+            Lifecycle::Serving | Lifecycle::Ending => None,
+        }
+    }
+
+    /// Closes a connection that was accepted while ending.
+    pub(crate) fn close_accepted(&mut self, token: Token) {
+        self.state.counters.connections_accepted.add(1);
+        self.state.table.open(token);
+        self.shut(token, CloseKind::Normal);
+    }
+}

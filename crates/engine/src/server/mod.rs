@@ -1,0 +1,278 @@
+//! The control plane: chooses a driver, binds, starts a thread per core.
+
+pub(crate) mod addresses;
+pub(crate) mod binding;
+pub(crate) mod control;
+pub(crate) mod counters;
+pub(crate) mod drain;
+pub(crate) mod options;
+pub(crate) mod panics;
+pub(crate) mod reports;
+pub(crate) mod running;
+pub(crate) mod start;
+pub(crate) mod threads;
+pub(crate) mod watchdog;
+
+use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
+
+use shearwater_io::inbox::{InboxSender, inbox};
+use shearwater_io::os::{self, DescriptorLimit};
+use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
+
+use crate::limits::{INBOX_MAX, Limits};
+use crate::server::binding::Bound;
+use crate::server::control::Control;
+use crate::server::options::{DriverChoice, Options};
+use crate::server::running::Running;
+use crate::server::start::{Found, StartError, StartReport};
+use crate::server::threads::{spawn_acceptor, spawn_worker};
+use crate::server::watchdog::{Heartbeat, Watchdog};
+use crate::service::Service;
+use crate::worker::Setup;
+
+/// Minimum number of descriptors reserved for listeners, drivers and files; an eighth of the limit if that is
+/// more.
+const DESCRIPTORS_RESERVED_MIN: u64 = 256;
+
+/// Initial size of the process's descriptor table.
+const DESCRIPTOR_TABLE_ENTRIES: u64 = 65_536;
+
+/// A server whose addresses are bound: connections queue up, but aren't served yet.
+pub struct Server {
+    options: Options,
+    /// One set of listeners per worker.
+    of_workers: Vec<Vec<Listener>>,
+    /// Listeners whose connections are handed to the workers.
+    of_acceptor: Vec<Listener>,
+    share: Share,
+    /// Addresses of the listeners, indexed by `ListenerId`.
+    listening_at: Arc<[String]>,
+    start_report: StartReport,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("start_report", &self.start_report).finish_non_exhaustive()
+    }
+}
+
+/// A worker's share of the process's descriptors.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    /// Connections that it may hold.
+    connections_max: usize,
+    /// Connections that may be queued in its inbox.
+    inbox: usize,
+}
+
+impl Server {
+    /// Binds the addresses, raises the descriptor limit and chooses the driver.
+    ///
+    /// # Errors
+    /// See [`StartError`]. All sockets are closed then.
+    pub fn bind(options: Options) -> Result<Self, StartError> {
+        let (driver, driver_reason) = choose_driver(options.driver)?;
+        let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
+        let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
+        let bound = Bound::all(&options, workers)?;
+        let is_handed = !bound.of_acceptor.is_empty();
+        let share = share(&options.limits, descriptors.soft_now, os::open_descriptors(), workers, is_handed);
+        let connections_max = share.connections_max.saturating_mul(workers);
+        let found = Found::here(descriptors, connections_max);
+        if let Some(any) = bound.any_listener() {
+            // Growing the table later would stall the first thousands of accepts.
+            drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
+        }
+        let start_report = StartReport {
+            addresses: bound.addresses,
+            unix_sockets: bound.unix_sockets,
+            accept: options.accept,
+            order: options.order,
+            driver,
+            driver_reason,
+            workers,
+            descriptors,
+            connections_max,
+            buffered_bytes_max: options.limits.buffered_bytes(workers),
+            backlog: found.backlog(options.backlog),
+            limit_warnings: found.limit_warnings(&options, workers),
+        };
+        let Bound { of_workers, of_acceptor, listening_at, .. } = bound;
+        Ok(Self { options, of_workers, of_acceptor, share, listening_at: listening_at.into(), start_report })
+    }
+
+    /// Returns the report of the start.
+    #[must_use]
+    pub fn start_report(&self) -> &StartReport {
+        &self.start_report
+    }
+
+    /// Starts the workers. `make_service` is called once on each worker's own thread, with its number.
+    ///
+    /// # Errors
+    /// See [`StartError`]. Workers that have started are stopped then.
+    pub fn start<S: Service + 'static>(
+        self,
+        make_service: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Running, StartError> {
+        let (control, notices) = Control::new();
+        let control = Arc::new(control);
+        let make_service = Arc::new(make_service);
+        let limits = Limits {
+            connections_max: self.share.connections_max,
+            buffered_bytes_max: self.start_report.buffered_bytes_max,
+            ..self.options.limits
+        };
+        let asked = Some(self.options.limits.connections_max);
+        let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
+        let watchdog = self.watchdog(&control)?;
+        let Options { order, at_rest, trusted_gateway, .. } = self.options;
+        let first = Setup {
+            connections_asked,
+            listening_at: Arc::clone(&self.listening_at),
+            trusted_gateway,
+            order,
+            at_rest,
+            ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
+        };
+        let cores = os::cores();
+        let driver = self.start_report.driver;
+        let mut running = Running {
+            control,
+            notices,
+            threads: Vec::new(),
+            acceptor: None,
+            watchdog,
+            start_report: self.start_report,
+        };
+        let handed = !self.of_acceptor.is_empty();
+        let mut senders = Vec::new();
+        for (worker, listeners) in self.of_workers.into_iter().enumerate() {
+            let heartbeat = running.watchdog.as_ref().and_then(|watchdog| {
+                Some(Arc::new(Heartbeat::new(Arc::clone(&watchdog.heartbeats), worker, watchdog.thread()?)))
+            });
+            let setup = Setup { worker, heartbeat, ..first.clone() };
+            let core = self.options.pin.then(|| cores[worker % cores.len()]);
+            let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
+            let entrances = Entrances { listeners, inbox };
+            match spawn_worker(setup, driver, entrances, core, Arc::clone(&make_service)) {
+                Ok(thread) => running.threads.push(thread),
+                Err(error) => return Err(abort_start(running, senders, error)),
+            }
+        }
+        if handed {
+            let dispatcher = Dispatcher::new(senders);
+            let control = Arc::clone(&running.control);
+            match spawn_acceptor(self.of_acceptor, dispatcher, control, self.listening_at) {
+                Ok(thread) => running.acceptor = Some(thread),
+                Err(error) => return Err(abort_start(running, Vec::new(), error)),
+            }
+        }
+        Ok(running)
+    }
+}
+
+impl Server {
+    fn watchdog(&self, control: &Arc<Control>) -> Result<Option<Watchdog>, StartError> {
+        let (workers, every_ms) = (self.of_workers.len(), self.options.watchdog_ms);
+        let start = || Watchdog::start(workers, every_ms, control).map_err(StartError::System);
+        (every_ms > 0).then(start).transpose()
+    }
+}
+
+/// Creates a worker's inbox and stores its sender.
+fn add_inbox(capacity: usize, senders: &mut Vec<InboxSender>) -> Inbox {
+    let (sender, inbox) = inbox(capacity);
+    senders.push(sender);
+    inbox
+}
+
+/// Stops everything that has started and returns the error.
+fn abort_start(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
+    running.control.stop();
+    // A worker ends only after all senders to its inbox are dropped.
+    drop(senders);
+    drop(running.wait());
+    error
+}
+
+/// Returns the driver for a choice, and the reason.
+fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartError> {
+    let here = shearwater_io::poll::NAME;
+    let missing = |wanted: &str, why: &str| {
+        Err(StartError::Driver {
+            why: format!("driver {wanted} isn't there: {why}; --driver auto takes {here}"),
+        })
+    };
+    match choice {
+        DriverChoice::Auto => Ok((here, readiness_reason())),
+        DriverChoice::Epoll if here == "epoll" => Ok((here, "as asked".to_owned())),
+        DriverChoice::Kqueue if here == "kqueue" => Ok((here, "as asked".to_owned())),
+        DriverChoice::Epoll => missing("epoll", "it needs Linux"),
+        DriverChoice::Kqueue => missing("kqueue", "it needs macOS or a BSD"),
+        DriverChoice::Uring => match uring::probe() {
+            Ok(_) => Ok((uring::NAME, "as asked".to_owned())),
+            Err(why) => missing(uring::NAME, &why.to_string()),
+        },
+    }
+}
+
+/// Explains the default: the readiness driver works everywhere, and io_uring has not proved faster for all
+/// loads.
+fn readiness_reason() -> String {
+    let reason = "the readiness driver of this system";
+    match uring::probe() {
+        Ok(_) => format!("{reason}; io_uring is available too: --driver {}", uring::NAME),
+        Err(_) => reason.to_owned(),
+    }
+}
+
+/// Returns one worker's share of `limit` descriptors, of which `open` are in use, including those of folders.
+/// A queued connection in the inbox needs one too.
+fn share(limits: &Limits, limit: u64, open: u64, workers: usize, handed: bool) -> Share {
+    let least = DESCRIPTORS_RESERVED_MIN.min(limit / 2);
+    let reserved = (limit / 8).max(least.saturating_add(open));
+    let for_connections = limit.saturating_sub(reserved);
+    let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
+    let inbox = if handed { INBOX_MAX.min(share / 2) } else { 0 };
+    Share { connections_max: limits.connections_max.min(share - inbox).max(1), inbox: inbox.max(1) }
+}
+
+/// Soft limit at the start of the process.
+static FOUND: OnceLock<u64> = OnceLock::new();
+
+/// Raises the process's soft descriptor limit to the hard one. [`Server::bind`](crate::Server::bind) does so
+/// too; call it to open many files earlier. Returns the limit at the start of the process each time.
+///
+/// # Errors
+/// If the system reports no limit. If it forbids raising it, the current limit is returned.
+pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
+    let limit = os::raise_descriptor_limit(u64::MAX).or_else(|_| os::raise_descriptor_limit(0))?;
+    let soft_before = *FOUND.get_or_init(|| limit.soft_before);
+    Ok(DescriptorLimit { soft_before, ..limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+    use crate::Limits;
+
+    #[test]
+    fn reserves_descriptors_that_are_open_already() {
+        for (limit, open, workers, handed, connections_max, inbox) in [
+            (1_048_576, 40, 2, false, 458_752, 1),
+            (4_096, 20, 1, false, 3_584, 1),
+            // A thousand folders are more than an eighth.
+            (4_096, 1_020, 1, false, 2_820, 1),
+            (4_096, 3_500, 2, false, 170, 1),
+            (4_096, 1_020, 1, true, 2_564, 256),
+            (300, 10, 1, false, 140, 1),
+            (300, 400, 2, true, 1, 1),
+            (0, 3, 1, false, 1, 1),
+        ] {
+            let share = share(&Limits::default(), limit, open, workers, handed);
+            assert_eq!((share.connections_max, share.inbox), (connections_max, inbox), "{limit} {open}");
+        }
+    }
+}

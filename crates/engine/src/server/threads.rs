@@ -1,0 +1,176 @@
+//! Threads of a server: workers, each with its driver and service, and the acceptor, which accepts for all of them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
+use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::uring::{self, UringOptions};
+use shearwater_io::{AcceptError, Dispatcher, Driver, Entrances, Listener, os};
+
+use crate::accept::address_of;
+use crate::limits::ACCEPT_RETRY_MS;
+use crate::server::control::{Control, Notice, Order};
+use crate::server::counters::Counters;
+use crate::server::panics;
+use crate::server::start::StartError;
+use crate::service::Service;
+use crate::worker::{Setup, Worker};
+
+/// Reports the start of a worker.
+type Started = SyncSender<Result<(), StartError>>;
+
+/// Starts a worker with the driver of this name and waits until it serves or has failed.
+pub(crate) fn spawn_worker<S: Service + 'static>(
+    setup: Setup,
+    driver: &'static str,
+    entrances: Entrances,
+    core: Option<usize>,
+    make_service: Arc<impl Fn(usize) -> S + Send + Sync + 'static>,
+) -> Result<JoinHandle<io::Result<()>>, StartError> {
+    let (started, has_started) = sync_channel(1);
+    let thread = thread::Builder::new().name(format!("worker-{}", setup.worker)).spawn(move || {
+        let connections_max = setup.limits.connections_max;
+        let recv_buffer_bytes = setup.limits.receive_bytes;
+        // A driver stays on the thread that made it.
+        if driver == uring::NAME {
+            let options = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
+            begin(core, || uring::start(entrances, options), &*make_service, setup, &started)
+        } else {
+            let options = PollOptions { connections_max, recv_buffer_bytes };
+            begin(core, || Poll::new(entrances, options), &*make_service, setup, &started)
+        }
+    });
+    let thread = thread.map_err(StartError::System)?;
+    match has_started.recv() {
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(())) | Err(_) => Ok(thread),
+    }
+}
+
+/// Prepares the thread, reports the result, and serves.
+fn begin<D: Driver, S: Service>(
+    core: Option<usize>,
+    make_driver: impl FnOnce() -> io::Result<D>,
+    make_service: &impl Fn(usize) -> S,
+    setup: Setup,
+    started: &Started,
+) -> io::Result<()> {
+    let prepared = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
+    // The receiver is gone only if the starting thread is.
+    match prepared {
+        Ok(driver) => {
+            drop(started.send(Ok(())));
+            serve(driver, make_service, setup)
+        }
+        Err(error) => {
+            drop(started.send(Err(error)));
+            Ok(())
+        }
+    }
+}
+
+/// Prepares a worker's thread before its driver is created.
+fn prepare(core: Option<usize>) -> Result<(), StartError> {
+    if let Some(core) = core {
+        os::pin_to_core(core).map_err(StartError::Pin)?;
+    }
+    panics::enter_worker();
+    Ok(())
+}
+
+/// Runs a worker and reports its end.
+fn serve<D: Driver, S: Service>(
+    driver: D,
+    make_service: &impl Fn(usize) -> S,
+    setup: Setup,
+) -> io::Result<()> {
+    let (number, control) = (setup.worker, Arc::clone(&setup.control));
+    let caught = panics::catch(|| Worker::new(driver, make_service(number), setup).run());
+    let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
+    let error = result.as_ref().err().map(ToString::to_string);
+    // The channel is closed only if the operator's side is gone.
+    control.notify(Notice::WorkerEnded { worker: number, error });
+    result
+}
+
+/// Starts accepting on `listeners` for the workers of `dispatcher`, which must be running.
+///
+/// # Errors
+/// [`StartError::System`]. The listeners and the workers' inboxes are closed then.
+pub(crate) fn spawn_acceptor(
+    listeners: Vec<Listener>,
+    dispatcher: Dispatcher,
+    control: Arc<Control>,
+    listening_at: Arc<[String]>,
+) -> Result<JoinHandle<io::Result<()>>, StartError> {
+    let acceptor = Acceptor::new(listeners, dispatcher, ACCEPT_RETRY_MS).map_err(StartError::System)?;
+    let counters = Arc::new(Counters::default());
+    control.enlist(acceptor.waker(), Arc::clone(&counters));
+    let thread = thread::Builder::new().name("acceptor".to_owned());
+    let thread = thread.spawn(move || {
+        let operator = Arc::clone(&control);
+        let accepting =
+            Accepting { acceptor, control: operator, counters, listening_at, is_pause_reported: false };
+        let caught = panics::catch(move || accepting.run());
+        let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
+        control.notify(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
+        result
+    });
+    thread.map_err(StartError::System)
+}
+
+/// An acceptor with its counters and reports.
+struct Accepting {
+    acceptor: Acceptor,
+    control: Arc<Control>,
+    counters: Arc<Counters>,
+    /// Addresses of the listeners, indexed by `ListenerId`.
+    listening_at: Arc<[String]>,
+    /// A pause of accepting has been reported and not yet its end.
+    is_pause_reported: bool,
+}
+
+impl Accepting {
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            match self.control.order() {
+                Order::Serve => {}
+                Order::Drain => self.acceptor.stop(StopKind::Drain),
+                Order::Stop => self.acceptor.stop(StopKind::AtOnce),
+            }
+            match self.acceptor.turn()? {
+                Progress::Over => return Ok(()),
+                Progress::Paused => {}
+                Progress::Open => self.opened(),
+                Progress::Full => self.counters.hit_inbox.add(1),
+                Progress::Failed(error) => self.failed(error),
+                Progress::ListenerFailed { listener, errno } => {
+                    let address = address_of(&self.listening_at, listener);
+                    self.notify(Notice::ListenerFailed { worker: None, address, errno });
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self) {
+        if std::mem::take(&mut self.is_pause_reported) {
+            self.notify(Notice::AcceptorResumed);
+        }
+    }
+
+    fn failed(&mut self, error: AcceptError) {
+        self.counters.hit_connections.add(1);
+        if !std::mem::replace(&mut self.is_pause_reported, true) {
+            self.notify(Notice::AcceptorPaused { error });
+        }
+    }
+
+    fn notify(&self, notice: Notice) {
+        if !self.control.notify(notice) {
+            self.counters.hit_notices.add(1);
+        }
+    }
+}

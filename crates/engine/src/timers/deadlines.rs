@@ -1,0 +1,287 @@
+//! Deadlines: which one applies in each phase, and the action when it expires.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::connection::{Flag, Phase};
+use crate::limits::{
+    DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
+    WRITE_CHECK_MS,
+};
+use crate::request::body::BodyBudget;
+use crate::request::refusal::Refusal;
+use crate::server::counters::Counter;
+use crate::service::Service;
+use crate::timers::wheel::{coarse_tick_at, tick_at};
+use crate::worker::Worker;
+use crate::worker_state::WorkerState;
+
+/// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
+const RATE_UNIT_BYTES: i64 = 64;
+
+/// Deriving. Only [`Worker::reconcile`] and what it calls arm a deadline.
+impl<S> WorkerState<S> {
+    /// Sets the deadline of the phase, or of the send in flight. An earlier one that no longer matters may remain: it
+    /// is ignored when it expires.
+    #[inline]
+    pub(crate) fn reconcile_deadline(&mut self, token: Token) {
+        let (now_ms, is_draining) = (self.now_ms, self.responder.draining);
+        let timeouts = &self.timeouts;
+        let conn = self.table.get(token);
+        let restarts = conn.has(Flag::Restart);
+        conn.unset(Flag::Restart);
+        let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
+        let coarse = |wait_ms: u64| coarse_tick_at(now_ms.saturating_add(wait_ms));
+        let deadline = match conn.phase() {
+            Phase::Closing | Phase::HandedOver => return self.clear_deadline(token),
+            Phase::Body | Phase::ReadingBody | Phase::Streaming if !conn.has(Flag::Sending) => {
+                return self.reconcile_body_deadline(token, restarts);
+            }
+            _ if !restarts => return,
+            _ if conn.has(Flag::Sending) && conn.has(Flag::Measured) => coarse(timeouts.write_ms),
+            // Most sends complete before the first check.
+            _ if conn.has(Flag::Sending) => coarse(timeouts.write_ms.min(WRITE_CHECK_MS)),
+            Phase::First if is_draining => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
+            Phase::First => soon(timeouts.first_head_ms),
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
+            // The first head's deadline runs from accept, unless a drain has shortened it.
+            Phase::FirstHead if !is_draining => return,
+            Phase::FirstHead | Phase::Head => soon(timeouts.head_ms),
+            Phase::Handling => return self.bound_half_closed(token),
+            Phase::Linger if is_draining && !conn.has(Flag::LingerExtended) => {
+                soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
+            }
+            Phase::Linger => coarse(timeouts.linger_ms),
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => return,
+            Phase::LastResponse | Phase::Truncated | Phase::Free => return,
+        };
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Sets the deadline of a connection between requests.
+    #[inline(always)]
+    pub(crate) fn set_idle_deadline(&mut self, token: Token) {
+        let deadline = match self.responder.draining {
+            true => tick_at(self.now_ms.saturating_add(self.timeouts.drain_idle_ms)),
+            false => coarse_tick_at(self.now_ms.saturating_add(self.timeouts.idle_ms)),
+        };
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Sets the deadline for more of a body. A client that waits for a `100` has none: it sends nothing before that.
+    fn reconcile_body_deadline(&mut self, token: Token, restarts: bool) {
+        let conn = self.table.get(token);
+        let (phase, is_paused, index) = (conn.phase(), conn.has(Flag::Paused), conn.block);
+        if phase != Phase::Body && is_paused {
+            if restarts {
+                self.bound_half_closed(token);
+            }
+            return;
+        }
+        if self.owes_continue(token) {
+            return self.clear_deadline(token);
+        }
+        // No body was received during the send.
+        if restarts && phase != Phase::Streaming {
+            self.restart_budget(token);
+        }
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        let due = tick_at(block.budget.due_ms());
+        self.wheel.set(self.table.conns_mut(), token.slot(), due);
+    }
+
+    /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would detect that.
+    /// Sends, and bodies that are being received, have their own deadlines.
+    fn bound_half_closed(&mut self, token: Token) {
+        if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
+            return;
+        }
+        let wait_ms = if self.ends_with_client(token) { 0 } else { self.timeouts.half_closed_ms };
+        let deadline = tick_at(self.now_ms.saturating_add(wait_ms));
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Restarts a body's time after backpressure from us.
+    pub(crate) fn restart_budget(&mut self, token: Token) {
+        let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
+        let index = self.table.get(token).block;
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.budget = budget;
+        }
+    }
+
+    /// Lets a deadline expire again in the next tick: input that arrived before it is still to be fetched.
+    pub(crate) fn postpone_deadline(&mut self, token: Token) {
+        let deadline = tick_at(self.now_ms + 1);
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    fn clear_deadline(&mut self, token: Token) {
+        self.wheel.clear(self.table.conns_mut(), token.slot());
+    }
+
+    /// Returns the limit that a client violates by having read so many units since the last check.
+    fn too_slow(&self, units: u64) -> Option<&Counter> {
+        // Both checks rounded down: it may have been almost a unit more.
+        let most_bytes = (units + 1) * RATE_UNIT_BYTES.unsigned_abs();
+        if units == 0 {
+            Some(&self.counters.hit_write_ms)
+        } else if most_bytes < self.limits.send_bytes_min(self.timeouts.write_ms) {
+            Some(&self.counters.hit_send_rate)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the timeout that has expired on a connection without a send in flight.
+    fn expired_timeout(&mut self, token: Token) -> Option<&Counter> {
+        let conn = self.table.get(token);
+        let counters = &self.counters;
+        Some(match conn.phase() {
+            _ if conn.is_idle() && self.responder.draining => &counters.hit_drain_idle_ms,
+            Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
+            Phase::Head => &counters.hit_head_ms,
+            Phase::Body | Phase::ReadingBody | Phase::Streaming
+                if self.blocks.get_mut(conn.block)?.budget.ends_silence() =>
+            {
+                &counters.hit_body_ms
+            }
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_rate,
+            Phase::Linger => &counters.hit_linger_ms,
+            _ => return None,
+        })
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Acts on a bounded number of due deadlines; the rest is due in the next turn. A deadline is due once
+    /// all input that arrived before it was fetched, so that no timely request is rejected because it waited
+    /// in the kernel.
+    pub(crate) fn expire(&mut self, events: usize) {
+        let arrived = std::mem::take(&mut self.arrived);
+        if !self.state.wheel.is_due(self.driver.now_ms()) {
+            return;
+        }
+        let caught_up_ms = self.driver.caught_up_ms();
+        for _ in 0..expiries_max(events, arrived) {
+            let state = &mut self.state;
+            let Some(slot) = state.wheel.expire(state.table.conns_mut(), caught_up_ms) else { return };
+            let token = state.table.token(slot);
+            self.expired(token);
+        }
+        let state = &mut self.state;
+        if state.wheel.due(state.table.conns_mut(), caught_up_ms).is_some() {
+            state.counters.hit_expiries_per_turn.add(1);
+        }
+    }
+
+    fn expired(&mut self, token: Token) {
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        if conn.has(Flag::Sending) {
+            return self.check_send(token);
+        }
+        let phase = conn.phase();
+        if phase == Phase::Linger && self.extend_linger(token) {
+            return;
+        }
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        // The client is waiting for the handler: its own deadlines don't apply.
+        if conn.waits_for_handler() {
+            return self.handler_expired(token);
+        }
+        let (is_idle, is_receiving) = (conn.is_idle(), conn.is_receiving());
+        if conn.is_serving() && self.driver.reads_later(token) {
+            return state.postpone_deadline(token);
+        }
+        if let Some(limit) = state.expired_timeout(token) {
+            limit.add(1);
+        }
+        if is_receiving {
+            state.refuse(token, Refusal::Timeout);
+            self.flush(token);
+        } else if is_idle || matches!(phase, Phase::LastResponse | Phase::Truncated | Phase::Linger) {
+            self.shut(token, CloseKind::Normal);
+        }
+    }
+
+    /// Drops a handler whose client has sent a FIN.
+    fn handler_expired(&mut self, token: Token) {
+        if !self.state.is_half_closed(token) {
+            return;
+        }
+        if self.state.ends_with_client(token) {
+            return self.broken(token);
+        }
+        self.state.counters.hit_half_closed_ms.add(1);
+        self.shut(token, CloseKind::Normal);
+    }
+
+    /// Extends the short linger of a drain to the usual one if closing could destroy the response.
+    fn extend_linger(&mut self, token: Token) -> bool {
+        let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
+        let WorkerState { table, responder, .. } = &mut self.state;
+        let conn = table.get(token);
+        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.progress == 0) {
+            return false;
+        }
+        conn.set(Flag::LingerExtended);
+        conn.restart_deadline();
+        self.state.reconcile_deadline(token);
+        true
+    }
+
+    /// Resets a client that has read too little since the last check. Time spent waiting for a disk doesn't
+    /// count.
+    fn check_send(&mut self, token: Token) {
+        let handed = self.driver.send_progress(token);
+        let owed = self.driver.unacknowledged(token).unwrap_or(0);
+        let waits_for_disk = self.driver.waits_for_disk(token);
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
+        let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
+        let units = u64::from(taken.wrapping_sub(conn.progress));
+        conn.progress = taken;
+        if conn.has(Flag::Measured)
+            && !waits_for_disk
+            && let Some(limit) = state.too_slow(units)
+        {
+            limit.add(1);
+            return self.shut(token, CloseKind::Reset);
+        }
+        let conn = state.table.get(token);
+        conn.set(Flag::Measured);
+        conn.set(Flag::Restart);
+        state.reconcile_deadline(token);
+    }
+}
+
+/// Returns the number of deadlines that a turn with so many events and accepted connections may act on.
+fn expiries_max(events: usize, arrived: usize) -> usize {
+    let of_events = (events / EVENTS_PER_EXPIRY).clamp(EXPIRIES_PER_TURN_MIN, EXPIRIES_PER_TURN_MAX);
+    of_events + EXPIRIES_PER_ARRIVAL * arrived
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN, expiries_max,
+    };
+
+    #[test]
+    fn expires_deadlines_in_proportion_to_events_and_arrivals() {
+        let most = EVENTS_PER_EXPIRY * EXPIRIES_PER_TURN_MAX;
+        for (events, arrived, wanted) in [
+            (0, 0, EXPIRIES_PER_TURN_MIN),
+            (EVENTS_PER_EXPIRY * 5, 0, 5),
+            (most, 0, EXPIRIES_PER_TURN_MAX),
+            (100 * most, 0, EXPIRIES_PER_TURN_MAX),
+            (16, 16, EXPIRIES_PER_TURN_MIN + 16 * EXPIRIES_PER_ARRIVAL),
+            (100 * most, 16, EXPIRIES_PER_TURN_MAX + 16 * EXPIRIES_PER_ARRIVAL),
+        ] {
+            assert_eq!(expiries_max(events, arrived), wanted, "{events} events, {arrived} accepted");
+        }
+    }
+}
