@@ -18,9 +18,10 @@ impl Default for TestFolder {
 }
 
 impl TestFolder {
-    /// Creates an empty folder.
+    /// Creates an empty folder, whose path has no symbolic links.
     pub fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder"))
+        let temporary = std::env::temp_dir().canonicalize().expect("a folder for temporary files");
+        Self(tempfile::tempdir_in(temporary).expect("a temporary folder"))
     }
 
     /// Returns its path.

@@ -128,14 +128,14 @@ fn commands(kind: Sanitizer, seeds: u32) -> Result<Vec<Command>> {
         Sanitizer::Miri => {
             let mut all = cargo(&["miri", "test"]);
             all.args(["--lib", "--test", "it"]);
-            let mut threads = cargo(&["miri", "test"]);
-            threads.args(["--test", "it", "threads::"]);
-            threads.env("MIRIFLAGS", format!("-Zmiri-many-seeds=0..{seeds}"));
-            Ok(vec![all, threads])
+            let mut wakes = cargo(&["miri", "test"]);
+            wakes.args(["--test", "it", "wakes::"]);
+            wakes.env("MIRIFLAGS", format!("-Zmiri-many-seeds=0..{seeds}"));
+            Ok(vec![all, wakes])
         }
         Sanitizer::Thread => {
             let mut command = sanitized("thread")?;
-            command.args(["--lib", "--test", "it", "--", "--skip", "coroutines::", "--skip", "stacks::"]);
+            command.args(["--lib", "--test", "it", "--", "--skip", "coroutines::"]);
             Ok(vec![command])
         }
         Sanitizer::Address => {

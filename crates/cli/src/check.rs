@@ -10,7 +10,7 @@ use crate::args::{Check, ConfigText, Serve};
 use crate::failure::{Failure, Reason};
 use crate::plan::{Plan, read_config};
 use crate::precompress::{find_unused, unused_as_json, unused_as_text};
-use crate::{print, report};
+use crate::report::{self, print};
 
 /// Checks a configuration file as far as possible without binding.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {

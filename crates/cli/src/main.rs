@@ -17,7 +17,7 @@ mod site;
 mod sites;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -57,10 +57,10 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let sites = site.sites.clone();
     let running =
         server.handle_signals().at_rest(shearwater_allocator::give_back).start(move |_| sites.service())?;
-    print_if_open(&report::start(&site, running.start_report(), &overridden));
+    report::print_if_open(&report::start(&site, running.start_report(), &overridden));
     precompress::warn_in_background(site.roots);
     let summary = running.wait()?;
-    print_if_open(&report::end(&summary));
+    report::print_if_open(&report::end(&summary));
     Ok(())
 }
 
@@ -70,7 +70,7 @@ fn exit(result: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // If standard error is closed, the exit code remains.
-            drop(write!(std::io::stderr(), "{failure}"));
+            drop(write!(io::stderr(), "{failure}"));
             ExitCode::from(failure.code)
         }
     }
@@ -79,28 +79,11 @@ fn exit(result: Result<(), Failure>) -> ExitCode {
 /// Handles a command line that can't be parsed or that asks for help, and returns the exit code.
 fn exit_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match intent::of_unreadable(error, arguments) {
-        Some(failure) => drop(write!(std::io::stderr(), "{failure}")),
-        None if error.use_stderr() => drop(error.print()),
-        None => return exit(printed(error.print().and_then(|()| std::io::stdout().flush()))),
+        Some(failure) => exit(Err(failure)),
+        None if error.use_stderr() => {
+            drop(error.print());
+            ExitCode::from(2)
+        }
+        None => exit(report::printed(error.print().and_then(|()| io::stdout().flush()))),
     }
-    ExitCode::from(2)
-}
-
-/// Prints a result to standard output. A closed pipe is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-fn printed(result: io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::output(&error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Prints to standard output while serving, and ignores errors.
-fn print_if_open(text: &str) {
-    let mut out = std::io::stdout().lock();
-    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

@@ -11,7 +11,7 @@ use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
 
 use crate::args::Serve;
 use crate::failure::Failure;
-use crate::settings::{self, Listening};
+use crate::settings;
 use crate::site::Site;
 use crate::sites;
 
@@ -54,16 +54,14 @@ impl Plan {
             }
         };
         let mut overridden = override_server(serve, &mut config.server);
-        let listening = Listening::new(serve, &config, &mut overridden);
+        let (server, addresses) = settings::listening(serve, &config, &mut overridden);
         let limits = settings::limits(&config);
         let workers = config.server.workers;
         Ok(Self {
-            server: settings::apply(&config, listening.server())
-                .limits(limits)
-                .timeouts(settings::timeouts(&config)),
+            server: settings::apply(&config, server).limits(limits).timeouts(settings::timeouts(&config)),
             site,
             file_warnings,
-            addresses: listening.names(),
+            addresses,
             workers,
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
             overridden,

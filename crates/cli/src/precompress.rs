@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use shearwater_precompress::{
-    Coding, Failed, Options, PerFormat, Summary, Unused, level_max, precompress, unused,
+    Coding, FailedFile, Options, PerFormat, RunSummary, Unused, level_max, precompress, unused,
 };
 
 use crate::args::Precompress;
 use crate::failure::Failure;
-use crate::print;
-use crate::report::grouped;
+use crate::report::{grouped, print};
 use crate::site::Root;
 
 /// Interval of progress updates.
@@ -35,14 +34,14 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
         force: args.force,
     };
     let progress = Progress::new();
-    let update = |summary: &Summary, file: &Path| progress.update(summary, file);
+    let update = |summary: &RunSummary, file: &Path| progress.update(summary, file);
     let summary = precompress(&args.dir, &options, &update)
         .map_err(|error| Failure::start(format!("can't read {}: {error}", args.dir.display())))?;
     progress.end();
     if args.json {
         print(&format!("{}\n", as_json(args, &summary)))?;
     } else {
-        for Failed { path, why } in &summary.failures {
+        for FailedFile { path, why } in &summary.failures {
             drop(writeln!(std::io::stderr(), "error: {}: {why}", path.display()));
         }
         print(&as_text(args, &summary))?;
@@ -84,7 +83,7 @@ impl Progress {
         Self { is_shown: std::io::stderr().is_terminal(), last: Mutex::new(Instant::now()) }
     }
 
-    fn update(&self, summary: &Summary, file: &Path) {
+    fn update(&self, summary: &RunSummary, file: &Path) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_shown || last.elapsed() < PROGRESS_EVERY {
             return;
@@ -104,8 +103,8 @@ impl Progress {
     }
 }
 
-fn as_text(args: &Precompress, summary: &Summary) -> String {
-    let Summary { files, too_small, packed, .. } = summary;
+fn as_text(args: &Precompress, summary: &RunSummary) -> String {
+    let RunSummary { files, too_small, packed, .. } = summary;
     let mut text = format!(
         "{}: {} files, {} skipped as smaller than {} bytes, {} skipped as already compressed\n",
         args.dir.display(),
@@ -150,7 +149,7 @@ fn format_line(args: &Precompress, format: &PerFormat) -> String {
     line
 }
 
-fn as_json(args: &Precompress, summary: &Summary) -> Value {
+fn as_json(args: &Precompress, summary: &RunSummary) -> Value {
     let of_format = |format: &PerFormat| {
         json!({
             "format": format.format.name(),
@@ -163,7 +162,7 @@ fn as_json(args: &Precompress, summary: &Summary) -> Value {
             "bytes_after": format.bytes_after,
         })
     };
-    let failed = |failed: &Failed| json!({ "path": failed.path.to_string_lossy(), "why": failed.why });
+    let failed = |failed: &FailedFile| json!({ "path": failed.path.to_string_lossy(), "why": failed.why });
     json!({
         "folder": args.dir.to_string_lossy(),
         "dry_run": args.dry_run,
@@ -176,21 +175,18 @@ fn as_json(args: &Precompress, summary: &Summary) -> Value {
     })
 }
 
-/// A folder with precompressed files that are not sent.
-pub(crate) struct Found {
-    folder: PathBuf,
-    unused: Unused,
-}
+/// A folder, and its precompressed files that are not sent.
+pub(crate) type UnusedIn = (PathBuf, Unused);
 
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
-pub(crate) fn find_unused(roots: &[Root]) -> Vec<Found> {
+pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
     let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
     for Root { path, formats } in roots {
         folders.entry(path.clone()).or_default().extend(formats);
     }
     let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
         let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
-        Some(Found { folder, unused })
+        Some((folder, unused))
     };
     folders.into_iter().filter_map(search).collect()
 }
@@ -203,9 +199,9 @@ pub(crate) fn warn_in_background(roots: Vec<Root>) {
 }
 
 /// Formats a warning for each folder.
-pub(crate) fn unused_as_text(found: &[Found]) -> String {
+pub(crate) fn unused_as_text(found: &[UnusedIn]) -> String {
     let mut text = String::new();
-    for Found { folder, unused } in found {
+    for (folder, unused) in found {
         let (folder, count) = (folder.display(), grouped(unused.count));
         let more = if unused.is_whole { "" } else { " or more" };
         let example = example(unused);
@@ -218,8 +214,8 @@ pub(crate) fn unused_as_text(found: &[Found]) -> String {
 }
 
 /// Formats the warnings as JSON.
-pub(crate) fn unused_as_json(found: &[Found]) -> Vec<Value> {
-    let folder = |Found { folder, unused }: &Found| {
+pub(crate) fn unused_as_json(found: &[UnusedIn]) -> Vec<Value> {
+    let folder = |(folder, unused): &UnusedIn| {
         json!({
             "folder": folder.to_string_lossy(),
             "count": unused.count,

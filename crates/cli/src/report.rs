@@ -1,11 +1,12 @@
-//! Reports on standard output: at the start and at the end.
+//! Standard output: results of commands, reports at the start and at the end.
 
-use std::fmt::Write;
-use std::io::IsTerminal;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 
 use shearwater::{StartReport, Summary};
 
+use crate::failure::Failure;
 use crate::site::Site;
 
 /// Formats the start report, ending with a blank line. `overridden` lists keys of the file that flags override.
@@ -41,6 +42,26 @@ pub(crate) fn end(summary: &Summary) -> String {
     let (requests, refused) = (grouped(totals.requests), grouped(totals.requests_refused));
     let connections = grouped(totals.connections_accepted);
     format!("Stopped: {requests} requests handled, {refused} refused, {connections} connections.\n")
+}
+
+/// Prints a result to standard output. A closed pipe is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Returns the error of printing, unless the pipe is closed.
+pub(crate) fn printed(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::output(&error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Prints to standard output while serving, and ignores errors.
+pub(crate) fn print_if_open(text: &str) {
+    let mut out = io::stdout().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// Appends a line with a label.

@@ -108,49 +108,26 @@ fn ms(duration: Duration) -> u64 {
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
-/// Addresses to listen on, at least one.
-#[derive(Debug)]
-pub(crate) enum Listening {
-    /// The address of the command line.
-    Flag(String),
-    /// The addresses of the file.
-    File(ListenAddress, Vec<ListenAddress>),
-}
-
-impl Listening {
-    /// Selects the addresses. Adds a line to `overridden` for each address of the file that `--listen` overrides.
-    pub(crate) fn new(serve: &Serve, config: &Config, overridden: &mut Vec<String>) -> Self {
-        let port = config.server.http_port.map(all_addresses);
-        let mut of_file = port.into_iter().chain(config.listen.iter().map(address));
-        match (&serve.listen, of_file.next()) {
-            (Some(address), first) => {
-                let line = |file| format!("--listen {address} overrides the address {file}");
-                overridden.extend(first.into_iter().chain(of_file).map(line));
-                Self::Flag(address.clone())
-            }
-            (None, Some(first)) => Self::File(first, of_file.collect()),
-            (None, None) => Self::Flag(DEFAULT_ADDRESS.to_owned()),
+/// Returns a server for the addresses of the command line or the file, and these addresses for reports. Adds a line to `overridden` for each
+/// address of the file that `--listen` overrides.
+pub(crate) fn listening(
+    serve: &Serve,
+    config: &Config,
+    overridden: &mut Vec<String>,
+) -> (Server, Vec<String>) {
+    let port = config.server.http_port.map(all_addresses);
+    let of_file: Vec<ListenAddress> = port.into_iter().chain(config.listen.iter().map(address)).collect();
+    let names = of_file.iter().map(ToString::to_string);
+    match (&serve.listen, of_file.split_first()) {
+        (Some(flag), _) => {
+            overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
+            (Server::new(flag), vec![flag.clone()])
         }
-    }
-
-    /// Returns a server for the addresses.
-    pub(crate) fn server(&self) -> Server {
-        match self {
-            Self::Flag(address) => Server::new(address.as_str()),
-            Self::File(first, further) => {
-                further.iter().cloned().fold(Server::at(first.clone()), Server::listen_at)
-            }
+        (None, Some((first, further))) => {
+            let server = further.iter().cloned().fold(Server::at(first.clone()), Server::listen_at);
+            (server, names.collect())
         }
-    }
-
-    /// Formats the addresses.
-    pub(crate) fn names(&self) -> Vec<String> {
-        match self {
-            Self::Flag(address) => vec![address.clone()],
-            Self::File(first, further) => {
-                std::iter::once(first).chain(further).map(ToString::to_string).collect()
-            }
-        }
+        (None, None) => (Server::new(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
     }
 }
 

@@ -118,12 +118,17 @@ impl Folders {
 
 fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
     let of = format!("site[{index}]");
+    let redirect = |config::Redirect { from, to, status }: &config::Redirect| site::Redirect {
+        from: from.clone(),
+        to: to.clone(),
+        status: *status,
+    };
     site::Site {
         hosts: site.hosts.clone(),
         content: folders.content(&of, &site.serving),
         headers: of_headers(&site.headers),
         error_pages: of_pages(&site.serving.error_pages, &BTreeMap::new()),
-        redirects: site.redirects.iter().map(of_redirect).collect(),
+        redirects: site.redirects.iter().map(redirect).collect(),
         routes: site
             .routes
             .iter()
@@ -150,10 +155,6 @@ fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut 
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }
-}
-
-fn of_redirect(redirect: &config::Redirect) -> site::Redirect {
-    site::Redirect { from: redirect.from.clone(), to: redirect.to.clone(), status: redirect.status }
 }
 
 fn of_headers(headers: &config::Headers) -> site::Headers {
@@ -200,36 +201,31 @@ fn folder_options(serving: &config::Serving) -> FolderOptions {
 /// Each value is checked on its own, so that all of them are reported, and then all together.
 fn check_options(serving: &config::Serving) -> Vec<(String, String)> {
     let mut wrong = Vec::new();
-    let mut check = |key: String, options: FolderOptions| {
+    let mut check = |key: String, change: &dyn Fn(&mut FolderOptions)| {
+        let mut options = FolderOptions::default();
+        change(&mut options);
         if let Err(bad) = options.check() {
             wrong.push((key, format!("invalid value: {}", bad.why)));
         }
     };
-    let default = FolderOptions::default;
-    let find = |find: FindOptions| FolderOptions { find, ..default() };
     for (index, name) in serving.index.iter().enumerate() {
-        check(
-            format!("index[{index}]"),
-            find(FindOptions { index: vec![name.clone()], ..FindOptions::default() }),
-        );
+        check(format!("index[{index}]"), &|options| options.find.index = vec![name.clone()]);
     }
-    for (index, tried) in serving.try_files.iter().enumerate() {
-        let try_files = vec![try_file(tried)];
-        check(format!("try_files[{index}]"), find(FindOptions { try_files, ..FindOptions::default() }));
+    for (index, entry) in serving.try_files.iter().enumerate() {
+        check(format!("try_files[{index}]"), &|options| options.find.try_files = vec![try_file(entry)]);
     }
-    let spa = serving.spa.clone();
-    check("spa".to_owned(), find(FindOptions { spa, ..FindOptions::default() }));
+    check("spa".to_owned(), &|options| options.find.spa.clone_from(&serving.spa));
     for (extension, kind) in &serving.mime {
-        let by_extension = vec![(extension.clone(), kind.clone())];
-        let media_types = MediaTypeOptions { by_extension, otherwise: None };
-        check(format!("mime.{extension}"), FolderOptions { media_types, ..default() });
+        let by_extension = || vec![(extension.clone(), kind.clone())];
+        check(format!("mime.{extension}"), &|options| options.media_types.by_extension = by_extension());
     }
     for (index, rule) in serving.cache_control.iter().filter_map(rule).enumerate() {
         let value = CacheRule { files: FileMatch::Path("/*".to_owned()), value: rule.value.clone() };
-        let files = CacheRule { value: "no-cache".to_owned(), ..rule };
-        for (key, rule) in [("value", value), ("path", files)] {
-            let cache_control = vec![rule];
-            check(format!("cache_control[{index}].{key}"), FolderOptions { cache_control, ..default() });
+        let path = CacheRule { files: rule.files, value: "no-cache".to_owned() };
+        for (key, rule) in [("value", value), ("path", path)] {
+            check(format!("cache_control[{index}].{key}"), &|options| {
+                options.cache_control = vec![rule.clone()];
+            });
         }
     }
     if wrong.is_empty()

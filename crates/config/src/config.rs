@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 use std::path::{Path, absolute};
+use std::sync::LazyLock;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::context::{Context, Written};
-use crate::diagnostics::{Diagnostics, Found, Severity};
+use crate::context::{Context, Value, Written};
+use crate::diagnostics::{Diagnostics, Found};
 use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
-use crate::rules::{Table, Tables, Value};
-use crate::section::{Source, read_table, section};
+use crate::rules::collections::{Table, Tables, read_table};
+use crate::section::{Description, Kind, Kind::Once, Source, describe, section};
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
-use crate::sections::server::{Listen, Logging, Server, check_listeners};
+use crate::sections::server::{Address, Listen, Logging, Server};
 use crate::sections::site::Site;
 
 section! {
@@ -19,17 +20,17 @@ section! {
     ///
     /// Two are equal if their values are, whatever their text.
     Config[written: Written] {
-        server: Server = Server::default(), Table("a section [server]"),
+        server: Server = Server::default(), Table(Once, "a section [server]"),
             "Worker threads, the port and kernel options.";
-        performance: Performance = Performance::default(), Table("a section [performance]"),
+        performance: Performance = Performance::default(), Table(Once, "a section [performance]"),
             "Number of connections, their idle timeouts and buffer sizes.";
-        limits: Limits = Limits::default(), Table("a section [limits]"),
+        limits: Limits = Limits::default(), Table(Once, "a section [limits]"),
             "Limits of requests and connections, described in docs/limits.md. Integers are bytes.";
-        timeouts: Timeouts = Timeouts::default(), Table("a section [timeouts]"),
+        timeouts: Timeouts = Timeouts::default(), Table(Once, "a section [timeouts]"),
             "Timeouts of connections, described in docs/limits.md. Integers are seconds.";
-        cache: Cache = Cache::default(), Table("a section [cache]"),
+        cache: Cache = Cache::default(), Table(Once, "a section [cache]"),
             "Each worker's cache of files. Integers are bytes.";
-        logging: Logging = Logging::default(), Table("a section [logging]"),
+        logging: Logging = Logging::default(), Table(Once, "a section [logging]"),
             "Messages on standard error.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
             "An address to listen on, in addition to `server.http_port`. There can be several.";
@@ -40,6 +41,51 @@ section! {
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
         check_listeners(self, source, context);
     }
+}
+
+/// Reports addresses that conflict with an earlier one.
+fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
+    for (index, listen) in config.listen.iter().enumerate() {
+        if !context.is_sound(&format!("listen[{index}]")) {
+            continue;
+        }
+        let mut earlier = config.listen[..index].iter();
+        let help = match (config.server.http_port, &listen.address) {
+            (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
+                "`server.http_port` listens on this port on all addresses: remove one of both".to_owned()
+            }
+            _ => match earlier.position(|earlier| earlier.address.overlaps(&listen.address)) {
+                Some(other) => format!("listen[{other}] already listens on it"),
+                None => continue,
+            },
+        };
+        let key = format!("listen[{index}].address");
+        let span = locate(source.table, &key);
+        context.report(key, &span, "duplicate address".to_owned(), Some(help));
+    }
+}
+
+/// Returns the documentation of all tables: those that can be in the file once, repeatedly, and within others.
+pub(crate) fn tables() -> &'static [Description] {
+    static TABLES: LazyLock<Vec<Description>> = LazyLock::new(|| {
+        let mut tables = describe::<Config>(Kind::Once, "", "").split_off(1);
+        tables.sort_by_key(|table| table.kind);
+        let mut known = Vec::new();
+        tables.retain(|table| {
+            let is_new = !known.contains(&table.heading);
+            known.push(table.heading.clone());
+            is_new
+        });
+        tables
+    });
+    &TABLES
+}
+
+/// Returns the heading of the table that has a key.
+fn table_of(name: &str) -> Option<String> {
+    let mut tables = tables().iter().filter(|table| table.kind != Kind::Inline);
+    let table = tables.find(|table| table.keys.iter().any(|key| key.name == name))?;
+    Some(table.kind.heading(&table.heading))
 }
 
 /// A problem at a key that the caller of this crate found, such as a folder that doesn't exist.
@@ -90,7 +136,7 @@ impl Config {
         let table = parse_toml(file, text)?;
         let table = table.get_ref();
         let base = absolute(file).ok().and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_default();
-        let mut context = Context::new(&base, &environment);
+        let mut context = Context::new(&base, &environment, table_of);
         let mut config = Self::default();
         read_table(table, 0..0, &mut config, &mut context);
         let Findings { errors, warnings } = check(&config);
@@ -102,10 +148,10 @@ impl Config {
             }
         }
         if !context.found.is_empty() {
-            return Err(Diagnostics::new(file, text, Severity::Error, context.found, context.left_out));
+            return Err(Diagnostics::new(file, text, "error", context.found, context.left_out));
         }
         let warnings = warnings.into_iter().map(|finding| located(finding, table, &context.written));
-        let warnings = Diagnostics::new(file, text, Severity::Warning, warnings.collect(), 0);
+        let warnings = Diagnostics::new(file, text, "warning", warnings.collect(), 0);
         config.written = context.written;
         Ok((config, warnings))
     }
@@ -171,7 +217,7 @@ fn element<'a, 'b, 'k>(value: &'a Value<'b>, after: &'k str) -> (&'a Value<'b>, 
 fn parse_toml<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, Diagnostics> {
     if text.len() > CONFIG_BYTES_MAX {
         let found = Found::of_file(0..0, format!("configuration is larger than {CONFIG_BYTES_MAX} bytes"));
-        return Err(Diagnostics::new(file, "", Severity::Error, vec![found], 0));
+        return Err(Diagnostics::new(file, "", "error", vec![found], 0));
     }
     DeTable::parse(text).map_err(|first| {
         let mut errors = vec![first];
@@ -183,6 +229,6 @@ fn parse_toml<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a
             let span = error.span().unwrap_or(text.len()..text.len());
             Found::of_file(span, format!("invalid TOML: {}", error.message()))
         };
-        Diagnostics::new(file, text, Severity::Error, errors.iter().map(found).collect(), 0)
+        Diagnostics::new(file, text, "error", errors.iter().map(found).collect(), 0)
     })
 }

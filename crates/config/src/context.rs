@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::diagnostics::Found;
 use crate::limits::{PROBLEMS_MAX, VALUE_BYTES_MAX};
-use crate::rules::Value;
+
+/// A value with its location in the file.
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Passed to every rule while a file is read.
 pub(crate) struct Context<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns the heading of the table that has a key.
+    pub(crate) table_of: fn(&str) -> Option<String>,
     /// The folder that relative paths are resolved against.
     pub(crate) base: &'a Path,
     /// The current key, such as `site[0].root`.
@@ -36,9 +41,13 @@ impl PartialEq for Written {
 impl Eq for Written {}
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(base: &'a Path, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(
+        base: &'a Path,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+        table_of: fn(&str) -> Option<String>,
+    ) -> Self {
         let (path, written) = (String::new(), Written::default());
-        Self { environment, base, path, written, found: Vec::new(), left_out: 0 }
+        Self { environment, table_of, base, path, written, found: Vec::new(), left_out: 0 }
     }
 
     /// Runs `read` with the current key extended by `.name`.

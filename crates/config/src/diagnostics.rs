@@ -11,21 +11,12 @@ use crate::limits::{KEY_CHARS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX, SHOWN_CHARS_M
 pub struct Diagnostics {
     /// The file's path as it was given.
     pub file: PathBuf,
-    /// Errors or warnings.
-    pub severity: Severity,
+    /// `error` or `warning`.
+    severity: &'static str,
     /// At most [`PROBLEMS_MAX`] problems.
     pub problems: Vec<Problem>,
     /// Number of problems beyond that.
     pub left_out: usize,
-}
-
-/// Severity of diagnostics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// The configuration can't be used.
-    Error,
-    /// The configuration can be used, but is probably a mistake.
-    Warning,
 }
 
 /// One error or warning with its location.
@@ -65,7 +56,7 @@ impl Diagnostics {
     pub(crate) fn new(
         file: &Path,
         text: &str,
-        severity: Severity,
+        severity: &'static str,
         mut found: Vec<Found>,
         left_out: usize,
     ) -> Self {
@@ -97,15 +88,6 @@ impl fmt::Display for Diagnostics {
             0 => Ok(()),
             more => writeln!(f, "\nnote: {more} more problems are not shown"),
         }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        })
     }
 }
 

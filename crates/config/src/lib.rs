@@ -17,7 +17,12 @@ mod context;
 mod diagnostics;
 pub mod limits;
 mod print;
-mod rules;
+/// Rules for values: how each kind is read, written and described.
+mod rules {
+    pub(crate) mod collections;
+    pub(crate) mod numbers;
+    pub(crate) mod strings;
+}
 mod section;
 /// The tables of the file, each with the one list of its keys.
 mod sections {
@@ -29,9 +34,10 @@ mod sections {
 mod unknown;
 
 pub use config::{Config, Finding, Findings};
-pub use diagnostics::{Diagnostics, Problem, Severity};
+pub use diagnostics::{Diagnostics, Problem};
 pub use print::{page, print_default, print_effective};
-pub use rules::{Choices, parse_duration, parse_size};
+pub use rules::numbers::{parse_duration, parse_size};
+pub use rules::strings::Choices;
 pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
 pub use sections::server::{Accept, Address, Driver, Level, Listen, Logging, Order, Server};

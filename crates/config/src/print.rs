@@ -1,10 +1,8 @@
 //! Prints the configuration in effect, the default configuration and the page `docs/configuration.md`.
 
-use std::sync::LazyLock;
-
-use crate::config::Config;
+use crate::config::{Config, tables};
 use crate::context::KeyPath;
-use crate::section::{Description, Key, Kind, describe, print_tables};
+use crate::section::{Description, Key, Kind, print_tables};
 
 /// Maximum characters of a comment line.
 const LINE_CHARS: usize = 100;
@@ -29,22 +27,6 @@ pub fn print_effective(config: &Config) -> String {
     let mut text = String::new();
     print_tables(config, "", &KeyPath::root(&config.written), &mut text);
     text
-}
-
-/// Returns the documentation of all tables: those that can be in the file once, repeatedly, and within others.
-pub(crate) fn tables() -> &'static [Description] {
-    static TABLES: LazyLock<Vec<Description>> = LazyLock::new(|| {
-        let mut tables = describe::<Config>(Kind::Once, "", "").split_off(1);
-        tables.sort_by_key(|table| table.kind);
-        let mut known = Vec::new();
-        tables.retain(|table| {
-            let is_new = !known.contains(&table.heading);
-            known.push(table.heading.clone());
-            is_new
-        });
-        tables
-    });
-    &TABLES
 }
 
 /// Prints a configuration that has every key with its default and description. Keys without a default, and sections that can be
@@ -133,4 +115,17 @@ fn markdown(text: &str) -> String {
         _ => part.to_owned(),
     });
     parts.collect::<Vec<_>>().join("`")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tables;
+    use crate::unknown::unsupported;
+
+    #[test]
+    fn recognises_no_key_of_ours() {
+        for key in tables().iter().flat_map(|table| &table.keys) {
+            assert_eq!(unsupported(key.name), None, "{}", key.name);
+        }
+    }
 }

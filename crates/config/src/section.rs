@@ -4,9 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use crate::context::{Context, KeyPath};
-use crate::rules::Rule;
-use crate::unknown;
+use crate::context::{Context, KeyPath, Value};
 
 /// A table with known keys.
 pub(crate) trait Section: Default + Clone {
@@ -33,6 +31,29 @@ pub(crate) trait Section: Default + Clone {
     fn own_rows(rows: Vec<Row>, inherited: Vec<Row>) -> Vec<Row> {
         let _ = inherited;
         rows
+    }
+}
+
+/// Reads and writes values of one kind.
+pub(crate) trait Rule<T> {
+    /// Reads a value, or reports an error and keeps the previous value.
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T);
+
+    /// Formats a value as TOML; `None` if the key is absent, or a table with a heading.
+    fn write(&self, value: &T, at: &KeyPath<'_>) -> Option<String>;
+
+    /// Describes the allowed values.
+    fn allowed(&self) -> String;
+
+    /// Describes the table that a value is, or that its elements are, and the tables within.
+    fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
+        let _ = (heading, means);
+        Vec::new()
+    }
+
+    /// Prints a table with a heading, or several.
+    fn print(&self, value: &T, heading: &str, at: &KeyPath<'_>, text: &mut String) {
+        let _ = (value, heading, at, text);
     }
 }
 
@@ -93,42 +114,6 @@ impl Source<'_> {
     pub(crate) fn error(&self, context: &mut Context<'_>, name: &str, message: &str, help: &str) {
         let span = self.table.get_key_value(name).map_or(self.span.clone(), |(key, _)| key.span());
         context.within(name, |context| context.error_with_help(&span, message, help));
-    }
-}
-
-/// Reads a table into a section. Keys that aren't written keep their value.
-pub(crate) fn read_table<T: Section>(
-    table: &DeTable<'_>,
-    span: Range<usize>,
-    section: &mut T,
-    context: &mut Context<'_>,
-) {
-    let mut reader = Reader { table, context, known: Vec::new() };
-    section.keys(&mut reader);
-    let known = reader.known;
-    for (key, value) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
-        unknown::report(key, value, &known, context);
-    }
-    for name in T::REQUIRED.iter().filter(|name| !table.contains_key(**name)) {
-        let example = rows(&T::example(), &KeyPath::default()).into_iter().find(|row| row.name == *name);
-        let example = example.map(|row| row.value).unwrap_or_default();
-        context.error_with_help(&span, format!("missing key `{name}`"), format!("add `{name} = {example}`"));
-    }
-    section.check(&Source { table, span }, context);
-}
-
-struct Reader<'a, 'c, 'e> {
-    table: &'a DeTable<'a>,
-    context: &'c mut Context<'e>,
-    known: Vec<&'static str>,
-}
-
-impl Visitor for Reader<'_, '_, '_> {
-    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
-        self.known.push(name);
-        if let Some(value) = self.table.get(name) {
-            self.context.within(name, |context| rule.read(value, context, place));
-        }
     }
 }
 

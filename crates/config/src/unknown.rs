@@ -4,12 +4,9 @@ use std::borrow::Cow;
 
 use toml::Spanned;
 
-use crate::context::Context;
+use crate::context::{Context, Value};
 use crate::diagnostics::shown;
 use crate::limits::NAME_CHARS_MAX;
-use crate::print::tables;
-use crate::rules::Value;
-use crate::section::Kind;
 
 /// Reports an unknown key with the key that is probably meant.
 pub(crate) fn report(
@@ -20,7 +17,9 @@ pub(crate) fn report(
 ) {
     let name = key.get_ref().as_ref();
     let shown = shown(name);
-    let home = home_of(name);
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    let home = (context.table_of)(name).map(|heading| format!("it is a key of {heading}"));
+    let home = home.or_else(|| other.map(|(_, ours)| format!("the key is called {ours}")));
     let renamed = RENAMED.iter().find(|(old, new, _)| *old == name && known.contains(new));
     let (message, help) = if let Some((old, new, unit)) = renamed {
         let help = match value.get_ref().as_integer() {
@@ -76,16 +75,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("client_max_body_size", "`body_bytes_max` of [limits]"),
     ("drain_ms", "`drain_timeout` of [server]"),
 ];
-
-/// Returns where a key that is unknown in one table belongs.
-fn home_of(name: &str) -> Option<String> {
-    let mut tables = tables().iter().filter(|table| table.kind != Kind::Inline);
-    if let Some(table) = tables.find(|table| table.keys.iter().any(|key| key.name == name)) {
-        return Some(format!("it is a key of {}", table.kind.heading(&table.heading)));
-    }
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    other.map(|(_, ours)| format!("the key is called {ours}"))
-}
 
 /// Returns the known name most similar to `given`, if at most a third of it differs.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -194,7 +183,6 @@ pub fn unsupported(name: &str) -> Option<&'static Unsupported> {
 mod tests {
     use super::{nearest, or_list, unsupported};
     use crate::limits::NAME_CHARS_MAX;
-    use crate::print::tables;
 
     #[test]
     fn suggests_similar_names_only() {
@@ -243,13 +231,6 @@ mod tests {
         }
         for name in ["http_port", "port", "wokers", "hash", "certain", "author", "logging"] {
             assert_eq!(unsupported(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn recognises_no_key_of_ours() {
-        for key in tables().iter().flat_map(|table| &table.keys) {
-            assert_eq!(unsupported(key.name), None, "{}", key.name);
         }
     }
 }

@@ -169,15 +169,11 @@ impl Blocks {
         block
     }
 
-    fn take_out(&mut self, index: u32) -> Box<Block> {
+    /// Takes the block of a connection that has one out of its slot; `put` returns it.
+    pub(crate) fn take_out(&mut self, index: u32) -> Box<Block> {
         let block = self.used[index as usize].take().expect("a block that has a slot is in it");
         self.held_bytes -= block.counted;
         block
-    }
-
-    /// Returns true if a connection's block is taken out of its slot.
-    pub(crate) fn is_taken(&self, index: u32) -> bool {
-        self.used.get(index as usize).is_some_and(Option::is_none)
     }
 
     /// Returns a block to its slot and updates its size class.

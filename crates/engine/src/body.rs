@@ -5,15 +5,10 @@ use shearwater_io::Token;
 
 use crate::block::{Block, Destination};
 use crate::body_budget::BodyBudget;
-use crate::deferral::Deferral;
-use crate::deferred::CallStart;
 use crate::page_pool::PagePool;
-use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
-use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::request_loop::{Step, StepResult, facts};
-use crate::respond::Outcome;
 use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
 
@@ -69,74 +64,33 @@ impl<S: Service> WorkerState<S> {
         Step::new(head.len(), StepResult::Body)
     }
 
-    /// Decodes the next piece of the body.
+    /// Decodes the next piece of the body, and responds once it is complete.
     pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
-        let mut index = self.table.get(token).block;
-        let mut block = self.blocks.take(token, &mut index);
+        let index = self.table.get(token).block;
+        let mut block = self.blocks.take_out(index);
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
-        let is_kept = matches!(block.destination, Destination::Buffer);
-        let mut waits = None;
-        let result = match piece {
-            Piece::Starved | Piece::Full => StepResult::Starve,
-            Piece::Complete => {
-                self.respond_to_body(token, &mut block, consumed < input.len(), turn, &mut waits)
-            }
-            Piece::Refused(refusal) => self.refuse(token, refusal).result,
-        };
-        if result != StepResult::Starve {
+        if let Piece::Complete = piece {
+            let head = block.parser.head(&block.head);
+            let facts = facts(&head, consumed < input.len(), self.is_last(token));
+            let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
+            let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
+            let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+            let held = block.held_bytes();
             block.end_request(&mut self.blocks.pool);
-            block.call = waits;
-            block.taker = self.responder.taker.take();
-        }
-        self.blocks.put(index, block);
-        if result == StepResult::Waits {
-            self.table.get(token).begin_handling();
+            let copied = held - block.held_bytes();
+            self.blocks.put(index, block);
+            return Step::new(consumed, self.conclude(token, outcome, facts, copied));
         }
         // A body that is discarded doesn't grow in memory.
-        if result == StepResult::Starve && is_kept && !self.make_room(token) {
-            return self.refuse_full(token);
+        let is_kept = matches!(block.destination, Destination::Buffer);
+        self.blocks.put(index, block);
+        match piece {
+            Piece::Refused(refusal) => Step::new(consumed, self.refuse(token, refusal).result),
+            _ if is_kept && !self.make_room(token) => self.refuse_full(token),
+            _ => Step::new(consumed, StepResult::Starve),
         }
-        Step::new(consumed, result)
-    }
-
-    /// Calls the handler of a request whose body is complete.
-    fn respond_to_body(
-        &mut self,
-        token: Token,
-        block: &mut Block,
-        is_followed: bool,
-        turn: &dyn Turn,
-        waits: &mut Option<PendingCall>,
-    ) -> StepResult {
-        let head = block.parser.head(&block.head);
-        let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
-        let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
-        let is_last = self.is_last(token);
-        let service = &self.service;
-        let facts = facts(&head, is_followed, is_last);
-        let outcome = self.responder.respond(
-            facts,
-            || named(&head),
-            &mut self.calls,
-            |response| service.respond(&request, response),
-        );
-        match outcome {
-            Outcome::Responded(responded) => self.responded(token, responded),
-            Outcome::Deferred(Deferral::Deferred(deferred)) => {
-                match self.begin_call(token, deferred, facts, block.held_bytes()) {
-                    CallStart::Responded => {}
-                    CallStart::Waits(waiting) => {
-                        *waits = Some(waiting);
-                        return StepResult::Waits;
-                    }
-                    CallStart::Refused => return self.refuse(token, Refusal::BuffersFull).result,
-                }
-            }
-            Outcome::Deferred(deferral) => return self.defer(token, &[], facts, deferral).result,
-        }
-        StepResult::Responded
     }
 }
 

@@ -9,12 +9,10 @@ use shearwater_tasks::TaskId;
 use crate::block::Destination;
 use crate::body::{Piece, decode};
 use crate::body_budget::BodyBudget;
-use crate::call::Deferred;
 use crate::connection::{Flag, NONE};
 use crate::deferral::Deferral;
-use crate::pending_call::{CallStep, PendingCall};
+use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
-use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::request_loop::{Step, StepResult, facts, waits_for_continue};
 use crate::respond::{Disposition, Outcome, RequestFacts};
@@ -23,59 +21,36 @@ use crate::worker_state::WorkerState;
 
 /// Starting.
 impl<S: Service> WorkerState<S> {
-    /// Acts on a handler that did not respond to a complete request at once.
+    /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready. `copied`: see
+    /// [`conclude`](Self::conclude).
+    #[inline(never)]
     pub(crate) fn defer(
         &mut self,
         token: Token,
-        head: &[u8],
-        facts: RequestFacts,
         deferral: Deferral,
-    ) -> Step {
-        match deferral {
-            Deferral::Deferred(deferred) => match self.begin_call(token, deferred, facts, 0) {
-                CallStart::Responded => Step::new(head.len(), StepResult::Responded),
-                CallStart::Waits(waiting) => {
-                    self.keep_call(token, waiting);
-                    self.table.get(token).begin_handling();
-                    Step::new(head.len(), StepResult::Waits)
-                }
-                CallStart::Refused => self.refuse_full(token),
-            },
-            // An upgrade was already responded to with a `101`.
-            Deferral::Upgrade(_) | Deferral::Full => self.refuse(token, Refusal::CallsFull),
-        }
-    }
-
-    /// Polls the handler of a complete request for the first time. `held` is the size in bytes of the
-    /// connection's block if that is taken out of its slot.
-    pub(crate) fn begin_call(
-        &mut self,
-        token: Token,
-        deferred: Deferred,
         facts: RequestFacts,
-        held: usize,
-    ) -> CallStart {
-        let mut waiting = PendingCall::new(deferred, facts);
-        if self.blocks.is_full() && !self.make_room_for(token, held + waiting.exchange.held_bytes()) {
-            self.release_call(waiting);
-            return CallStart::Refused;
+        copied: usize,
+    ) -> StepResult {
+        // An upgrade was already responded to with a `101`.
+        let Deferral::Deferred(deferred) = deferral else {
+            return self.refuse(token, Refusal::CallsFull).result;
+        };
+        let mut pending = PendingCall::new(deferred, facts);
+        if self.blocks.is_full() && !self.make_room_for(token, copied + pending.exchange.held_bytes()) {
+            self.release_call(pending);
+            return self.refuse_full(token).result;
         }
-        if waiting.is_new {
-            self.poll(&mut waiting);
+        if pending.is_new {
+            self.poll(&mut pending);
         }
-        match self.pump(&mut waiting) {
-            CallStep::Wait => CallStart::Waits(waiting),
-            CallStep::End(disposition) => {
-                self.release_call(waiting);
-                self.set_disposition(token, disposition);
-                CallStart::Responded
-            }
-            CallStep::Cut => {
-                self.release_call(waiting);
-                self.set_disposition(token, Disposition::Close);
-                CallStart::Responded
-            }
-        }
+        let Some(disposition) = self.pump(&mut pending) else {
+            self.keep_call(token, pending);
+            self.table.get(token).begin_handling();
+            return StepResult::Waits;
+        };
+        self.release_call(pending);
+        self.set_disposition(token, disposition);
+        StepResult::Responded
     }
 
     /// Calls a handler that pulls the body itself.
@@ -101,23 +76,14 @@ impl<S: Service> WorkerState<S> {
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
         let request = Request::new(head, kept, turn, token);
-        let service = &self.service;
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = RequestFacts { is_last: is_last || !all_is_here, is_followed, ..facts };
-        let outcome = self.responder.respond(
-            unread,
-            || named(&head),
-            &mut self.calls,
-            |response| service.respond(&request, response),
-        );
-        let deferred = match outcome {
-            Outcome::Responded(responded) => {
-                self.responded(token, responded);
-                let body = if all_is_here { body_len(framing) } else { 0 };
-                return Step::new(bytes.len() + body, StepResult::Responded);
-            }
+        let deferred = match self.responder.call(&self.service, &request, unread, &mut self.calls) {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
-            Outcome::Deferred(deferral) => return self.defer(token, bytes, facts, deferral),
+            outcome => {
+                let body = if all_is_here { body_len(framing) } else { 0 };
+                return Step::new(bytes.len() + body, self.conclude(token, outcome, facts, 0));
+            }
         };
         deferred.exchange.expect_body();
         let destination = Destination::Call(Rc::clone(&deferred.exchange));
@@ -138,14 +104,6 @@ impl<S: Service> WorkerState<S> {
         }
         Step::new(bytes.len(), StepResult::Body)
     }
-}
-
-/// Result of starting a deferred handler.
-pub(crate) enum CallStart {
-    Responded,
-    Waits(PendingCall),
-    /// The worker's buffers are full.
-    Refused,
 }
 
 /// Continuing.
@@ -213,13 +171,13 @@ impl<S: Service> WorkerState<S> {
             self.keep_call(token, waiting);
             return StepResult::Waits;
         }
-        let is_pulling_body = conn.is_reading_body();
-        waiting.is_pulling_body = is_pulling_body;
+        let is_reading_body = conn.is_reading_body();
+        waiting.is_reading_body = is_reading_body;
         waiting.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
         match self.pump(&mut waiting) {
-            CallStep::Wait => {
+            None => {
                 let is_continued = self.send_continue(&mut waiting);
-                if is_pulling_body && waiting.disposition.is_some() {
+                if is_reading_body && waiting.disposition.is_some() {
                     self.table.get(token).begin_streaming();
                 }
                 self.keep_call(token, waiting);
@@ -228,11 +186,11 @@ impl<S: Service> WorkerState<S> {
                 }
                 StepResult::Waits
             }
-            CallStep::End(disposition) => {
-                let disposition = if is_pulling_body { Disposition::Linger } else { disposition };
-                self.end_call(token, waiting, disposition)
+            // The rest of the body follows.
+            Some(disposition) if is_reading_body && disposition != Disposition::Close => {
+                self.end_call(token, waiting, Disposition::Linger)
             }
-            CallStep::Cut => self.end_call(token, waiting, Disposition::Close),
+            Some(disposition) => self.end_call(token, waiting, disposition),
         }
     }
 
@@ -298,16 +256,16 @@ impl<S> WorkerState<S> {
     /// Returns true if the handler has room for received but unprocessed body.
     pub(crate) fn can_feed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
-        let (is_pulling_body, index) = (conn.is_reading_body(), conn.block);
-        is_pulling_body
+        let (is_reading_body, index) = (conn.is_reading_body(), conn.block);
+        is_reading_body
             && self.blocks.get_mut(index).is_some_and(|block| !block.input.is_empty() && !block.is_fed())
     }
 
     /// Returns true if all received input has been processed.
     pub(crate) fn is_input_processed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
-        let (is_live, is_pulling_body, index) = (conn.is_live(), conn.is_reading_body(), conn.block);
-        is_live && !(is_pulling_body && self.blocks.has_input(index))
+        let (is_live, is_reading_body, index) = (conn.is_live(), conn.is_reading_body(), conn.block);
+        is_live && !(is_reading_body && self.blocks.has_input(index))
     }
 
     fn release_call(&mut self, waiting: PendingCall) {

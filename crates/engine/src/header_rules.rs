@@ -231,29 +231,18 @@ pub(crate) fn name_of(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use crate::call::Calls;
     use std::rc::Rc;
 
-    use shearwater_http1::{Method, Version};
-    use shearwater_io::{Item, Output, Shared};
+    use shearwater_http1::Method;
+    use shearwater_io::{Item, Shared};
 
     use super::{HeaderRules, On, mask_of};
-    use crate::respond::{RequestFacts, Responder};
+    use crate::respond::Responder;
     use crate::{FieldLines, Prebuilt, Response};
 
     /// Returns the encoded response without status line and `Date`.
     fn sent(handler: impl FnOnce(&mut Response<'_>)) -> String {
-        let facts = RequestFacts {
-            method: Method::Get,
-            version: Version::Http11,
-            keep_alive: true,
-            is_followed: false,
-            is_last: false,
-        };
-        let mut responder = Responder::new(0);
-        responder.out = Output::new();
-        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
-        let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
+        let text = String::from_utf8(Responder::new(0).encoded(Method::Get, handler)).expect("ASCII");
         let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
         kept.collect()
     }

@@ -18,7 +18,7 @@ pub(crate) struct PendingCall {
     pub(crate) task: TaskId,
     pub(crate) facts: RequestFacts,
     /// Its body is still being received.
-    pub(crate) is_pulling_body: bool,
+    pub(crate) is_reading_body: bool,
     /// The client waits for a `100` before it sends the body.
     pub(crate) owes_continue: bool,
     /// The handler has not been polled yet.
@@ -42,7 +42,7 @@ impl PendingCall {
             exchange,
             task,
             facts,
-            is_pulling_body: false,
+            is_reading_body: false,
             owes_continue: false,
             is_new: !is_polled,
             disposition: None,
@@ -52,16 +52,6 @@ impl PendingCall {
             is_failed: false,
         }
     }
-}
-
-/// Next step of a deferred request after a poll.
-pub(crate) enum CallStep {
-    /// The handler is still at work.
-    Wait,
-    /// The response is complete.
-    End(Disposition),
-    /// The response can't be completed.
-    Cut,
 }
 
 impl<S: Service> WorkerState<S> {
@@ -82,8 +72,9 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Moves a handler's output into the turn's output.
-    pub(crate) fn pump(&mut self, waiting: &mut PendingCall) -> CallStep {
+    /// Moves a handler's output into the turn's output. Returns the fate of the connection once the response is
+    /// complete, or can't be completed.
+    pub(crate) fn pump(&mut self, waiting: &mut PendingCall) -> Option<Disposition> {
         if let Some(fault) = waiting.fault.take() {
             return self.abort(waiting, fault);
         }
@@ -91,14 +82,14 @@ impl<S: Service> WorkerState<S> {
             Progress::Nothing => {}
             Progress::Whole => {
                 // The next request can't be found after an unread body.
-                waiting.facts.is_last |= waiting.is_pulling_body;
-                return CallStep::End(self.append_head(waiting, None));
+                waiting.facts.is_last |= waiting.is_reading_body;
+                return Some(self.append_head(waiting, None));
             }
             Progress::Begun | Progress::Streams => {
                 self.append_stream(waiting, false);
                 // Without a body on the wire the response is complete after its head.
                 if !waiting.has_body || waiting.is_failed {
-                    return CallStep::End(waiting.disposition.unwrap_or(Disposition::Close));
+                    return waiting.disposition;
                 }
             }
             Progress::Ended => {
@@ -106,24 +97,24 @@ impl<S: Service> WorkerState<S> {
                 if waiting.exchange.has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
                 }
-                return CallStep::End(waiting.disposition.unwrap_or(Disposition::Close));
+                return waiting.disposition;
             }
             Progress::Cut => {
                 let why = waiting.exchange.why_cut();
                 return self.abort(waiting, Box::new(Fault::Built(why)));
             }
         }
-        CallStep::Wait
+        None
     }
 
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
-    fn abort(&mut self, waiting: &mut PendingCall, fault: Box<Fault>) -> CallStep {
+    fn abort(&mut self, waiting: &mut PendingCall, fault: Box<Fault>) -> Option<Disposition> {
         if waiting.disposition.is_some() {
             waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
             self.faulty(*fault);
-            return CallStep::Cut;
+            return Some(Disposition::Close);
         }
-        CallStep::End(self.append_head(waiting, Some(fault)))
+        Some(self.append_head(waiting, Some(fault)))
     }
 
     fn append_stream(&mut self, waiting: &mut PendingCall, is_end: bool) {

@@ -93,17 +93,16 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use crate::call::Calls;
     use std::fs::File;
     use std::rc::Rc;
 
     use shearwater_io::{FileSlice, Item, Output, Shared, SharedFile};
 
-    use shearwater_http1::{Method, Version};
+    use shearwater_http1::Method;
 
     use super::Pieces;
     use crate::limits::CACHED_OPEN_FILE_MS_MAX;
-    use crate::respond::{RequestFacts, Responder};
+    use crate::respond::Responder;
     use crate::{FieldLines, Prebuilt, Response};
 
     /// Returns the body of the response to a request with this method.
@@ -112,17 +111,8 @@ mod tests {
         method: Method,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Vec<u8> {
-        let facts = RequestFacts {
-            method,
-            version: Version::Http11,
-            keep_alive: true,
-            is_followed: false,
-            is_last: false,
-        };
-        responder.out = Output::new();
-        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
-        let bytes = responder.out.bytes();
-        let text = String::from_utf8_lossy(bytes);
+        let bytes = responder.encoded(method, handler);
+        let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("\r\nContent-Length: 3\r\n"), "{text}");
         let head_len = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
         bytes[head_len..].to_vec()

@@ -1,12 +1,11 @@
 //! Responses that are encoded once and sent many times.
 
-use shearwater_http1::{ResponseContent, encode};
+use shearwater_http1::{ResponseContent, ResponseFraming, encode};
 use shearwater_io::Item;
 
 use crate::content_type;
 use crate::field_lines::FieldLines;
 use crate::header_rules::{Names, have_name, mask_of, mask_of_lines};
-use crate::respond::append_end_of_head;
 use crate::response::append_field;
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has
@@ -71,7 +70,7 @@ impl Prebuilt {
         others.without.append_others(out, others.fields);
         match has_length {
             true => out.extend_from_slice(length),
-            false => append_end_of_head(out, content.declared_length(None)),
+            false => ResponseFraming::Close.append_end_of_head(out, content),
         }
     }
 }

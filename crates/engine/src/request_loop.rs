@@ -333,19 +333,28 @@ impl<S: Service> WorkerState<S> {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
-        let service = &self.service;
         let facts = facts(&head, whole.is_followed, is_last);
-        let outcome = self.responder.respond(
-            facts,
-            || named(&head),
-            &mut self.calls,
-            |response| service.respond(&request, response),
-        );
+        let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+        Step::new(whole.head.len(), self.conclude(token, outcome, facts, 0))
+    }
+
+    /// Applies a response that was encoded, or keeps its deferred handler. `copied` are the bytes of the request that the
+    /// connection held until a deferred handler got its copy.
+    #[inline(always)]
+    pub(crate) fn conclude(
+        &mut self,
+        token: Token,
+        outcome: Outcome,
+        facts: RequestFacts,
+        copied: usize,
+    ) -> StepResult {
         match outcome {
-            Outcome::Responded(responded) => self.responded(token, responded),
-            Outcome::Deferred(deferral) => return self.defer(token, whole.head, facts, deferral),
+            Outcome::Responded(responded) => {
+                self.responded(token, responded);
+                StepResult::Responded
+            }
+            Outcome::Deferred(deferral) => self.defer(token, deferral, facts, copied),
         }
-        Step::new(whole.head.len(), StepResult::Responded)
     }
 
     /// Keeps the path of requests with a body out of line.

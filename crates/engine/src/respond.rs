@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shearwater_http1::{Method, ResponseContent, StreamFraming, Version, encode};
+use shearwater_http1::{Method, ResponseContent, ResponseFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
 use crate::call::{Calls, Deferred, Inherited};
@@ -13,7 +13,10 @@ use crate::open_file_cache::OpenFileCache;
 use crate::panics::{self, Panic};
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
+use crate::reports::named;
+use crate::request::Request;
 use crate::response::{Body, Response, ResponseDraft};
+use crate::service::Service;
 use crate::upgrade::Taker;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
@@ -128,26 +131,26 @@ impl Responder {
         self.draft.shrink_to(bytes);
     }
 
-    /// Calls a handler and encodes its response. `name` returns the request's name for reports.
+    /// Calls the service, and responds unless that is deferred.
     ///
     /// Always inlined, as is each function on the common path: otherwise arguments and results would go
     /// through memory.
     #[inline(always)]
-    pub(crate) fn respond(
+    pub(crate) fn call(
         &mut self,
+        service: &impl Service,
+        request: &Request<'_>,
         facts: RequestFacts,
-        name: impl FnOnce() -> String,
         calls: &mut Calls,
-        handler: impl FnOnce(&mut Response<'_>),
     ) -> Outcome {
         let draft = &mut self.draft;
-        let caught = panics::catch(|| handler(&mut Response::or_later(draft, &mut *calls)));
+        let caught = panics::catch(|| service.respond(request, &mut Response::or_later(draft, &mut *calls)));
         let fault = match caught {
-            Err(panic) => Some(self.panicked(panic, name(), calls)),
+            Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
             Ok(()) if self.draft.is_deferred() => return self.handle_deferral(facts, calls),
             Ok(()) => self.draft.fault.take(),
         };
-        Outcome::Responded(self.finish(facts, fault))
+        Outcome::Responded(self.respond(facts, fault))
     }
 
     /// Handles a call without an immediate response; fields that were set are inherited.
@@ -196,7 +199,7 @@ impl Responder {
         }
     }
 
-    /// Encodes a response that was built elsewhere, or its head if its body follows. Swaps drafts, so that
+    /// Responds with a draft that was built elsewhere. Swaps drafts, so that
     /// `draft` holds a used one for recycling: moving them would be the largest cost here.
     pub(crate) fn respond_with(
         &mut self,
@@ -212,7 +215,7 @@ impl Responder {
         let own = Fault::graver(inherited.fault, self.draft.fault.take());
         let fault = Fault::graver(fault, own);
         let fault = if self.draft.deferral.is_some() { self.upgrade(fault) } else { fault };
-        self.finish(facts, fault)
+        self.respond(facts, fault)
     }
 
     /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
@@ -235,8 +238,10 @@ impl Responder {
         fault
     }
 
+    /// Encodes the draft, or its head if its body is streamed: at once for an immediate response, when its handler is
+    /// done or begins a stream for a deferred one.
     #[inline(always)]
-    fn finish(&mut self, facts: RequestFacts, fault: Option<Box<Fault>>) -> Responded {
+    fn respond(&mut self, facts: RequestFacts, fault: Option<Box<Fault>>) -> Responded {
         if fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.fail();
         }
@@ -264,6 +269,20 @@ impl Responder {
         self.append(facts, ResponseContent::of(method, status), Disposition::Linger);
     }
 
+    /// Returns the bytes of a response that a handler sets.
+    #[cfg(test)]
+    pub(crate) fn encoded(&mut self, method: Method, handler: impl FnOnce(&mut Response<'_>)) -> Vec<u8> {
+        let version = Version::Http11;
+        let facts = RequestFacts { method, version, keep_alive: true, is_followed: false, is_last: false };
+        self.out = Output::new();
+        let fault = match panics::catch(|| handler(&mut Response::new(&mut self.draft))) {
+            Err(panic) => Some(self.panicked(panic, String::new(), &mut Calls::for_tests())),
+            Ok(()) => self.draft.fault.take(),
+        };
+        self.respond(facts, fault);
+        self.out.bytes().to_vec()
+    }
+
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
     pub(crate) fn append_continue(&mut self) {
         encode::continue_100(self.out.bytes_mut());
@@ -279,7 +298,7 @@ impl Responder {
         if !facts.keep_alive
             || facts.is_last
             || self.draft.close
-            || self.draft.framing() == Some(StreamFraming::Close) && content.is_whole()
+            || self.draft.framing() == Some(ResponseFraming::Close) && content.is_whole()
             || self.draining && !facts.is_followed
         {
             if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Linger }
@@ -350,7 +369,7 @@ impl Responder {
         if let Some(body) = draft.body.take() {
             return self.append_body(body, content);
         }
-        append_end_of_head(bytes, content.declared_length(Some(draft.bytes.len() as u64)));
+        ResponseFraming::Length(draft.bytes.len() as u64).append_end_of_head(bytes, content);
         if content.is_whole() {
             bytes.extend_from_slice(&draft.bytes);
         }
@@ -359,12 +378,7 @@ impl Responder {
     /// Encodes the end of the head and a body other than bytes, unless that is streamed.
     #[inline(never)]
     fn append_body(&mut self, body: Body, content: ResponseContent) {
-        let bytes = self.out.bytes_mut();
-        let is_chunked = matches!(body, Body::Stream(StreamFraming::Chunked));
-        if is_chunked && content.is_whole() {
-            encode::chunked(bytes);
-        }
-        append_end_of_head(bytes, content.declared_length(body.len()));
+        body.framing().append_end_of_head(self.out.bytes_mut(), content);
         match body {
             Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
             Body::Pieces(pieces) if content.is_whole() => {
@@ -374,15 +388,6 @@ impl Responder {
             }
             Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
         }
-    }
-}
-
-/// Appends `Content-Length`, if known, and the end of the head.
-#[inline(always)]
-pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
-    match length {
-        Some(length) => encode::content_length_and_end(out, length),
-        None => encode::end_of_head(out),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use shearwater_http1::{Method, StreamFraming, encode};
+use shearwater_http1::{Method, ResponseFraming, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
@@ -64,17 +64,16 @@ pub(crate) enum Body {
     Item(Item),
     Pieces(Box<Pieces>),
     /// Sent by its handler piece by piece.
-    Stream(StreamFraming),
+    Stream(ResponseFraming),
 }
 
 impl Body {
-    /// Returns the length in bytes, if known.
-    pub(crate) fn len(&self) -> Option<u64> {
+    /// Returns how it is framed.
+    pub(crate) fn framing(&self) -> ResponseFraming {
         match self {
-            Self::Item(item) => Some(item.len()),
-            Self::Pieces(pieces) => Some(pieces.len()),
-            Self::Stream(StreamFraming::Length(length)) => Some(*length),
-            Self::Stream(StreamFraming::Chunked | StreamFraming::Close) => None,
+            Self::Item(item) => ResponseFraming::Length(item.len()),
+            Self::Pieces(pieces) => ResponseFraming::Length(pieces.len()),
+            Self::Stream(framing) => *framing,
         }
     }
 }
@@ -153,7 +152,7 @@ impl ResponseDraft {
 
     /// Returns the framing of a streamed body.
     #[inline]
-    pub(crate) fn framing(&self) -> Option<StreamFraming> {
+    pub(crate) fn framing(&self) -> Option<ResponseFraming> {
         match self.body {
             Some(Body::Stream(framing)) => Some(framing),
             _ => None,
@@ -162,7 +161,11 @@ impl ResponseDraft {
 
     /// Returns the length in bytes; 0 if unknown.
     fn body_len(&self) -> u64 {
-        self.body.as_ref().map_or(self.bytes.len() as u64, |body| body.len().unwrap_or(0))
+        match self.body.as_ref().map(Body::framing) {
+            None => self.bytes.len() as u64,
+            Some(ResponseFraming::Length(length)) => length,
+            Some(ResponseFraming::Chunked | ResponseFraming::Close) => 0,
+        }
     }
 }
 

@@ -158,12 +158,9 @@ impl<S> WorkerState<S> {
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
         let conn = self.table.get(token);
-        // `take_body` stores the closure itself, because it has taken the block out of its slot.
-        if !self.blocks.is_taken(conn.block) {
-            let mut block = self.blocks.take(token, &mut conn.block);
-            block.taker = self.responder.taker.take();
-            self.blocks.put(conn.block, block);
-        }
+        let mut block = self.blocks.take(token, &mut conn.block);
+        block.taker = self.responder.taker.take();
+        self.blocks.put(conn.block, block);
     }
 }
 

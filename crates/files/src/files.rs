@@ -163,20 +163,31 @@ impl Finder {
             return self.store.preferred(cached, &mut self.names.file, request, now).reply(request, response);
         }
         name.clone_into(&mut self.names.requested);
-        // Another folder at the root's path empties the caches.
-        let has_other_name = !self.look_up_root(now) && known.is_some();
+        self.respond_from_disk(known.is_some(), resolved.shape, request, response, now);
+    }
+
+    /// Responds with a file that isn't in memory: found within 500 ms under another name, open, or to be searched for.
+    #[inline(never)]
+    fn respond_from_disk(
+        &mut self,
+        has_other_name: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) {
+        let is_another_root = self.look_up_root(now);
         let Self { settings, names: NameBuffers { requested, file, .. }, store, .. } = self;
-        // A file that isn't in memory but was found within 500 ms: under another name, or open.
-        let content = if has_other_name {
+        let content = if has_other_name && !is_another_root {
             store.file(file, request, now).ok().map(|found| found.content)
-        } else if resolved.shape == Shape::File && settings.candidates.serves_own_name(requested) {
+        } else if shape == Shape::File && settings.candidates.serves_own_name(requested) {
             store.known_file(requested, request, now)
         } else {
             None
         };
         match content {
             Some(content) => content.reply(request, response),
-            None => self.respond_uncached(resolved.shape, request, response, now),
+            None => self.search(shape, request, response, now),
         }
     }
 
@@ -221,13 +232,7 @@ impl Finder {
     }
 
     /// Searches for the file on disk and responds with it.
-    fn respond_uncached(
-        &mut self,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) {
+    fn search(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
         let NameBuffers { requested, file, canonical, .. } = &mut self.names;
         let search = Search { root: &self.store.root, candidates: &self.settings.candidates };
         let found = search.find(requested, shape, file);

@@ -113,15 +113,17 @@ fn is_extension(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/', '\0'])
 }
 
+/// Returns whether a text can be sent as a media type: `type/subtype`, perhaps with parameters.
+#[must_use]
+pub fn is_media_type(text: &str) -> bool {
+    let has_both = |(kind, subtype): (&str, &str)| !kind.trim().is_empty() && !subtype.trim().is_empty();
+    text.split_once('/').is_some_and(has_both) && FieldLines::new().push("Content-Type", text).is_ok()
+}
+
 /// Validates a media type and adds a `charset` to text.
 fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
-    let bad = |why| BadOption::new(option, media_type, why);
-    let words = media_type.split_once('/').ok_or_else(|| bad("expected a media type such as text/plain"))?;
-    if words.0.trim().is_empty() || words.1.trim().is_empty() {
-        return Err(bad("expected a media type such as text/plain"));
-    }
-    if FieldLines::new().push("Content-Type", media_type).is_err() {
-        return Err(bad("not a valid header value"));
+    if !is_media_type(media_type) {
+        return Err(BadOption::new(option, media_type, "expected a media type such as text/plain"));
     }
     let lower = media_type.to_ascii_lowercase();
     let charset =
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_can_be_searched() {
+    fn searches_the_whole_table() {
         assert!(TABLE.ends_with('\n') && lines(TABLE).count() > 1_000);
         assert!(lines(TABLE).is_sorted_by(|(a, _), (b, _)| a < b));
         assert_eq!(lines(TABLE).map(|(extension, _)| extension.len()).max(), Some(EXTENSION_BYTES_MAX));
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn own_types_come_first_and_text_is_utf_8() {
+    fn own_types_come_first_and_text_gets_a_charset() {
         let pairs = [
             ("FOO", "text/x-foo"),
             ("js", "application/javascript"),
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn rejects_invalid_types() {
         for pairs in [
             &[("", "a/b")][..],
             &[("a.b", "a/b")],
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_at_most() {
+    fn limits_the_number_of_types() {
         let many = |count: usize| MediaTypeOptions {
             by_extension: (0..count).map(|number| (format!("x{number}"), "a/b".to_owned())).collect(),
             otherwise: None,

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coding_that_is_liked_best_is_sent() {
+    fn chooses_the_coding_of_the_highest_quality() {
         for (field, wanted) in [
             ("gzip, deflate, br, zstd", "br"),
             ("gzip, deflate, zstd", "zstd"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_to_be_had_is_sent() {
+    fn chooses_only_available_codings() {
         assert_eq!(chosen(&["gzip, br, zstd"], &[]), "identity");
         assert_eq!(chosen(&["gzip, br, zstd"], &[Coding::Gzip]), "gzip");
         assert_eq!(chosen(&["gzip, br;q=0.5"], &[Coding::Br, Coding::Zstd]), "br");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_liked_as_much_the_preferred_one_is_sent() {
+    fn chooses_the_preferred_of_equally_weighted_codings() {
         use Coding::{Br, Gzip, Zstd};
         for (order, field, wanted) in [
             (&[Gzip, Br][..], "br, gzip", "gzip"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_that_says_most_counts() {
+    fn most_specific_media_range_wins() {
         for (field, html, json) in [
             ("", 1000, 1000),
             ("*/*", 1000, 1000),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_named_by_itself() {
+    fn wildcards_do_not_name_a_media_type() {
         for (field, is_named) in [
             ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
             ("TEXT/HTML", true),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_have_three_decimals() {
+    fn parses_quality_values_with_three_decimals() {
         for (value, weight) in [
             ("0", Some(0)),
             ("0.", Some(0)),

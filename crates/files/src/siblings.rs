@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_names_is_remembered() {
+    fn bounds_the_number_of_cached_siblings() {
         let mut cache = SiblingCache::new(CacheLimits::default());
         let names: Vec<_> = (0..10 * CACHED_SIBLINGS_MAX).map(|number| number.to_string()).collect();
         for name in &names {

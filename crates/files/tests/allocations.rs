@@ -9,13 +9,13 @@ use std::io::Write;
 use shearwater_files::Folder;
 use testkit::TestFolder;
 
-use crate::steady::{Load, assert_no_calls};
+use crate::steady::{SteadyLoad, assert_no_calls};
 
 const FILES: usize = 16;
 const FILE_BYTES: usize = 1024;
 
 /// Requests with different heads. Every second file has a gzip sibling.
-const LOAD: Load = Load {
+const LOAD: SteadyLoad = SteadyLoad {
     write: |head, number| {
         let (file, own) = (number % FILES, number * 7);
         if number.is_multiple_of(2) {

@@ -1,7 +1,7 @@
 //! Message framing (RFC 9112 6). Only this file decides where requests and responses end.
 
 use crate::parse::fields::FieldTable;
-use crate::{KnownField, Method, ParseError, Version, scan};
+use crate::{KnownField, Method, ParseError, Version, encode, scan};
 
 /// Framing of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,23 +139,11 @@ impl ResponseContent {
     pub fn is_whole(self) -> bool {
         self == Self::Whole
     }
-
-    /// Returns the `Content-Length` of a response whose content has this length, or an unknown one. `None`
-    /// for no such field.
-    #[inline(always)]
-    #[must_use]
-    pub fn declared_length(self, length: Option<u64>) -> Option<u64> {
-        match self {
-            Self::Whole | Self::LengthOnly => length,
-            Self::Empty => Some(0),
-            Self::None => None,
-        }
-    }
 }
 
-/// Framing of a streamed response.
+/// Framing of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StreamFraming {
+pub enum ResponseFraming {
     /// By its length in bytes.
     Length(u64),
     /// In chunks (RFC 9112 7.1).
@@ -164,7 +152,7 @@ pub enum StreamFraming {
     Close,
 }
 
-impl StreamFraming {
+impl ResponseFraming {
     /// Decides by the length, if known, and the version of the request: HTTP/1.0 has no chunks (RFC 9112
     /// 6.1).
     #[must_use]
@@ -173,6 +161,37 @@ impl StreamFraming {
             (Some(length), _) => Self::Length(length),
             (None, Version::Http11) => Self::Chunked,
             (None, Version::Http10) => Self::Close,
+        }
+    }
+
+    /// Appends the field that announces the body, if `content` has one, and the end of the head.
+    #[inline(always)]
+    pub fn append_end_of_head(self, out: &mut Vec<u8>, content: ResponseContent) {
+        match (content, self) {
+            (ResponseContent::Whole | ResponseContent::LengthOnly, Self::Length(length)) => {
+                encode::content_length_and_end(out, length);
+            }
+            (ResponseContent::Empty, _) => encode::content_length_and_end(out, 0),
+            (ResponseContent::Whole, Self::Chunked) => {
+                encode::chunked(out);
+                encode::end_of_head(out);
+            }
+            _ => encode::end_of_head(out),
+        }
+    }
+
+    /// Appends a piece of the body.
+    pub fn append_piece(self, out: &mut Vec<u8>, bytes: &[u8]) {
+        match self {
+            Self::Chunked => encode::chunk(out, bytes),
+            Self::Length(_) | Self::Close => out.extend_from_slice(bytes),
+        }
+    }
+
+    /// Appends what follows the last piece.
+    pub fn append_end(self, out: &mut Vec<u8>) {
+        if self == Self::Chunked {
+            encode::last_chunk(out);
         }
     }
 }

@@ -36,7 +36,7 @@ mod parse;
 mod parse_error;
 mod scan;
 
-pub use framing::{Framing, ResponseContent, StreamFraming};
+pub use framing::{Framing, ResponseContent, ResponseFraming};
 pub use known_field::KnownField;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
 pub use method::{Method, Version};

@@ -187,3 +187,17 @@ pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;
 pub use shared_file::SharedFile;
 pub use slot_array::SlotArray;
+
+/// Returns an unlinked file of this length without content.
+#[cfg(test)]
+fn test_file(len: u64) -> std::fs::File {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("shearwater-io-{}-{number}", std::process::id()));
+    let mut options = std::fs::File::options();
+    let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
+    std::fs::remove_file(&path).expect("the file can be removed");
+    file.set_len(len).expect("a sparse file");
+    file
+}

@@ -51,7 +51,8 @@ pub const SEND_QUANTUM_BYTES: u64 = 256 * 1024;
 /// Cost of a copied file byte in a turn's budget, by time: some 60 µs for 64 KiB, where `sendfile` takes 15.
 pub const COPIED_BYTES_WEIGHT: u64 = 4;
 
-/// Least cost of a system call in a turn's budget, by time: a response may have many small ranges of a file.
+/// Least cost of a system call in a turn's budget, by time: a response may have many small ranges of a file. One
+/// send makes at most a quantum's worth of calls in a turn.
 pub const SEND_CALL_BYTES: u64 = 16 * 1024;
 
 /// Minimum bytes of an output with a range of a file that is sent in full segments (Linux: `TCP_CORK`). For

@@ -147,11 +147,7 @@ mod tests {
     #[test]
     fn fetched_ranges_are_in_memory() {
         const LEN: u64 = 1 << 20;
-        let path = std::env::temp_dir().join(format!("shearwater-pages-{}", std::process::id()));
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(LEN).expect("a sparse file");
+        let file = crate::test_file(LEN);
         // Whether a hole counts as cached depends on the file system; after a fetch it does on each.
         fetch(&file, 0, LEN);
         assert!(are_in_memory(&file, 0, LEN));

@@ -20,7 +20,7 @@ pub(crate) struct ReadAhead {
     /// Earliest time to start the thread, after starting it failed.
     start_from_ms: u64,
     /// Time of this turn by the driver's clock.
-    now_ms: u64,
+    pub(crate) now_ms: u64,
     /// Returns whether a range can be read without waiting for a disk.
     look: fn(&File, u64, u64) -> bool,
     checked: CheckedRanges,
@@ -37,11 +37,6 @@ impl ReadAhead {
             look: are_in_memory,
             checked: CheckedRanges::default(),
         }
-    }
-
-    /// Sets the time of the turn.
-    pub(crate) fn begin_turn(&mut self, now_ms: u64) {
-        self.now_ms = now_ms;
     }
 
     /// Queues a fetch of the next `len` bytes of a slice, so that sending them waits until
@@ -192,7 +187,7 @@ mod tests {
         let mut ahead = ReadAhead::new(Waker::new(|| {}));
         let tries = Cell::new(0);
         for (now_ms, tried) in [(7, 1), (7, 1), (7 + FETCHER_RETRY_MS - 1, 1), (7 + FETCHER_RETRY_MS, 2)] {
-            ahead.begin_turn(now_ms);
+            ahead.now_ms = now_ms;
             let fails = |_| {
                 tries.set(tries.get() + 1);
                 Err(io::ErrorKind::WouldBlock.into())
@@ -200,7 +195,7 @@ mod tests {
             assert!(ahead.started(fails).is_none());
             assert_eq!(tries.get(), tried);
         }
-        ahead.begin_turn(7 + 2 * FETCHER_RETRY_MS);
+        ahead.now_ms = 7 + 2 * FETCHER_RETRY_MS;
         assert!(ahead.started(Fetcher::start).is_some(), "a thread starts again");
     }
 

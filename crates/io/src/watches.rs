@@ -162,12 +162,8 @@ mod tests {
 
     use super::{WATCH_EVENTS_MAX, WATCHES_MAX, WatchEvents, Watches};
 
-    /// Creates an unlinked file.
-    fn file(number: usize) -> File {
-        let name = format!("shearwater-watches-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
+    fn file() -> File {
+        let file = crate::test_file(0);
         file.write_all_at(b"content", 0).expect("written");
         file
     }
@@ -186,7 +182,7 @@ mod tests {
 
     #[test]
     fn tells_writes_from_changes_of_metadata() {
-        let (mut watches, file) = (Watches::default(), file(0));
+        let (mut watches, file) = (Watches::default(), file());
         let watch = watches.watch(&file).expect("the system has inotify");
         assert_eq!(watch.events(), WatchEvents::default());
         let now = SystemTime::now();
@@ -203,7 +199,7 @@ mod tests {
 
     #[test]
     fn watches_of_one_file_are_independent() {
-        let (mut watches, file) = (Watches::default(), file(1));
+        let (mut watches, file) = (Watches::default(), file());
         let other = file.try_clone().expect("another descriptor");
         let first = watches.watch(&file).expect("the system has inotify");
         write(&file);
@@ -221,7 +217,7 @@ mod tests {
     #[test]
     fn watches_a_bounded_number_of_files() {
         let mut watches = Watches::default();
-        let files: Vec<_> = (0..=WATCHES_MAX).map(|number| file(100 + number)).collect();
+        let files: Vec<_> = (0..=WATCHES_MAX).map(|_| file()).collect();
         let mut held: Vec<_> = files.iter().map_while(|file| watches.watch(file)).collect();
         assert_eq!((held.len(), in_kernel(&watches)), (WATCHES_MAX, WATCHES_MAX));
         // Another watch of a watched file needs no room.
@@ -234,7 +230,7 @@ mod tests {
     #[test]
     fn reads_a_bounded_number_of_events() {
         let mut watches = Watches::default();
-        let files = [file(2), file(3), file(4)];
+        let files = [file(), file(), file()];
         let [one, other, idle] = files.each_ref().map(|file| watches.watch(file).expect("inotify"));
         // Alternate two events: the kernel merges equal ones.
         for _ in 0..=WATCH_EVENTS_MAX / 2 {

@@ -19,7 +19,7 @@ enum Visited {
     /// A file whose name starts with a dot.
     HiddenFile(PathBuf),
     /// An entry or folder that can't be read.
-    Failed(PathBuf, io::Error),
+    FailedFile(PathBuf, io::Error),
 }
 
 /// Collects the files of a folder that aren't siblings, sorted by name. Passes read errors to `failed`, and removes
@@ -41,7 +41,7 @@ pub(crate) fn files(
             Visited::File(path) => files.push(path),
             Visited::HiddenFile(path) if removes => remove_left_over(&path),
             Visited::HiddenFile(_) => {}
-            Visited::Failed(path, error) => failed(&path, &error),
+            Visited::FailedFile(path, error) => failed(&path, &error),
         }
         Ok(())
     })?;
@@ -101,7 +101,7 @@ fn walk(
             Ok(entries) => entries,
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
-                visit(Visited::Failed(within, error))?;
+                visit(Visited::FailedFile(within, error))?;
                 continue;
             }
         };
@@ -113,7 +113,7 @@ fn walk(
             let (kind, entry) = match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
                 Ok(found) => found,
                 Err(error) => {
-                    visit(Visited::Failed(within.clone(), error))?;
+                    visit(Visited::FailedFile(within.clone(), error))?;
                     continue;
                 }
             };
@@ -126,7 +126,7 @@ fn walk(
                 (_, true) if depth < FOLDERS_DEEP_MAX => folders.push((path, depth + 1)),
                 (_, true) => {
                     let why = format!("folders are nested deeper than {FOLDERS_DEEP_MAX}");
-                    visit(Visited::Failed(path, io::Error::other(why)))?;
+                    visit(Visited::FailedFile(path, io::Error::other(why)))?;
                 }
                 (false, false) => {}
             }

@@ -20,5 +20,5 @@ mod sibling;
 
 pub use coding::level_max;
 pub use folder::{Unused, unused};
-pub use run::{Failed, Options, PerFormat, Summary, precompress};
+pub use run::{FailedFile, Options, PerFormat, RunSummary, precompress};
 pub use shearwater_io::fs::Coding;

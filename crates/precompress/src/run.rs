@@ -1,6 +1,5 @@
 //! A run: distributes the files of a folder over threads, and counts what it did.
 
-use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use crate::coding::level_max;
 use crate::folder;
 use crate::limits::{FAILURES_MAX, JOBS_MAX};
 use crate::sample::{self, is_packed};
-use crate::sibling::{self, Made, SiblingState};
+use crate::sibling::{self, SiblingState};
 
 /// Options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +49,21 @@ impl Default for Options {
 pub fn precompress(
     folder: &Path,
     options: &Options,
-    progress: &(dyn Fn(&Summary, &Path) + Sync),
-) -> io::Result<Summary> {
+    progress: &(dyn Fn(&RunSummary, &Path) + Sync),
+) -> io::Result<RunSummary> {
     let _lock = if options.dry_run { None } else { lock(folder)? };
-    let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
+    let mut summary = RunSummary::of(options.formats.iter().map(|&(format, _)| format));
     let files = folder::files(folder, !options.dry_run, &mut |path, error| summary.failed(path, error))?;
     summary.files = files.len() as u64;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { cores } else { options.jobs };
-    let run =
-        Run { options, files: &files, next: AtomicUsize::new(0), summary: Mutex::new(summary), progress };
+    let run = CompressionRun {
+        options,
+        files: &files,
+        next: AtomicUsize::new(0),
+        summary: Mutex::new(summary),
+        progress,
+    };
     thread::scope(|scope| {
         for _ in 1..jobs.min(JOBS_MAX).min(files.len()) {
             scope.spawn(|| run.work());
@@ -85,7 +89,7 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
 
 /// Counts of a run, final or so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RunSummary {
     /// Files found.
     pub files: u64,
     /// Files processed.
@@ -97,7 +101,7 @@ pub struct Summary {
     /// Counts by format, in the order of the options.
     pub formats: Vec<PerFormat>,
     /// Failures, at most [`FAILURES_MAX`].
-    pub failures: Vec<Failed>,
+    pub failures: Vec<FailedFile>,
     /// Failures beyond that.
     pub failures_left_out: u64,
 }
@@ -125,14 +129,14 @@ pub struct PerFormat {
 
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedFile {
     /// The file or folder.
     pub path: PathBuf,
     /// The error.
     pub why: String,
 }
 
-impl Summary {
+impl RunSummary {
     pub(crate) fn of(formats: impl Iterator<Item = Coding>) -> Self {
         let none = |format| PerFormat {
             format,
@@ -149,7 +153,7 @@ impl Summary {
 
     pub(crate) fn failed(&mut self, path: &Path, error: &io::Error) {
         if self.failures.len() < FAILURES_MAX {
-            self.failures.push(Failed { path: path.to_owned(), why: error.to_string() });
+            self.failures.push(FailedFile { path: path.to_owned(), why: error.to_string() });
         } else {
             self.failures_left_out += 1;
         }
@@ -162,7 +166,7 @@ impl Summary {
     }
 }
 
-/// SiblingOutcome for one sibling.
+/// Outcome for one sibling.
 #[derive(Debug, Clone, Copy)]
 enum SiblingOutcome {
     /// Skipped: the file is too small or compressed, and has no sibling.
@@ -183,29 +187,19 @@ struct SourceFile<'a> {
     /// Its format or size excludes siblings.
     is_skipped: bool,
     /// Result of the sample, once needed.
-    compresses: OnceCell<bool>,
+    compresses: Option<bool>,
 }
 
-impl SourceFile<'_> {
-    fn compresses(&self) -> io::Result<bool> {
-        if let Some(&compresses) = self.compresses.get() {
-            return Ok(compresses);
-        }
-        let compresses = sample::compresses(self.path, self.meta.len)?;
-        Ok(*self.compresses.get_or_init(|| compresses))
-    }
-}
-
-/// SiblingState shared by the threads of a run.
-struct Run<'a> {
+/// State shared by the threads of a run.
+struct CompressionRun<'a> {
     options: &'a Options,
     files: &'a [PathBuf],
     next: AtomicUsize,
-    summary: Mutex<Summary>,
-    progress: &'a (dyn Fn(&Summary, &Path) + Sync),
+    summary: Mutex<RunSummary>,
+    progress: &'a (dyn Fn(&RunSummary, &Path) + Sync),
 }
 
-impl Run<'_> {
+impl CompressionRun<'_> {
     /// Processes files until none are left.
     fn work(&self) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
@@ -222,9 +216,9 @@ impl Run<'_> {
             Err(error) => return self.lock().failed(path, &error),
         };
         let is_skipped = self.skip(path, &meta);
-        let source = SourceFile { path, meta, is_skipped, compresses: OnceCell::new() };
+        let mut source = SourceFile { path, meta, is_skipped, compresses: None };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            match self.settle(&source, format, level.min(level_max(format))) {
+            match self.settle(&mut source, format, level.min(level_max(format))) {
                 Ok(outcome) => self.note(index, source.meta.len, outcome),
                 Err(error) => self.lock().failed(&sibling::path(path, format), &error),
             }
@@ -242,7 +236,7 @@ impl Run<'_> {
     }
 
     /// Checks, refreshes or makes one sibling.
-    fn settle(&self, source: &SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
+    fn settle(&self, source: &mut SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
         let Options { dry_run, force, .. } = *self.options;
         let state = SiblingState::of(&sibling::path(source.path, format), &source.meta);
         let is_made_anew = force && !source.is_skipped;
@@ -256,17 +250,17 @@ impl Run<'_> {
             }
             _ => {}
         }
-        let outcome = if source.is_skipped {
-            SiblingOutcome::Skipped
-        } else if !source.compresses()? {
-            SiblingOutcome::NotSmaller
-        } else if dry_run {
-            SiblingOutcome::WouldBeMade
-        } else {
-            match sibling::make(source.path, format, level)? {
-                Made::Bytes(bytes) => SiblingOutcome::Made(bytes),
-                Made::NotSmaller => SiblingOutcome::NotSmaller,
-            }
+        let compresses = match source.compresses {
+            Some(known) => known,
+            None if source.is_skipped => false,
+            None => *source.compresses.insert(sample::compresses(source.path, source.meta.len)?),
+        };
+        let outcome = match (source.is_skipped, compresses) {
+            (true, _) => SiblingOutcome::Skipped,
+            (false, false) => SiblingOutcome::NotSmaller,
+            (false, true) if dry_run => SiblingOutcome::WouldBeMade,
+            (false, true) => sibling::make(source.path, format, level)?
+                .map_or(SiblingOutcome::NotSmaller, SiblingOutcome::Made),
         };
         let is_left = matches!(outcome, SiblingOutcome::Skipped | SiblingOutcome::NotSmaller);
         match state {
@@ -298,7 +292,7 @@ impl Run<'_> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Summary> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RunSummary> {
         self.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

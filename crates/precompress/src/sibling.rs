@@ -137,20 +137,12 @@ fn is_of_content(coding: Coding, coded: &File, file: File) -> io::Result<bool> {
     }
 }
 
-/// Result of making a sibling.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Made {
-    /// Made, with this many bytes.
-    Bytes(u64),
-    /// Not made: it would save too little.
-    NotSmaller,
-}
-
-/// Makes a sibling with the `mtime` of the file, which shows that it is current, and its permissions.
+/// Makes a sibling with the `mtime` of the file, which shows that it is current, and its permissions. Returns its length,
+/// or `None` if it would save too little.
 ///
 /// # Errors
 /// Errors of the system, and a file that has changed meanwhile. An existing sibling is kept then.
-pub(crate) fn make(path: &Path, coding: Coding, level: u32) -> io::Result<Made> {
+pub(crate) fn make(path: &Path, coding: Coding, level: u32) -> io::Result<Option<u64>> {
     let (mut file, before) = open(path)?;
     let sibling = self::path(path, coding);
     let temporary = TemporarySibling::beside(&sibling)?;
@@ -165,7 +157,7 @@ pub(crate) fn make(path: &Path, coding: Coding, level: u32) -> io::Result<Made> 
     drop(sink);
     let coded = temporary.file.metadata()?.len();
     if coded.saturating_mul(100) > before.len().saturating_mul(100 - SAVED_PERCENT_MIN) {
-        return Ok(Made::NotSmaller);
+        return Ok(None);
     }
     is_unchanged(path, &before)?;
     temporary.file.set_times(FileTimes::new().set_modified(before.modified()?))?;
@@ -173,7 +165,7 @@ pub(crate) fn make(path: &Path, coding: Coding, level: u32) -> io::Result<Made> 
     temporary.file.sync_data()?;
     temporary.rename_to(&sibling)?;
     keep_if_unchanged(path, &before, &sibling)?;
-    Ok(Made::Bytes(coded))
+    Ok(Some(coded))
 }
 
 /// Opens a file and reads its metadata. Fails if it was replaced by a symbolic link.

@@ -36,19 +36,19 @@ fn main() -> ExitCode {
     }
 }
 
-type Started = Result<Running, Box<dyn std::error::Error>>;
+type StartResult = Result<Running, Box<dyn std::error::Error>>;
 
 fn server() -> Server {
     let listen = std::env::var("SHEARWATER_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     Server::new(listen).workers(1)
 }
 
-fn bare(folder: &str) -> Started {
+fn bare(folder: &str) -> StartResult {
     let folder = Folder::open(Path::new(folder))?;
     Ok(server().start(move |_| Bare(folder.files()))?)
 }
 
-fn serve(folder: &str, sites: Vec<Site>) -> Started {
+fn serve(folder: &str, sites: Vec<Site>) -> StartResult {
     let folders = vec![Folder::open(Path::new(folder))?];
     let sites = Sites::new(Options { folders, cache: CacheLimits::default(), sites })?;
     let running = server().start(move |_| sites.service())?;

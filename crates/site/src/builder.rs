@@ -1,8 +1,8 @@
 //! Builds the tables of sites, and checks their options.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use shearwater::engine::HeaderRules;
 use shearwater_files::Folder;
 use shearwater_files::resolve::path::resolve;
 
@@ -10,12 +10,12 @@ use crate::headers::{self, Changes};
 use crate::hosts::{Hosts, parse_host};
 use crate::limits::{ROUTES_MAX, SITES_MAX};
 use crate::options::{
-    Content, ErrorPage, Fixed, Headers, Invalid, Mistakes, Options, Redirect, Route, Site, invalid,
+    Content, ErrorPage, Fixed, Headers, InvalidValue, Mistakes, Options, Redirect, Route, Site, invalid,
 };
-use crate::plan::{Action, PlannedPage, RouteMatch, RouteRule, SitePlan, SitesPlan, number};
+use crate::plan::{PlannedPage, RouteAction, RouteMatch, RouteRule, SitePlan, SitesPlan, number};
 use crate::redirect::RedirectTarget;
 use crate::responses;
-use crate::routes::{PathPattern, Routes, bad_path, segments};
+use crate::routes::{PathPattern, RouteTable, bad_path, segments};
 
 /// Checks sites and builds their tables.
 ///
@@ -28,21 +28,23 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
         return Err(mistakes);
     }
     let hosts = hosts(&options.sites, &mut mistakes);
-    let mut shared = SharedTables::new(&options.folders);
+    let (headers, fixed) = (DistinctValues::new(), DistinctValues::new());
+    let mut shared =
+        SharedTables { folders: &options.folders, headers, fixed, warnings: Mistakes::default() };
     let each = options.sites.iter().enumerate();
     let sites: Vec<SitePlan> =
         each.map(|(at, site)| build_site(at, site, &mut shared, &mut mistakes)).collect();
     if !mistakes.list.is_empty() {
         return Err(mistakes);
     }
-    let only = match sites.as_slice() {
-        [SitePlan { rules, .. }] => match rules.as_slice() {
-            [rule @ RouteRule { action: Action::Files(_), .. }] => Some(RouteMatch { site: 0, rule: *rule }),
-            _ => None,
-        },
+    let only = match sites.iter().map(|site| &site.rules[..]).collect::<Vec<_>>()[..] {
+        [[rule @ RouteRule { action: RouteAction::Files(_), .. }]] => {
+            Some(RouteMatch { site: 0, rule: *rule })
+        }
         _ => None,
     };
-    let SharedTables { header_rules, fixed, warnings, .. } = shared;
+    let SharedTables { headers, fixed, warnings, .. } = shared;
+    let (header_rules, fixed) = (headers.list.iter().map(headers::header_rules).collect(), fixed.list);
     let Options { folders, cache, .. } = options;
     Ok(SitesPlan { folders, cache, hosts, sites, header_rules, fixed, only, warnings })
 }
@@ -76,45 +78,38 @@ fn hosts(sites: &[Site], mistakes: &mut Mistakes) -> Hosts {
 /// Parts that sites share.
 struct SharedTables<'f> {
     folders: &'f [Folder],
-    header_rules: Vec<HeaderRules>,
-    fixed: Vec<Fixed>,
+    headers: DistinctValues<Changes>,
+    fixed: DistinctValues<Fixed>,
     warnings: Mistakes,
-    /// Numbers of the header_rules and fixed responses: most sites have the same ones.
-    known_changes: HashMap<Changes, u32>,
-    known_fixed: HashMap<Fixed, u32>,
 }
 
-impl<'f> SharedTables<'f> {
-    fn new(folders: &'f [Folder]) -> Self {
-        Self {
-            folders,
-            header_rules: Vec::new(),
-            fixed: Vec::new(),
-            warnings: Mistakes::default(),
-            known_changes: HashMap::new(),
-            known_fixed: HashMap::new(),
-        }
+/// Values by number, each once: most sites have the same header changes and fixed responses.
+struct DistinctValues<T> {
+    list: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + Hash> DistinctValues<T> {
+    fn new() -> Self {
+        Self { list: Vec::new(), numbers: HashMap::new() }
     }
 
-    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
-        if let Some(&known) = self.known_changes.get(changes) {
-            return Some(known);
-        }
-        let header_rules = headers::header_rules(changes)?;
-        let new = number(self.header_rules.len());
-        self.header_rules.push(header_rules);
-        self.known_changes.insert(changes.clone(), new);
-        Some(new)
-    }
-
-    fn fixed(&mut self, fixed: &Fixed) -> u32 {
-        if let Some(&known) = self.known_fixed.get(fixed) {
+    /// Returns the number of a value, a new one if it isn't there.
+    fn number_of(&mut self, value: &T) -> u32 {
+        if let Some(&known) = self.numbers.get(value) {
             return known;
         }
-        let new = number(self.fixed.len());
-        self.fixed.push(fixed.clone());
-        self.known_fixed.insert(fixed.clone(), new);
+        let new = number(self.list.len());
+        self.list.push(value.clone());
+        self.numbers.insert(value.clone(), new);
         new
+    }
+}
+
+impl SharedTables<'_> {
+    /// Returns the number of changes, unless there are none.
+    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
+        (!changes.is_empty()).then(|| self.headers.number_of(changes))
     }
 }
 
@@ -128,8 +123,12 @@ fn build_site<'a>(
     shared: &'a mut SharedTables<'_>,
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
-    let plan =
-        SitePlan { routes: Routes::new(OWN), rules: Vec::new(), redirects: Vec::new(), pages: Vec::new() };
+    let plan = SitePlan {
+        routes: RouteTable::new(OWN),
+        rules: Vec::new(),
+        redirects: Vec::new(),
+        pages: Vec::new(),
+    };
     let key = format!("site[{at}]");
     let keys = vec![key.clone()];
     let mut builder = Builder { key, plan, keys, changes: Changes::new(), shared, mistakes };
@@ -167,7 +166,7 @@ struct Builder<'a, 'f> {
 
 impl Builder<'_, '_> {
     /// Adds a mistake at a key within the site's.
-    fn mistake(&mut self, key: &str, invalid: Invalid) {
+    fn mistake(&mut self, key: &str, invalid: InvalidValue) {
         self.mistakes.add(format!("{}{key}", self.key), invalid);
     }
 
@@ -194,19 +193,21 @@ impl Builder<'_, '_> {
         changes
     }
 
-    fn action(&mut self, content: &Content, key: &str) -> Action {
+    fn action(&mut self, content: &Content, key: &str) -> RouteAction {
         match content {
-            Content::Nothing => Action::Nothing,
-            Content::Files(folder) if *folder < self.shared.folders.len() => Action::Files(number(*folder)),
+            Content::Nothing => RouteAction::Nothing,
+            Content::Files(folder) if *folder < self.shared.folders.len() => {
+                RouteAction::Files(number(*folder))
+            }
             Content::Files(folder) => {
                 self.mistake(key, invalid(format!("there is no folder {folder}"), ""));
-                Action::Nothing
+                RouteAction::Nothing
             }
             Content::Fixed(fixed) => {
                 if let Err((name, invalid)) = responses::check(fixed) {
                     self.mistake(&format!("{key}.respond.{name}"), invalid);
                 }
-                Action::Fixed(self.shared.fixed(fixed))
+                RouteAction::Fixed(self.shared.fixed.number_of(fixed))
             }
         }
     }
@@ -237,7 +238,7 @@ impl Builder<'_, '_> {
         if let Some(known) = self.plan.routes.insert(&pattern, rule) {
             return self.duplicate_path(&format!("{key}.from"), known);
         }
-        let action = Action::Redirect(number(self.plan.redirects.len()));
+        let action = RouteAction::Redirect(number(self.plan.redirects.len()));
         self.plan.redirects.push(target);
         self.keys.push(format!("{}{key}", self.key));
         self.plan.rules.push(RouteRule { action, ..self.plan.rules[OWN as usize] });
@@ -308,7 +309,7 @@ impl Builder<'_, '_> {
     /// Warns about a folder without an index that serves `/`.
     fn check_root(&mut self) {
         let rule = self.plan.routes.find(b"") as usize;
-        let Action::Files(folder) = self.plan.rules[rule].action else { return };
+        let RouteAction::Files(folder) = self.plan.rules[rule].action else { return };
         if let Some(why) = self.shared.folders[folder as usize].no_index() {
             self.warning(self.keys[rule].clone(), &why, "");
         }
@@ -329,7 +330,7 @@ impl Builder<'_, '_> {
 }
 
 /// Finds the folders of error pages. Returns the valid pages, and errors by status.
-fn find_pages(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<PlannedPage>, Vec<(u16, Invalid)>) {
+fn find_pages(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<PlannedPage>, Vec<(u16, InvalidValue)>) {
     let mut found: Vec<PlannedPage> = Vec::new();
     let mut wrong = Vec::new();
     for page in pages {
@@ -345,7 +346,7 @@ fn find_pages(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<PlannedPage>, Vec<(u
 }
 
 /// Returns the folder of a page, which is that of the route of its path, and its path in the folder.
-fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), Invalid> {
+fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), InvalidValue> {
     if !(400..=599).contains(&page.status) {
         return Err(invalid("status is not an error", "allowed: 400 to 599"));
     }
@@ -364,9 +365,9 @@ fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), Invalid>
         return Err(invalid("path of an error page is not a file", ""));
     };
     match plan.rules[rule as usize].action {
-        Action::Files(folder) => Ok((folder, format!("/{name}").into())),
-        Action::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
-        Action::Fixed(_) | Action::Nothing => {
+        RouteAction::Files(folder) => Ok((folder, format!("/{name}").into())),
+        RouteAction::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
+        RouteAction::Fixed(_) | RouteAction::Nothing => {
             Err(invalid("no files are served at the path of an error page", ""))
         }
     }

@@ -2,7 +2,7 @@
 
 use shearwater::engine::{HeaderRules, On};
 
-use crate::options::{Headers, Invalid, invalid};
+use crate::options::{Headers, InvalidValue, invalid};
 
 /// Changes by header name, without duplicates: the value to set, or `None` to remove the header.
 pub(crate) type Changes = Vec<(String, Option<String>)>;
@@ -45,7 +45,7 @@ const POLICY: &str = "Content-Security-Policy";
 const POLICY_REPORTED: &str = "Content-Security-Policy-Report-Only";
 
 /// Checks changes. Returns the valid ones, and the others as (key, error).
-pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
+pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, InvalidValue)>) {
     let mut changes = Changes::new();
     let mut mistakes = Vec::new();
     let set = headers.set.iter().map(|(name, value)| (format!("set.{name}"), name, Some(value.clone())));
@@ -65,7 +65,7 @@ pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
     (changes, mistakes)
 }
 
-fn check(name: &str, change: Option<&str>) -> Result<(), Invalid> {
+fn check(name: &str, change: Option<&str>) -> Result<(), InvalidValue> {
     let is_named = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
     let (more, verb) = match change {
         Some(_) => (&OWN_VALUE, "set"),
@@ -105,16 +105,16 @@ pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
     changes.iter().any(|(known, change)| change.is_some() && known.eq_ignore_ascii_case(name))
 }
 
-/// Encodes changes; `None` if there are none.
+/// Encodes changes.
 ///
 /// # Panics
 /// If the changes are not those of [`changes`], which tests each.
-pub(crate) fn header_rules(changes: &Changes) -> Option<HeaderRules> {
+pub(crate) fn header_rules(changes: &Changes) -> HeaderRules {
     let mut header_rules = HeaderRules::new();
     for (name, change) in changes {
         apply(&mut header_rules, name, change.as_deref()).expect("each change was tested");
     }
-    (!changes.is_empty()).then_some(header_rules)
+    header_rules
 }
 
 fn apply(header_rules: &mut HeaderRules, name: &str, change: Option<&str>) -> Result<(), String> {
@@ -141,7 +141,7 @@ fn responses(name: &str) -> On {
 
 #[cfg(test)]
 mod tests {
-    use super::{Changes, changes, header_rules, merge, responses};
+    use super::{Changes, changes, merge, responses};
     use crate::options::Headers;
     use shearwater::engine::On;
 
@@ -190,7 +190,6 @@ mod tests {
             .map(|(name, change)| (name.to_owned(), change.map(str::to_owned)))
             .into();
         assert_eq!(merged, wanted);
-        assert!(header_rules(&merged).is_some() && header_rules(&Changes::new()).is_none());
     }
 
     #[test]

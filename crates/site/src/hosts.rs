@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::limits::HOST_BYTES_MAX;
-use crate::options::{Invalid, invalid};
+use crate::options::{InvalidValue, invalid};
 use crate::table::{LetterCase, TextTable};
 
 /// Maximum bytes of a label (RFC 1035 section 2.3.4).
@@ -19,7 +19,7 @@ pub(crate) enum HostPattern<'a> {
 }
 
 /// Parses a host name of a site.
-pub(crate) fn parse_host(text: &str) -> Result<HostPattern<'_>, Invalid> {
+pub(crate) fn parse_host(text: &str) -> Result<HostPattern<'_>, InvalidValue> {
     let name = text.strip_suffix('.').unwrap_or(text);
     if name.len() > HOST_BYTES_MAX {
         return Err(invalid(format!("host name is longer than {HOST_BYTES_MAX} bytes"), ""));
@@ -36,7 +36,7 @@ pub(crate) fn parse_host(text: &str) -> Result<HostPattern<'_>, Invalid> {
     }
 }
 
-fn check_labels(name: &str) -> Result<(), Invalid> {
+fn check_labels(name: &str) -> Result<(), InvalidValue> {
     let is_label = |label: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (1..=LABEL_BYTES_MAX).contains(&label.len()) && label.bytes().all(is_allowed)

@@ -137,18 +137,18 @@ pub struct Mistakes {
 
 /// An invalid value: a message and help.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Invalid {
+pub(crate) struct InvalidValue {
     pub(crate) message: String,
     pub(crate) help: Option<String>,
 }
 
 /// Returns an invalid value, without help if that is empty.
-pub(crate) fn invalid(message: impl Into<String>, help: impl Into<String>) -> Invalid {
-    Invalid { message: message.into(), help: Some(help.into()).filter(|help| !help.is_empty()) }
+pub(crate) fn invalid(message: impl Into<String>, help: impl Into<String>) -> InvalidValue {
+    InvalidValue { message: message.into(), help: Some(help.into()).filter(|help| !help.is_empty()) }
 }
 
 impl Mistakes {
-    pub(crate) fn add(&mut self, key: impl Into<String>, Invalid { message, help }: Invalid) {
+    pub(crate) fn add(&mut self, key: impl Into<String>, InvalidValue { message, help }: InvalidValue) {
         match self.list.len() < MISTAKES_MAX {
             true => self.list.push(Mistake { key: key.into(), message, help }),
             false => self.left_out += 1,

@@ -8,7 +8,7 @@ use crate::hosts::Hosts;
 use crate::limits::REDIRECTS_FOLLOWED_MAX;
 use crate::options::{Fixed, Mistakes};
 use crate::redirect::RedirectTarget;
-use crate::routes::Routes;
+use crate::routes::RouteTable;
 
 /// All sites of a server. Numbers are indices in its lists.
 pub(crate) struct SitesPlan {
@@ -25,7 +25,7 @@ pub(crate) struct SitesPlan {
 
 /// One site.
 pub(crate) struct SitePlan {
-    pub(crate) routes: Routes,
+    pub(crate) routes: RouteTable,
     /// Rules of the routes.
     pub(crate) rules: Vec<RouteRule>,
     pub(crate) redirects: Vec<RedirectTarget>,
@@ -36,7 +36,7 @@ pub(crate) struct SitePlan {
 /// How requests of a route are handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteRule {
-    pub(crate) action: Action,
+    pub(crate) action: RouteAction,
     pub(crate) header_rules: Option<u32>,
     /// A set of error pages.
     pub(crate) pages: u32,
@@ -44,7 +44,7 @@ pub(crate) struct RouteRule {
 
 /// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum RouteAction {
     Nothing,
     Files(u32),
     Fixed(u32),
@@ -70,7 +70,7 @@ impl SitePlan {
     /// Returns the redirect of a rule.
     pub(crate) fn redirect_of(&self, rule: u32) -> Option<u32> {
         match self.rules[rule as usize].action {
-            Action::Redirect(redirect) => Some(redirect),
+            RouteAction::Redirect(redirect) => Some(redirect),
             _ => None,
         }
     }
@@ -87,14 +87,14 @@ impl SitePlan {
         let mut rule = start;
         for _ in 0..REDIRECTS_FOLLOWED_MAX {
             let next = match self.rules[rule as usize].action {
-                Action::Redirect(redirect) => {
+                RouteAction::Redirect(redirect) => {
                     let mut location = String::new();
                     self.redirects[redirect as usize].locate(&path, None, &mut location);
                     location.truncate(location.find(['?', '#']).unwrap_or(location.len()));
                     Some(location)
                 }
-                Action::Files(folder) => files(folder, &path),
-                Action::Fixed(_) | Action::Nothing => None,
+                RouteAction::Files(folder) => files(folder, &path),
+                RouteAction::Fixed(_) | RouteAction::Nothing => None,
             };
             let Some(next) = next else { return false };
             path = next;

@@ -2,7 +2,7 @@
 
 use shearwater::{Request, Response};
 
-use crate::options::{Invalid, invalid};
+use crate::options::{InvalidValue, invalid};
 
 /// Status codes of redirects.
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
@@ -32,7 +32,7 @@ struct Rest {
 
 impl RedirectTarget {
     /// Parses a target. `segments` is the number of segments before the `*` of the path, if it has one.
-    pub(crate) fn new(status: u16, to: &str, segments: Option<usize>) -> Result<Self, Invalid> {
+    pub(crate) fn new(status: u16, to: &str, segments: Option<usize>) -> Result<Self, InvalidValue> {
         if !STATUSES.contains(&status) {
             return Err(invalid("status is not a redirect", "allowed: 301, 302, 303, 307 or 308"));
         }
@@ -92,7 +92,7 @@ impl RedirectTarget {
 }
 
 /// Checks that a target is a path of this host or a URL.
-fn check_target(to: &str) -> Result<(), Invalid> {
+fn check_target(to: &str) -> Result<(), InvalidValue> {
     let is_url = ["http://", "https://"].iter().any(|scheme| host_behind(to, scheme).is_some());
     let is_path = to.starts_with('/') && !to.starts_with("//") && !to.starts_with("/\\");
     if !is_url && !is_path {

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use shearwater::engine::{FieldLines, Item, KnownField, Prebuilt, Shared};
 
 use shearwater::{Method, Request, Response};
+use shearwater_files::is_media_type;
 use shearwater_files::negotiation::names_media_type;
 
 use crate::headers::{self, Changes};
 use crate::limits::FIXED_BYTES_MAX;
-use crate::options::{Fixed, Invalid, invalid};
+use crate::options::{Fixed, InvalidValue, invalid};
 
 /// Methods of a response that isn't an error (RFC 9110 section 10.2.1).
 pub(crate) const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -77,7 +78,7 @@ fn content(fixed: &Fixed) -> Result<Prebuilt, String> {
 }
 
 /// Checks the headers that some statuses require (RFC 9110 sections 15.5.2 and 15.5.8).
-pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), Invalid> {
+pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), InvalidValue> {
     let required = match fixed.status {
         401 => "WWW-Authenticate",
         407 => "Proxy-Authenticate",
@@ -93,7 +94,7 @@ pub(crate) fn check_headers(fixed: &Fixed, changes: &Changes) -> Result<(), Inva
 }
 
 /// Checks a fixed response. An error comes with the key it belongs to.
-pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, Invalid)> {
+pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, InvalidValue)> {
     let status = |help: &str| Err(("status", invalid("status can't be used for a fixed response", help)));
     match fixed.status {
         204 | 205 if !fixed.body.is_empty() => {
@@ -106,10 +107,7 @@ pub(crate) fn check(fixed: &Fixed) -> Result<(), (&'static str, Invalid)> {
                 let message = format!("body is larger than {FIXED_BYTES_MAX} bytes");
                 return Err(("body", invalid(message, "serve it as a file")));
             }
-            let is_type = |text: &str| {
-                text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty())
-            };
-            match is_type(&fixed.media_type) && content(fixed).is_ok() {
+            match is_media_type(&fixed.media_type) {
                 true => Ok(()),
                 false => Err(("type", invalid("invalid media type", "write one such as \"text/plain\""))),
             }

@@ -91,10 +91,10 @@ fn at(host: &[u8], path: &[u8]) -> usize {
 mod tests {
     use super::{RouteCache, RouteMatch};
     use crate::limits::{CACHED_ROUTE_BYTES_MAX, CACHED_ROUTES_MAX};
-    use crate::plan::{Action, RouteRule};
+    use crate::plan::{RouteAction, RouteRule};
 
     fn found(site: u32) -> RouteMatch {
-        RouteMatch { site, rule: RouteRule { action: Action::Nothing, header_rules: None, pages: 0 } }
+        RouteMatch { site, rule: RouteRule { action: RouteAction::Nothing, header_rules: None, pages: 0 } }
     }
 
     fn site(cache: &RouteCache, host: &str, path: &str) -> Option<u32> {

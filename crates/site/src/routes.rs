@@ -5,7 +5,7 @@
 use shearwater_files::resolve::path::{BadPath, resolve};
 
 use crate::limits::ROUTE_SEGMENTS_MAX;
-use crate::options::{Invalid, invalid};
+use crate::options::{InvalidValue, invalid};
 use crate::table::{LetterCase, TextTable};
 
 /// A path or prefix, decoded.
@@ -19,7 +19,7 @@ pub(crate) enum PathPattern {
 
 impl PathPattern {
     /// Parses `/path` or `/prefix/*`.
-    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidValue> {
         if let Some(prefix) = parameter(text) {
             let help = format!("{prefix:?} matches everything beneath it");
             return Err(invalid("paths can't have parameters", help));
@@ -78,7 +78,7 @@ fn parameter(path: &str) -> Option<String> {
 }
 
 /// Returns the error for a path that can't be resolved.
-pub(crate) fn bad_path(bad: BadPath) -> Invalid {
+pub(crate) fn bad_path(bad: BadPath) -> InvalidValue {
     match bad {
         BadPath::Escape => invalid("`%` without two hexadecimal digits", "a literal % is written %25"),
         BadPath::Dots => invalid("path with . or .. in it", "write the path without them"),
@@ -88,7 +88,7 @@ pub(crate) fn bad_path(bad: BadPath) -> Invalid {
 
 /// Table of routes of a site, by path.
 #[derive(Debug, Clone)]
-pub struct Routes {
+pub struct RouteTable {
     exact: TextTable,
     beneath: TextTable,
     /// A bit for each number of segments that a prefix has.
@@ -97,7 +97,7 @@ pub struct Routes {
     root: u32,
 }
 
-impl Routes {
+impl RouteTable {
     /// Returns a table without routes, in which every path has the route `root`.
     #[must_use]
     pub fn new(root: u32) -> Self {
@@ -176,12 +176,12 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
-    use super::{PathPattern, Routes};
+    use super::{PathPattern, RouteTable};
     use crate::limits::ROUTE_SEGMENTS_MAX;
 
     #[test]
     fn finds_the_root_without_routes() {
-        let mut routes = Routes::new(7);
+        let mut routes = RouteTable::new(7);
         assert_eq!(routes.find(b""), 7);
         assert_eq!(routes.find(b"a/b"), 7);
         routes.add("/a/*", 1).expect("a route");

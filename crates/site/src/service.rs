@@ -13,7 +13,7 @@ use shearwater_files::{FileCache, Files};
 
 use crate::builder;
 use crate::options::{Mistakes, Options};
-use crate::plan::{Action, RouteMatch, SitesPlan};
+use crate::plan::{RouteAction, RouteMatch, SitesPlan};
 use crate::responses::{ALLOW, BuiltInPages, FixedResponse};
 use crate::route_cache::RouteCache;
 
@@ -121,18 +121,18 @@ impl SiteService {
         }
         let is_whole = match (found.rule.action, bad) {
             // Folders choose the status of an invalid path themselves.
-            (Action::Files(folder), _) => {
+            (RouteAction::Files(folder), _) => {
                 self.files[folder as usize].respond(request, response);
                 false
             }
-            (Action::Fixed(fixed), None) => self.fixed[fixed as usize].respond(request, response),
-            (Action::Redirect(redirect), None) => {
+            (RouteAction::Fixed(fixed), None) => self.fixed[fixed as usize].respond(request, response),
+            (RouteAction::Redirect(redirect), None) => {
                 let location = &mut self.scratch.borrow_mut().location;
                 let redirects = &self.plan.sites[found.site as usize].redirects;
                 redirects[redirect as usize].respond(request, location, response);
                 true
             }
-            (Action::Nothing, None) | (_, Some(BadPath::NoName)) => {
+            (RouteAction::Nothing, None) | (_, Some(BadPath::NoName)) => {
                 response.unhandled_target(request, ALLOW);
                 false
             }

@@ -10,7 +10,7 @@ use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
 use testkit::TestFolder;
 
-use crate::steady::{Load, assert_no_calls};
+use crate::steady::{SteadyLoad, assert_no_calls};
 
 const FILES: usize = 16;
 const FILE_BYTES: usize = 1024;
@@ -31,7 +31,7 @@ const ASKED: [(&str, &str); 8] = [
 const HOSTS: [&str; 4] = ["example.org", "WWW.Example.org:8080", "a.b.example.org.", "other.example"];
 
 /// Requests of which no two heads are alike. All have the same length: a buffer that has held one holds all.
-const LOAD: Load = Load {
+const LOAD: SteadyLoad = SteadyLoad {
     write: |head, number| {
         let (path, host, own) = (
             ASKED[number % ASKED.len()].0,

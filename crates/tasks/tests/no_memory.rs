@@ -14,7 +14,7 @@ const STACK_BYTES: usize = 256 * 1024 * 1024;
 const ROOM_BYTES: usize = STACK_BYTES + STACK_BYTES / 2;
 
 #[test]
-fn who_finds_no_memory_waits_for_the_stack_of_another() {
+fn without_memory_a_coroutine_waits_for_the_stack_of_another() {
     let options = StackOptions { stack_bytes: STACK_BYTES, ..StackOptions::default() };
     let stacks = Stacks::new(options).expect("there is memory for this");
     let mut tasks = Tasks::new(Options::default(), || ());

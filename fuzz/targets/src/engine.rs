@@ -31,7 +31,7 @@ pub fn run(input: &[u8]) {
     let one_at_once = dice.once_in(2);
     let first = model::units(&text[..text.len().min(TEXT_BYTES_MAX)], &limits);
     let mut conversation = random::conversation(&mut dice, seed, first);
-    let waits = conversation.clients.iter().flatten().any(|unit| unit.goes_on_at.is_some());
+    let waits = conversation.clients.iter().flatten().any(|unit| unit.continue_at.is_some());
     let setting = &mut conversation.setting;
     // A client that waits for another's end before its own would not get the `100` that it waits for.
     let connections_max = if one_at_once && !waits { 1 } else { usize::MAX };

@@ -210,8 +210,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::bench::MeasuredRound;
     use crate::block::tests::SETTINGS;
-    use crate::experiment::Round;
     use crate::report;
     use crate::series::SeriesPlan;
     use crate::series::tests::{failed, load_series, round};
@@ -223,12 +223,12 @@ mod tests {
         toml::from_str(&format!("{fixed}over = 'null-epoll'\n{bound}")).expect("a row")
     }
 
-    fn judge(row: &BarRow, base: Vec<Round>, other: Vec<Round>) -> String {
+    fn judge(row: &BarRow, base: Vec<MeasuredRound>, other: Vec<MeasuredRound>) -> String {
         let measured = [load_series(base, other)];
         row.verdict_text(&row.judge(&measured))
     }
 
-    fn rounds(cpu_us: &[f64]) -> Vec<Round> {
+    fn rounds(cpu_us: &[f64]) -> Vec<MeasuredRound> {
         cpu_us.iter().map(|cpu_us| if *cpu_us > 0.0 { round(*cpu_us) } else { failed() }).collect()
     }
 

@@ -1,15 +1,19 @@
 //! A server about to be measured: started on its core, probed, warm.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
+use std::process::Command;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
+use serde_json::Value;
 use testkit::Response;
 
 use crate::client::{Load, LoadCounts, Pacing};
 use crate::folder::RunFolder;
-use crate::process::{self, CLIENT_CORE, Launch, ServerProcess, free_address};
-use crate::programs::OurPrograms;
+use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
+use crate::programs::{OurPrograms, root};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
 
@@ -19,7 +23,7 @@ const WARM_UP_MS: u64 = 300;
 const WARM_UP_CONNECTIONS_MAX: u32 = 64;
 
 /// Rounds and their length.
-#[derive(Debug, Clone, Copy, Args, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Args, Serialize)]
 pub(crate) struct RunSettings {
     /// Rounds; each server has one block in each
     #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=1_000))]
@@ -48,7 +52,7 @@ pub(crate) struct Bench<'a> {
 
 /// A server, what it serves, and where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct ServerSetup<'a> {
     pub(crate) bench: &'a Bench<'a>,
     pub(crate) spec: &'static ServerSpec,
     pub(crate) scenario: &'static Scenario,
@@ -69,28 +73,94 @@ pub(crate) struct StartedServer {
     pub(crate) line: String,
 }
 
-impl<'a> Setup<'a> {
-    /// Chooses a port.
-    pub(crate) fn new(
-        bench: &'a Bench<'a>,
-        spec: &'static ServerSpec,
-        scenario: &'static Scenario,
-        workers: u32,
-        null_bytes: u64,
-    ) -> Result<Self, String> {
-        Ok(Self { bench, spec, scenario, address: free_address()?, workers, null_bytes })
+/// Figures of one round, by name.
+pub(crate) type RoundFigures = BTreeMap<&'static str, f64>;
+
+/// One round of a server.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct MeasuredRound {
+    /// Reasons for which it does not count.
+    pub(crate) faults: Vec<String>,
+    /// Empty if it could not be run.
+    pub(crate) figures: RoundFigures,
+    /// Readings that the figures rest on.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(crate) details: Value,
+}
+
+impl From<Result<RoundFigures, String>> for MeasuredRound {
+    fn from(result: Result<RoundFigures, String>) -> Self {
+        match result {
+            Ok(figures) => Self { figures, ..Self::default() },
+            Err(reason) => Self { faults: vec![reason], ..Self::default() },
+        }
+    }
+}
+
+impl MeasuredRound {
+    /// Returns true if it counts.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Returns a figure, if the round counts.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied().filter(|_| self.is_valid())
+    }
+}
+
+impl ServerSetup<'_> {
+    /// Returns the command that starts the server, after writing its configuration into the run's folder.
+    pub(crate) fn command(&self) -> Result<Command, String> {
+        let Self { bench, spec, scenario, address, .. } = self;
+        let [public, folder] =
+            [&bench.folder.public(), bench.folder.path()].map(|path| path.display().to_string());
+        let own = spec.values.iter().map(|(name, value)| (&**name, value.clone()));
+        // What a value contains is filled in by those after it.
+        let mut values: Vec<(&str, String)> = own.collect();
+        values.extend([
+            ("sites", spec.sites.map_or_else(String::new, |[sites, routes]| many_sites(sites, routes))),
+            ("address", address.to_string()),
+            ("ip", address.ip().to_string()),
+            ("port", address.port().to_string()),
+            ("driver", spec.drivers.concat()),
+            ("workers", self.workers.to_string()),
+            ("public", public),
+            ("folder", folder),
+            ("null_bytes", self.null_bytes.to_string()),
+            ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
+            ("body", String::from_utf8(scenario.body()).unwrap_or_default()),
+        ]);
+        let fill = |text: &str, values: &[(&str, String)]| {
+            let fill_one =
+                |text: String, (name, value): &(&str, String)| text.replace(&format!("{{{name}}}"), value);
+            values.iter().fold(text.to_owned(), fill_one)
+        };
+        if let Some(config) = &spec.config {
+            let template = root().join("lab/lab/servers").join(config);
+            let template =
+                fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
+            let written = bench.folder.write(config, &fill(&template, &values))?;
+            values.push(("config", written.display().to_string()));
+        }
+        // Split first: a path may contain spaces.
+        let arguments = spec.arguments.split_whitespace().map(|word| fill(word, &values));
+        let mut command = Command::new(spec.path(bench.programs));
+        command.args(arguments.filter(|word| !word.is_empty()));
+        command.envs(spec.environment.iter().map(|(name, value)| (name, fill(value, &values))));
+        Ok(command)
     }
 
     /// Starts the server and probes it.
     pub(crate) fn start(&self) -> Result<StartedServer, String> {
-        self.start_as(&self.spec.launch(self)?)
+        self.start_as(&self.command()?)
     }
 
     /// Starts the server by another command and probes it.
-    pub(crate) fn start_as(&self, launch: &Launch) -> Result<StartedServer, String> {
+    pub(crate) fn start_as(&self, command: &Command) -> Result<StartedServer, String> {
         let log = self.bench.folder.path().join("server.log");
-        let process = ServerProcess::start(launch, self.address, &log)?;
-        Ok(StartedServer { process, bytes: length(&self.probe()?), line: launch.line() })
+        let process = ServerProcess::start(command, self.address, &log)?;
+        Ok(StartedServer { process, bytes: length(&self.probe()?), line: format!("{command:?}") })
     }
 
     /// Starts the server, probes it, and sends it a load for a moment.
@@ -129,11 +199,12 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns the command that runs our own client with a load.
-    pub(crate) fn own_client(&self, load: &Load) -> Result<Launch, String> {
+    pub(crate) fn own_client(&self, load: &Load) -> Result<Command, String> {
         let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
         let load = serde_json::to_string(load).map_err(|error| error.to_string())?;
-        let file = self.bench.folder.write("load.json", &load)?;
-        Ok(Launch::new(program, ["client".to_owned(), file.display().to_string()]))
+        let mut command = Command::new(program);
+        command.arg("client").arg(self.bench.folder.write("load.json", &load)?);
+        Ok(command)
     }
 
     /// Runs our own client on its core.
@@ -142,9 +213,19 @@ impl<'a> Setup<'a> {
     }
 }
 
+/// Returns the configuration of so many sites over the served folder, each with a host and so many routes.
+fn many_sites(sites: u32, routes: u32) -> String {
+    let routes: String =
+        (0..routes).map(|route| format!("[[site.route]]\npath = \"/part-{route}/*\"\n")).collect();
+    let site = |site| {
+        format!("\n[[site]]\nhosts = [\"site-{site:04}.example.org\"]\nroot = \"{{public}}\"\n{routes}")
+    };
+    (0..sites).map(site).collect()
+}
+
 /// Runs a client to its end, on its core.
-pub(crate) fn run_client(client: &Launch) -> Result<LoadCounts, String> {
-    let printed = process::output(client.on_core(CLIENT_CORE))?;
+pub(crate) fn run_client(client: &Command) -> Result<LoadCounts, String> {
+    let printed = process::output(on_core(CLIENT_CORE, client))?;
     LoadCounts::parse(&printed).ok_or_else(|| format!("the client printed no counts: {printed:?}"))
 }
 

@@ -1,14 +1,16 @@
 //! One block: a fresh server, a probe, a warm-up, a window, and a judgement whether it counts.
 
+use std::process::Command;
 use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::json;
 
-use crate::bench::{RunSettings, Setup, StartedServer, exchange, length, run_client};
+use crate::bench::{
+    MeasuredRound, RoundFigures, RunSettings, ServerSetup, StartedServer, exchange, length, run_client,
+};
 use crate::client::LoadCounts;
-use crate::experiment::{Round, RoundFigures};
-use crate::process::{self, CLIENT_CORE, Launch, SERVER_CORE, Threads};
+use crate::process::{self, CLIENT_CORE, SERVER_CORE, Threads, on_core, under};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
 
@@ -24,8 +26,8 @@ const SYSTEM_CALL_EVENT: &str = "raw_syscalls:sys_enter";
 const WAIT_PERCENT_MAX: f64 = 1.0;
 /// The same where connections end: kernel threads free sockets on the server's core, about 1 % for every server alike.
 const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
-/// Maximum time of others on the server's core, in per cent of the window, where its own threads wait for one another. It is
-/// counted in ticks and includes interrupts.
+/// Maximum time of others on the server's core, in per cent of the window. It replaces the wait where the server's threads wait
+/// for one another; it is counted in ticks and includes interrupts.
 const FOREIGN_PERCENT_MAX: f64 = 5.0;
 /// Share of the window, in per cent, from which a busy client limits what it measures.
 const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
@@ -52,7 +54,7 @@ struct Window {
 }
 
 /// Runs a block. An error means that it could not be run, or not to its end.
-pub(crate) fn run(setup: &Setup<'_>) -> Result<Round, String> {
+pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<MeasuredRound, String> {
     let StartedServer { process: server, bytes, line } = setup.start_warm()?;
     let client = client(setup, setup.bench.settings.seconds, bytes)?;
     let ready_before = ready_counts(setup)?;
@@ -79,23 +81,23 @@ pub(crate) fn run(setup: &Setup<'_>) -> Result<Round, String> {
         rss_peak_mib: server.mib(testkit::process::rss_peak_kib)?,
         response_bytes_after: length(&setup.probe()?),
         server_command: line,
-        client_command: client.line(),
+        client_command: format!("{client:?}"),
     };
     let faults = window.faults(setup.scenario, setup.spec, setup.bench.settings);
-    Ok(Round { faults, figures: window.figures(setup.scenario), details: json!(window) })
+    Ok(MeasuredRound { faults, figures: window.figures(setup.scenario), details: json!(window) })
 }
 
 /// Counts system calls per response by perf, in a block of its own.
-pub(crate) fn count_system_calls(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn count_system_calls(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let StartedServer { process: server, bytes, .. } = setup.start_warm()?;
     let seconds = SYSTEM_CALLS_S + setup.scenario.connections / SYSTEM_CALLS_CONNECTIONS;
-    let client = client(setup, seconds, bytes)?.on_core(CLIENT_CORE);
+    let client = on_core(CLIENT_CORE, &client(setup, seconds, bytes)?);
     // Emptied, so that an earlier count can't pass for a missing one.
     let counted = setup.bench.folder.write("system-calls", "")?;
-    let ids: Vec<String> = server.ids().iter().map(u32::to_string).collect();
-    let mut perf = std::process::Command::new("perf");
-    perf.args(["stat", "-x,", "-e", SYSTEM_CALL_EVENT, "-p", &ids.join(","), "-o"]).arg(&counted);
-    perf.arg("--").arg(client.get_program()).args(client.get_args());
+    let ids = server.ids().iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let out = counted.display().to_string();
+    let perf =
+        under("perf", &["stat", "-x,", "-e", SYSTEM_CALL_EVENT, "-p", &ids, "-o", &out, "--"], &client);
     let counts = LoadCounts::parse(&process::output(perf)?).ok_or("the client printed no counts")?;
     if counts.responses == 0 || counts.socket_errors() + counts.status_errors > 0 {
         return Err("the load had errors".to_owned());
@@ -105,19 +107,20 @@ pub(crate) fn count_system_calls(setup: &Setup<'_>) -> Result<RoundFigures, Stri
 }
 
 /// Returns the command of the client for a scenario: wrk where it can send it.
-fn client(setup: &Setup<'_>, seconds: u32, bytes: u64) -> Result<Launch, String> {
-    let Setup { scenario, address, .. } = *setup;
+fn client(setup: &ServerSetup<'_>, seconds: u32, bytes: u64) -> Result<Command, String> {
+    let ServerSetup { scenario, address, .. } = *setup;
     if !scenario.uses_wrk() {
         return setup.own_client(&scenario.load(address, bytes, u64::from(seconds) * 1000));
     }
     let script = setup.bench.folder.write("wrk.lua", &format!("depth = {}\n{WRK_SCRIPT}", scenario.depth))?;
     let options = format!("-t1 -c{} -d{seconds}s --timeout {WRK_TIMEOUT_S}s -s", scenario.connections);
-    let target = [script.display().to_string(), format!("http://{address}{}", scenario.path)];
-    Ok(Launch::new("wrk", options.split(' ').map(str::to_owned).chain(target)))
+    let mut wrk = Command::new("wrk");
+    wrk.args(options.split(' ')).arg(script).arg(format!("http://{address}{}", scenario.path));
+    Ok(wrk)
 }
 
 /// Returns the server's turns with handlers so far, and the handlers ready in them, if the scenario needs them.
-fn ready_counts(setup: &Setup<'_>) -> Result<Option<(f64, f64)>, String> {
+fn ready_counts(setup: &ServerSetup<'_>) -> Result<Option<(f64, f64)>, String> {
     if setup.scenario.ready_min.is_none() {
         return Ok(None);
     }

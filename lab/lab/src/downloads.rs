@@ -8,9 +8,8 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::bench::Setup;
+use crate::bench::{RoundFigures, ServerSetup};
 use crate::client::{DOWNLOAD_BYTES_MAX, Load, LoadCounts, Pacing};
-use crate::experiment::RoundFigures;
 use crate::folder::RunFolder;
 use crate::scenario::file_bytes;
 
@@ -33,7 +32,7 @@ const CONNECTIONS: u32 = 64;
 const CLIENT_TURN_US_MAX: u64 = 10_000;
 
 /// Sends small requests while the files are downloaded.
-pub(crate) fn run(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let server = setup.start()?;
     let targets: Vec<String> = (0..DOWNLOADS).map(|number| format!("/large/{number:02}.bin")).collect();
     for target in &targets {

@@ -1,15 +1,9 @@
 //! Experiments: each runs rounds with a fresh server to get figures.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::bench::{RunSettings, Setup};
+use crate::bench::{MeasuredRound, RunSettings, ServerSetup};
 use crate::{block, downloads, trials};
-
-/// Figures of one round, by name.
-pub(crate) type RoundFigures = BTreeMap<&'static str, f64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,39 +34,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) experiment: Experiment,
     pub(crate) scenario: &'a str,
     pub(crate) server: &'a str,
-}
-
-/// One round of a server.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Round {
-    /// Reasons for which it does not count.
-    pub(crate) faults: Vec<String>,
-    /// Empty if it could not be run.
-    pub(crate) figures: RoundFigures,
-    /// Readings that the figures rest on.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub(crate) details: Value,
-}
-
-impl From<Result<RoundFigures, String>> for Round {
-    fn from(result: Result<RoundFigures, String>) -> Self {
-        match result {
-            Ok(figures) => Self { figures, ..Self::default() },
-            Err(reason) => Self { faults: vec![reason], ..Self::default() },
-        }
-    }
-}
-
-impl Round {
-    /// Returns true if it counts.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.faults.is_empty()
-    }
-
-    /// Returns a figure, if the round counts.
-    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
-        self.figures.get(name).copied().filter(|_| self.is_valid())
-    }
 }
 
 impl Experiment {
@@ -141,7 +102,7 @@ impl Experiment {
     }
 
     /// Runs one round; failures are part of it.
-    pub(crate) fn run(self, setup: &Setup<'_>) -> Round {
+    pub(crate) fn run(self, setup: &ServerSetup<'_>) -> MeasuredRound {
         match self {
             Self::Load => block::run(setup).unwrap_or_else(|reason| Err(reason).into()),
             Self::SystemCalls => block::count_system_calls(setup).into(),

@@ -7,7 +7,6 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::programs::{lookup, root};
-use crate::report::align;
 use crate::server;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
@@ -43,7 +42,7 @@ fn cores() -> usize {
 }
 
 /// Returns the table of tools and peers, and true if all that is needed is there.
-pub(crate) fn setup() -> (String, bool) {
+pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
     let mut rows = vec![["program", "for", "state"].map(str::to_owned)];
     let mut is_ready = cores() > 1;
     let missing = |how: &str| format!("MISSING: {how}");
@@ -60,8 +59,9 @@ pub(crate) fn setup() -> (String, bool) {
         };
         rows.push([spec.program.clone(), format!("server `{}`", spec.name), state]);
     }
-    let note = format!("\n{} cores; two are needed, one for the server and one for the client\n", cores());
-    (align(&rows) + &note, is_ready)
+    let state = format!("{}; two are needed, one for the server and one for the client", cores());
+    rows.push(["cores".to_owned(), String::new(), state]);
+    (rows, is_ready)
 }
 
 /// Returns the checkout's commit, marked if files differ from it.

@@ -30,22 +30,21 @@ use bar::BarRow;
 use bench::{Bench, RunSettings};
 use experiment::{Experiment, Subject};
 use folder::RunFolder;
-use programs::OurPrograms;
 use series::{Series, SeriesPlan};
 
 const HELP: &str = "\
 Examples:
-  cargo lab setup                         what is installed, and how to install the rest
+  cargo lab setup                     what is installed, and how to install the rest
   cargo lab compare --scenario 1k --servers null-epoll,shearwater-epoll,nginx
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
 
 How to read a result:
-  1.060 [1.041 1.083]  the median of all rounds; with 95 % certainty the true one is between the brackets
-  ÷ base               the same figure of the first server, round by round; `(again)` is that server against itself:
-                       what differs there is noise, and a smaller difference elsewhere says nothing
+  1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
+  ÷ base               the same figure of the first server, round by round
+  (again)              the first server against itself: smaller differences elsewhere say nothing
   not counted          rounds that something disturbed, with the reason; they enter no figure
-docs/lab.md says what each figure means, and why CPU time per response and not requests per second.";
+docs/lab.md says what each figure means, and why the main one is CPU time per response.";
 
 /// Measures Shearwater and its peers in one run
 #[derive(Debug, Parser)]
@@ -58,7 +57,12 @@ struct LabCli {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     /// Run servers in turn and compare their CPU time and system calls per response
-    Compare(ComparisonArgs),
+    Compare {
+        #[command(flatten)]
+        args: ComparisonArgs,
+        #[command(flatten)]
+        settings: RunSettings,
+    },
     /// Measure the project's figures and print which are met; exits with 1 if one is missed or not measured
     Bar {
         /// Only these rows and groups (axum, handlers, sites), separated by commas
@@ -71,7 +75,9 @@ enum LabCommand {
         #[arg(long)]
         list: bool,
         #[command(flatten)]
-        run: RunArgs,
+        settings: RunSettings,
+        #[command(flatten)]
+        programs: ProgramArgs,
     },
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
@@ -83,7 +89,7 @@ enum LabCommand {
         epoll_only: bool,
     },
     /// Show which tools and peers are installed, and how to install the others
-    Setup {
+    ServerSetup {
         /// Build the peers from crates first, which takes minutes
         #[arg(long)]
         build_peers: bool,
@@ -104,13 +110,11 @@ struct ComparisonArgs {
     #[arg(long)]
     servers: String,
     #[command(flatten)]
-    run: RunArgs,
+    programs: ProgramArgs,
 }
 
 #[derive(Debug, Args)]
-struct RunArgs {
-    #[command(flatten)]
-    settings: RunSettings,
+struct ProgramArgs {
     /// Cargo profile of our programs
     #[arg(long, default_value = "dist")]
     profile: String,
@@ -141,9 +145,9 @@ fn progress(line: &str) {
 /// Runs a command; returns false if a figure is missed or missing.
 fn run(command: LabCommand) -> Result<bool, String> {
     match command {
-        LabCommand::Compare(args) => {
+        LabCommand::Compare { args, settings } => {
             let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
-            let measured = measure("compare", plans, &[], &args.run)?;
+            let measured = measure("compare", plans, &[], settings, &args.programs)?;
             // System calls are missing where perf is.
             Ok(measured
                 .iter()
@@ -151,24 +155,24 @@ fn run(command: LabCommand) -> Result<bool, String> {
                 .all(Series::is_whole))
         }
         LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
-        LabCommand::Bar { only, peers, run, .. } => {
+        LabCommand::Bar { only, peers, settings, programs, .. } => {
             let rows = bar::select(only.as_deref(), peers)?;
             let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
-            let measured = measure("bar", plans, &rows, &run)?;
+            let measured = measure("bar", plans, &rows, settings, &programs)?;
             Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
         }
         LabCommand::Instructions(args) => {
             let plans = plans(&args.scenario, &args.servers, &[Experiment::Instructions])?;
-            let measured = measure("instructions", plans, &[], &args.run)?;
+            let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
             Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
-        LabCommand::Setup { build_peers } => {
+        LabCommand::ServerSetup { build_peers } => {
             if build_peers {
                 programs::build_peers()?;
             }
             let (table, is_ready) = machine::setup();
-            print(&table).map(|_| is_ready)
+            print(&report::align(&table)).map(|_| is_ready)
         }
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
@@ -182,7 +186,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let text =
                 std::fs::read_to_string(&load).map_err(|error| format!("{}: {error}", load.display()))?;
             let load = serde_json::from_str(&text).map_err(|error| format!("load: {error}"))?;
-            let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
+            let counts = client::run(&load)?;
             print(&(serde_json::to_string(&counts).map_err(|error| error.to_string())? + "\n"))
         }
     }
@@ -213,34 +217,24 @@ fn measure(
     name: &str,
     plans: Vec<SeriesPlan>,
     rows: &[&BarRow],
-    run: &RunArgs,
+    settings: RunSettings,
+    args: &ProgramArgs,
 ) -> Result<Vec<Series>, String> {
-    let settings = run.settings;
     let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
     progress(&format!("about {minutes:.1} minutes"));
-    let programs = OurPrograms::build(&run.profile, !run.no_pgo)?;
+    let programs = pgo::build_programs(&args.profile, !args.no_pgo)?;
     let folder = RunFolder::create()?;
     let bench = Bench { programs: &programs, folder: &folder, settings };
-    let mut measured = Vec::new();
-    for plan in plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0) {
-        progress(&format!(
-            "{:?} {}: about {:.0} s",
-            plan.experiment,
-            plan.scenario.name,
-            plan.estimated_s(settings)
-        ));
-        measured.push(plan.run(&bench)?);
-    }
-    let record = report::describe(rows, &measured, &programs);
+    let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
+    let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
+    let record = report::describe(rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    print!(
-        "{}",
-        match (run.json, rows) {
-            (true, _) => format!("{record:#}\n"),
-            (false, []) => report::comparison(&measured),
-            (false, rows) => report::bar(rows, &measured),
-        }
-    );
+    let text = match (args.json, rows) {
+        (true, _) => format!("{record:#}\n"),
+        (false, []) => report::comparison(&measured),
+        (false, rows) => report::bar(rows, &measured),
+    };
+    print!("{text}");
     Ok(measured)
 }
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{output, succeed};
-use crate::programs::{build_plain, cargo, root, target};
+use crate::programs::{OurPrograms, build_plain, cargo, root, target};
 use crate::training;
 
 /// Cargo's profile whose programs are guided: the packaged and measured one.
-pub(crate) const CARGO_PROFILE: &str = "dist";
+const CARGO_PROFILE: &str = "dist";
 /// Programs that may be guided. Each is trained: the profile of other programs on the same engine does harm.
-pub(crate) const TRAINED: &str =
+const TRAINED: &str =
     "--package shearwater-cli --bins --package shearwater --example kinds --example plaintext";
 /// Each of these programs leaves a trace.
 const TRACES: usize = 3;
@@ -55,8 +55,32 @@ pub(crate) fn run(action: Option<PgoAction>, uring: bool) -> Result<(), String> 
     Ok(())
 }
 
+/// Builds everything that the lab measures and that is ours.
+pub(crate) fn build_programs(profile: &str, may_be_guided: bool) -> Result<OurPrograms, String> {
+    // The null server is never guided: it is what others are compared with.
+    let plain = build_plain(profile, &format!("--package null-server {TRAINED}"))?;
+    let (guided, guidance) = match guide(profile, may_be_guided) {
+        Ok(found) => {
+            let name = found.file_stem().unwrap_or_default().display().to_string();
+            (Some(build_with(&found, TRAINED)?), format!("profile {name}"))
+        }
+        Err(why) => (None, format!("none: {why}")),
+    };
+    crate::progress(&format!("our programs: cargo's profile {profile}; guided by: {guidance}"));
+    Ok(OurPrograms { plain, guided, profile: profile.to_owned(), guidance })
+}
+
+/// Returns the profile to build with, or why there is none.
+fn guide(profile: &str, may_be_guided: bool) -> Result<PathBuf, String> {
+    match (may_be_guided, profile) {
+        (false, _) => Err("disabled by --no-pgo".to_owned()),
+        (true, CARGO_PROFILE) => find(),
+        (true, _) => Err(format!("only programs built as {CARGO_PROFILE} are")),
+    }
+}
+
 /// Finds the profile for these sources and this compiler, or says why there is none.
-pub(crate) fn find() -> Result<PathBuf, String> {
+fn find() -> Result<PathBuf, String> {
     find_in(&target().join("pgo"), &key(&root(), &rustc(&["-vV"])?)?)
 }
 
@@ -148,7 +172,7 @@ fn rustc(arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Builds with the profile and returns the folder of the programs.
-pub(crate) fn build_with(profile: &Path, words: &str) -> Result<PathBuf, String> {
+fn build_with(profile: &Path, words: &str) -> Result<PathBuf, String> {
     crate::progress(&format!("building with {}", profile.display()));
     build("-Cprofile-use=", profile, &target().join("pgo/use"), words)
 }
@@ -172,6 +196,12 @@ fn build(flag: &str, path: &Path, target: &Path, words: &str) -> Result<PathBuf,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unguided_build_says_why() {
+        assert!(guide("dist", false).is_err_and(|why| why.contains("--no-pgo")));
+        assert!(guide("release", true).is_err_and(|why| why.contains("only programs built as dist")));
+    }
 
     #[test]
     fn a_profile_is_found_only_for_its_sources_and_compiler() {

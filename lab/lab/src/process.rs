@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,38 +17,17 @@ const END: Duration = Duration::from_secs(3);
 /// Linux reports times in hundredths of a second, whatever it counts in.
 const TICK_NS: u64 = 10_000_000;
 
-/// A program to start.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Launch {
-    /// A path, or a name to look up.
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Vec<(String, String)>,
+/// Returns a command that runs another under a tool, in the same environment.
+pub(crate) fn under(tool: &str, arguments: &[&str], command: &Command) -> Command {
+    let mut whole = Command::new(tool);
+    whole.args(arguments).arg(command.get_program()).args(command.get_args());
+    whole.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    whole
 }
 
-impl Launch {
-    pub(crate) fn new<A: Into<String>>(
-        program: impl Into<PathBuf>,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Self {
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        Self { program: program.into(), arguments, environment: Vec::new() }
-    }
-
-    /// Returns the command that runs it on one core.
-    pub(crate) fn on_core(&self, core: usize) -> Command {
-        let mut command = Command::new("taskset");
-        command.arg("-c").arg(core.to_string()).arg(&self.program).args(&self.arguments);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command
-    }
-
-    /// Returns the command line as one would type it.
-    pub(crate) fn line(&self) -> String {
-        let environment = self.environment.iter().map(|(name, value)| format!("{name}={value}"));
-        let program = std::iter::once(self.program.display().to_string());
-        environment.chain(program).chain(self.arguments.iter().cloned()).collect::<Vec<_>>().join(" ")
-    }
+/// Returns a command that runs another on one core.
+pub(crate) fn on_core(core: usize, command: &Command) -> Command {
+    under("taskset", &["-c", &core.to_string()], command)
 }
 
 /// Runs a command to its end and returns its standard output; an error quotes the last line of its standard error.
@@ -78,9 +57,9 @@ pub(crate) struct ServerProcess {
 
 impl ServerProcess {
     /// Starts it on its core and waits until it accepts connections.
-    pub(crate) fn start(launch: &Launch, address: SocketAddr, log: &Path) -> Result<Self, String> {
-        let program = Program::start(launch.on_core(SERVER_CORE), address, log);
-        let program = program.map_err(|error| format!("{}: {error}", launch.program.display()))?;
+    pub(crate) fn start(command: &Command, address: SocketAddr, log: &Path) -> Result<Self, String> {
+        let program = Program::start(on_core(SERVER_CORE, command), address, log);
+        let program = program.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let ids = family(program.pid());
         Ok(Self { program, ids })
     }

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::pgo::{self, CARGO_PROFILE, TRAINED};
 use crate::process::succeed;
 
 /// The installed version of static-web-server: a measurement names what it compares.
@@ -14,7 +13,7 @@ const STATIC_WEB_SERVER: &str = "static-web-server@2.44.1";
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OurPrograms {
-    plain: PathBuf,
+    pub(crate) plain: PathBuf,
     pub(crate) guided: Option<PathBuf>,
     /// Cargo's profile that they are built in.
     pub(crate) profile: String,
@@ -23,21 +22,6 @@ pub(crate) struct OurPrograms {
 }
 
 impl OurPrograms {
-    /// Builds everything that the lab measures and that is ours.
-    pub(crate) fn build(profile: &str, may_be_guided: bool) -> Result<Self, String> {
-        // The null server is never guided: it is what others are compared with.
-        let plain = build_plain(profile, &format!("--package null-server {TRAINED}"))?;
-        let (guided, guidance) = match guide(profile, may_be_guided) {
-            Ok(found) => {
-                let name = found.file_stem().unwrap_or_default().display().to_string();
-                (Some(pgo::build_with(&found, TRAINED)?), format!("profile {name}"))
-            }
-            Err(why) => (None, format!("none: {why}")),
-        };
-        crate::progress(&format!("our programs: cargo's profile {profile}; guided by: {guidance}"));
-        Ok(Self { plain, guided, profile: profile.to_owned(), guidance })
-    }
-
     /// Returns a program, guided where there is a profile.
     pub(crate) fn ours(&self, name: &str) -> PathBuf {
         self.guided.as_ref().unwrap_or(&self.plain).join(name)
@@ -46,15 +30,6 @@ impl OurPrograms {
     /// Returns a program that is never guided.
     pub(crate) fn plain(&self, name: &str) -> PathBuf {
         self.plain.join(name)
-    }
-}
-
-/// Returns the profile to build with, or why there is none.
-fn guide(profile: &str, may_be_guided: bool) -> Result<PathBuf, String> {
-    match (may_be_guided, profile) {
-        (false, _) => Err("disabled by --no-pgo".to_owned()),
-        (true, CARGO_PROFILE) => pgo::find(),
-        (true, _) => Err(format!("only programs built as {CARGO_PROFILE} are")),
     }
 }
 
@@ -131,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ours_are_guided_and_an_unguided_build_says_why() {
+    fn only_ours_are_guided() {
         let guided = OurPrograms {
             plain: "plain".into(),
             guided: Some("guided".into()),
@@ -143,8 +118,6 @@ mod tests {
         for path in [guided.plain("null-server"), guided.plain("shearwater"), plain.ours("shearwater")] {
             assert!(path.starts_with("plain"), "{}", path.display());
         }
-        assert!(guide("dist", false).is_err_and(|why| why.contains("--no-pgo")));
-        assert!(guide("release", true).is_err_and(|why| why.contains("only programs built as dist")));
     }
 
     #[test]

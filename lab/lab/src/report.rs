@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::bar::{self, BarRow};
+use crate::bench::Bench;
 use crate::experiment::Experiment;
 use crate::machine;
-use crate::programs::{OurPrograms, root, target};
+use crate::programs::{root, target};
 use crate::series::Series;
 use crate::statistics::Estimate;
 
@@ -34,8 +35,9 @@ pub(crate) fn comparison(measured: &[Series]) -> String {
 /// Renders the figures of a series, each with its ratio to the base's.
 fn figures(series: &Series) -> String {
     let mut rows = vec![["figure", "server", "counted", "measured", "÷ base"].map(str::to_owned)];
-    for (title, name) in series.plan.experiment.figures() {
-        if *name != "responses_per_s" && series.servers.iter().all(|server| server.figure(name).is_empty()) {
+    for (at, (title, name)) in series.plan.experiment.figures().iter().enumerate() {
+        // The first two of a load are always shown, so that a missing one is seen.
+        if at > 1 && series.servers.iter().all(|server| server.figure(name).is_empty()) {
             continue;
         }
         for server in &series.servers {
@@ -125,13 +127,12 @@ pub(crate) fn list_rows() -> String {
 
 /// Formats a median and its interval.
 fn show(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { median, low: Some(low), high: Some(high), .. }) => {
-            format!("{median:.3} [{low:.3} {high:.3}]")
-        }
-        Some(Estimate { median, values: 1, .. }) => format!("{median:.3} [one value]"),
-        Some(Estimate { median, .. }) => format!("{median:.3} [too few]"),
-        None => NONE.to_owned(),
+    let Some(Estimate { median, low, high, values }) = estimate else { return NONE.to_owned() };
+    let decimals = if median < 1_000.0 { 3 } else { 0 };
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{median:.decimals$} [{low:.decimals$} {high:.decimals$}]"),
+        _ if values == 1 => format!("{median:.decimals$} [one value]"),
+        _ => format!("{median:.decimals$} [too few]"),
     }
 }
 
@@ -149,7 +150,7 @@ pub(crate) fn align<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String 
 }
 
 /// Describes a run: its rows, all that they rest on, and with what it was measured.
-pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], programs: &OurPrograms) -> Value {
+pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>) -> Value {
     let describe_row = |row: &&BarRow| {
         let verdict = row.judge(measured);
         json!({
@@ -165,8 +166,9 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], programs: &OurProg
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "unix_seconds": unix_seconds(),
         "commit": machine::commit(),
-        "profile": programs.profile,
-        "profile_guided": programs.guidance,
+        "profile": bench.programs.profile,
+        "profile_guided": bench.programs.guidance,
+        "settings": bench.settings,
         "machine": machine::describe(),
         "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
         "series": measured.iter().map(describe_series).collect::<Vec<_>>(),
@@ -180,8 +182,8 @@ fn describe_series(series: &Series) -> Value {
         series.servers.iter().zip(described["servers"].as_array_mut().into_iter().flatten())
     {
         let estimate = |(_, name): &(&str, &'static str)| {
-            let [own, ratio] = [series.estimate(server, name)?, series.ratio_to_base(server, name)?];
-            Some((*name, json!({ "estimate": own, "ratio_to_base": ratio })))
+            let ratio = series.ratio_to_base(server, name);
+            Some((*name, json!({ "estimate": series.estimate(server, name)?, "ratio_to_base": ratio })))
         };
         let estimates: BTreeMap<&str, Value> =
             series.plan.experiment.figures().iter().filter_map(estimate).collect();

@@ -1,5 +1,6 @@
 //! Loads as data (`scenarios.toml`): what is requested, on how many connections, and when.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
@@ -18,8 +19,10 @@ const SENDFILE_BYTES_MIN: usize = 64 * 1024;
 const CONNECTIONS: u32 = 64;
 
 static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
-    let mut table: Table = toml::from_str(include_str!("../scenarios.toml")).expect("a test parses it");
-    for scenario in &mut table.scenarios {
+    let mut table: BTreeMap<String, Vec<Scenario>> =
+        toml::from_str(include_str!("../scenarios.toml")).expect("a test parses it");
+    let mut scenarios = table.remove("scenarios").expect("a test parses it");
+    for scenario in &mut scenarios {
         scenario.depth = scenario.depth.max(1);
         if scenario.connections == 0 {
             scenario.connections = CONNECTIONS;
@@ -28,14 +31,8 @@ static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
             PLAINTEXT.clone_into(&mut scenario.body);
         }
     }
-    table.scenarios
+    scenarios
 });
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    scenarios: Vec<Scenario>,
-}
 
 /// Kind of program that responds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -135,14 +132,18 @@ impl Scenario {
     pub(crate) fn load(&self, address: SocketAddr, bytes: u64, millis: u64) -> Load {
         let requests = self.requests().map(|request| CheckedRequest { request, status: 200, bytes });
         Load {
+            address,
+            millis,
+            responses_max: None,
             connections: self.connections,
             depth: self.depth,
             requests_per_connection: self.requests_per_connection,
             pacing: self.rate.map_or(Pacing::Closed, Pacing::Rate),
             receive_buffer_bytes: self.receive_buffer_bytes,
             latencies: self.has_latencies(),
+            downloads: Vec::new(),
             own_headers: self.varied,
-            ..Load::new(address, millis, requests.collect())
+            requests: requests.collect(),
         }
     }
 }
@@ -154,7 +155,7 @@ pub(crate) fn file_bytes(length: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use super::*;
 

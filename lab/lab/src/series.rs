@@ -3,8 +3,9 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::bench::{Bench, RunSettings, Setup};
-use crate::experiment::{Experiment, Round, Subject};
+use crate::bench::{Bench, MeasuredRound, RunSettings, ServerSetup};
+use crate::experiment::{Experiment, Subject};
+use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{self, REFERENCE, ServerSpec};
 use crate::statistics::{Estimate, estimate};
@@ -34,7 +35,7 @@ pub(crate) struct ServerRounds {
     pub(crate) spec: &'static ServerSpec,
     /// Version of its program.
     pub(crate) version: String,
-    pub(crate) rounds: Vec<Round>,
+    pub(crate) rounds: Vec<MeasuredRound>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -79,12 +80,16 @@ impl SeriesPlan {
     pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Series, String> {
         let Self { experiment, scenario, .. } = self;
         let settings = bench.settings;
+        let seconds = self.estimated_s(settings);
+        crate::progress(&format!("{experiment:?}, {}: about {seconds:.0} s", scenario.name));
         // First of all: the validators of a new file are longer, and so is its response.
         bench.folder.settle(scenario);
-        let null_bytes = if self.servers.iter().any(|spec| spec.is_null()) {
-            Setup::new(bench, server::find(REFERENCE, scenario)?, scenario, 1, 0)?.start()?.bytes
-        } else {
-            0
+        let setup = |spec, workers, null_bytes| -> Result<ServerSetup<'_>, String> {
+            Ok(ServerSetup { bench, spec, scenario, address: free_address()?, workers, null_bytes })
+        };
+        let null_bytes = match self.servers.iter().any(|spec| spec.is_null()) {
+            true => setup(server::find(REFERENCE, scenario)?, 1, 0)?.start()?.bytes,
+            false => 0,
         };
         let rounds = experiment.rounds(settings);
         let mut series =
@@ -99,7 +104,7 @@ impl SeriesPlan {
             random.shuffle(&mut order);
             for at in order {
                 let server = &mut series.servers[at];
-                let setup = Setup::new(bench, server.spec, scenario, experiment.workers(), null_bytes);
+                let setup = setup(server.spec, experiment.workers(), null_bytes);
                 let round = setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it));
                 let text = describe(experiment, &round);
                 crate::progress(&format!("{number}/{rounds} {}: {text}", server.label));
@@ -116,7 +121,7 @@ fn rounds_max(rounds: u32) -> u32 {
 }
 
 /// Describes a round in one line.
-fn describe(experiment: Experiment, round: &Round) -> String {
+fn describe(experiment: Experiment, round: &MeasuredRound) -> String {
     let shown = experiment
         .figures()
         .iter()
@@ -137,7 +142,7 @@ impl ServerRounds {
         self.label.ends_with(AGAIN)
     }
 
-    pub(crate) fn valid(&self) -> impl Iterator<Item = &Round> {
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &MeasuredRound> {
         self.rounds.iter().filter(|round| round.is_valid())
     }
 
@@ -207,16 +212,16 @@ pub(crate) mod tests {
     use crate::report;
 
     /// Returns a round that costs so many microseconds per response.
-    pub(crate) fn round(cpu_us: f64) -> Round {
+    pub(crate) fn round(cpu_us: f64) -> MeasuredRound {
         Ok([("cpu_us", cpu_us)].into()).into()
     }
 
-    pub(crate) fn failed() -> Round {
+    pub(crate) fn failed() -> MeasuredRound {
         Err("planted".to_owned()).into()
     }
 
     /// Returns a comparison of `null-epoll` and `shearwater-epoll` with these rounds.
-    pub(crate) fn load_series(base: Vec<Round>, other: Vec<Round>) -> Series {
+    pub(crate) fn load_series(base: Vec<MeasuredRound>, other: Vec<MeasuredRound>) -> Series {
         let subject = |server| Subject { experiment: Experiment::Load, scenario: "plaintext", server };
         let plans = SeriesPlan::of(["null-epoll", "shearwater-epoll"].map(subject));
         let mut series = Series::new(plans.expect("names").remove(0), 3, 1, |_| String::new());
@@ -248,7 +253,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_invalid_round_is_shown_and_enters_no_figure() {
-        let disturbed = Round { faults: vec!["planted".to_owned()], ..round(900.0) };
+        let disturbed = MeasuredRound { faults: vec!["planted".to_owned()], ..round(900.0) };
         let series = load_series(vec![round(4.0); 3], vec![round(5.0), disturbed, round(5.0)]);
         assert_eq!(series.servers[2].figure("cpu_us"), [5.0, 5.0]);
         let text = report::comparison(std::slice::from_ref(&series));
@@ -261,7 +266,7 @@ pub(crate) mod tests {
     fn smaller_receive_buffers_than_requested_are_reported() {
         let note = |name: &str, granted: Option<u64>| {
             let details = json!({ "receive_buffer_bytes_granted": granted });
-            let rounds = vec![Round { details, ..round(4.0) }];
+            let rounds = vec![MeasuredRound { details, ..round(4.0) }];
             let mut series = load_series(rounds.clone(), rounds);
             series.plan.scenario = crate::scenario::find(name).expect("a scenario");
             series.receive_buffer_note()
@@ -275,7 +280,7 @@ pub(crate) mod tests {
 
     #[test]
     fn further_rounds_replace_invalid_ones_within_a_bound() {
-        let disturbed = Round { faults: vec!["planted".to_owned()], ..round(4.0) };
+        let disturbed = MeasuredRound { faults: vec!["planted".to_owned()], ..round(4.0) };
         let series = load_series(vec![round(4.0), disturbed.clone(), round(4.0)], vec![failed(), failed()]);
         assert!(series.servers[0].has_enough(2) && !series.servers[0].has_enough(3));
         assert!(series.servers[2].has_enough(3), "a server that can't run is not retried");

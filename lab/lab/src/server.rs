@@ -1,31 +1,23 @@
-//! Servers as data (`servers.toml`): what each serves, how it is started, and which version was measured.
+//! Servers as data (`servers.toml`): what each serves, where its program is, and which version that has.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::bench::Setup;
 use crate::machine::{commit, printed_version};
-use crate::process::Launch;
-use crate::programs::{OurPrograms, locked, lookup, peer, root};
+use crate::programs::{OurPrograms, locked, lookup, peer};
 use crate::scenario::{ResponseSource, Scenario};
 
 /// The server whose response gives the null servers their length.
 pub(crate) const REFERENCE: &str = "shearwater-epoll";
 
 static SERVERS: LazyLock<Vec<ServerSpec>> = LazyLock::new(|| {
-    let table: Table = toml::from_str(include_str!("../servers.toml")).expect("a test parses it");
-    table.server.into_iter().flat_map(ServerSpec::for_each_driver).collect()
+    let table: BTreeMap<String, Vec<ServerSpec>> =
+        toml::from_str(include_str!("../servers.toml")).expect("a test parses it");
+    table.into_values().flatten().flat_map(ServerSpec::for_each_driver).collect()
 });
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    server: Vec<ServerSpec>,
-}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,15 +35,15 @@ enum ProgramOrigin {
 pub(crate) struct ServerSpec {
     pub(crate) name: String,
     pub(crate) about: String,
-    drivers: Vec<String>,
+    pub(crate) drivers: Vec<String>,
     serves: Vec<ResponseSource>,
     origin: ProgramOrigin,
     pub(crate) program: String,
-    arguments: String,
-    environment: BTreeMap<String, String>,
-    config: Option<String>,
-    values: BTreeMap<String, String>,
-    sites: Option<[u32; 2]>,
+    pub(crate) arguments: String,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) config: Option<String>,
+    pub(crate) values: BTreeMap<String, String>,
+    pub(crate) sites: Option<[u32; 2]>,
     pub(crate) pool: bool,
     version: Option<String>,
     pub(crate) install: Option<String>,
@@ -87,47 +79,8 @@ impl ServerSpec {
         self.program == "null-server"
     }
 
-    /// Returns what starts it, after writing its configuration into the run's folder.
-    pub(crate) fn launch(&self, setup: &Setup<'_>) -> Result<Launch, String> {
-        let Setup { bench, scenario, address, .. } = setup;
-        let [public, folder] =
-            [&bench.folder.public(), bench.folder.path()].map(|path| path.display().to_string());
-        let mut values: Vec<(&str, String)> =
-            self.values.iter().map(|(name, value)| (&**name, value.clone())).collect();
-        values.extend([
-            ("address", address.to_string()),
-            ("ip", address.ip().to_string()),
-            ("port", address.port().to_string()),
-            ("driver", self.drivers.concat()),
-            ("workers", setup.workers.to_string()),
-            ("sites", self.sites.map_or_else(String::new, |[sites, routes]| many_sites(sites, routes))),
-            ("public", public),
-            ("folder", folder),
-            ("null_bytes", setup.null_bytes.to_string()),
-            ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
-            ("body", String::from_utf8(scenario.body()).unwrap_or_default()),
-        ]);
-        let fill = |text: &str, values: &[(&str, String)]| {
-            values
-                .iter()
-                .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-        };
-        if let Some(config) = &self.config {
-            let template = root().join("lab/lab/servers").join(config);
-            let template =
-                fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
-            let written = bench.folder.write(config, &fill(&template, &values))?;
-            values.push(("config", written.display().to_string()));
-        }
-        // Split first: a path may contain spaces.
-        let arguments = self.arguments.split_whitespace().map(|word| fill(word, &values));
-        let environment = self.environment.iter().map(|(name, value)| (name.clone(), fill(value, &values)));
-        let launch = Launch::new(self.path(bench.programs), arguments.filter(|word| !word.is_empty()));
-        Ok(Launch { environment: environment.collect(), ..launch })
-    }
-
     /// Returns the program's file, or a name to look up.
-    fn path(&self, programs: &OurPrograms) -> PathBuf {
+    pub(crate) fn path(&self, programs: &OurPrograms) -> PathBuf {
         match self.origin {
             ProgramOrigin::Ours => programs.ours(&self.program),
             ProgramOrigin::Plain => programs.plain(&self.program),
@@ -169,19 +122,10 @@ impl ServerSpec {
     }
 }
 
-/// Returns the configuration of so many sites over the served folder, each with a host and so many routes.
-fn many_sites(sites: u32, routes: u32) -> String {
-    let routes: String =
-        (0..routes).map(|route| format!("[[site.route]]\npath = \"/part-{route}/*\"\n")).collect();
-    let site = |site| {
-        format!("\n[[site]]\nhosts = [\"site-{site:04}.example.org\"]\nroot = \"{{public}}\"\n{routes}")
-    };
-    (0..sites).map(site).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::root;
     use crate::scenario;
 
     #[test]

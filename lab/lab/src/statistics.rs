@@ -17,16 +17,9 @@ pub(crate) struct Estimate {
     pub(crate) values: usize,
 }
 
-/// Returns the middle value, or the mean of the two in the middle.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    middle(&sorted)
-}
-
 /// Estimates the median; the interval is the 2.5 and 97.5 % percentiles of the medians of [`RESAMPLES`] resamples.
 pub(crate) fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
-    let median = median(values)?;
+    let median = median(values.to_vec())?;
     let interval = (values.len() >= VALUES_MIN).then(|| bootstrap(values, seed));
     let (low, high) = interval.unzip();
     Some(Estimate { median, low, high, values: values.len() })
@@ -34,23 +27,19 @@ pub(crate) fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
 
 fn bootstrap(values: &[f64], seed: u64) -> (f64, f64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut sample = vec![0.0; values.len()];
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            sample.fill_with(|| values[random.usize(..values.len())]);
-            sample.sort_unstable_by(f64::total_cmp);
-            middle(&sample)
-        })
-        .collect();
+    let mut resample = || values.iter().map(|_| values[random.usize(..values.len())]).collect();
+    let mut medians: Vec<f64> = (0..RESAMPLES).filter_map(|_| median(resample())).collect();
     medians.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| medians[((medians.len() - 1) as f64 * share).round() as usize];
     (at(0.025), at(0.975))
 }
 
-fn middle(sorted: &[f64]) -> Option<f64> {
-    let half = sorted.len() / 2;
-    let upper = *sorted.get(half)?;
-    Some(if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[half - 1], upper) } else { upper })
+/// Returns the middle value, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let half = values.len() / 2;
+    let upper = *values.get(half)?;
+    Some(if values.len().is_multiple_of(2) { f64::midpoint(values[half - 1], upper) } else { upper })
 }
 
 #[cfg(test)]
@@ -59,10 +48,14 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_whatever_the_order() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(median(&[1.0, 1.0, 1000.0]), Some(1.0), "an outlier does not move it");
+        for (values, expected) in [
+            (vec![], None),
+            (vec![3.0, 1.0, 2.0], Some(2.0)),
+            (vec![4.0, 1.0, 3.0, 2.0], Some(2.5)),
+            (vec![1.0, 1.0, 1000.0], Some(1.0)),
+        ] {
+            assert_eq!(median(values), expected);
+        }
     }
 
     #[test]

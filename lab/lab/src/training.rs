@@ -5,12 +5,13 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::{exchange, length};
 use crate::client::{self, CheckedRequest, Load};
 use crate::folder::RunFolder;
-use crate::process::{Launch, ServerProcess, free_address};
+use crate::process::{ServerProcess, free_address};
 use crate::scenario::{self, PLAINTEXT, file_bytes};
 
 /// Responses of one load, and an upper bound of its time.
@@ -46,7 +47,9 @@ pub(crate) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
     let mut folder = RunFolder::create()?;
     for (name, length, is_coded) in FILES {
         let siblings = ["br", "gz"].map(|extension| (format!("{name}.{extension}"), length / 3));
-        let written = siblings.into_iter().filter(|_| is_coded).chain([(name.to_owned(), length)]);
+        // Siblings last: one that is older than its file is not served.
+        let written =
+            [(name.to_owned(), length)].into_iter().chain(siblings.into_iter().filter(|_| is_coded));
         for (name, length) in written {
             folder.serve(&name, &file_bytes(length)).map_err(|error| format!("{name}: {error}"))?;
         }
@@ -69,14 +72,14 @@ fn train_one(program: &Path, driver: &str, folder: &RunFolder) -> Result<u64, St
     // One worker: threads that count at the same place lose counts.
     let settings =
         [("LISTEN", address.to_string()), ("WORKERS", "1".to_owned()), ("DRIVER", driver.to_owned())];
-    let mut launch = Launch::new(program, [""; 0]);
+    let mut command = Command::new(program);
     if program.ends_with("shearwater") {
-        launch.arguments.push(folder.public().display().to_string());
-        launch.arguments.extend(settings.map(|(name, value)| format!("--{}={value}", name.to_lowercase())));
+        command.arg(folder.public());
+        command.args(settings.map(|(name, value)| format!("--{}={value}", name.to_lowercase())));
     } else {
-        launch.environment = settings.map(|(name, value)| (format!("SHEARWATER_{name}"), value)).to_vec();
+        command.envs(settings.map(|(name, value)| (format!("SHEARWATER_{name}"), value)));
     }
-    let mut server = ServerProcess::start(&launch, address, &folder.path().join("server.log"))?;
+    let mut server = ServerProcess::start(&command, address, &folder.path().join("server.log"))?;
     let wanted = match program.file_name().and_then(|name| name.to_str()) {
         Some("shearwater") => files(address)?,
         Some("kinds") => handlers(KINDS, true),
@@ -85,9 +88,15 @@ fn train_one(program: &Path, driver: &str, folder: &RunFolder) -> Result<u64, St
     let requests = wanted.into_iter().map(|it| probe(address, it)).collect::<Result<Vec<_>, _>>()?;
     let mut responses = 0;
     for (connections, depth, requests_per_connection) in LOADS {
-        let (responses_max, load) = (Some(RESPONSES), Load::new(address, MILLIS, requests.clone()));
-        let load = Load { responses_max, connections, depth, requests_per_connection, ..load };
-        let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
+        let load = Load {
+            responses_max: Some(RESPONSES),
+            connections,
+            depth,
+            requests_per_connection,
+            requests: requests.clone(),
+            ..scenario::find("plaintext")?.load(address, 0, MILLIS)
+        };
+        let counts = client::run(&load)?;
         if counts.socket_errors() + counts.status_errors > 0 || counts.responses < RESPONSES {
             return Err(format!("wrong or missing responses: {counts:?}"));
         }

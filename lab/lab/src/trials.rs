@@ -7,10 +7,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::Setup;
+use crate::bench::{RoundFigures, ServerSetup};
 use crate::client::{self, Load, Pacing};
-use crate::experiment::RoundFigures;
-use crate::process::{Launch, Threads, output};
+use crate::process::{Threads, output, under};
 use crate::programs::{cargo, root};
 
 /// Connections held idle, each after one response.
@@ -33,22 +32,22 @@ const COUNT_ATTEMPTS: u32 = 3;
 const COUNTED_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// Measures the memory of a server after one response.
-pub(crate) fn fresh_memory(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn fresh_memory(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let server = setup.start()?;
     Ok([("rss_mib", server.process.mib(testkit::process::rss_kib)?)].into())
 }
 
 /// Measures the time from a server's start to its first response, and its memory then.
-pub(crate) fn start(setup: &Setup<'_>) -> Result<RoundFigures, String> {
-    let launch = setup.spec.launch(setup)?;
+pub(crate) fn start(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
+    let command = setup.command()?;
     let started = Instant::now();
-    let server = setup.start_as(&launch)?;
+    let server = setup.start_as(&command)?;
     let start_s = started.elapsed().as_secs_f64();
     Ok([("start_s", start_s), ("rss_mib", server.process.mib(testkit::process::rss_kib)?)].into())
 }
 
 /// Measures the growth of RSS per idle connection; all must stay open.
-pub(crate) fn hold_connections(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn hold_connections(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let _ = testkit::process::raise_descriptor_limit();
     let server = setup.start()?;
     let before_mib = server.process.mib(testkit::process::rss_kib)?;
@@ -69,7 +68,7 @@ pub(crate) fn hold_connections(setup: &Setup<'_>) -> Result<RoundFigures, String
 }
 
 /// Returns a connection after one response.
-fn served(setup: &Setup<'_>, serial: u32, response_bytes: u64) -> std::io::Result<TcpStream> {
+fn served(setup: &ServerSetup<'_>, serial: u32, response_bytes: u64) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::from(client::connect(setup.address, serial.into(), None)?);
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -86,7 +85,7 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 /// Measures CPU time and wake-ups of an idle server.
-pub(crate) fn watch_idle(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn watch_idle(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let server = setup.start()?;
     thread::sleep(SETTLE);
     let ids = server.process.ids();
@@ -126,7 +125,7 @@ fn parse_allocations(printed: &str) -> Result<f64, String> {
 
 /// Counts the user instructions of one more request by valgrind's callgrind: the same on every machine, but for the program's own
 /// random numbers. callgrind doesn't know io_uring.
-pub(crate) fn count_instructions(setup: &Setup<'_>) -> Result<RoundFigures, String> {
+pub(crate) fn count_instructions(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let [few, many] = COUNTED_REQUESTS;
     let count = |requests| {
         let found = (1..COUNT_ATTEMPTS).find_map(|_| instructions_of_run(setup, requests).ok());
@@ -138,14 +137,12 @@ pub(crate) fn count_instructions(setup: &Setup<'_>) -> Result<RoundFigures, Stri
 
 /// Counts the instructions of a server from its start to its end. The client sends in rounds, so that every turn of the server
 /// has the same number of requests.
-fn instructions_of_run(setup: &Setup<'_>, requests: u64) -> Result<u64, String> {
+fn instructions_of_run(setup: &ServerSetup<'_>, requests: u64) -> Result<u64, String> {
     // Emptied, so that an earlier total can't pass for a missing one.
     let counted = setup.bench.folder.write("callgrind.out", "")?;
-    let launch = setup.spec.launch(setup)?;
-    let tool = ["--tool=callgrind".to_owned(), format!("--callgrind-out-file={}", counted.display())];
-    let program = std::iter::once(launch.program.display().to_string());
-    let under = Launch::new("valgrind", tool.into_iter().chain(program).chain(launch.arguments));
-    let mut server = setup.start_as(&Launch { environment: launch.environment, ..under })?;
+    let out = format!("--callgrind-out-file={}", counted.display());
+    let command = under("valgrind", &["--tool=callgrind", &out], &setup.command()?);
+    let mut server = setup.start_as(&command)?;
     let load = Load {
         connections: COUNTED_CONNECTIONS,
         pacing: Pacing::Rounds,
@@ -153,10 +150,8 @@ fn instructions_of_run(setup: &Setup<'_>, requests: u64) -> Result<u64, String> 
         latencies: false,
         ..setup.scenario.load(setup.address, server.bytes, COUNTED_WAIT_MAX.as_millis() as u64)
     };
-    let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
-    if !server.process.end_within(COUNTED_WAIT_MAX) {
-        return Err("the server or valgrind did not exit cleanly".to_owned());
-    }
+    let counts = client::run(&load)?;
+    server.process.end_within(COUNTED_WAIT_MAX);
     if counts.responses != requests || counts.socket_errors() + counts.status_errors > 0 {
         return Err(format!("{} of {requests} responses; {counts:?}", counts.responses));
     }

@@ -2,14 +2,16 @@
 //! command lines are in `tests/commands.md`.
 
 use std::net::TcpListener;
+use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
+use testkit::TestFolder;
 
-use crate::process::{Serving, Temporary, program, run};
+use crate::process::{Server, program, run};
 
 #[test]
 fn prints_help_and_version() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for flag in ["--help", "-h"] {
         let (code, stdout, stderr) = run(&folder, &[flag]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
@@ -27,8 +29,8 @@ fn prints_help_and_version() {
     }
 }
 
-fn folder() -> Temporary {
-    let folder = Temporary::new();
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     folder.file("site/index.html", "of the site").file("public/index.html", "public");
     folder.file("site.toml", "[server]\nworkers = 1\n[[site]]\nroot = \"site\"\n");
     folder
@@ -47,28 +49,28 @@ fn accepts_unambiguous_command_lines() {
         (&["site", "--listen", "0"], "of the site"),
         (&["site", "--bind", "127.0.0.1:0"], "of the site"),
     ] {
-        let serving = Serving::of(&mut program(&folder, arguments));
-        assert!(serving.address().ip().is_loopback(), "{arguments:?}");
-        assert_eq!(serving.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
+        let server = Server::of(&mut program(&folder, arguments));
+        assert!(server.address().ip().is_loopback(), "{arguments:?}");
+        assert_eq!(server.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
     }
 }
 
 #[test]
 fn serves_folders_with_confusing_names() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
-        folder.file(&format!("{name}/index.html"), name);
-        let serving = Serving::of(&mut program(&folder, &[name, "--port", "0"]));
-        assert_eq!(serving.connect().request("GET", "/", &[]).text(), name);
+        folder.file(format!("{name}/index.html"), name);
+        let server = Server::of(&mut program(&folder, &[name, "--port", "0"]));
+        assert_eq!(server.connect().request("GET", "/", &[]).text(), name);
     }
 }
 
 #[test]
 fn rejects_a_port_in_use() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let one = Serving::start(&folder, &["--workers", "1"]);
-    let several = Serving::start(&folder, &["--workers", "4"]);
+    let one = Server::start(&folder, &["--workers", "1"]);
+    let several = Server::start(&folder, &["--workers", "4"]);
     for address in [held.local_addr().expect("an address"), one.address(), several.address()] {
         for workers in ["1", "3"] {
             let arguments = ["--listen", &address.to_string(), "--workers", workers];
@@ -78,16 +80,16 @@ fn rejects_a_port_in_use() {
             assert_eq!(run(&folder, &arguments), (2, String::new(), error));
         }
     }
-    for serving in [one, several] {
-        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+    for server in [one, several] {
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
     }
 }
 
 #[test]
 fn rejects_an_unavailable_driver() {
-    let folder = Temporary::new();
-    let serving = Serving::start(&folder, &["--driver", "auto"]);
-    let driver = serving.line("driver").expect("a driver");
+    let folder = TestFolder::new();
+    let server = Server::start(&folder, &["--driver", "auto"]);
+    let driver = server.line("driver").expect("a driver");
     let (found, reason) = driver.split_once(' ').expect("a reason");
     let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));
     for driver in ["epoll", "kqueue", "uring"].into_iter().filter(|name| !is_there(name)) {
@@ -100,7 +102,7 @@ fn rejects_an_unavailable_driver() {
 
 #[test]
 fn warns_about_unused_precompressed_files() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");
     folder.file("www/index.html", "x");
     folder.file(
@@ -108,13 +110,13 @@ fn warns_about_unused_precompressed_files() {
         "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a/*\"\nroot = \"www\"\nprecompressed = [\"gzip\"]\n\
          [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
     );
-    let root = folder.path().join("www").display().to_string();
+    let root = folder.at("www").display().to_string();
     let check = || run(&folder, &["check", "site.toml"]);
     assert_eq!(run(&folder, &["precompress", "www"]).0, 0);
     assert_eq!(check().2, "");
     // Older than its file now.
     for name in ["www/a.css.br", "www/a.css.gz"] {
-        folder.modified(name, 1_000_000_000);
+        folder.set_modified(name, UNIX_EPOCH);
     }
     let warned = format!(
         "warning: 2 precompressed files in {root} are not sent because their originals are newer, such as {root}/a.css.br\n\
@@ -127,9 +129,9 @@ fn warns_about_unused_precompressed_files() {
     let expected = json!([{ "folder": root, "count": 2, "example": example, "is_whole": true }]);
     assert_eq!(json["unused_siblings"], expected);
     // The server warns as well, after its start.
-    let mut serving = Serving::start(&folder, &["www"]);
-    assert_eq!(serving.hear() + &serving.hear(), warned);
-    drop(serving);
+    let mut server = Server::start(&folder, &["www"]);
+    assert_eq!(server.next_line() + &server.next_line(), warned);
+    drop(server);
     let (code, stdout, _) = run(&folder, &["precompress", "www"]);
     assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
     assert_eq!(check().2, "");

@@ -1,25 +1,28 @@
 //! Serving with a configuration file: relative paths, flags that override it, environment variables; the specified file, which every
 //! version must load unchanged.
 
-use rustix::process::{Resource, Signal, getrlimit};
+use std::collections::BTreeSet;
 
-use crate::client::Client;
-use crate::keys::{SITE, folder};
-use crate::process::{Serving, Temporary, drivers, has_proc, program, run, threads};
+use rustix::process::{Resource, getrlimit};
+use testkit::{TestClient, TestFolder};
+
+use crate::keys::{SITE, folder, limits, performance, server};
+use crate::process::{Server, drivers, has_proc, program, run, threads};
+use crate::sites;
 
 #[test]
 fn resolves_roots_against_the_folder_of_the_file() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("conf/www/f.txt", "content").file("conf/site.toml", SITE);
-    let serving = Serving::start(&folder, &["--config", "conf/site.toml"]);
-    assert_eq!(serving.line("serves"), folder.path().join("conf/www").to_str());
-    assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
+    let server = Server::start(&folder, &["--config", "conf/site.toml"]);
+    assert_eq!(server.line("serves"), folder.at("conf/www").to_str());
+    assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
     // Without a site: the folder `public` beside the file, or that of the command line.
     folder.file("conf/public/f.txt", "public").file("conf/none.toml", "").file("other/f.txt", "other");
-    let serving = Serving::start(&folder, &["--config", "conf/none.toml"]);
-    assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "public");
-    let serving = Serving::start(&folder, &["other", "--config", "conf/none.toml"]);
-    assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "other");
+    let server = Server::start(&folder, &["--config", "conf/none.toml"]);
+    assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "public");
+    let server = Server::start(&folder, &["other", "--config", "conf/none.toml"]);
+    assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "other");
     let (code, _, stderr) = run(&folder, &["other", "--config", "conf/site.toml"]);
     assert_eq!(code, 2);
     let expected =
@@ -30,15 +33,15 @@ fn resolves_roots_against_the_folder_of_the_file() {
 #[test]
 fn flags_override_the_file_and_are_reported() {
     let folder = folder(&format!("[server]\nworkers = 3\ndrain_timeout = 5\n{SITE}"));
-    let serving = Serving::start(&folder, &["--config", "site.toml", "--workers", "2"]);
+    let server = Server::start(&folder, &["--config", "site.toml", "--workers", "2"]);
     assert_eq!(
-        (serving.line("workers"), serving.line("flag")),
+        (server.line("workers"), server.line("flag")),
         (Some("2"), Some("--workers 2 overrides server.workers = 3"))
     );
     // Keys that the file doesn't have, or has with the same value, are not reported.
-    let serving =
-        Serving::start(&folder, &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin"]);
-    assert_eq!((serving.line("workers"), serving.line("flag")), (Some("3"), None));
+    let server =
+        Server::start(&folder, &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin"]);
+    assert_eq!((server.line("workers"), server.line("flag")), (Some("3"), None));
 }
 
 #[test]
@@ -52,11 +55,11 @@ fn substitutes_environment_variables() {
     for (root, content) in [("", "content"), ("other", "other content")] {
         let mut command = program(&folder, &arguments);
         command.env("SHEARWATER_TEST_KEY", "hunter2").env("SHEARWATER_TEST_ROOT", root);
-        let serving = Serving::of(&mut command);
-        let response = serving.connect().request("GET", "/f.txt", &[]);
+        let server = Server::of(&mut command);
+        let response = server.connect().request("GET", "/f.txt", &[]);
         assert_eq!((response.text(), response.field("X-Key")), (content, Some("a hunter2 b")));
         assert_eq!(response.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
-        assert!(!serving.banner.contains("hunter2"), "{}", serving.banner);
+        assert!(!server.banner.contains("hunter2"), "{}", server.banner);
     }
     let mut command = program(&folder, &["config", "show", "site.toml"]);
     let printed = command.env("SHEARWATER_TEST_KEY", "hunter2").output().expect("it runs");
@@ -68,15 +71,15 @@ const SPECIFIED: &str = include_str!("specified.toml");
 
 #[test]
 fn loads_the_specified_file() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
     for driver in drivers() {
         let mut command = program(&folder, &["--config", "specified.toml", "--driver", driver]);
-        match Serving::try_start(&mut command) {
-            Ok(serving) => {
-                let mut client = Client::connect(([127, 0, 0, 1], 8080).into());
+        match Server::try_start(&mut command) {
+            Ok(server) => {
+                let mut client = TestClient::connect(([127, 0, 0, 1], 8080).into());
                 assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
-                assert_eq!(serving.line("workers"), Some("32"));
+                assert_eq!(server.line("workers"), Some("32"));
             }
             Err((code, stderr)) => {
                 let taken = "8080 is taken by another program: choose another port, or end that program";
@@ -91,10 +94,10 @@ fn loads_the_specified_file() {
 fn the_specified_file_takes_effect() {
     let folder = folder(&format!("{SPECIFIED}{SITE}"));
     for driver in drivers() {
-        let serving = Serving::start(&folder, &["site.toml", "--driver", driver]);
-        assert_eq!(serving.line("workers"), Some("32"));
+        let server = Server::start(&folder, &["site.toml", "--driver", driver]);
+        assert_eq!(server.line("workers"), Some("32"));
         let overrides = |at: &str| format!("--listen 127.0.0.1:0 overrides the address {at}:8080\n");
-        let banner = &serving.banner;
+        let banner = &server.banner;
         assert!(banner.contains(&overrides("[::]")) || banner.contains(&overrides("0.0.0.0")), "{banner}");
         // The kernel allows fewer descriptors than connections, and a shorter accept queue.
         let limited =
@@ -103,14 +106,12 @@ fn the_specified_file_takes_effect() {
         assert!(limited("accept queue: 65") || somaxconn() >= 65_535, "{banner}");
         if has_proc() {
             let workers =
-                threads(serving.pid()).iter().filter(|thread| thread.name.starts_with("worker-")).count();
+                threads(server.pid()).iter().filter(|thread| thread.name.starts_with("worker-")).count();
             assert_eq!(workers, 32);
         }
-        let mut client = serving.connect();
+        let mut client = server.connect();
         assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
-        serving.signal(Signal::TERM);
-        let (code, _, stderr) = serving.end();
-        assert_eq!((code, stderr.as_str()), (Some(0), ""), "level error logs no normal operation");
+        assert_eq!(server.stop().1, "", "level error logs no normal operation");
     }
 }
 
@@ -121,4 +122,84 @@ fn descriptors() -> u64 {
 fn somaxconn() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(u64::MAX)
+}
+
+type Test = fn();
+
+/// Keys of the server and their tests. Those of sites are in `tests/sites.md`.
+const SHOWN: &[(Test, &[&str])] = &[
+    (server::workers, &["server.workers"]),
+    (server::http_port, &["server.http_port"]),
+    (server::tcp_nodelay, &["server.tcp_nodelay"]),
+    (server::tcp_keepalive, &["server.tcp_keepalive"]),
+    (server::trusted_gateway, &["server.trusted_gateway"]),
+    (server::backlog, &["server.backlog"]),
+    (server::driver, &["server.driver"]),
+    (server::accept, &["server.accept"]),
+    (server::order, &["server.order"]),
+    (server::pin, &["server.pin"]),
+    (server::drain_timeout, &["server.drain_timeout"]),
+    (server::address, &["listen.address"]),
+    (server::mode, &["listen.mode"]),
+    (performance::max_connections, &["performance.max_connections"]),
+    (performance::request_buffer_size, &["performance.request_buffer_size"]),
+    (performance::response_buffer_size, &["performance.response_buffer_size"]),
+    (performance::cache, &["cache.enabled", "cache.bytes_max", "cache.entries_max", "cache.file_bytes_max"]),
+    (performance::level, &["logging.level"]),
+    (
+        limits::sizes_of_requests,
+        &["limits.head_bytes_max", "limits.target_bytes_max", "limits.fields_max", "limits.body_bytes_max"],
+    ),
+    (limits::buffered_bytes_max, &["limits.buffered_bytes_max"]),
+    (limits::connections_per_address_max, &["limits.connections_per_address_max"]),
+    (limits::requests_per_connection_max, &["limits.requests_per_connection_max"]),
+    (limits::send_bytes_per_second_min, &["limits.send_bytes_per_second_min"]),
+    (limits::linger_bytes_max, &["limits.linger_bytes_max"]),
+    (
+        limits::stalled_requests,
+        &[
+            "performance.connection_timeout",
+            "performance.keep_alive_timeout",
+            "timeouts.head",
+            "timeouts.body",
+            "timeouts.body_grace",
+            "limits.body_bytes_per_second_min",
+        ],
+    ),
+    (limits::write, &["timeouts.write"]),
+    (limits::linger, &["timeouts.linger"]),
+    (limits::drain_idle, &["timeouts.drain_idle"]),
+];
+
+/// Returns all keys with their sections, from the generated page.
+fn keys() -> BTreeSet<String> {
+    let page = shearwater_config::page();
+    let mut keys = BTreeSet::new();
+    let mut section = String::new();
+    for line in page.lines() {
+        let quoted = line.split('`').nth(1).unwrap_or_default();
+        if line.starts_with("## ") {
+            section = quoted.trim_matches(['[', ']']).to_owned();
+        } else if !section.is_empty() && line.starts_with("| `") {
+            keys.insert(format!("{section}.{quoted}"));
+        }
+    }
+    // Routes have all keys of sites except these.
+    let of_routes = keys.iter().filter_map(|key| key.strip_prefix("site."));
+    let of_routes = of_routes.filter(|key| !key.contains('.') && !["hosts", "headers"].contains(key));
+    let of_routes: Vec<String> = of_routes.map(|key| format!("site.route.{key}")).collect();
+    keys.extend(of_routes);
+    keys
+}
+
+#[test]
+fn every_key_has_a_test() {
+    let of_server = SHOWN.iter().flat_map(|(_, keys)| keys.iter().copied());
+    let shown: BTreeSet<String> = of_server.chain(sites::keys_shown()).map(ToOwned::to_owned).collect();
+    let keys = keys();
+    assert!(keys.len() > 70, "the page could not be read: {keys:?}");
+    let missing: Vec<_> = keys.difference(&shown).collect();
+    assert!(missing.is_empty(), "no test shows the effect of {missing:?}");
+    let unknown: Vec<_> = shown.difference(&keys).collect();
+    assert!(unknown.is_empty(), "there is no such key: {unknown:?}");
 }

@@ -6,13 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::process::Output;
 
 use shearwater_config::limits::CONFIG_BYTES_MAX;
+use testkit::TestFolder;
 
-use crate::process::{Serving, Temporary, program, run};
+use crate::process::{Server, program, run};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.md");
 
-fn folder() -> Temporary {
-    let folder = Temporary::new();
+fn folder() -> TestFolder {
+    let folder = TestFolder::new();
     folder.file("www/f.txt", "content");
     folder
 }
@@ -105,7 +106,7 @@ fn serving_reports_the_same_errors_and_binds_nothing() {
         let served = run(&folder, &["--config", "site.toml"]);
         assert_eq!(served, checked, "{text}");
         assert!(served.0 == 2 && served.2.starts_with("error: "), "{text}\n{}", served.2);
-        assert!(!folder.path().join("here").exists(), "{text}");
+        assert!(!folder.at("here").exists(), "{text}");
     }
 }
 
@@ -122,10 +123,7 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
         ("192.0.2.1:0", "can't listen on 192.0.2.1:0: ".to_owned()),
         (
             "unix:none/x",
-            format!(
-                "unix:{}: there is no such folder: make it first",
-                folder.path().join("none/x").display()
-            ),
+            format!("unix:{}: there is no such folder: make it first", folder.at("none/x").display()),
         ),
     ] {
         let text = format!("[[listen]]\naddress = \"unix:here\"\n[[listen]]\naddress = \"{address}\"\n");
@@ -133,7 +131,7 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
         let (code, stdout, stderr) = run(&folder, &["--config", "site.toml"]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{address}");
         assert!(stderr.starts_with(&format!("error: {error}")) && stderr.lines().count() == 1, "{stderr}");
-        assert!(!folder.path().join("here").exists(), "{address}");
+        assert!(!folder.at("here").exists(), "{address}");
     }
 }
 
@@ -157,7 +155,7 @@ fn rejects_a_file_without_permission_to_read() {
     let folder = folder();
     folder.file("site.toml", "[server]\n");
     for (name, mode) in [("site.toml", 0o600), ("", 0o755)] {
-        let path = folder.path().join(name);
+        let path = folder.at(name);
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("its mode");
     }
     let mut command = program(&folder, &["check", "site.toml"]);
@@ -165,8 +163,7 @@ fn rejects_a_file_without_permission_to_read() {
         // Root can read every file: run as another user.
         command.uid(65_534).gid(65_534);
     } else {
-        std::fs::set_permissions(folder.path().join("site.toml"), PermissionsExt::from_mode(0o000))
-            .expect("its mode");
+        std::fs::set_permissions(folder.at("site.toml"), PermissionsExt::from_mode(0o000)).expect("its mode");
     }
     match command.output() {
         Ok(Output { status, stdout, stderr }) => {
@@ -183,7 +180,7 @@ fn rejects_a_file_without_permission_to_read() {
 fn warns_about_missing_files_and_redirect_loops() {
     const MISSING: &str = "no such file";
     const LOOPS: &str = "redirect loop";
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/docs/index.html", "docs").file("www/about.html", "about").file("www/index.html", "x");
     let cases = [
         ("spa = \"/app.html\"\n", "3:7", MISSING, "www/app.html"),
@@ -216,18 +213,18 @@ fn warns_about_missing_files_and_redirect_loops() {
 }
 
 /// Starts the server and returns as many lines of its standard error as `expected` has.
-fn printed_at_the_start(folder: &Temporary, arguments: &[&str], expected: &str) -> String {
-    let mut serving = Serving::start(folder, arguments);
-    expected.lines().map(|_| serving.hear()).collect()
+fn printed_at_the_start(folder: &TestFolder, arguments: &[&str], expected: &str) -> String {
+    let mut server = Server::start(folder, arguments);
+    expected.lines().map(|_| server.next_line()).collect()
 }
 
 #[test]
 fn warns_about_a_folder_without_an_index() {
     const WHY: &str =
         "there is no index.html now, so / is not found: add one, or list the folder with `listing = true`";
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/f.txt", "f").file("with/index.html", "x");
-    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("www").display());
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.at("www").display());
     assert_eq!(printed_at_the_start(&folder, &["www"], &warned), warned);
     for (lines, place) in [
         ("root = \"www\"\n", "1:1"),
@@ -252,7 +249,7 @@ fn warns_about_a_folder_without_an_index() {
     }
     // Without a site, the folder beside the file.
     folder.file("site.toml", "").file("public/f.txt", "f");
-    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("public").display());
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.at("public").display());
     assert_eq!(run(&folder, &["check", "site.toml"]).2, warned);
     assert!(run(&folder, &["check", "--json", "site.toml"]).1.contains("\"warnings\":[{\"message\":"));
 }

@@ -2,73 +2,59 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::Signal;
+use testkit::TestFolder;
 
-use crate::process::{Serving, Temporary, program};
+use crate::process::{Server, program};
 
 #[test]
 fn prints_the_start_report() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
-    let serving = Serving::start(&folder, &["site", "--workers", "2"]);
+    let server = Server::start(&folder, &["site", "--workers", "2"]);
     let title = format!("Shearwater {}\n", env!("CARGO_PKG_VERSION"));
-    assert!(serving.banner.starts_with(&title), "{}", serving.banner);
-    assert_ne!(serving.address().port(), 0);
-    assert_eq!(serving.line("serves"), folder.path().join("site").to_str());
-    assert_eq!(serving.line("workers"), Some("2"));
-    let driver = serving.line("driver").expect("a driver");
+    assert!(server.banner.starts_with(&title), "{}", server.banner);
+    assert_ne!(server.address().port(), 0);
+    assert_eq!(server.line("serves"), folder.at("site").to_str());
+    assert_eq!(server.line("workers"), Some("2"));
+    let driver = server.line("driver").expect("a driver");
     let (name, reason) = driver.split_once(" (").expect("a reason");
     assert!(
         ["epoll", "kqueue", "uring"].contains(&name) && reason.len() > 5 && reason.ends_with(')'),
         "{driver}"
     );
-    let descriptors = serving.line("descriptors").expect("descriptors");
+    let descriptors = server.line("descriptors").expect("descriptors");
     assert!(descriptors.starts_with("limit ") && descriptors.ends_with(" connections"), "{descriptors}");
-    assert!(serving.banner.contains("Ctrl-C"), "{}", serving.banner);
-    assert_eq!(serving.connect().request("GET", "/", &[]).text(), "index");
-}
-
-#[test]
-fn prints_no_colours_to_a_pipe() {
-    let folder = Temporary::new();
-    for no_color in [None, Some(""), Some("1")] {
-        let mut command = program(&folder, &["--listen", "127.0.0.1:0"]);
-        if let Some(value) = no_color {
-            command.env("NO_COLOR", value);
-        }
-        let serving = Serving::of(&mut command);
-        assert!(!serving.banner.contains('\x1b'), "NO_COLOR={no_color:?}: {:?}", serving.banner);
-    }
+    assert!(server.banner.contains("Ctrl-C"), "{}", server.banner);
+    // A pipe gets no colours.
+    assert!(!server.banner.contains('\x1b'), "{:?}", server.banner);
+    assert_eq!(server.connect().request("GET", "/", &[]).text(), "index");
 }
 
 #[test]
 fn serves_with_closed_output() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("public/f.txt", "content");
-    let mut serving = Serving::start(&folder, &[]);
-    serving.close_stdout();
+    let mut server = Server::start(&folder, &[]);
+    server.close_stdout();
     for _ in 0..3 {
-        assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
+        assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
     }
-    serving.signal(Signal::TERM);
-    let (code, _, stderr) = serving.end();
-    assert_eq!((code, stderr.contains("panic")), (Some(0), false), "{stderr}");
+    let (_, stderr) = server.stop();
+    assert!(!stderr.contains("panic"), "{stderr}");
 }
 
 #[test]
 fn starts_with_closed_output() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut child = program(&folder, &["--listen", &free.to_string()]).spawn().expect("it starts");
     drop(child.stdout.take());
-    let serving = Serving::silent(child, free);
-    assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
-    serving.signal(Signal::TERM);
-    let (code, _, stderr) = serving.end();
-    assert_eq!((code, stderr.contains("panic")), (Some(0), false), "{stderr}");
+    let server = Server::silent(child, free);
+    assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
+    let (_, stderr) = server.stop();
+    assert!(!stderr.contains("panic"), "{stderr}");
 }
 
 #[test]
@@ -77,9 +63,9 @@ fn fails_if_output_cannot_be_written() {
         println!("skipped: there is no /dev/full");
         return;
     };
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site.toml", "").file("wrong.toml", "x = 1").file("public/f.txt", "content");
-    let said = "error: can't write to standard output: ";
+    let error = "error: can't write to standard output: ";
     for arguments in [
         &["config", "default"][..],
         &["config", "show", "site.toml"],
@@ -93,7 +79,7 @@ fn fails_if_output_cannot_be_written() {
         let mut command = program(&folder, arguments);
         let output = command.stdout(full.try_clone().expect("a descriptor")).output().expect("it runs");
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-        assert!(output.status.code() == Some(1) && stderr.starts_with(said), "{arguments:?}: {stderr}");
+        assert!(output.status.code() == Some(1) && stderr.starts_with(error), "{arguments:?}: {stderr}");
     }
     // A closed pipe is no error.
     let mut child = program(&folder, &["config", "default"]).stdout(Stdio::piped()).spawn().expect("it runs");
@@ -105,15 +91,16 @@ fn fails_if_output_cannot_be_written() {
 #[test]
 fn reports_files_that_cant_be_sent() {
     for driver in ["epoll", "uring"] {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         folder.file("public/index.html", "index").file("public/dir/x", "x");
-        let public = folder.path().join("public");
+        let public = folder.at("public");
         let made = Command::new("mkfifo").arg(public.join("pipe")).status().expect("mkfifo is of POSIX");
         assert!(made.success());
-        symlink("/", public.join("out\nshearwater: forged")).expect("a link");
-        symlink("../../../etc/passwd", public.join("dir/index.html")).expect("a link");
-        let mut serving = Serving::start(&folder, &["--workers", "1", "--driver", driver]);
-        let mut client = serving.connect();
+        folder
+            .link("public/out\nshearwater: forged", "/")
+            .link("public/dir/index.html", "../../../etc/passwd");
+        let mut server = Server::start(&folder, &["--workers", "1", "--driver", driver]);
+        let mut client = server.connect();
         for (target, status) in [
             ("/none", 404),
             ("/pipe", 403),
@@ -133,11 +120,11 @@ fn reports_files_that_cant_be_sent() {
             )
         };
         let not_plain = "neither a file nor a directory";
-        assert_eq!(serving.hear(), line("pipe", not_plain, ""));
+        assert_eq!(server.next_line(), line("pipe", not_plain, ""));
         let out = line("out\\nshearwater: forged/etc/passwd", "leaves the root", "");
-        assert_eq!(serving.hear(), out);
+        assert_eq!(server.next_line(), out);
         let later =
             [line("pipe", not_plain, " (1 more like it)"), line("dir/index.html", "leaves the root", "")];
-        assert_eq!([serving.hear(), serving.hear()], later);
+        assert_eq!([server.next_line(), server.next_line()], later);
     }
 }

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::process::{Serving, Temporary, program};
+use testkit::TestFolder;
+
+use crate::process::{Server, program};
 
 /// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
@@ -25,13 +27,13 @@ fn tasks() -> Vec<Page> {
 /// Executes a page.
 struct Reader {
     driver: &'static str,
-    folder: Temporary,
-    serving: Option<Serving>,
+    folder: TestFolder,
+    server: Option<Server>,
 }
 
 impl Reader {
     fn new(driver: &'static str) -> Self {
-        Self { driver, folder: Temporary::new(), serving: None }
+        Self { driver, folder: TestFolder::new(), server: None }
     }
 
     /// Executes the steps of a page. Returns `false` if the driver is unavailable.
@@ -46,7 +48,7 @@ impl Reader {
                         Some(arguments) if !self.start(&arguments) => return false,
                         // The report may be omitted.
                         Some(_) if shown.is_empty() => continue,
-                        Some(_) => self.serving.as_ref().map(|serving| serving.banner.trim_end().to_owned()),
+                        Some(_) => self.server.as_ref().map(|server| server.banner.trim_end().to_owned()),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));
@@ -59,18 +61,18 @@ impl Reader {
     /// Starts a server. Returns `false` if the driver is unavailable.
     fn start(&mut self, arguments: &[&str]) -> bool {
         // Stop the previous server first: it may use the same socket.
-        self.serving = None;
+        self.server = None;
         let mut command = program(&self.folder, &[arguments, &["--driver", self.driver]].concat());
         let configuration = arguments.iter().find(|argument| argument.ends_with(".toml"));
         let has_address = configuration.is_some_and(|file| {
-            let text = std::fs::read_to_string(self.folder.path().join(file)).expect("it was written");
+            let text = std::fs::read_to_string(self.folder.at(file)).expect("it was written");
             text.contains("[[listen]]")
         });
         if !has_address {
             command.args(["--listen", FREE]);
         }
-        match Serving::try_start(&mut command) {
-            Ok(serving) => self.serving = Some(serving),
+        match Server::try_start(&mut command) {
+            Ok(server) => self.server = Some(server),
             Err((_, output)) if output.contains("isn't there") => return false,
             Err(ended) => panic!("{arguments:?}: {}: {ended:?}", self.driver),
         }
@@ -108,13 +110,13 @@ impl Reader {
 
     /// Returns the IP address of the server, if it has one.
     fn address(&self) -> Option<String> {
-        let serving = self.serving.as_ref().filter(|serving| serving.line("URL").is_some())?;
-        Some(serving.address().to_string())
+        let server = self.server.as_ref().filter(|server| server.line("URL").is_some())?;
+        Some(server.address().to_string())
     }
 }
 
 /// Runs a command in a shell that finds the program.
-fn in_shell(folder: &Temporary, line: &str) -> Output {
+fn in_shell(folder: &TestFolder, line: &str) -> Output {
     let programs = Path::new(env!("CARGO_BIN_EXE_shearwater")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
     let mut command = Command::new("sh");
@@ -141,7 +143,7 @@ fn pages_work_as_shown_on_each_driver() {
 #[test]
 fn commands_print_what_is_shown() {
     let page = Page::read(&Path::new(TESTS).join("commands.md"));
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut wrong = Vec::new();
     for step in &page.steps {
         match step {

@@ -1,42 +1,37 @@
 //! The program as a process: temporary folders, drivers, start, stop, counters; its threads and sockets from `/proc`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::client::Client;
-
-/// Timeout of a program that doesn't exit.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+use testkit::{TIMEOUT, TestClient, TestFolder};
 
 /// Returns the program with arguments, to be started in a folder.
-pub(crate) fn program(folder: &Temporary, arguments: &[&str]) -> Command {
+pub(crate) fn program(folder: &TestFolder, arguments: &[&str]) -> Command {
     piped(Command::new(env!("CARGO_BIN_EXE_shearwater")), folder, arguments)
 }
 
 /// Returns a shell that executes a line before the program, such as `ulimit -n 64`.
-pub(crate) fn program_after(line: &str, folder: &Temporary, arguments: &[&str]) -> Command {
+pub(crate) fn program_after(line: &str, folder: &TestFolder, arguments: &[&str]) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{line} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_shearwater")]);
     piped(shell, folder, arguments)
 }
 
-fn piped(mut command: Command, folder: &Temporary, arguments: &[&str]) -> Command {
+fn piped(mut command: Command, folder: &TestFolder, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(folder.path()).env_remove("NO_COLOR");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs the program until it exits. Returns its exit code and output.
-pub(crate) fn run(folder: &Temporary, arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(folder: &TestFolder, arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
@@ -51,7 +46,7 @@ fn wait(child: Child) -> Output {
         ended.send(()).ok();
         output
     });
-    if has_ended.recv_timeout(WAIT_MAX).is_err() {
+    if has_ended.recv_timeout(TIMEOUT).is_err() {
         kill_process(pid, Signal::KILL).ok();
         panic!("the program did not end: {:?}", waiting.join());
     }
@@ -59,7 +54,7 @@ fn wait(child: Child) -> Output {
 }
 
 /// A running server, killed when dropped.
-pub(crate) struct Serving {
+pub(crate) struct Server {
     child: Option<Child>,
     stdout: Option<BufReader<ChildStdout>>,
     /// Standard error, once it was read from.
@@ -68,9 +63,9 @@ pub(crate) struct Serving {
     pub(crate) banner: String,
 }
 
-impl Serving {
+impl Server {
     /// Starts the server on a free port and waits for the start report.
-    pub(crate) fn start(folder: &Temporary, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &TestFolder, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
     }
 
@@ -83,29 +78,29 @@ impl Serving {
     pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut serving = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
-        while !serving.banner.ends_with("\n\n") {
-            let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
+        let mut server = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
+        while !server.banner.ends_with("\n\n") {
+            let count = stdout.read_line(&mut server.banner).expect("UTF-8");
             if count == 0 {
-                let output = wait(serving.child.take().expect("it was started"));
-                let text = serving.banner.clone() + &String::from_utf8_lossy(&output.stderr);
+                let output = wait(server.child.take().expect("it was started"));
+                let text = server.banner.clone() + &String::from_utf8_lossy(&output.stderr);
                 return Err((output.status.code(), text));
             }
         }
-        serving.stdout = Some(stdout);
-        Ok(serving)
+        server.stdout = Some(stdout);
+        Ok(server)
     }
 
     /// Waits until a server without output listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
         let banner = format!("URL http://{address}/\n\n");
-        let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
-        let begun = Instant::now();
+        let server = Self { child: Some(child), stdout: None, stderr: None, banner };
+        let start = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(begun.elapsed() < WAIT_MAX, "it does not listen");
+            assert!(start.elapsed() < TIMEOUT, "it does not listen");
             std::thread::yield_now();
         }
-        serving
+        server
     }
 
     /// Returns a line of the start report by its label.
@@ -120,8 +115,8 @@ impl Serving {
         authority.parse().expect("an address and a port")
     }
 
-    pub(crate) fn connect(&self) -> Client {
-        Client::connect(self.address())
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.address())
     }
 
     /// Closes our end of its standard output.
@@ -138,32 +133,39 @@ impl Serving {
     }
 
     /// Waits for the next line on standard error.
-    pub(crate) fn hear(&mut self) -> String {
+    pub(crate) fn next_line(&mut self) -> String {
         let child = self.child.as_mut().expect("it serves");
-        let stderr = self
-            .stderr
-            .get_or_insert_with(|| BufReader::new(child.stderr.take().expect("nobody else listens")));
+        let stderr = self.stderr.get_or_insert_with(|| BufReader::new(child.stderr.take().expect("a pipe")));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("UTF-8");
         line
     }
 
+    /// Stops it with SIGTERM, in order. Returns the rest of standard output and standard error.
+    #[track_caller]
+    pub(crate) fn stop(self) -> (String, String) {
+        self.signal(Signal::TERM);
+        let (code, stdout, stderr) = self.end();
+        assert_eq!(code, Some(0), "{stderr}");
+        (stdout, stderr)
+    }
+
     /// Waits until it exits. Returns the exit code, unless killed by a signal, and the rest of standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));
-        let mut farewell = String::new();
-        if let Some(stdout) = &mut self.stdout {
-            stdout.read_to_string(&mut farewell).expect("UTF-8");
+        let mut stdout = String::new();
+        if let Some(rest) = &mut self.stdout {
+            rest.read_to_string(&mut stdout).expect("UTF-8");
         }
         let mut stderr = String::from_utf8(output.stderr).expect("UTF-8");
         if let Some(rest) = &mut self.stderr {
             rest.read_to_string(&mut stderr).expect("UTF-8");
         }
-        (output.status.code(), farewell, stderr)
+        (output.status.code(), stdout, stderr)
     }
 }
 
-impl Drop for Serving {
+impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // It may have exited already.
@@ -177,10 +179,10 @@ impl Drop for Serving {
 pub(crate) fn drivers() -> &'static [&'static str] {
     static FOUND: OnceLock<Vec<&str>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         let is_there = |name: &&str| {
             let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
-            match Serving::try_start(&mut program(&folder, &arguments)) {
+            match Server::try_start(&mut program(&folder, &arguments)) {
                 Ok(_) => true,
                 Err((code, output)) => {
                     assert!(code == Some(2) && output.contains("isn't there"), "{name}: {output}");
@@ -192,44 +194,6 @@ pub(crate) fn drivers() -> &'static [&'static str] {
         assert!(!found.is_empty(), "there is no driver at all");
         found
     })
-}
-
-/// Removed when dropped.
-pub(crate) struct Temporary(PathBuf);
-
-impl Temporary {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-cli-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary folder");
-        Self(path.canonicalize().expect("it is there"))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Writes a file, with the folders that it is in.
-    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
-        fs::write(path, content).expect("a file");
-        self
-    }
-
-    /// Gives a file a time, in seconds since 1970.
-    pub(crate) fn modified(&self, name: &str, seconds: u64) {
-        let file = File::options().write(true).open(self.0.join(name)).expect("a file");
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("a time");
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let removed = fs::remove_dir_all(&self.0);
-        assert!(removed.is_ok() || std::thread::panicking(), "the folder is left behind: {removed:?}");
-    }
 }
 
 /// A line of counters.
@@ -244,10 +208,10 @@ impl Summary {
     }
 
     /// Requests the counters with SIGUSR1.
-    pub(crate) fn so_far(serving: &mut Serving) -> Self {
-        serving.signal(Signal::USR1);
+    pub(crate) fn so_far(server: &mut Server) -> Self {
+        server.signal(Signal::USR1);
         loop {
-            let line = serving.hear();
+            let line = server.next_line();
             assert!(!line.is_empty(), "it has ended");
             if line.starts_with("shearwater: so far ") {
                 return Self(line);
@@ -257,14 +221,14 @@ impl Summary {
 
     /// Requests the counters until a condition holds.
     #[track_caller]
-    pub(crate) fn until(serving: &mut Serving, mut is_there: impl FnMut(&Self) -> bool) -> Self {
-        let begun = Instant::now();
+    pub(crate) fn until(server: &mut Server, mut is_there: impl FnMut(&Self) -> bool) -> Self {
+        let start = Instant::now();
         loop {
-            let summary = Self::so_far(serving);
+            let summary = Self::so_far(server);
             if is_there(&summary) {
                 return summary;
             }
-            assert!(begun.elapsed() < WAIT_MAX, "it never comes to that: {}", summary.0);
+            assert!(start.elapsed() < TIMEOUT, "it never comes to that: {}", summary.0);
         }
     }
 

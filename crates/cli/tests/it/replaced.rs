@@ -3,14 +3,13 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use testkit::versions::{Body, VersionedFile, content, read};
+use testkit::{TIMEOUT, TestClient, TestFolder};
 
-use crate::client::{Client, WAIT_MAX};
-use crate::process::{Serving, Temporary, drivers};
+use crate::process::{Server, drivers};
 
 /// Changes of each file in each way.
 const CHANGES: u32 = 8;
@@ -49,7 +48,7 @@ type Tags = HashMap<String, (u32, usize)>;
 
 /// Requests a file on a new connection. Returns its version if it was received whole.
 fn request(address: SocketAddr, path: &str, way: &str, may_be_short: bool, tags: &mut Tags) -> Option<u32> {
-    let mut client = Client::connect(address);
+    let mut client = TestClient::connect(address);
     let head = client.ask("GET", path, &["Connection: close"]).head();
     let body = client.rest();
     let expected: usize = head.field("Content-Length").expect("a length").parse().expect("a number");
@@ -96,9 +95,9 @@ fn while_requested(
 ) {
     let (is_over, responses) = (&AtomicBool::new(false), &AtomicU64::new(0));
     let wait = || {
-        let (wanted, begun) = (responses.load(Ordering::Relaxed) + 4, Instant::now());
+        let (wanted, start) = (responses.load(Ordering::Relaxed) + 4, Instant::now());
         while responses.load(Ordering::Relaxed) < wanted {
-            assert!(begun.elapsed() < WAIT_MAX, "no responses");
+            assert!(start.elapsed() < TIMEOUT, "no responses");
             std::thread::yield_now();
         }
     };
@@ -117,9 +116,9 @@ fn while_requested(
         let clients: Vec<_> = paths.iter().chain(paths).map(|path| scope.spawn(client(path))).collect();
         change(&wait);
         for path in paths {
-            let begun = Instant::now();
+            let start = Instant::now();
             while request(address, path, way, may_be_short, &mut Tags::new()) != Some(last) {
-                assert!(begun.elapsed() < WAIT_MAX, "{way}: {path}: the last change does not show");
+                assert!(start.elapsed() < TIMEOUT, "{way}: {path}: the last change does not show");
             }
         }
         is_over.store(true, Ordering::Relaxed);
@@ -131,48 +130,43 @@ fn while_requested(
 #[test]
 fn sends_the_old_or_the_new_version_of_a_changing_file() {
     for driver in drivers() {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         folder.file("site/index.html", "");
-        let serving = Serving::start(&folder, &["site", "--driver", driver, "--workers", "2"]);
+        let server = Server::start(&folder, &["site", "--driver", driver, "--workers", "2"]);
         for (number, (way, change, may_be_short)) in WAYS.into_iter().enumerate() {
             for len in LENGTHS {
                 let name = format!("{number}-{len}.bin");
-                let file = VersionedFile { path: folder.path().join("site").join(&name), len, form: 0 };
+                let file = VersionedFile { path: folder.at("site").join(&name), len, form: 0 };
                 file.replace(1).expect("a file");
                 let last = CHANGES + 1;
-                while_requested(
-                    serving.address(),
-                    &[format!("/{name}")],
-                    (way, may_be_short, last),
-                    |wait| {
-                        for version in 2..=last {
-                            change(&file, version, wait).expect("changed");
-                            wait();
-                        }
-                    },
-                );
+                while_requested(server.address(), &[format!("/{name}")], (way, may_be_short, last), |wait| {
+                    for version in 2..=last {
+                        change(&file, version, wait).expect("changed");
+                        wait();
+                    }
+                });
             }
         }
     }
 }
 
 /// Makes a release of a folder and points the link `current` at it.
-fn release(folder: &Temporary, version: u32) {
+fn release(folder: &TestFolder, version: u32) {
     for len in LENGTHS {
-        folder.file(&format!("{version}/{len}.bin"), content(version, 0, len));
+        folder.file(format!("{version}/{len}.bin"), content(version, 0, len));
     }
-    symlink(version.to_string(), folder.path().join("next")).expect("a link");
-    std::fs::rename(folder.path().join("next"), folder.path().join("current")).expect("swapped");
+    folder.link("next", version.to_string());
+    std::fs::rename(folder.at("next"), folder.at("current")).expect("swapped");
 }
 
 #[test]
 fn serves_one_release_of_a_swapped_folder() {
     for driver in drivers() {
-        let folder = Temporary::new();
+        let folder = TestFolder::new();
         release(&folder, 1);
-        let serving = Serving::start(&folder, &["current", "--driver", driver, "--workers", "2"]);
+        let server = Server::start(&folder, &["current", "--driver", driver, "--workers", "2"]);
         let paths = LENGTHS.map(|len| format!("/{len}.bin"));
-        while_requested(serving.address(), &paths, ("swapped", false, CHANGES), |wait| {
+        while_requested(server.address(), &paths, ("swapped", false, CHANGES), |wait| {
             for version in 2..=CHANGES {
                 release(&folder, version);
                 wait();

@@ -4,13 +4,13 @@ use std::fs;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal};
+use testkit::{TestClient, TestFolder};
 
-use crate::client::Client;
-use crate::process::{Serving, Summary, Temporary, drivers, has_proc, program, program_after};
+use crate::process::{Server, Summary, drivers, has_proc, program, program_after};
 
 /// Returns the most address space that a process has had, in KiB.
 fn mapped_kib(pid: Pid) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("Linux tells");
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).expect("its size");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
@@ -29,41 +29,41 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
     if !has_proc() {
         return;
     }
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for driver in drivers() {
         let arguments = ["--driver", driver, "--workers", "1", "--listen", "127.0.0.1:0"];
-        let unlimited = Serving::of(&mut program(&folder, &arguments));
+        let unlimited = Server::of(&mut program(&folder, &arguments));
         let kib = mapped_kib(unlimited.pid()) + LEFT_KIB;
         drop(unlimited);
-        let mut serving = Serving::of(&mut program_after(&format!("ulimit -v {kib}"), &folder, &arguments));
-        let bytes = bytes_of(serving.line("memory"));
+        let mut server = Server::of(&mut program_after(&format!("ulimit -v {kib}"), &folder, &arguments));
+        let bytes = bytes_of(server.line("memory"));
         assert!((1 << 20..LEFT_KIB * 512).contains(&bytes), "{bytes}");
         // Together they need more than the process can map.
         let part = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(59_000));
-        let mut clients: Vec<_> = (0..CLIENTS).map(|_| serving.connect()).collect();
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.send(&part);
         }
         let all = (CLIENTS * part.len()) as u64;
-        let so_far = Summary::until(&mut serving, |so_far| so_far.count("bytes received") >= all);
+        let so_far = Summary::until(&mut server, |so_far| so_far.count("bytes received") >= all);
         let refused = so_far.reached("buffered_bytes_max");
         assert!(refused > 500, "{refused} refused");
-        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
     }
 }
 
 #[test]
 fn reports_a_memory_limit_as_set() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site.toml", "[limits]\nbuffered_bytes_max = 1000000\n[server]\nworkers = 1\n");
-    let serving = Serving::start(&folder, &["--config", "site.toml"]);
-    assert_eq!(bytes_of(serving.line("memory")), 1_000_000);
+    let server = Server::start(&folder, &["--config", "site.toml"]);
+    assert_eq!(bytes_of(server.line("memory")), 1_000_000);
 }
 
 #[test]
 fn keeps_no_memory_of_the_parsed_configuration() {
     const ROUTES: u64 = 20_000;
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("www/index.html", "index");
     let mut config = String::new();
     for site in 0..ROUTES / 100 {
@@ -72,9 +72,9 @@ fn keeps_no_memory_of_the_parsed_configuration() {
     }
     folder.file("site.toml", config);
     let rss_kib = |arguments: &[&str]| {
-        let serving = Serving::start(&folder, arguments);
-        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
-        testkit::process::rss_kib(serving.pid().as_raw_nonzero().get().unsigned_abs())
+        let server = Server::start(&folder, arguments);
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
+        testkit::process::rss_kib(server.pid().as_raw_nonzero().get().unsigned_abs())
     };
     let (Some(plain), Some(configured)) = (rss_kib(&["www"]), rss_kib(&["--config", "site.toml"])) else {
         return;
@@ -96,21 +96,21 @@ fn limit_descriptors(pid: Pid, soft: u64) -> bool {
 
 #[test]
 fn serves_curl_at_a_unix_socket() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("site/large.txt", "0123456789".repeat(100_000));
     if Command::new("curl").arg("--version").output().is_err() {
         println!("skipped: there is no curl");
         return;
     }
-    let path = folder.path().join("socket");
+    let path = folder.at("socket");
     let address = format!("unix:{}", path.display());
     for driver in drivers() {
         for (mode, workers) in [("reuseport", "1"), ("reuseport", "3"), ("dispatch", "2")] {
             let arguments =
                 ["site", "--listen", &address, "--driver", driver, "--accept", mode, "-w", workers];
-            let serving = Serving::of(&mut program(&folder, &arguments));
-            assert_eq!(serving.line("socket"), path.to_str());
+            let server = Server::of(&mut program(&folder, &arguments));
+            assert_eq!(server.line("socket"), path.to_str());
             let get = |target: &str| {
                 let mut curl = Command::new("curl");
                 curl.args(["--silent", "--show-error", "--fail", "--max-time", "20", "--unix-socket"]);
@@ -121,10 +121,8 @@ fn serves_curl_at_a_unix_socket() {
             };
             assert_eq!(get(""), b"index");
             assert!(get("large.txt") == "0123456789".repeat(100_000).as_bytes());
-            serving.signal(Signal::TERM);
-            let (code, farewell, _) = serving.end();
-            assert_eq!(code, Some(0));
-            assert!(farewell.contains("2 requests handled"), "{farewell}");
+            let (stdout, _) = server.stop();
+            assert!(stdout.contains("2 requests handled"), "{stdout}");
             assert!(!path.exists(), "its file goes with it");
         }
     }
@@ -132,79 +130,77 @@ fn serves_curl_at_a_unix_socket() {
 
 #[test]
 fn resumes_accepting_when_descriptors_are_free() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     for driver in drivers() {
         let arguments = ["--workers", "2", "--accept", "dispatch", "--driver", driver];
-        let mut serving = Serving::start(&folder, &arguments);
+        let mut server = Server::start(&folder, &arguments);
         // Fewer than it has open.
-        if !limit_descriptors(serving.pid(), 8) {
+        if !limit_descriptors(server.pid(), 8) {
             return;
         }
-        let mut waiting: Vec<Client> = (0..3).map(|_| serving.connect()).collect();
+        let mut waiting: Vec<TestClient> = (0..3).map(|_| server.connect()).collect();
         for client in &mut waiting {
             client.ask("GET", "/", &[]);
         }
-        let said = serving.hear();
-        assert!(said.contains("no connections are accepted for now: its share of descriptors"), "{said}");
-        limit_descriptors(serving.pid(), 200);
+        let line = server.next_line();
+        assert!(line.contains("no connections are accepted for now: its share of descriptors"), "{line}");
+        limit_descriptors(server.pid(), 200);
         for client in &mut waiting {
             assert_eq!(client.response("GET").status, 200);
         }
-        let said = serving.hear();
-        assert!(said.contains("connections are accepted again"), "{said}");
+        let line = server.next_line();
+        assert!(line.contains("connections are accepted again"), "{line}");
     }
 }
 
 /// The only worker is full, connections wait in its inbox, and the acceptor has stopped.
 #[test]
 fn a_second_signal_stops_a_full_worker_without_acceptor() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
         let arguments = ["d.toml", "-w", "1", "--accept", "dispatch", "--driver", driver];
-        let serving = Serving::start(&folder, &arguments);
-        let mut first = serving.connect();
+        let server = Server::start(&folder, &arguments);
+        let mut first = server.connect();
         assert_eq!(first.request("GET", "/", &[]).status, 200);
         // More than one batch, so that the last ones are taken after the acceptor has stopped.
-        let mut asking: Vec<Client> = (0..129).map(|_| serving.connect()).collect();
+        let mut asking: Vec<TestClient> = (0..129).map(|_| server.connect()).collect();
         for client in &mut asking {
             client.ask("GET", "/", &[]);
         }
-        let mut quiet = serving.connect();
+        let mut quiet = server.connect();
         quiet.send("GET / HT");
-        let _last: Vec<Client> = (0..15).map(|_| serving.connect()).collect();
-        serving.signal(Signal::TERM);
+        let _last: Vec<TestClient> = (0..15).map(|_| server.connect()).collect();
+        server.signal(Signal::TERM);
         // Each makes room for the next by closing.
         for mut client in asking {
             assert_eq!(client.response("GET").status, 200);
         }
-        serving.signal(Signal::TERM);
-        let (code, _, stderr) = serving.end();
-        assert_eq!(code, Some(0), "{stderr}");
+        server.stop();
     }
 }
 
 #[test]
 fn new_clients_do_not_wait_for_a_full_worker() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
         let arguments = ["d.toml", "-w", "2", "--accept", "dispatch", "--driver", driver];
-        let mut serving = Serving::start(&folder, &arguments);
-        let mut staying = serving.connect();
+        let mut server = Server::start(&folder, &arguments);
+        let mut staying = server.connect();
         assert_eq!(staying.request("GET", "/", &[]).status, 200);
-        let mut going = serving.connect();
+        let mut going = server.connect();
         assert_eq!(going.request("GET", "/", &[]).status, 200);
         // This one makes the first worker full.
-        let mut waiting = serving.connect();
+        let mut waiting = server.connect();
         waiting.ask("GET", "/", &[]);
-        let said = serving.hear();
-        assert!(said.contains("worker 0 accepts no connections for now"), "{said}");
+        let line = server.next_line();
+        assert!(line.contains("worker 0 accepts no connections for now"), "{line}");
         drop(going);
         for _ in 0..20 {
-            assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+            assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
         }
         drop(staying);
         assert_eq!(waiting.response("GET").status, 200);
@@ -213,17 +209,17 @@ fn new_clients_do_not_wait_for_a_full_worker() {
 
 #[test]
 fn raises_the_soft_descriptor_limit_for_folders() {
-    let folder = Temporary::new();
+    let folder = TestFolder::new();
     let mut config = String::new();
     for number in 0..100 {
-        folder.file(&format!("{number}/index.html"), format!("site {number}"));
+        folder.file(format!("{number}/index.html"), format!("site {number}"));
         config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
     }
     folder.file("d.toml", config);
     let arguments = ["d.toml", "--listen", "127.0.0.1:0"];
-    let serving = Serving::of(&mut program_after("ulimit -Sn 64", &folder, &arguments));
-    assert!(serving.banner.contains("limit raised from 64 to"), "{}", serving.banner);
-    let mut client = serving.connect();
+    let server = Server::of(&mut program_after("ulimit -Sn 64", &folder, &arguments));
+    assert!(server.banner.contains("limit raised from 64 to"), "{}", server.banner);
+    let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");
     assert_eq!(client.response("GET").status, 200);
 }

@@ -1,7 +1,10 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
-use crate::client::{Client, ClientResponse};
-use crate::process::{Serving, Temporary, drivers};
+use std::time::{Duration, UNIX_EPOCH};
+
+use testkit::{ClientResponse, TestClient, TestFolder};
+
+use crate::process::{Server, drivers};
 
 const CASES: &str = include_str!("../sites.md");
 
@@ -45,7 +48,7 @@ impl Case {
         }
     }
 
-    fn check(&self, client: &mut Client, driver: &str) {
+    fn check(&self, client: &mut TestClient, driver: &str) {
         let mut version = Version::default();
         for exchange in &self.exchanges {
             let (request, expected) = exchange.split_once(" -> ").expect("an arrow");
@@ -120,8 +123,8 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Returns a folder with the files of all sites, and a configuration with a site for each case.
-fn folder(settings: &str) -> Temporary {
-    let folder = Temporary::new();
+fn folder(settings: &str) -> TestFolder {
+    let folder = TestFolder::new();
     for (name, content) in [
         ("index.html", "index"),
         ("home.html", "home"),
@@ -145,21 +148,21 @@ fn folder(settings: &str) -> Temporary {
         ("app.js", "js"),
         ("page.foo", "foo"),
     ] {
-        folder.file(&format!("www/{name}"), content);
+        folder.file(format!("www/{name}"), content);
         // Without a cache, files that were just written have weak tags.
-        folder.modified(&format!("www/{name}"), 1_000_000_000);
+        folder.set_modified(format!("www/{name}"), UNIX_EPOCH + Duration::from_secs(1_000_000_000));
     }
     folder.file("other/index.html", "other").file("other/f.txt", "other content");
     folder.file("www/links/f.txt", "content");
     for (link, target) in [
         ("same.txt", "f.txt".into()),
         ("out.txt", "../other/f.txt".into()),
-        ("absolute.txt", folder.path().join("www/f.txt")),
-        ("links/absolute.txt", folder.path().join("www/f.txt")),
-        ("absolute-folder", folder.path().join("www/open")),
-        ("absolute-out.txt", folder.path().join("other/f.txt")),
+        ("absolute.txt", folder.at("www/f.txt")),
+        ("links/absolute.txt", folder.at("www/f.txt")),
+        ("absolute-folder", folder.at("www/open")),
+        ("absolute-out.txt", folder.at("other/f.txt")),
     ] {
-        std::os::unix::fs::symlink(target, folder.path().join("www").join(link)).expect("a link");
+        folder.link(format!("www/{link}"), target);
     }
     let site = |case: &Case| format!("\n# {}\n[[site]]\nhosts = {:?}\n{}", case.title, case.hosts, case.toml);
     let sites: String = cases().iter().map(site).collect();
@@ -175,10 +178,10 @@ fn serves_every_case() {
         let folder = folder(settings);
         for driver in drivers() {
             println!("{driver}: {settings}");
-            let serving = Serving::start(&folder, &["site.toml", "--driver", driver]);
+            let server = Server::start(&folder, &["site.toml", "--driver", driver]);
             for case in &cases {
                 // Twice: looked up, and cached.
-                let mut client = serving.connect();
+                let mut client = server.connect();
                 case.check(&mut client, driver);
                 case.check(&mut client, driver);
             }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
-use super::{Rule, Value};
-use crate::context::{Context, KeyPath, bare_or_quoted};
-use crate::section::{Description, Kind, Section, describe, print_table, read_table, rows};
+use crate::context::{Context, KeyPath, Value, bare_or_quoted};
+use crate::section::{Description, Kind, Rule, Section, Source, Visitor, describe, print_table, rows};
+use crate::unknown;
 
 /// A value that may be absent.
 pub(crate) struct Optional<R>(pub(crate) R);
@@ -116,54 +117,39 @@ fn inline_table(lines: impl Iterator<Item = String>) -> String {
     if lines.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", lines.join(", ")) }
 }
 
-/// A table with known keys, written in one line; the text describes it.
-pub(crate) struct Inline(pub(crate) &'static str);
+/// A table with known keys: with a heading if it can be in the file once, or in one line. The text describes it.
+pub(crate) struct Table(pub(crate) Kind, pub(crate) &'static str);
 
-impl<T: Section> Rule<T> for Inline {
+impl<T: Section> Rule<T> for Table {
     fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => read_table(table, value.span(), place, context),
-            _ => context.mismatch(value, "a table", self.0),
+            _ => context.mismatch(value, "a table", self.1),
         }
     }
 
     fn write(&self, value: &T, at: &KeyPath<'_>) -> Option<String> {
-        let lines = rows(value, at).into_iter();
-        Some(inline_table(lines.map(|row| format!("{} = {}", row.name, row.value))))
+        let lines = || rows(value, at).into_iter().map(|row| format!("{} = {}", row.name, row.value));
+        (self.0 == Kind::Inline).then(|| inline_table(lines()))
     }
 
     fn allowed(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn tables(&self, heading: &str, _: &'static str) -> Vec<Description> {
-        let name = heading.rsplit('.').next().unwrap_or(heading);
-        describe::<T>(Kind::Inline, name, T::MEANS)
-    }
-}
-
-/// A table with a heading, `[name]`.
-pub(crate) struct Table(pub(crate) &'static str);
-
-impl<T: Section> Rule<T> for Table {
-    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
-        Inline(self.0).read(value, context, place);
-    }
-
-    fn write(&self, _: &T, _: &KeyPath<'_>) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        self.0.to_owned()
+        self.1.to_owned()
     }
 
     fn tables(&self, heading: &str, means: &'static str) -> Vec<Description> {
-        describe::<T>(Kind::Once, heading, means)
+        match self.0 {
+            Kind::Inline => {
+                describe::<T>(Kind::Inline, heading.rsplit('.').next().unwrap_or(heading), T::MEANS)
+            }
+            kind => describe::<T>(kind, heading, means),
+        }
     }
 
     fn print(&self, value: &T, heading: &str, at: &KeyPath<'_>, text: &mut String) {
-        print_table(value, rows(value, at), Kind::Once, heading, at, text);
+        if self.0 == Kind::Once {
+            print_table(value, rows(value, at), Kind::Once, heading, at, text);
+        }
     }
 }
 
@@ -202,6 +188,42 @@ impl<T: Section> Rule<Vec<T>> for Tables<T> {
             let at = at.element(index);
             let own = T::own_rows(rows(element, &at), rows(&self.0, &at));
             print_table(element, own, Kind::Repeated, heading, &at, text);
+        }
+    }
+}
+
+/// Reads a table into a section. Keys that aren't written keep their value.
+pub(crate) fn read_table<T: Section>(
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    section: &mut T,
+    context: &mut Context<'_>,
+) {
+    let mut reader = Reader { table, context, known: Vec::new() };
+    section.keys(&mut reader);
+    let known = reader.known;
+    for (key, value) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+        unknown::report(key, value, &known, context);
+    }
+    for name in T::REQUIRED.iter().filter(|name| !table.contains_key(**name)) {
+        let example = rows(&T::example(), &KeyPath::default()).into_iter().find(|row| row.name == *name);
+        let example = example.map(|row| row.value).unwrap_or_default();
+        context.error_with_help(&span, format!("missing key `{name}`"), format!("add `{name} = {example}`"));
+    }
+    section.check(&Source { table, span }, context);
+}
+
+struct Reader<'a, 'c, 'e> {
+    table: &'a DeTable<'a>,
+    context: &'c mut Context<'e>,
+    known: Vec<&'static str>,
+}
+
+impl Visitor for Reader<'_, '_, '_> {
+    fn key<T>(&mut self, name: &'static str, _: &'static str, rule: impl Rule<T>, place: &mut T) {
+        self.known.push(name);
+        if let Some(value) = self.table.get(name) {
+            self.context.within(name, |context| rule.read(value, context, place));
         }
     }
 }

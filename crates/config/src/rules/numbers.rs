@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::{Rule, Value};
-use crate::context::{Context, KeyPath};
+use crate::context::{Context, KeyPath, Value};
+use crate::section::Rule;
 use crate::unknown::or_list;
 
 /// Notation of numbers of one kind.

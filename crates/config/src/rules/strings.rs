@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::de::DeValue;
 
-use super::{Rule, Value};
-use crate::context::{Context, KeyPath};
+use crate::context::{Context, KeyPath, Value};
+use crate::section::Rule;
 use crate::unknown::{nearest, or_list};
 
 /// `true` or `false`.
@@ -108,7 +108,7 @@ macro_rules! choices {
             $(#[doc = $means] $value,)*
         }
 
-        impl crate::rules::Choices for $choice {
+        impl crate::rules::strings::Choices for $choice {
             const ALL: &'static [(&'static str, Self, &'static str)] = &[$(($name, Self::$value, $means)),*];
         }
     };

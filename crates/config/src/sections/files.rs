@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
 
 use crate::context::Context;
-use crate::rules::{Choice, Flag, Inline, List, Map, Optional, OrFalse, Text, choices, text};
-use crate::section::{Source, section};
+use crate::rules::collections::{List, Map, Optional, Table};
+use crate::rules::strings::{Choice, Flag, OrFalse, Text, choices, text};
+use crate::section::{Kind::Inline, Source, section};
 
 section! {
     /// Settings for the files of a site or route. A route inherits the keys of its site.
@@ -38,7 +39,7 @@ section! {
         error_pages: BTreeMap<u16, String> = BTreeMap::new(),
             Map("a table by status, such as { 404 = \"/404.html\" }", |status| status.parse().ok(), text("a path of the site, such as \"/404.html\"")),
             "Error pages by status; the status of the response stays. A route adds to those of its site.";
-        cache_control: Vec<CacheControl> = Vec::new(), List(Inline("a table such as { type = \"text/html\", value = \"no-cache\" }")),
+        cache_control: Vec<CacheControl> = Vec::new(), List(Table(Inline, "a table such as { type = \"text/html\", value = \"no-cache\" }")),
             "Cache-Control by media type or path; the first match wins. Without a match, the header is not sent.";
     }
 

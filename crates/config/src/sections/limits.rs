@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::rules::{Flag, Optional, duration, integer, size};
+use crate::rules::collections::Optional;
+use crate::rules::numbers::{duration, integer, size};
+use crate::rules::strings::Flag;
 use crate::section::{Source, section};
 
 /// A day in milliseconds.

@@ -5,9 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
-use crate::config::{Config, locate};
 use crate::context::Context;
-use crate::rules::{Choice, Flag, Optional, Text, choices, duration, integer};
+use crate::rules::collections::Optional;
+use crate::rules::numbers::{duration, integer};
+use crate::rules::strings::{Choice, Flag, Text, choices};
 use crate::section::{Source, section};
 
 section! {
@@ -159,37 +160,17 @@ const MODE: Text<u32> = Text {
     help: "",
 };
 
-/// Reports addresses that conflict with an earlier one.
-pub(crate) fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
-    for (index, listen) in config.listen.iter().enumerate() {
-        if !context.is_sound(&format!("listen[{index}]")) {
-            continue;
-        }
-        let mut earlier = config.listen[..index].iter();
-        let help = match (config.server.http_port, &listen.address) {
-            (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
-                "`server.http_port` listens on this port on all addresses: remove one of both".to_owned()
+impl Address {
+    /// Returns whether the kernel would refuse to bind the second after the first.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unix(one), Self::Unix(other)) => one == other,
+            (Self::Tcp(one), Self::Tcp(other)) => {
+                let is_same_port = one.port() == other.port() && one.port() != 0;
+                is_same_port && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
             }
-            _ => match earlier.position(|earlier| overlap(&earlier.address, &listen.address)) {
-                Some(other) => format!("listen[{other}] already listens on it"),
-                None => continue,
-            },
-        };
-        let key = format!("listen[{index}].address");
-        let span = locate(source.table, &key);
-        context.report(key, &span, "duplicate address".to_owned(), Some(help));
-    }
-}
-
-/// Returns whether the kernel would refuse to bind the second after the first.
-fn overlap(one: &Address, other: &Address) -> bool {
-    match (one, other) {
-        (Address::Unix(one), Address::Unix(other)) => one == other,
-        (Address::Tcp(one), Address::Tcp(other)) => {
-            let is_same_port = one.port() == other.port() && one.port() != 0;
-            is_same_port && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
+            _ => false,
         }
-        _ => false,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::context::{Context, KeyPath};
-use crate::rules::{Inline, List, Map, Optional, Tables, Text, integer, one_of, text};
-use crate::section::{Row, Section, Source, Visitor, rows, section};
+use crate::rules::collections::{List, Map, Optional, Table, Tables};
+use crate::rules::numbers::{integer, one_of};
+use crate::rules::strings::{Text, text};
+use crate::section::{Kind::Inline, Row, Section, Source, Visitor, rows, section};
 use crate::sections::files::{MEDIA_TYPE, Serving};
 
-const HEADERS: Inline =
-    Inline("a table such as { set = { X-Frame-Options = \"DENY\" }, remove = [\"Server\"] }");
+const HEADERS: Table =
+    Table(Inline, "a table such as { set = { X-Frame-Options = \"DENY\" }, remove = [\"Server\"] }");
 
 /// A path of a site.
 const PATH: Text<String> = text("a path such as \"/about\", or a prefix such as \"/assets/*\"");
@@ -112,7 +114,7 @@ impl Section for Route {
         visitor.key(
             "respond",
             "A fixed response instead of files. Only `path` and `headers` can be used with it.",
-            Optional(Inline("a table such as { status = 200, type = \"text/plain\", body = \"ok\" }")),
+            Optional(Table(Inline, "a table such as { status = 200, type = \"text/plain\", body = \"ok\" }")),
             &mut self.respond,
         );
         visitor.key(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shearwater_config::{Accept, Address, Coding, Config, Driver, Findings, Hidden, Level, Symlinks};
+use shearwater_config::{Accept, Address, Config, Driver, Findings, print_effective};
 
 use crate::right;
 
@@ -12,23 +12,6 @@ fn an_empty_file_has_the_defaults() {
     for text in ["", "\n# nothing\n", "\u{feff}", "[server]\n[cache]"] {
         assert_eq!(right(text), Config::default(), "{text:?}");
     }
-}
-
-#[test]
-fn parses_the_specified_file() {
-    let config = right(
-        "[server]\nworkers = 32\nhttp_port = 8080\ntcp_nodelay = true\ntcp_keepalive = true\nbacklog = 65535\n\
-         [performance]\nmax_connections = 2000000\nconnection_timeout = 30\nkeep_alive_timeout = 60\n\
-         request_buffer_size = 8192\nresponse_buffer_size = 65536\n[cache]\nenabled = false\n[logging]\nlevel = \"error\"\n",
-    );
-    let (server, performance) = (&config.server, &config.performance);
-    assert_eq!((server.workers, server.http_port, server.backlog), (32, Some(8080), 65_535));
-    assert!(server.tcp_nodelay && server.tcp_keepalive);
-    assert_eq!(performance.max_connections, 2_000_000);
-    assert_eq!(performance.connection_timeout, Duration::from_secs(30));
-    assert_eq!(performance.keep_alive_timeout, Duration::from_secs(60));
-    assert_eq!((performance.request_buffer_size, performance.response_buffer_size), (8192, 65_536));
-    assert_eq!((config.cache.enabled, config.logging.level), (false, Level::Error));
 }
 
 #[test]
@@ -84,7 +67,7 @@ fn resolves_paths_against_the_folder_of_the_file() {
 /// A site with every key, and routes that override some.
 const SITE: &str = r#"
         [[site]]
-        root = "public"
+        root = "${DIR}"
         index = ["index.html", "index.htm"]
         spa = "/app.html"
         clean_urls = true
@@ -95,7 +78,7 @@ const SITE: &str = r#"
         mime = { ".FOO" = "text/x-foo", bar = "text/x-bar" }
         error_pages = { 404 = "/404.html", 500 = "/500.html" }
         cache_control = [ { type = "text/HTML", value = "no-cache" }, { path = "/assets/*", value = "max-age=1" } ]
-        headers = { set = { X-Site = "${SECRET}" }, remove = ["Server"] }
+        headers = { set = { X-Escaped = "$${SECRET}", X-Site = "${SECRET}" }, remove = ["Server"] }
         [[site.redirect]]
         from = "/old/*"
         to = "/new/{rest}"
@@ -112,56 +95,70 @@ const SITE: &str = r#"
         path = "/plain"
         spa = false
         root = "other"
+        listing = true
+"#;
+
+/// The site as printed: with defaults, variables as written, and routes with the keys that differ from the site's.
+const PRINTED: &str = r#"
+[[site]]
+hosts = []
+root = "${DIR}"
+index = ["index.html", "index.htm"]
+try_files = []
+spa = "/app.html"
+clean_urls = true
+hidden = "serve"
+symlinks = "never"
+listing = true
+precompressed = ["gzip"]
+mime = { bar = "text/x-bar", foo = "text/x-foo" }
+error_pages = { 404 = "/404.html", 500 = "/500.html" }
+cache_control = [{ type = "text/HTML", value = "no-cache" }, { path = "/assets/*", value = "max-age=1" }]
+headers = { set = { X-Escaped = "$${SECRET}", X-Site = "${SECRET}" }, remove = ["Server"] }
+
+[[site.redirect]]
+from = "/old/*"
+to = "/new/{rest}"
+status = 308
+
+[[site.route]]
+path = "/assets/*"
+headers = { set = { X-Route = "r" }, remove = [] }
+try_files = ["{path}", "= 404"]
+spa = false
+mime = { bar = "text/x-other", foo = "text/x-foo" }
+error_pages = { 404 = "/assets/404.html", 500 = "/500.html" }
+
+[[site.route]]
+path = "/health"
+respond = { status = 200, type = "text/plain; charset=utf-8", body = "ok" }
+
+[[site.route]]
+path = "/plain"
+root = "/etc/shearwater/other"
+try_files = []
+spa = false
 "#;
 
 #[test]
-fn parses_every_key_of_a_site() {
+fn parses_every_key_of_a_site_and_of_its_routes() {
     let config = right(SITE);
+    let printed = print_effective(&config);
+    assert_eq!(&printed[printed.find("\n[[site]]").expect("a site")..], PRINTED);
     let site = &config.sites[0];
-    let serving = &site.serving;
-    assert_eq!(
-        (serving.index.len(), serving.spa.as_deref(), serving.clean_urls),
-        (2, Some("/app.html"), true)
-    );
-    assert_eq!((serving.hidden, serving.symlinks, serving.listing), (Hidden::Serve, Symlinks::Never, true));
-    assert_eq!(serving.precompressed, [Coding::Gzip]);
-    assert_eq!(serving.mime["foo"], "text/x-foo");
-    let rules = serving.cache_control.iter().map(|rule| (rule.media_type.as_deref(), rule.path.as_deref()));
-    assert_eq!(rules.collect::<Vec<_>>(), [(Some("text/HTML"), None), (None, Some("/assets/*"))]);
-    assert_eq!((site.headers.set["X-Site"].as_str(), site.headers.remove[0].as_str()), ("hunter2", "Server"));
-    assert_eq!((site.redirects[0].to.as_str(), site.redirects[0].status), ("/new/{rest}", 308));
-}
-
-#[test]
-fn a_route_inherits_from_its_site() {
-    let config = right(SITE);
-    let site = &config.sites[0];
-    let serving = &site.serving;
+    let headers = &site.headers.set;
+    assert_eq!((headers["X-Escaped"].as_str(), headers["X-Site"].as_str()), ("${SECRET}", "hunter2"));
     let [assets, health, plain] = &site.routes[..] else { panic!("three routes") };
-    assert_eq!(assets.path, "/assets/*");
-    assert_eq!(
-        (assets.serving.spa.as_deref(), &assets.serving.try_files[..]),
-        (None, &["{path}".to_owned(), "= 404".to_owned()][..])
-    );
-    assert_eq!(
-        (assets.serving.mime["foo"].as_str(), assets.serving.mime["bar"].as_str()),
-        ("text/x-foo", "text/x-other")
-    );
-    assert_eq!(
-        (assets.serving.error_pages[&404].as_str(), assets.serving.error_pages[&500].as_str()),
-        ("/assets/404.html", "/500.html")
-    );
-    assert_eq!((assets.serving.root.as_ref(), assets.serving.listing), (serving.root.as_ref(), true));
-    assert_eq!(assets.headers.set.keys().collect::<Vec<_>>(), ["X-Route"]);
-    let respond = health.respond.as_ref().expect("an answer");
-    assert_eq!(
-        (respond.status, respond.media_type.as_str(), respond.body.as_str()),
-        (200, "text/plain; charset=utf-8", "ok")
-    );
-    assert_eq!(
-        (plain.serving.spa.as_deref(), plain.serving.root.as_deref()),
-        (None, Some("/etc/shearwater/other".as_ref()))
-    );
+    for route in [assets, health] {
+        assert_eq!(
+            (&route.serving.root, route.serving.listing),
+            (&site.serving.root, true),
+            "{}",
+            route.path
+        );
+    }
+    // `spa` and `try_files` exclude each other.
+    assert_eq!((&assets.serving.spa, &plain.serving.spa), (&None, &None));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, StreamFraming};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
@@ -281,7 +281,7 @@ impl Exchange {
 /// Response.
 impl Exchange {
     /// Handler: starts a stream with its head.
-    pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: StreamFraming) {
+    pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: ResponseFraming) {
         let mut output = self.output.borrow_mut();
         if output.draft.is_none() && !output.stream.is_begun() {
             let head = self.head();

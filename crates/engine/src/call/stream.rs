@@ -3,7 +3,7 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use shearwater_http1::{StreamFraming, encode};
+use shearwater_http1::ResponseFraming;
 
 use crate::call::Call;
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
@@ -34,7 +34,7 @@ impl Call {
     /// dropped at its next await.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut draft) = self.draft.take() {
-            let framing = StreamFraming::of(length, self.head().version());
+            let framing = ResponseFraming::of(length, self.head().version());
             Response::resume(&mut draft).set_body(Body::Stream(framing));
             self.exchange.begin(draft, framing);
         }
@@ -78,7 +78,7 @@ impl Call {
 /// Bytes of a stream that are to be sent.
 #[derive(Default)]
 pub(crate) struct Stream {
-    framing: Option<StreamFraming>,
+    framing: Option<ResponseFraming>,
     /// Announced bytes still missing.
     left: u64,
     has_surplus: bool,
@@ -90,10 +90,10 @@ pub(crate) struct Stream {
 impl Stream {
     /// Starts a stream. If the body isn't sent (`HEAD`, `304`) no bytes are required, whatever the head
     /// announces.
-    pub(crate) fn begin(&mut self, framing: StreamFraming, is_sent: bool) {
+    pub(crate) fn begin(&mut self, framing: ResponseFraming, is_sent: bool) {
         self.framing = Some(framing);
         self.left = match framing {
-            StreamFraming::Length(length) if is_sent => length,
+            ResponseFraming::Length(length) if is_sent => length,
             _ => 0,
         };
         self.is_unsent = !is_sent;
@@ -107,23 +107,22 @@ impl Stream {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.framing {
             _ if self.is_unsent => {}
-            Some(StreamFraming::Length(_)) => {
+            Some(ResponseFraming::Length(_)) => {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let taken = bytes.len().min(most);
                 self.has_surplus |= taken < bytes.len();
                 self.left -= taken as u64;
                 self.bytes.extend_from_slice(&bytes[..taken]);
             }
-            Some(StreamFraming::Chunked) => encode::chunk(&mut self.bytes, bytes),
-            Some(StreamFraming::Close) => self.bytes.extend_from_slice(bytes),
+            Some(framing) => framing.append_piece(&mut self.bytes, bytes),
             None => {}
         }
     }
 
     /// Appends the last chunk of a chunked body.
     pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
-        if self.framing == Some(StreamFraming::Chunked) {
-            encode::last_chunk(out);
+        if let Some(framing) = self.framing {
+            framing.append_end(out);
         }
     }
 

@@ -33,8 +33,7 @@ fn accepting_resumes_after_a_shortage_of_descriptors() {
         let mut client = world.connect();
         world.settle();
         assert_eq!((world.net.waiting(), world.notices()), (1, vec![PAUSED]));
-        let net = world.net.clone();
-        let at_ms = world.sleep_until(|| net.waiting() == 0);
+        let at_ms = world.sleep_until(|net| net.waiting() == 0);
         assert_eq!(at_ms, retries * ACCEPT_RETRY_MS);
         assert_eq!((world.notices(), world.totals().hit_connections), (vec![RESUMED], retries));
         assert_served(&mut world, &mut client);

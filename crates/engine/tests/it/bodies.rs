@@ -100,8 +100,8 @@ fn rejects_a_body_while_reading_it() {
     let within = vec![b'x'; REFUSED_AT];
     world.assert_responds([&request[..], &within, b"x"], [&refusal]);
     // Nothing of the body is left: the connection is kept.
-    let kept = ExpectedResponse::text("422 Unprocessable Content", "The body was refused.\n".to_owned());
-    world.assert_responds([[&request[..], &within, &within].concat()], &[kept]);
+    let kept = ExpectedResponse { connection: None, ..refusal };
+    world.assert_responds([[&request[..], &within, &within].concat()], [&kept]);
     assert_eq!((world.totals().requests, world.totals().requests_refused), (2, 0));
 }
 

@@ -10,7 +10,7 @@ use crate::harness::{ExpectedResponse, Setting, SimWorld, Unit};
 /// One request for each kind of rejection or failure, with its status.
 fn refused() -> Vec<(&'static str, Vec<u8>)> {
     let with_body =
-        |target: &str, body: &[u8]| [&head("POST", target, "Content-Length: 9999\r\n")[..], body].concat();
+        |target: &str, body: &[u8]| [&head("POST", target, "Content-Length: 9999999\r\n")[..], body].concat();
     let x = |count: usize| "x".repeat(count);
     vec![
         ("400", b"GET / HTTP/1.1\r\n\r\n".to_vec()),
@@ -19,7 +19,7 @@ fn refused() -> Vec<(&'static str, Vec<u8>)> {
         ("413", chunked("/buffer/1", &format!("ffffff\r\n{}", x(40_000)))),
         ("414", get(&format!("/{}", x(8192)))),
         ("417", head("GET", "/", "Expect: nothing\r\n")),
-        ("422", [&head("POST", "/pulled-refuses", "Content-Length: 9999999\r\n")[..], &[b'x'; 200]].concat()),
+        ("422", with_body("/pulled-refuses", &[b'x'; 200])),
         ("431", head("GET", "/", &"X: y\r\n".repeat(100))),
         ("431", head("GET", "/", &format!("X: {}\r\n", x(65_536)))),
         ("500", get("/panic")),

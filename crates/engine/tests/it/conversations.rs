@@ -5,7 +5,7 @@ use shearwater_engine::io::sim::{Fault, SimOptions};
 
 use crate::harness::conversation::Trouble;
 use crate::harness::unit::head;
-use crate::harness::{ClientEnd, ClientStep, Conversation, ExpectedResponse, Setting, Unit};
+use crate::harness::{Act, ClientEnd, Conversation, ExpectedResponse, Setting, Unit};
 
 /// Maximum number of operations per conversation, to bound the duration of a sweep.
 const OPERATIONS_MAX: u64 = 2000;
@@ -56,7 +56,7 @@ fn keep_alive() {
 /// More pipelined requests than one turn processes.
 #[test]
 fn pipeline_of_two_hundred() {
-    sweep(&Conversation::alone(mixture(200), &[ClientStep::SendAll, ClientStep::Settle]));
+    sweep(&Conversation::alone(mixture(200), &[Act::SendAll, Act::Settle]));
 }
 
 /// Buffered and discarded bodies, each in pieces.
@@ -95,13 +95,8 @@ fn deferred_responses() {
     ]);
     let mut steps = Vec::new();
     for unit in &units {
-        let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
-        steps.extend([
-            ClientStep::Send(at),
-            ClientStep::Settle,
-            ClientStep::Send(unit.bytes.len() - at),
-            ClientStep::Settle,
-        ]);
+        let at = unit.continue_at.unwrap_or(unit.bytes.len() / 2);
+        steps.extend([Act::Send(at), Act::Settle, Act::Send(unit.bytes.len() - at), Act::Settle]);
     }
     sweep(&Conversation::alone(units, &steps));
 }
@@ -112,7 +107,7 @@ fn deferred_responses_in_a_pipeline() {
     let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
     units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
     units.push(Unit::closing(1));
-    sweep(&Conversation::alone(units, &[ClientStep::SendAll, ClientStep::Settle]));
+    sweep(&Conversation::alone(units, &[Act::SendAll, Act::Settle]));
 }
 
 /// Bodies that wait for `100 Continue`.
@@ -126,15 +121,10 @@ fn expect_continue() {
     ];
     let mut steps = Vec::new();
     for unit in &units {
-        if let Some(at) = unit.goes_on_at {
-            steps.extend([
-                ClientStep::Send(at),
-                ClientStep::Settle,
-                ClientStep::Send(unit.bytes.len() - at),
-                ClientStep::Settle,
-            ]);
+        if let Some(at) = unit.continue_at {
+            steps.extend([Act::Send(at), Act::Settle, Act::Send(unit.bytes.len() - at), Act::Settle]);
         } else {
-            steps.extend([ClientStep::Send(unit.bytes.len()), ClientStep::Settle]);
+            steps.extend([Act::Send(unit.bytes.len()), Act::Settle]);
         }
     }
     sweep(&Conversation::alone(units, &steps));
@@ -160,17 +150,11 @@ fn head_in_single_bytes() {
 #[test]
 fn too_large_and_still_sending() {
     let units = vec![Unit::get(1), Unit::too_large(2, 1 << 40, 150_000)];
-    let mut steps = vec![ClientStep::StopReading(1 << 20)];
+    let mut steps = vec![Act::StopReading(1 << 20)];
     for _ in 0..8 {
-        steps.extend([ClientStep::Send(20_000), ClientStep::Turn]);
+        steps.extend([Act::Send(20_000), Act::Turn]);
     }
-    steps.extend([
-        ClientStep::Settle,
-        ClientStep::ReadOn,
-        ClientStep::Settle,
-        ClientStep::Finish,
-        ClientStep::Settle,
-    ]);
+    steps.extend([Act::Settle, Act::ReadOn, Act::Settle, Act::Finish, Act::Settle]);
     let mut conversation = Conversation::default();
     conversation.add(units, &steps, ClientEnd::Finish);
     sweep(&conversation);
@@ -183,11 +167,11 @@ fn slow_reader() {
     units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
     units.push(Unit::big());
     units.push(Unit::closing(60));
-    let mut steps = vec![ClientStep::StopReading(1 << 19), ClientStep::SendAll, ClientStep::Settle];
+    let mut steps = vec![Act::StopReading(1 << 19), Act::SendAll, Act::Settle];
     for _ in 0..4 {
-        steps.extend([ClientStep::Read(1 << 18), ClientStep::Settle]);
+        steps.extend([Act::Read(1 << 18), Act::Settle]);
     }
-    steps.extend([ClientStep::ReadOn, ClientStep::Settle]);
+    steps.extend([Act::ReadOn, Act::Settle]);
     sweep(&Conversation::alone(units, &steps));
 }
 
@@ -195,14 +179,10 @@ fn slow_reader() {
 #[test]
 fn half_closed() {
     let mut conversation = Conversation::default();
-    conversation.add(
-        mixture(100),
-        &[ClientStep::SendAll, ClientStep::Finish, ClientStep::Settle],
-        ClientEnd::Finish,
-    );
+    conversation.add(mixture(100), &[Act::SendAll, Act::Finish, Act::Settle], ClientEnd::Finish);
     let cut = Unit::post("buffer", 1, 100);
     let cut_at = cut.bytes.len() + Unit::get(1).bytes.len() - 30;
-    let steps = [ClientStep::Send(cut_at), ClientStep::Turn, ClientStep::Finish, ClientStep::Settle];
+    let steps = [Act::Send(cut_at), Act::Turn, Act::Finish, Act::Settle];
     conversation.add(vec![Unit::get(1), cut], &steps, ClientEnd::Finish);
     sweep(&conversation);
 }
@@ -211,7 +191,7 @@ fn half_closed() {
 #[test]
 fn malformed_behind_good() {
     let units = vec![Unit::get(1), Unit::post("buffer", 2, 50), Unit::malformed(3), Unit::get(4)];
-    let mut conversation = Conversation::alone(units.clone(), &[ClientStep::SendAll, ClientStep::Settle]);
+    let mut conversation = Conversation::alone(units.clone(), &[Act::SendAll, Act::Settle]);
     conversation.add(units, &pieces(40, 12), ClientEnd::Silence);
     sweep(&conversation);
 }
@@ -229,7 +209,7 @@ fn many_ways_to_end() {
     ];
     let mut conversation = Conversation::default();
     for units in lives {
-        let steps = [ClientStep::Send(60), ClientStep::Turn, ClientStep::SendAll, ClientStep::Turn];
+        let steps = [Act::Send(60), Act::Turn, Act::SendAll, Act::Turn];
         conversation.add(units, &steps, ClientEnd::Silence);
     }
     sweep(&conversation);
@@ -240,26 +220,18 @@ fn many_ways_to_end() {
 #[test]
 fn drained_in_the_middle() {
     let mut conversation = Conversation::default();
-    conversation.add(vec![Unit::get(1)], &[ClientStep::SendAll], ClientEnd::Silence);
-    conversation.add(vec![Unit::get(2), Unit::get(3)], &[ClientStep::Send(60)], ClientEnd::Cut);
+    conversation.add(vec![Unit::get(1)], &[Act::SendAll], ClientEnd::Silence);
+    conversation.add(vec![Unit::get(2), Unit::get(3)], &[Act::Send(60)], ClientEnd::Cut);
     conversation.add(
         vec![Unit::get(4), Unit::post("buffer", 5, 200).last()],
-        &[ClientStep::Send(200)],
+        &[Act::Send(200)],
         ClientEnd::Cut,
     );
     let first = Unit::get(6).bytes.len();
-    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[ClientStep::Send(first)], ClientEnd::Cut);
-    conversation.add(
-        vec![Unit::big()],
-        &[ClientStep::StopReading(1 << 16), ClientStep::SendAll],
-        ClientEnd::Gone,
-    );
-    conversation.steps.extend([
-        (0, ClientStep::Settle),
-        (0, ClientStep::Drain(3000)),
-        (0, ClientStep::Settle),
-    ]);
-    conversation.steps.extend([(2, ClientStep::SendAll), (3, ClientStep::SendAll), (0, ClientStep::Settle)]);
+    conversation.add(vec![Unit::get(6), Unit::get(7).last()], &[Act::Send(first)], ClientEnd::Cut);
+    conversation.add(vec![Unit::big()], &[Act::StopReading(1 << 16), Act::SendAll], ClientEnd::Gone);
+    conversation.steps.extend([(0, Act::Settle), (0, Act::Drain(3000)), (0, Act::Settle)]);
+    conversation.steps.extend([(2, Act::SendAll), (3, Act::SendAll), (0, Act::Settle)]);
     sweep(&conversation);
 }
 
@@ -287,14 +259,13 @@ fn mixture(count: usize) -> Vec<Unit> {
     (0..count).map(unit).collect()
 }
 
-fn one_by_one(units: &[Unit]) -> Vec<ClientStep> {
-    units.iter().flat_map(|unit| [ClientStep::Send(unit.bytes.len()), ClientStep::Settle]).collect()
+fn one_by_one(units: &[Unit]) -> Vec<Act> {
+    units.iter().flat_map(|unit| [Act::Send(unit.bytes.len()), Act::Settle]).collect()
 }
 
 /// Sends `count` pieces of so many bytes, one per turn, then the rest.
-fn pieces(bytes: usize, count: usize) -> Vec<ClientStep> {
-    let mut steps: Vec<ClientStep> =
-        (0..count).flat_map(|_| [ClientStep::Send(bytes), ClientStep::Turn]).collect();
-    steps.extend([ClientStep::SendAll, ClientStep::Settle]);
+fn pieces(bytes: usize, count: usize) -> Vec<Act> {
+    let mut steps: Vec<Act> = (0..count).flat_map(|_| [Act::Send(bytes), Act::Turn]).collect();
+    steps.extend([Act::SendAll, Act::Settle]);
     steps
 }

@@ -270,7 +270,7 @@ fn a_body_beyond_the_limit_is_rejected_and_reported_once() {
 fn as_many_responses_are_deferred_as_allowed() {
     let mut world = with_calls(2);
     let mut clients: Vec<_> = (0..2).map(|_| world.ask(get("/never")).1).collect();
-    for target in ["/later/0", "/looked/0"] {
+    for target in ["/later/0", "/polled-now/0"] {
         let (text, refused) = world.ask(get(target));
         assert!(text.starts_with("HTTP/1.1 503 "), "{text:?}");
         clients.push(refused);
@@ -281,7 +281,7 @@ fn as_many_responses_are_deferred_as_allowed() {
     clients.push(client);
     clients[0].peer.reset();
     world.pass(100);
-    for (target, end) in [("/later/0", ""), ("/looked/1", "later\n")] {
+    for (target, end) in [("/later/0", ""), ("/polled-now/1", "later\n")] {
         assert_response(&mut world, get(target), (OK, end), false);
     }
     clients.iter().for_each(|client| client.peer.reset());
@@ -394,9 +394,9 @@ fn polling_at_once_changes_no_turn() {
         world.finish(&client);
         turns.expect("a response")
     };
-    turns("/looked/0", "\r\n\r\nat once\n");
+    turns("/polled-now/0", "\r\n\r\nat once\n");
     for yields in [1, 3] {
         let usual = turns(&format!("/later/{yields}"), "");
-        assert_eq!(turns(&format!("/looked/{yields}"), "\r\n\r\nlater\n"), usual);
+        assert_eq!(turns(&format!("/polled-now/{yields}"), "\r\n\r\nlater\n"), usual);
     }
 }

@@ -132,10 +132,10 @@ fn a_drain_serves_dispatched_connections() {
         for (clients, unit) in [(&mut early, Unit::get(1)), (&mut late, Unit::get(2))] {
             for client in clients {
                 // The order may follow a request of the same turn; then the connection closes silently.
-                let told = String::from_utf8_lossy(client.read()).contains("Connection: close");
-                assert!(told || seed > 0, "seed {seed}");
+                let is_last = client.text().contains("Connection: close");
+                assert!(is_last || seed > 0, "seed {seed}");
                 let response = unit.response.clone();
-                client.assert_last(&[if told { response.last() } else { response }]);
+                client.assert_last(&[if is_last { response.last() } else { response }]);
             }
         }
         assert_eq!(crew.control.totals().requests, 100, "seed {seed}");
@@ -163,10 +163,10 @@ fn a_stop_closes_dispatched_connections_and_waits_for_the_acceptor() {
     let late = crew.connect(&Unit::get(1));
     drop(crew.dispatcher.take());
     crew.run();
-    let told = |client: &SimClient| client.peer.saw_reset() || client.peer.saw_fin();
+    let is_closed = |client: &SimClient| client.peer.saw_reset() || client.peer.saw_fin();
     for client in clients.iter().chain([&late]) {
         drop(client.peer.read());
-        assert!(told(client), "not left waiting");
+        assert!(is_closed(client), "not left waiting");
     }
     assert_eq!(crew.control.totals().requests, 0);
 }

@@ -254,7 +254,7 @@ fn a_body_waits_while_its_100_continue_is_in_flight() {
     let mut client = world.connect();
     client.stop_reading(0);
     let unit = Unit::post_expecting("pulled", 1, 1_000_000);
-    let (head, body) = unit.bytes.split_at(unit.goes_on_at.expect("it expects"));
+    let (head, body) = unit.bytes.split_at(unit.continue_at.expect("it expects"));
     world.feed(&mut client, head);
     world.feed(&mut client, body);
     assert!(client.peer.unread() > 800_000, "{} bytes unread", client.peer.unread());

@@ -192,12 +192,12 @@ fn an_idle_worker_trims_once() {
         stir(&mut world, &mut client);
         let began_ms = world.net.now_ms();
         assert_eq!(trims(), times - 1, "there were events just now");
-        let took_ms = world.sleep_until(|| trims() == times) - began_ms;
+        let took_ms = world.sleep_until(|_| trims() == times) - began_ms;
         assert!((IDLE_TRIM_AFTER_MS..=IDLE_TRIM_AFTER_MS + 1).contains(&took_ms), "{took_ms}");
     }
     // It continues sleeping, and wakes for the client's deadline alone, by way of its timer's levels.
-    let (net, trimmed_ms) = (world.net.clone(), world.net.now_ms());
-    world.sleep_until(|| net.now_ms() > trimmed_ms + 10 * IDLE_TRIM_AFTER_MS);
+    let trimmed_ms = world.net.now_ms();
+    world.sleep_until(|net| net.now_ms() > trimmed_ms + 10 * IDLE_TRIM_AFTER_MS);
     assert_eq!(trims(), 3, "once");
     drop(client);
     world.end();
@@ -226,7 +226,7 @@ fn unfinished_requests_outlive_a_trim() {
     let (first, last) = bytes.split_at(bytes.len() / 2);
     client.send(first);
     other.send(bytes.repeat(3));
-    world.sleep_until(|| trims() == 1);
+    world.sleep_until(|_| trims() == 1);
     world.feed(&mut client, last);
     client.assert_got([&response]);
     other.assert_got([&response; 3]);
@@ -240,7 +240,7 @@ fn a_panicking_hook_harms_nothing() {
     });
     for times in 1..=2 {
         stir(&mut world, &mut client);
-        world.sleep_until(|| trims() == times);
+        world.sleep_until(|_| trims() == times);
     }
     world.assert_usable(&mut client);
 }
@@ -255,7 +255,7 @@ fn few_events_cause_no_trim() {
     assert_eq!(trims(), 0);
     let mut client = world.connect();
     stir(&mut world, &mut client);
-    world.sleep_until(|| trims() == 1);
+    world.sleep_until(|_| trims() == 1);
 }
 
 /// No other client is needed for that.
@@ -267,6 +267,6 @@ fn closes_a_file_shortly_after_its_last_request() {
     world.feed(&mut client, get("/kept-file"));
     assert!(is_kept(), "for the next request");
     client.send(get("/kept-file"));
-    let took_ms = world.sleep_until(|| !is_kept()) - began_ms;
+    let took_ms = world.sleep_until(|_| !is_kept()) - began_ms;
     assert!((CACHED_OPEN_FILE_MS_MAX..=CACHED_OPEN_FILE_MS_MAX + 1).contains(&took_ms), "{took_ms} ms");
 }

@@ -88,9 +88,7 @@ fn a_fast_body_may_stall() {
     world.feed(&mut client, [b'x'; 9000]);
     assert!(!client.peer.saw_fin());
     // Longer than `body_ms` is too long at any rate.
-    let began_ms = world.net.now_ms();
-    let peer = client.peer.clone();
-    let took_ms = world.sleep_until(|| peer.saw_fin()) - began_ms;
+    let took_ms = world.sleep_until_closed(&client);
     assert!((30_000..=30_000 + LATE_MS).contains(&took_ms), "{took_ms}");
     client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();

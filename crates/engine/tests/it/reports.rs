@@ -138,8 +138,7 @@ fn rejects_and_counts_beyond_each_limit() {
         let mut world = SimWorld::with_timeouts(Timeouts { body_ms: 1000, ..Timeouts::default() });
         let mut client = world.connect();
         client.send(request);
-        let peer = client.peer.clone();
-        world.sleep_until(|| peer.saw_fin());
+        world.sleep_until_closed(&client);
         world.finish(&client);
         assert!(client.text().contains(&format!("HTTP/1.1 {status} ")), "{name}: {}", client.text());
         let reached: Vec<_> = world.totals().limits().filter(|(_, times)| *times > 0).collect();

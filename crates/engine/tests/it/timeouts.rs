@@ -21,10 +21,7 @@ const STRAY: [&[u8]; 2] = [b"\r", b"\r\n"];
 /// now.
 #[track_caller]
 fn ends_after(world: &mut SimWorld, client: &SimClient, after_ms: u64, late_ms: u64) {
-    let began_ms = world.net.now_ms();
-    let peer = client.peer.clone();
-    let ended_ms = world.sleep_until(|| peer.saw_fin() || peer.saw_reset());
-    let took_ms = ended_ms - began_ms;
+    let took_ms = world.sleep_until_closed(client);
     assert!((after_ms..=after_ms + late_ms).contains(&took_ms), "{took_ms} ms, not {after_ms}");
 }
 
@@ -274,8 +271,7 @@ fn ends_a_linger_without_a_fin() {
     world.feed(&mut client, Unit::malformed(1).bytes);
     client.assert_last(&[Unit::malformed(1).response]);
     let began_ms = world.net.now_ms();
-    let net = world.net.clone();
-    let took_ms = world.sleep_until(|| net.connections() == 0) - began_ms;
+    let took_ms = world.sleep_until(|net| net.connections() == 0) - began_ms;
     assert!((4000..=4000 + LATE_IDLE_MS).contains(&took_ms), "{took_ms} ms");
     assert_eq!(world.totals().hit_linger_ms, 1);
     client.assert_closed();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_changed_a_moment_ago_is_never_taken_for_settled() {
+    fn recently_changed_file_is_read_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settled");
         fs::write(&path, "content").expect("written");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_while_it_is_read_is_not_kept() {
+    fn file_that_changes_while_it_is_read_is_not_cached() {
         for changed in ["other", "less"] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("changing");

@@ -85,6 +85,7 @@ impl<V: Evictable> ClockCache<V> {
         Rc::new(RefCell::new(Self { entries_max, bytes_max, index, slots, hand: 0, bytes: 0 }))
     }
 
+    #[inline(never)]
     fn slot(&self, folder: u32, name: &[u8]) -> Option<usize> {
         self.index.get(folder as usize)?.get(name).copied()
     }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_entries_is_bounded_and_what_is_used_stays() {
+    fn bounds_entries_and_keeps_used_ones() {
         let [cache, ..] = folders(3, 1_000);
         ["a", "b", "c"].iter().for_each(|name| put(&cache, name, 10));
         assert!(get(&cache, "a").is_some());
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn their_bytes_are_bounded() {
+    fn bounds_the_bytes_of_entries() {
         let [cache, ..] = folders(10, 100);
         put(&cache, "a", 60);
         put(&cache, "b", 40);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_another_in_each_folder() {
+    fn separates_the_names_of_folders() {
         for cleared in 0..3 {
             let caches = folders(10, 100);
             for name in ["a", "b", "a"] {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_have_one_bound() {
+    fn folders_share_one_bound() {
         let [one, other, _] = folders(10, 100);
         put(&one, "a", 60);
         put(&other, "a", 60);

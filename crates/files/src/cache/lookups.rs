@@ -38,6 +38,7 @@ pub(crate) enum Known {
 
 impl Lookups {
     /// Returns the file of a fresh lookup. Marks a cached one as used, or writes the name of another to `file`.
+    #[inline]
     pub(crate) fn known(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<Known> {
         self.get(name, |lookup| match &lookup.location {
             _ if !now.is_fresh(lookup.checked_ms.get()) => None,
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_counts_for_a_moment_and_while_it_is_kept() {
+    fn lookups_expire_after_half_a_second_or_with_their_file() {
         let lookups = lookups(10);
         let (cached, other) = (cached_for_test(1), cached_for_test(1));
         let is_cached = |ms| known(&lookups, b"a", ms).as_deref() == Some("cached");
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_names_is_remembered_and_no_long_one() {
+    fn bounds_the_number_and_length_of_looked_up_names() {
         let (few, off) = (lookups(8), lookups(0));
         let cached = cached_for_test(1);
         for number in 0..100_u32 {

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_lent_when_it_has_been_left_alone_for_a_while() {
+    fn lends_pages_of_files_unchanged_for_ten_seconds() {
         let file = || File::open(std::env::current_exe().expect("this program")).expect("it can be read");
         let meta = Meta::of(&file()).expect("its metadata");
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_is_kept() {
+    fn bounds_the_number_of_open_files() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("file"), "x").expect("written");
         let root = Root::open(folder.path()).expect("it is there");
@@ -133,7 +133,7 @@ mod tests {
 
     /// Changes show in the next turn, though the file stays open.
     #[test]
-    fn an_open_file_is_looked_at_in_each_turn() {
+    fn checks_open_files_once_a_turn() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
         type Change = fn(&Path, &Path) -> std::io::Result<()>;

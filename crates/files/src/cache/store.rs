@@ -293,7 +293,7 @@ mod tests {
     use super::{READ_TRIES_MAX, retry};
 
     #[test]
-    fn a_file_that_changes_each_time_is_read_so_often() {
+    fn reads_a_changing_file_three_times() {
         for (changes, is_read) in [(0, true), (READ_TRIES_MAX - 1, true), (READ_TRIES_MAX, false)] {
             let reads = Cell::new(0);
             let read = retry(|| {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_tells_the_version_where_the_system_has_set_it_and_it_is_some_seconds_old() {
+    fn settled_dates_that_the_system_set_identify_a_version() {
         let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
         assert!(matches_version(date, &validators(SECONDS, SECONDS + 3)));
         assert!(matches_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
@@ -174,7 +174,7 @@ mod tests {
     const WEAK: &str = "W/\"a-1\"";
 
     #[test]
-    fn finds_a_tag_in_a_list() {
+    fn finds_entity_tags_in_lists() {
         for list in [
             "\"a-1\"",
             "*",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_tags_match_weakly_only() {
+    fn weak_tags_match_only_weakly() {
         for list in ["W/\"a-1\"", "\"x\", W/\"a-1\""] {
             assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
             assert!(!matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_selects_what_the_rfc_says() {
+    fn selects_each_form_of_range() {
         for (value, ranges) in [
             ("bytes=0-0", "0-0"),
             ("bytes=0-", "0-99"),
@@ -185,37 +185,22 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_grammar_is_ignored() {
-        for value in [
+    fn ignores_invalid_ranges() {
+        const INVALID: &str = "bytes bytes= bytes=, bytes=- bytes=--1 bytes=1 bytes=a-b bytes=1-b bytes=2-1 \
+            bytes=0-1,2-1 bytes=0-1;2-3 bytes=+0-1 bytes=0x0-1 bytes=1-2-3 byte=0-1 seconds=0-1 \
+            bytes:0-1 bytes=0-1,x none";
+        let others = [
             "",
-            "bytes",
-            "bytes=",
-            "bytes=,",
             "bytes= , ",
-            "bytes=-",
-            "bytes=--1",
-            "bytes=1",
-            "bytes=a-b",
-            "bytes=1-b",
-            "bytes=2-1",
-            "bytes=0-1,2-1",
-            "bytes=0-1;2-3",
             "bytes=0-1 2-3",
             "bytes=0 - 1",
-            "bytes=+0-1",
-            "bytes=0x0-1",
-            "bytes=1-2-3",
             "bytes =0-1",
             " bytes=0-1",
-            "byte=0-1",
-            "seconds=0-1",
-            "bytes:0-1",
             "bytes=0-1\0",
-            "bytes=0-1,x",
             "bytes=\u{663}-",
-            "none",
             "bytes 0-1/100",
-        ] {
+        ];
+        for value in INVALID.split_whitespace().chain(others) {
             assert_eq!(selected(value, 100), "", "{value}");
         }
         for value in ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=5-"] {
@@ -224,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_ranges_are_looked_at() {
+    fn ignores_more_ranges_than_the_limit() {
         let ranges = |count: usize| {
             let texts: Vec<_> = (0..count).map(|number| format!("{0}-{0}", number * 2)).collect();
             format!("bytes={}", texts.join(","))

@@ -20,7 +20,6 @@ use crate::cache::clock_cache::{Evictable, FolderCache};
 use crate::conditional::preconditions::{self, PreconditionResult};
 use crate::conditional::validators::Validators;
 use crate::limits::LISTING_ENTRIES_MAX;
-use crate::listing::names::ListPosition;
 pub(crate) use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::ListOrder;
 use crate::negotiation::media_type_weight;
@@ -69,32 +68,29 @@ impl Listings {
         response: &mut Response<'_>,
         now: Now,
     ) -> Result<(), OpenError> {
-        let format = ListFormat::of(request);
-        let order = ListOrder::of(request.query());
-        let after = rows::after(request.query());
-        let kept = if after.is_none() { self.kept(folder.name, format, order, 0, now) } else { None };
-        let listing = match kept {
-            Some(listing) => listing,
-            None => self.page(folder, format, order, after.as_ref(), now)?,
-        };
-        listing.reply(request, response);
+        self.page(folder, request, now)?.reply(request, response);
         Ok(())
     }
 
-    /// Returns the page after a name.
+    /// Returns the requested page.
     ///
     /// Caches only the sequence of pages from the first one on. Clients can request as many others as there are names,
     /// and those would evict all lists.
     fn page(
         &mut self,
         folder: &ListedFolder<'_>,
-        format: ListFormat,
-        order: ListOrder,
-        after: Option<&ListPosition>,
+        request: &Request<'_>,
         now: Now,
     ) -> Result<Rc<Listing>, OpenError> {
+        let (format, order) = (ListFormat::of(request), ListOrder::of(request.query()));
+        let after = rows::after(request.query());
+        if after.is_none()
+            && let Some(kept) = self.kept(folder.name, format, order, 0, now)
+        {
+            return Ok(kept);
+        }
         let names = self.names(folder, order, now)?;
-        let start = after.map_or(0, |after| names.start(after));
+        let start = after.map_or(0, |after| names.start(&after));
         let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
         if is_to_keep && let Some(kept) = self.kept(folder.name, format, order, start, now) {
             return Ok(kept);

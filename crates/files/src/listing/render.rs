@@ -220,7 +220,7 @@ mod tests {
     use super::{POLICY, STYLE};
 
     #[test]
-    fn the_policy_allows_the_style_and_nothing_else() {
+    fn policy_allows_only_the_style() {
         let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(STYLE)));
         assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
         assert!(POLICY.starts_with("default-src 'none';"));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_and_nothing_is_hidden() {
+    fn escapes_names_and_shows_invisible_characters() {
         for (name, html) in [
             (&b"plain name.txt"[..], "plain name.txt"),
             (b"<script>&\"'", "&lt;script&gt;&amp;&quot;&#39;"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_have_three_digits_at_most() {
+    fn formats_lengths_with_at_most_three_digits() {
         for (bytes, text) in [
             (0, "0 B"),
             (999, "999 B"),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_of_the_calendar() {
+    fn converts_times_to_the_calendar() {
         for (seconds, text) in [
             (0, "1970-01-01 00:00 00"),
             (-1, "1969-12-31 23:59 59"),

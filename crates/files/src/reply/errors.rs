@@ -53,7 +53,10 @@ pub(crate) fn status(status: u16, response: &mut Response<'_>) {
 /// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2). Relative links in a folder's
 /// index need that slash.
 pub(crate) fn redirect_to_folder(request: &Request<'_>, response: &mut Response<'_>) {
-    let location = with_slash(request.head().path(), request.query());
+    // A leading `//` or `/\`, as browsers read it, would name another host, so neither is left.
+    let path = request.head().path().trim_start_matches('/').replace('\\', "%5C");
+    let query = request.query().map_or(String::new(), |query| format!("?{query}"));
+    let location = format!("/{path}/{query}");
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
 }
 
@@ -65,16 +68,6 @@ pub(crate) fn redirect_to_name(name: &[u8], request: &Request<'_>, response: &mu
         location.push_str(query);
     }
     response.status(308).field("Location", &location).text("This page has another path.\n");
-}
-
-/// Returns a reference to the folder on the same host. A leading `//` or `/\`, as browsers read it, would name another
-/// host, so neither is left.
-fn with_slash(path: &str, query: Option<&str>) -> String {
-    let path = path.trim_start_matches('/').replace('\\', "%5C");
-    match query {
-        Some(query) => format!("/{path}/?{query}"),
-        None => format!("/{path}/"),
-    }
 }
 
 /// Percent-encodes a name as a path. Leaves only letters, digits and a few marks, so that it can only be read as a path
@@ -97,18 +90,10 @@ pub(crate) fn encoded(name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{encoded, with_slash};
+    use super::encoded;
 
     #[test]
-    fn stays_on_the_host() {
-        assert_eq!(with_slash("/a/b", None), "/a/b/");
-        assert_eq!(with_slash("/a", Some("x=1&y")), "/a/?x=1&y");
-        assert_eq!(with_slash("//example.org/a", None), "/example.org/a/");
-        assert_eq!(with_slash("/\\example.org", None), "/%5Cexample.org/");
-    }
-
-    #[test]
-    fn a_name_is_encoded_once() {
+    fn encodes_names_once() {
         for (name, path) in [
             (&b""[..], "/"),
             (b"a/b c.d", "/a/b%20c.d"),

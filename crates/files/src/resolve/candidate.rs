@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_one_path() {
+    fn each_file_has_one_canonical_name() {
         let candidates = candidates(["index.html", "home.htm"], &[], true);
         for (file, path) in [
             ("index.html", ""),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_by_the_name_alone() {
+    fn redirects_are_certain_by_the_name_alone() {
         const USUAL: &[&str] = &[];
         for (clean_urls, try_files, file, name) in [
             (true, USUAL, "about.html", Some("about")),

@@ -9,7 +9,7 @@ use std::{fs, thread};
 use shearwater_files::FolderOptions;
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 /// Returns a response without its variable parts: the date and the boundary between parts.
 fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
@@ -25,7 +25,7 @@ fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
 }
 
 /// Requests until the response is as wanted. All responses before must be as they were.
-fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> bool) {
+fn until(site: &TestSite, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> bool) {
     let mut client = site.connect();
     wait_until("the change", || {
         let response = client.get(target);
@@ -37,8 +37,8 @@ fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> b
 }
 
 #[test]
-fn responses_are_those_of_the_file_byte_for_byte() {
-    let sites = [Site::new(), Site::cached()];
+fn cached_responses_equal_uncached_ones() {
+    let sites = [TestSite::new(), TestSite::cached()];
     let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for site in &sites {
         site.file("a/index.html", "<p>index")
@@ -50,7 +50,7 @@ fn responses_are_those_of_the_file_byte_for_byte() {
             site.modified(name, written);
         }
     }
-    let mut clients = sites.each_ref().map(Site::connect);
+    let mut clients = sites.each_ref().map(TestSite::connect);
     let since = "If-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT";
     let before = "If-Unmodified-Since: Sun, 09 Sep 2001 01:46:39 GMT";
     for target in ["/a/", "/a", "/a.css", "/empty", "/64k", "/64k+1", "/none", "/a.css/", "/a.css?q"] {
@@ -85,8 +85,8 @@ fn responses_are_those_of_the_file_byte_for_byte() {
 }
 
 #[test]
-fn a_changed_file_shows() {
-    let site = Site::cached();
+fn serves_a_changed_file_within_a_second() {
+    let site = TestSite::cached();
     site.file("f", "one");
     until(&site, "/f", b"", |_, body| body == b"one");
     site.file("f", "two");
@@ -100,8 +100,8 @@ fn a_changed_file_shows() {
 }
 
 #[test]
-fn a_removed_file_is_gone_and_one_in_its_place_is_seen() {
-    let site = Site::cached();
+fn notices_removed_files_and_their_replacements() {
+    let site = TestSite::cached();
     site.file("f", "one");
     until(&site, "/f", b"", |_, body| body == b"one");
     fs::remove_file(site.at("f")).expect("removed");
@@ -117,8 +117,8 @@ fn a_removed_file_is_gone_and_one_in_its_place_is_seen() {
 }
 
 #[test]
-fn a_file_that_outgrows_the_cache_is_sent_all_the_same() {
-    let site = Site::cached();
+fn sends_a_file_that_outgrows_the_cache() {
+    let site = TestSite::cached();
     site.file("f", "small");
     until(&site, "/f", b"", |_, body| body == b"small");
     site.file("f", vec![9; 1_000_000]);
@@ -134,14 +134,14 @@ const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
 const BEYOND_FRESH: Duration = Duration::from_millis(1000);
 
 #[test]
-fn a_file_in_memory_outlasts_a_want_of_descriptors() {
-    in_own_process(want_of_descriptors);
+fn serves_cached_files_without_free_descriptors() {
+    in_own_process(serve_without_descriptors);
 }
 
 #[test]
-fn a_list_without_a_descriptor_to_read_the_folder_is_unavailable() {
+fn list_without_a_free_descriptor_gets_503() {
     in_own_process(|| {
-        let site = Site::with(&FolderOptions { listing: true, ..FolderOptions::default() });
+        let site = TestSite::with(&FolderOptions { listing: true, ..FolderOptions::default() });
         site.file("dir/f", "f");
         let mut client = site.connect();
         assert_eq!(client.get("/dir/").status, 200);
@@ -177,8 +177,8 @@ fn in_own_process(test: fn()) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn want_of_descriptors() {
-    let site = Site::cached();
+fn serve_without_descriptors() {
+    let site = TestSite::cached();
     site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.gz", "packed");
     let mut client = site.connect();
     let asked = [

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use shearwater_files::{FolderOptions, Links};
 
-use crate::site::{CANARY, Site};
+use crate::site::{CANARY, TestSite};
 
 #[test]
-fn a_link_inside_is_followed() {
-    let site = Site::new();
+fn follows_links_inside() {
+    let site = TestSite::new();
     site.file("a/f.txt", "file").file("a/index.html", "index");
     site.link("to_file", "a/f.txt").link("a/up", "../a/f.txt").link("to_dir", "a").link("twice", "to_dir/up");
     site.link("and_back", "../served/a/f.txt")
@@ -33,8 +33,8 @@ fn a_link_inside_is_followed() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_forbidden() {
-    let site = Site::new();
+fn forbids_links_that_lead_out() {
+    let site = TestSite::new();
     site.file("f.txt", "file").file("index.html", "index");
     site.link("out", "../outside/canary").link("out_dir", "../outside").link("up", "..");
     site.link("absolute", site.outside("canary")).link("slash", "/");
@@ -57,8 +57,8 @@ fn a_link_that_leads_out_is_forbidden() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_not_found() {
-    let site = Site::new();
+fn dangling_and_circular_links_are_not_found() {
+    let site = TestSite::new();
     site.link("dangling", "none").link("a", "b").link("b", "a").link("own", "own");
     for target in ["/dangling", "/a", "/b/x", "/own", "/own/"] {
         assert_eq!(site.status(target), 404, "{target}");
@@ -66,8 +66,8 @@ fn links_that_lead_nowhere_are_not_found() {
 }
 
 #[test]
-fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
-    let site = Site::new();
+fn forbids_pipes_and_sockets_without_blocking() {
+    let site = TestSite::new();
     let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
     assert!(made.success());
     let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
@@ -78,8 +78,8 @@ fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
 }
 
 #[test]
-fn what_may_not_be_read_is_forbidden() {
-    let site = Site::new();
+fn forbids_unreadable_files() {
+    let site = TestSite::new();
     site.file("locked.txt", "locked").file("shut/f.txt", "shut").file("index.html", "index");
     let set =
         |name: &str, mode| fs::set_permissions(site.at(name), Permissions::from_mode(mode)).expect("a mode");
@@ -95,7 +95,7 @@ fn what_may_not_be_read_is_forbidden() {
 #[test]
 fn follow_allows_any_link_but_no_dot_segments() {
     let site =
-        Site::with(&FolderOptions { symlinks: Links::Follow, listing: true, ..FolderOptions::default() });
+        TestSite::with(&FolderOptions { symlinks: Links::Follow, listing: true, ..FolderOptions::default() });
     site.file("dir/f.txt", "file");
     site.link("dir/out", site.outside("canary"))
         .link("dir/out_dir", "../../outside")
@@ -117,8 +117,8 @@ fn follow_allows_any_link_but_no_dot_segments() {
 }
 
 #[test]
-fn no_link_is_followed_where_none_may_be() {
-    let site = Site::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
+fn never_follows_links_when_disabled() {
+    let site = TestSite::with(&FolderOptions { symlinks: Links::Never, ..FolderOptions::default() });
     site.file("a/f.txt", "file")
         .file("a/index.html", "index")
         .file("f.css", "plain")
@@ -138,7 +138,7 @@ const FORMS: &str = include_str!("hostile_targets.txt");
 /// Further forms, of bytes that aren't text.
 const RAW_FORMS: [&[u8]; 2] = [b"/\xff\xfe../CANARY", b"/..\x01/CANARY"];
 
-fn filled(site: Site) -> Site {
+fn filled(site: TestSite) -> TestSite {
     site.file("f.txt", "file").file("a/b/f.txt", "file");
     site.link("out", "../outside").link("out_file", "../outside/canary").link("up", "..").link("slash", "/");
     site.link("absolute", site.outside("canary")).link("absolute_dir", site.outside(""));
@@ -152,7 +152,7 @@ fn target(form: &[u8]) -> Vec<u8> {
 }
 
 /// Returns all bytes of the response to one request with this target.
-fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
+fn raw_response(site: &TestSite, method: &str, target: &[u8]) -> String {
     let mut client = site.connect();
     let head =
         [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
@@ -161,9 +161,9 @@ fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
 }
 
 #[test]
-fn no_form_gives_what_is_outside() {
+fn no_target_reaches_files_outside() {
     assert!(FORMS.lines().count() >= 40);
-    let site = filled(Site::new());
+    let site = filled(TestSite::new());
     for form in FORMS.lines().map(str::as_bytes).chain(RAW_FORMS) {
         for method in ["GET", "HEAD", "POST"] {
             let response = raw_response(&site, method, &target(form));
@@ -180,8 +180,8 @@ fn no_form_gives_what_is_outside() {
 }
 
 #[test]
-fn the_canary_would_have_been_seen() {
-    let site = filled(Site::of_all());
+fn canary_is_detected_when_served() {
+    let site = filled(TestSite::of_all());
     assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
     assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use shearwater_files::limits::OPEN_FILES_MAX;
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Bytes sent in one turn.
 const SHARE: usize = SEND_BYTES_PER_TURN_MAX as usize;
@@ -16,8 +16,8 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_of_any_size_come_whole() {
-    let site = Site::new();
+fn sends_files_of_any_size() {
+    let site = TestSite::new();
     let mut client = site.connect();
     for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, SHARE - 1, SHARE, SHARE + 1, 2 * SHARE, 3_000_000] {
         let content = bytes(len);
@@ -29,8 +29,8 @@ fn files_of_any_size_come_whole() {
 }
 
 #[test]
-fn pipelined_files_come_in_order() {
-    let site = Site::new();
+fn sends_pipelined_files_in_order() {
+    let site = TestSite::new();
     let contents = [bytes(300_000), Vec::new(), bytes(3), bytes(1_000_000)];
     for (number, content) in contents.iter().enumerate() {
         site.file(format!("{number}.bin"), content);
@@ -52,9 +52,9 @@ fn pipelined_files_come_in_order() {
 }
 
 #[test]
-fn a_file_larger_than_four_bytes_count_begins_and_can_be_left() {
+fn starts_a_5_gib_file_and_survives_a_disconnect() {
     const LEN: u64 = 5 * 1024 * 1024 * 1024 + 1;
-    let site = Site::new();
+    let site = TestSite::new();
     File::create(site.at("sparse.bin")).expect("a file").set_len(LEN).expect("a sparse file");
     let mut client = site.connect();
     let expected = LEN.to_string();
@@ -68,8 +68,8 @@ fn a_file_larger_than_four_bytes_count_begins_and_can_be_left() {
 }
 
 #[test]
-fn head_says_what_get_says() {
-    let site = Site::new();
+fn head_has_the_headers_of_get() {
+    let site = TestSite::new();
     site.file("f.txt", "text")
         .file("empty.css", "")
         .file("dir/index.html", "<p>")
@@ -88,8 +88,8 @@ fn head_says_what_get_says() {
 }
 
 #[test]
-fn the_media_type_is_told_by_the_name() {
-    let site = Site::new();
+fn media_type_follows_from_the_name() {
+    let site = TestSite::new();
     let mut client = site.connect();
     for (name, expected) in [
         ("a.html", "text/html; charset=utf-8"),
@@ -106,8 +106,8 @@ fn the_media_type_is_told_by_the_name() {
 }
 
 #[test]
-fn what_is_in_the_folder_now_is_what_is_served() {
-    let site = Site::new();
+fn serves_the_present_files_without_a_cache() {
+    let site = TestSite::new();
     let mut client = site.connect();
     let mut get = |target: &str| {
         let response = client.get(target);
@@ -128,9 +128,9 @@ fn what_is_in_the_folder_now_is_what_is_served() {
 }
 
 #[test]
-fn a_file_that_vanishes_while_it_is_sent_comes_whole() {
+fn sends_a_removed_file_whole() {
     const LEN: usize = 32 * 1024 * 1024;
-    let site = Site::new();
+    let site = TestSite::new();
     let content = bytes(LEN);
     site.file("f.bin", &content);
     let mut client = site.connect();
@@ -140,9 +140,9 @@ fn a_file_that_vanishes_while_it_is_sent_comes_whole() {
 }
 
 #[test]
-fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
+fn closes_short_when_a_file_is_truncated() {
     const LEN: usize = 64 * 1024 * 1024;
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("f.bin", bytes(LEN)).file("after", "still here");
     let mut client = site.connect();
     assert_eq!(client.ask("GET", "/f.bin", &[]).head().field("Content-Length"), Some("67108864"));
@@ -153,8 +153,8 @@ fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
 }
 
 #[test]
-fn more_files_in_one_turn_than_are_kept_open() {
-    let site = Site::new();
+fn sends_more_files_in_a_turn_than_stay_open() {
+    let site = TestSite::new();
     let files = 3 * OPEN_FILES_MAX;
     for number in 0..files {
         site.file(format!("{number}.bin"), bytes(number));
@@ -172,8 +172,8 @@ fn more_files_in_one_turn_than_are_kept_open() {
 const ALLOW: Option<&str> = Some("GET, HEAD, OPTIONS");
 
 #[test]
-fn other_methods_are_refused_and_change_nothing() {
-    let site = Site::new();
+fn rejects_other_methods() {
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get", "PROPFIND"] {
@@ -187,8 +187,8 @@ fn other_methods_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn options_names_the_methods() {
-    let site = Site::new();
+fn options_lists_the_methods() {
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     for target in ["/f.txt", "/", "*"] {
@@ -198,8 +198,8 @@ fn options_names_the_methods() {
 }
 
 #[test]
-fn a_get_with_a_body_is_responded_and_the_body_skipped() {
-    let site = Site::new();
+fn get_with_a_body_discards_it() {
+    let site = TestSite::new();
     site.file("f.txt", "content");
     let mut client = site.connect();
     client.ask("GET", "/f.txt", &["Content-Length: 100000"]).send(vec![b'x'; 100_000]);

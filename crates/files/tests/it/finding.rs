@@ -5,7 +5,7 @@ use std::fs;
 use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 use testkit::TestClient;
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -17,8 +17,8 @@ fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
 }
 
 /// Creates the same site without and with a cache.
-pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
-    [Site::with(options), Site::cached_with(options)]
+pub(crate) fn both(options: &FolderOptions) -> [TestSite; 2] {
+    [TestSite::with(options), TestSite::cached_with(options)]
 }
 
 /// Returns status, `Location` and body as one text.
@@ -32,7 +32,7 @@ pub(crate) fn outcome(client: &mut TestClient, target: &str, fields: &[&str]) ->
 }
 
 /// Requests each three times: read, cached, cached.
-pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
+pub(crate) fn check(site: &TestSite, table: &[(&str, &str)]) {
     let mut client = site.connect();
     for round in 0..3 {
         for (target, expected) in table {
@@ -42,7 +42,7 @@ pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_folder_is_responded_with_the_first_index_that_it_has() {
+fn serves_the_first_index_of_a_folder() {
     for site in both(&options(&["index.html", "index.htm", "Home page"], &[])) {
         site.file("a/index.htm", "a").file("a/Home page", "not a").file("b/Home page", "b");
         site.file("c/index.html/x", "a folder").file("c/index.htm", "c").file("d/x", "none");
@@ -68,7 +68,7 @@ fn a_folder_is_responded_with_the_first_index_that_it_has() {
 }
 
 #[test]
-fn candidates_are_tried_in_their_order() {
+fn tries_candidates_in_order() {
     let tried = ["{path}", "{path}.html", "{path}/index.html", "/pages{path}.txt", "/fallback.html"];
     for site in both(&options(&["index.html"], &tried)) {
         site.file("f.txt", "file")
@@ -105,7 +105,7 @@ fn candidates_are_tried_in_their_order() {
 }
 
 #[test]
-fn a_list_ends_with_what_it_says() {
+fn candidates_end_with_their_last_entry() {
     for (tried, table) in [
         (&["{path}", "=404"][..], &[("/f", "f"), ("/a", "404"), ("/a/", "404"), ("/", "404"), ("/g", "404")]),
         (
@@ -133,7 +133,7 @@ fn a_list_ends_with_what_it_says() {
 
 /// A candidate that exists but can't be sent isn't skipped: later ones are for missing files.
 #[test]
-fn what_leads_out_ends_the_list() {
+fn links_that_lead_out_end_the_candidates() {
     for site in both(&options(&["index.html"], &["{path}", "{path}.html", "/f"])) {
         site.file("f", "f").link("out", site.outside("canary")).link("p.html", site.outside("canary"));
         site.link("gone", "none");
@@ -142,7 +142,7 @@ fn what_leads_out_ends_the_list() {
 }
 
 #[test]
-fn names_of_any_length_and_depth_are_tried() {
+fn tries_names_of_any_length_and_depth() {
     let (long, deep) = (format!("/{}", "n".repeat(255)), format!("/{}", "d/".repeat(2_500)));
     for site in both(&options(&["index.html"], &["{path}", "{path}.html", "{path}/index.html", "/f"])) {
         site.file("f", "f");
@@ -161,10 +161,10 @@ fn until(client: &mut TestClient, target: &str, was: &str, wanted: &str) {
 
 /// For cached files and those sent from the disk.
 #[test]
-fn what_comes_and_goes_shows_although_it_is_remembered() {
+fn notices_added_and_removed_candidates() {
     let fill = |text: &str, len: usize| text.repeat(len);
     for len in [1, 100_000] {
-        let site = Site::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
+        let site = TestSite::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
         let (f, page, own) = (fill("f", len), fill("page", len), fill("own", len));
         site.file("f", &f);
         let mut client = site.connect();
@@ -189,9 +189,10 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
 
 /// More names and files than the caches hold.
 #[test]
-fn responses_are_right_where_little_is_kept() {
+fn serves_right_files_with_a_tiny_cache() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
-    let site = Site::of(&options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits, |files| files);
+    let site =
+        TestSite::of(&options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits, |files| files);
     site.file("f", "f");
     for number in 0..5 {
         site.file(format!("{number}.html"), format!("page {number}"));

@@ -50,7 +50,7 @@ impl TwoFolders {
 }
 
 #[test]
-fn no_query_leads_to_the_list_of_another_folder() {
+fn no_query_reaches_the_list_of_another_folder() {
     for is_second_first in [false, true] {
         let mut folders = TwoFolders::new();
         folders.folder.file("first/x/public", "");
@@ -66,7 +66,7 @@ fn no_query_leads_to_the_list_of_another_folder() {
 }
 
 #[test]
-fn pages_of_a_folder_are_made_of_names_read_once_in_half_a_second() {
+fn reads_the_names_of_a_folder_every_500_ms() {
     let mut folders = TwoFolders::new();
     for number in 0..30 {
         folders.folder.file(format!("first/x/{number:02}"), "");

@@ -11,7 +11,7 @@ use shearwater_files::{FolderOptions, Hidden, Links};
 use testkit::TestClient;
 
 use crate::finding::{both, check, strings};
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 pub(crate) const JSON: &str = "Accept: application/json";
 
@@ -41,7 +41,7 @@ fn entries(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn folders_without_an_index_are_listed() {
+fn lists_folders_without_an_index() {
     for site in both(&listing()) {
         site.file("a/index.html", "index").file("b/f.txt", "file").file("b/sub/x", "x").file("f.txt", "file");
         check(&site, &[("/a/", "index"), ("/b", "301 /b/"), ("/none/", "404"), ("/f.txt/", "404")]);
@@ -57,14 +57,14 @@ fn folders_without_an_index_are_listed() {
             assert!(!page.contains("<script"));
         }
     }
-    let site = Site::new();
+    let site = TestSite::new();
     site.file("b/f.txt", "file");
     assert_eq!(site.status("/b/"), 404, "only if enabled");
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_not_shown() {
-    let fill = |site: &Site| {
+fn omits_names_that_are_not_served() {
+    let fill = |site: &TestSite| {
         site.file(".env", "secret").file(".well-known/x", "x").file("dir/.x", "x").file("dir/f", "f");
         site.file("dir/.well-known/x", "x")
             .link("to_f", "dir/f")
@@ -81,7 +81,7 @@ fn what_cannot_be_asked_for_is_not_shown() {
         ),
         (FolderOptions { symlinks: Links::Never, ..listing() }, "./.well-known/ ./dir/", "./f"),
     ] {
-        let site = Site::with(&options);
+        let site = TestSite::with(&options);
         fill(&site);
         let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
         let mut client = site.connect();
@@ -91,8 +91,8 @@ fn what_cannot_be_asked_for_is_not_shown() {
 }
 
 #[test]
-fn names_are_escaped_and_lead_to_their_files() {
-    let site = Site::with(&listing());
+fn escapes_names_and_links_to_their_files() {
+    let site = TestSite::with(&listing());
     let names: [&[u8]; 8] = [
         b"<script>alert(1)<script>",
         b"a&b \"c\" 'd'",
@@ -123,20 +123,22 @@ fn names_are_escaped_and_lead_to_their_files() {
 }
 
 #[test]
-fn a_list_is_sorted_as_it_is_asked_for() {
-    let site = Site::with(&listing());
-    for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
+fn sorts_lists_as_requested() {
+    let site = TestSite::with(&listing());
+    for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2), ("A", 20, 2)] {
         site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
     }
     site.file("dir/x", "x");
     let mut client = site.connect();
     for (query, expected) in [
-        ("", "./dir/ ./a ./b ./C"),
-        ("?sort=name&order=desc", "./dir/ ./C ./b ./a"),
-        ("?sort=size", "./dir/ ./b ./a ./C"),
-        ("?sort=size&order=asc", "./dir/ ./C ./a ./b"),
-        ("?order=asc&sort=time", "./dir/ ./b ./a ./C"),
-        ("?sort=%00&order=<", "./dir/ ./a ./b ./C"),
+        ("", "./dir/ ./A ./a ./b ./C"),
+        ("?sort=name&order=desc", "./dir/ ./C ./b ./a ./A"),
+        ("?sort=size", "./dir/ ./b ./A ./a ./C"),
+        ("?sort=size&order=asc", "./dir/ ./C ./A ./a ./b"),
+        ("?sort=size&sort=name", "./dir/ ./b ./A ./a ./C"),
+        ("?x=1&order=asc&sort=time", "./dir/ ./b ./A ./a ./C"),
+        ("?sort=time", "./dir/ ./C ./A ./a ./b"),
+        ("?sort=%00&order=<", "./dir/ ./A ./a ./b ./C"),
     ] {
         let page = text(&mut client, &format!("/{query}"), &[]);
         assert_eq!(entries(&page).join(" "), expected, "{query}");
@@ -154,7 +156,7 @@ fn a_list_is_sorted_as_it_is_asked_for() {
 }
 
 #[test]
-fn json_is_sent_to_who_likes_it_better() {
+fn sends_json_to_clients_that_prefer_it() {
     for site in both(&listing()) {
         site.file("f\".txt", "content").modified("f\".txt", UNIX_EPOCH + Duration::from_secs(1_795_247_046));
         site.file("dir/x", "x");
@@ -189,7 +191,7 @@ fn json_is_sent_to_who_likes_it_better() {
 }
 
 #[test]
-fn a_list_has_its_tag_and_its_policy() {
+fn lists_have_a_tag_and_a_policy() {
     for site in both(&listing()) {
         site.file("dir/f", "f");
         let mut client = site.connect();
@@ -224,8 +226,8 @@ fn a_list_has_its_tag_and_its_policy() {
 }
 
 #[test]
-fn a_change_shows_although_lists_are_kept() {
-    let site = Site::cached_with(&listing());
+fn cached_lists_show_changes() {
+    let site = TestSite::cached_with(&listing());
     site.file("one", "1");
     let mut client = site.connect();
     let mut until = |before: &str, wanted: &str| {
@@ -263,7 +265,7 @@ fn pages(client: &mut TestClient, target: &str, query: &str) -> Vec<String> {
 #[test]
 fn lists_a_large_folder_in_pages_by_name() {
     const FILES: usize = 20_000;
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     // Not in the order of their creation.
     for number in 0..FILES {
         site.file(format!("many/{:05}.txt", number * 7_919 % FILES), "");
@@ -299,8 +301,8 @@ fn lists_a_large_folder_in_pages_by_name() {
 }
 
 #[test]
-fn a_page_can_begin_after_any_name() {
-    let site = Site::with(&listing());
+fn pages_begin_after_any_name() {
+    let site = TestSite::with(&listing());
     let odd: [&[u8]; 6] = [b"A", b"a", b"b&c=d+e", b"c%41", "ü".as_bytes(), b"\xff"];
     for name in odd {
         site.file(OsStr::from_bytes(name), "");
@@ -337,7 +339,7 @@ fn a_page_can_begin_after_any_name() {
 
 #[test]
 fn reads_a_bounded_number_of_names() {
-    let site = Site::with(&listing());
+    let site = TestSite::with(&listing());
     for number in 0..LISTING_NAMES_MAX {
         site.file(format!("hidden/.{number}"), "");
     }
@@ -357,8 +359,8 @@ fn reads_a_bounded_number_of_names() {
 }
 
 #[test]
-fn a_page_has_a_bounded_number_of_entries() {
-    let site = Site::with(&listing());
+fn bounds_the_entries_of_a_page() {
+    let site = TestSite::with(&listing());
     let mut client = site.connect();
     for (count, shown, is_whole) in [
         (LISTING_ENTRIES_MAX, LISTING_ENTRIES_MAX, true),
@@ -381,16 +383,16 @@ fn a_page_has_a_bounded_number_of_entries() {
 }
 
 #[test]
-fn an_empty_folder_says_so() {
-    let site = Site::with(&listing());
+fn lists_an_empty_folder() {
+    let site = TestSite::with(&listing());
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
     assert!(page.contains("Nothing is here to be shown.") && !page.contains("class=\"more\""), "{page}");
 }
 
 #[test]
-fn what_is_here_is_counted_and_where_one_is_is_marked() {
-    let site = Site::with(&listing());
+fn lists_count_entries_and_mark_the_current_folder() {
+    let site = TestSite::with(&listing());
     site.file("files/a", "1")
         .file("files/b", "22")
         .file("folders/x/y", "")

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use shearwater::{App, DriverChoice, Request, Response};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Serves an app with files with this driver; `None` if it isn't available.
-fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Site> {
+fn mounted(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<TestSite> {
     let find = FindOptions { clean_urls: true, ..FindOptions::default() };
-    let site = Site::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
+    let site = TestSite::with_app(driver, &FolderOptions { find, ..FolderOptions::default() }, define)?;
     site.file("index.html", "index").file("a.txt", "0123456789").file("page.html", "page");
     site.file("sub/index.html", "sub").file("sub/b.txt", "sub");
     Some(site)
@@ -24,7 +24,7 @@ fn below_a_prefix(app: &mut App, folder: Folder) {
 }
 
 #[test]
-fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
+fn path_after_the_prefix_names_the_file() {
     let drivers = [DriverChoice::Auto, DriverChoice::Uring];
     let all: Vec<_> = drivers.into_iter().filter_map(|driver| mounted(driver, below_a_prefix)).collect();
     assert!(!all.is_empty(), "no driver");
@@ -50,7 +50,7 @@ fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
 }
 
 #[test]
-fn redirects_lead_back_beneath_the_prefix() {
+fn redirects_keep_the_prefix() {
     let site = mounted(DriverChoice::Auto, below_a_prefix).expect("a driver");
     let mut client = site.connect();
     for (target, status, location) in [
@@ -67,7 +67,7 @@ fn redirects_lead_back_beneath_the_prefix() {
 }
 
 #[test]
-fn ranges_and_conditions_hold_as_without_an_app() {
+fn mounted_files_support_ranges_and_preconditions() {
     let site = mounted(DriverChoice::Auto, below_a_prefix).expect("a driver");
     let mut client = site.connect();
     let part = client.request("GET", "/static/a.txt", &["Range: bytes=2-4"]);
@@ -93,7 +93,7 @@ fn guarded(app: &mut App, folder: Folder) {
 }
 
 #[test]
-fn a_guard_holds_for_files_however_they_are_asked_for() {
+fn guards_apply_to_every_spelling_of_a_path() {
     let site = mounted(DriverChoice::Auto, guarded).expect("a driver");
     let mut client = site.connect();
     for (target, status) in [
@@ -110,7 +110,7 @@ fn a_guard_holds_for_files_however_they_are_asked_for() {
 }
 
 #[test]
-fn no_way_of_writing_a_path_leads_around_a_guard() {
+fn no_generated_path_bypasses_a_guard() {
     const PIECES: [&str; 9] = ["/", "sub", "%73ub", "%2F", "/.", "..", "%2e", "b.txt", "b%2Etxt"];
     let guarded = mounted(DriverChoice::Auto, guarded).expect("a driver");
     let open = mounted(DriverChoice::Auto, |app, folder| {

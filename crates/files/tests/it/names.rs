@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use shearwater_files::{FolderOptions, Hidden};
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 #[test]
-fn names_are_decoded_once() {
-    let site = Site::new();
+fn decodes_names_once() {
+    let site = TestSite::new();
     for name in [
         "a b.txt",
         "a+b.txt",
@@ -51,8 +51,8 @@ fn names_are_decoded_once() {
 
 /// A query isn't part of the name (RFC 3986 section 3.4), and isn't decoded.
 #[test]
-fn a_query_changes_nothing() {
-    for site in [Site::new(), Site::cached()] {
+fn ignores_the_query() {
+    for site in [TestSite::new(), TestSite::cached()] {
         site.file("f.txt", "file").file("f.txt?v=1", "another").file("a/index.html", "index");
         let mut client = site.connect();
         let plain = client.get("/f.txt");
@@ -74,9 +74,9 @@ fn a_query_changes_nothing() {
 }
 
 #[test]
-fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
+fn serves_hidden_names_only_when_enabled() {
     for (hidden, status) in [(Hidden::Deny, 404), (Hidden::Serve, 200)] {
-        let site = Site::with(&FolderOptions { hidden, ..FolderOptions::default() });
+        let site = TestSite::with(&FolderOptions { hidden, ..FolderOptions::default() });
         site.file(".well-known/security.txt", "contact").file(".well-known/.x", "x").file("a/.b", "hidden");
         site.file("...", "dots").file(".git/config", "config").file(".d/index.html", "index");
         assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));
@@ -91,8 +91,8 @@ fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
 }
 
 #[test]
-fn names_are_as_long_as_the_file_system_takes_them() {
-    let site = Site::new();
+fn serves_names_up_to_the_limit_of_the_file_system() {
+    let site = TestSite::new();
     let longest = "n".repeat(255);
     site.file(&longest, "longest");
     assert_eq!(site.get(&format!("/{longest}")), (200, b"longest".to_vec()));
@@ -102,8 +102,8 @@ fn names_are_as_long_as_the_file_system_takes_them() {
 }
 
 #[test]
-fn case_counts_as_it_does_in_the_file_system() {
-    let site = Site::new();
+fn case_sensitivity_is_that_of_the_file_system() {
+    let site = TestSite::new();
     site.file("Mixed.txt", "mixed");
     let same = site.at("mixed.TXT").exists();
     assert_eq!(site.status("/mixed.TXT"), if same { 200 } else { 404 });
@@ -111,8 +111,8 @@ fn case_counts_as_it_does_in_the_file_system() {
 }
 
 #[test]
-fn a_folder_is_responded_with_its_index() {
-    let site = Site::new();
+fn serves_the_index_of_a_folder() {
+    let site = TestSite::new();
     site.file("index.html", "top").file("a/index.html", "a").file("a/b c/index.html", "b c");
     for (target, body) in [
         ("/", "top"),
@@ -130,9 +130,12 @@ fn a_folder_is_responded_with_its_index() {
 }
 
 #[test]
-fn a_folder_without_its_slash_redirects_to_it() {
-    let site = Site::new();
-    site.file("a/b c/index.html", "there").file("back\\slash/index.html", "there").link("link", "a/b c");
+fn redirects_a_folder_to_its_trailing_slash() {
+    let site = TestSite::new();
+    site.file("a/b c/index.html", "there")
+        .file("\\evil/index.html", "there")
+        .file("back\\slash/index.html", "there")
+        .link("link", "a/b c");
     for (target, location) in [
         ("/a", "/a/"),
         ("/a?x=1&y=/z?", "/a/?x=1&y=/z?"),
@@ -143,6 +146,7 @@ fn a_folder_without_its_slash_redirects_to_it() {
         ("////a", "/a/"),
         ("/link", "/link/"),
         ("/back%5Cslash", "/back%5Cslash/"),
+        ("/\\evil", "/%5Cevil/"),
         ("http://elsewhere/a", "/a/"),
     ] {
         let response = site.connect().get(target);
@@ -153,8 +157,8 @@ fn a_folder_without_its_slash_redirects_to_it() {
 }
 
 #[test]
-fn a_file_with_a_slash_at_its_end_is_not_found() {
-    let site = Site::new();
+fn file_with_a_trailing_slash_is_not_found() {
+    let site = TestSite::new();
     site.file("f.txt", "file").file("a/index.html", "index");
     for target in ["/f.txt/", "/f.txt//", "/f.txt/x", "/a/index.html/", "/f.txt/?x"] {
         assert_eq!(site.status(target), 404, "{target}");
@@ -162,18 +166,8 @@ fn a_file_with_a_slash_at_its_end_is_not_found() {
 }
 
 #[test]
-fn a_folder_without_an_index_is_not_found() {
-    let site = Site::new();
-    site.file("a/f.txt", "file");
-    for target in ["/", "/a/", "/none/"] {
-        assert_eq!(site.get(target), (404, b"Not Found\n".to_vec()), "{target}");
-    }
-    assert_eq!(site.status("/a/f.txt"), 200);
-}
-
-#[test]
-fn an_index_that_is_a_folder_itself_is_not_found() {
-    let site = Site::new();
+fn index_that_is_a_folder_is_not_found() {
+    let site = TestSite::new();
     site.file("a/index.html/index.html", "deep").file("index.html/f", "file");
     for target in ["/", "/a/"] {
         let response = site.connect().get(target);

@@ -17,14 +17,14 @@ fn refusal(change: impl Fn(&mut FolderOptions)) -> String {
 }
 
 #[test]
-fn the_usual_options_mean_something() {
+fn default_options_are_valid() {
     assert_eq!(FolderOptions::default().check(), Ok(()));
     let opened = Folder::open_with(Path::new("/none/such"), &FolderOptions::default());
     assert!(matches!(opened, Err(FolderError::Open(_))));
 }
 
 #[test]
-fn candidates_that_can_never_be_files_are_refused() {
+fn rejects_candidates_that_can_never_be_files() {
     for (text, why) in [
         ("", "begins with a slash"),
         ("index.html", "begins with a slash"),
@@ -58,7 +58,7 @@ fn candidates_that_can_never_be_files_are_refused() {
 }
 
 #[test]
-fn lists_have_so_many_entries_at_most() {
+fn limits_the_entries_of_lists() {
     let mut options = FolderOptions::default();
     options.find.try_files = vec!["{path}".to_owned(); TRY_FILES_MAX];
     options.find.index = vec!["i".to_owned(); INDEX_NAMES_MAX];
@@ -70,7 +70,7 @@ fn lists_have_so_many_entries_at_most() {
 }
 
 #[test]
-fn other_values_are_refused_too() {
+fn rejects_other_invalid_values() {
     for index in ["", "a/b", ".", "..", "{path}", "/index.html"] {
         let refused = refusal(|options| options.find.index = strings(&[index]));
         assert!(refused.starts_with("index "), "{refused}");
@@ -110,7 +110,7 @@ fn options() -> FolderOptions {
 }
 
 #[test]
-fn types_and_cache_control_are_those_of_the_file_that_is_sent() {
+fn media_type_and_cache_control_are_those_of_the_sent_file() {
     let long = Some("public, max-age=31536000, immutable");
     for site in both(&options()) {
         site.file("index.html", "app")
@@ -140,7 +140,7 @@ fn types_and_cache_control_are_those_of_the_file_that_is_sent() {
 
 /// Caches may store any response with `Cache-Control`, so errors have none.
 #[test]
-fn only_what_may_be_kept_has_cache_control() {
+fn only_cacheable_responses_have_cache_control() {
     for site in both(&options()) {
         site.file("b.foo", "0123456789").file("large.foo", vec![b'x'; 100_000]);
         let mut client = site.connect();
@@ -162,7 +162,7 @@ fn only_what_may_be_kept_has_cache_control() {
 }
 
 #[test]
-fn codings_are_those_that_are_wanted_in_their_order() {
+fn sends_the_configured_codings_in_their_order() {
     for (precompressed, table) in [
         (vec![], [("br, gzip", None), ("gzip", None)]),
         (vec![Coding::Gzip], [("br, gzip", Some("gzip")), ("br", None)]),

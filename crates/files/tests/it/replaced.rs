@@ -10,15 +10,15 @@ use std::time::{Duration, SystemTime};
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// More bytes than the socket buffers of both sides hold.
 const LARGE: usize = 24_000_000;
 
 /// A change of the file `f` after the head of its response.
-type Change = fn(&Site);
+type FileChange = fn(&TestSite);
 
-fn open(site: &Site) -> File {
+fn open(site: &TestSite) -> File {
     File::options().write(true).open(site.at("f")).expect("a file")
 }
 
@@ -32,16 +32,16 @@ fn distinguishes_writes() -> bool {
 }
 
 /// Creates a site for each available driver, with a large file that was modified long ago.
-fn sites() -> impl Iterator<Item = Site> {
+fn sites() -> impl Iterator<Item = TestSite> {
     [DriverChoice::Epoll, DriverChoice::Uring].into_iter().filter_map(|driver| {
-        let site = Site::driven(driver, CacheLimits::default())?;
+        let site = TestSite::driven(driver, CacheLimits::default())?;
         site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
         Some(site)
     })
 }
 
 /// Requests the file, changes it after the head, and reads the body. Returns its `Content-Length` too.
-fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize) {
+fn body_beside(site: &TestSite, fields: &[&str], change: FileChange) -> (Vec<u8>, usize) {
     let mut client = site.connect();
     let head = client.ask("GET", "/f", fields).head();
     assert!(matches!(head.status, 200 | 206), "{}", head.status);
@@ -55,8 +55,8 @@ fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize)
 }
 
 #[test]
-fn a_file_that_is_replaced_or_removed_is_sent_whole() {
-    let changes: [Change; 3] = [
+fn sends_replaced_and_removed_files_whole() {
+    let changes: [FileChange; 3] = [
         |site| {
             site.replace("f", vec![b'b'; LARGE]);
         },
@@ -77,8 +77,8 @@ fn a_file_that_is_replaced_or_removed_is_sent_whole() {
 }
 
 #[test]
-fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
-    let changes: [(&str, Change); 7] = [
+fn sends_files_whole_despite_growth_and_metadata_changes() {
+    let changes: [(&str, FileChange); 7] = [
         ("appended to", |site| open(site).write_all_at(b"b", LARGE as u64).expect("written at its end")),
         ("chmod", |site| {
             fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("our file");
@@ -123,7 +123,7 @@ fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
 }
 
 #[test]
-fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
+fn sends_a_growing_log_at_its_first_length() {
     const LINE: &[u8] = b"a line of the log\n";
     for len in [1_000, 100_000, 1_000_000, 4_000_000] {
         for site in sites() {
@@ -138,7 +138,7 @@ fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
                         std::thread::yield_now();
                     }
                 });
-                let _ends = SetWhenDropped(is_over);
+                let _ends = StopOnDrop(is_over);
                 for _ in 0..6 {
                     let present = fs::metadata(site.at("f")).expect("the file").len();
                     let (body, expected) = body_beside(&site, &[], |_| {});
@@ -156,7 +156,7 @@ fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
 }
 
 #[test]
-fn a_file_that_is_rewritten_longer_ends_the_connection_short() {
+fn closes_short_when_a_file_is_rewritten_longer() {
     for site in sites() {
         let (body, expected) = body_beside(&site, &[], |site| {
             site.file("f", vec![b'b'; LARGE + 1]);
@@ -166,8 +166,8 @@ fn a_file_that_is_rewritten_longer_ends_the_connection_short() {
 }
 
 #[test]
-fn a_file_that_is_rewritten_in_place_ends_the_connection_short() {
-    let changes: [Change; 5] = [
+fn closes_short_when_a_file_is_rewritten_in_place() {
+    let changes: [FileChange; 5] = [
         |site| open(site).set_len(LARGE as u64 - 1).expect("cut"),
         |site| open(site).write_all_at(b"b", 7).expect("written"),
         |site| open(site).write_all_at(b"b", LARGE as u64 - 1).expect("written"),
@@ -210,16 +210,16 @@ fn rewrite(file: &File, byte: u8, len: usize) {
 }
 
 /// Ends the other thread, even if the test fails.
-struct SetWhenDropped<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for SetWhenDropped<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn a_file_that_is_rewritten_all_the_time_is_never_two_versions_at_once() {
+fn never_mixes_versions_of_a_file_that_is_rewritten() {
     for (len, site) in
         [2_000, 60_000, 300_000].into_iter().flat_map(|len| sites().map(move |site| (len, site)))
     {
@@ -232,7 +232,7 @@ fn a_file_that_is_rewritten_all_the_time_is_never_two_versions_at_once() {
                     rewrite(&file, byte, len);
                 }
             });
-            let _ends = SetWhenDropped(is_over);
+            let _ends = StopOnDrop(is_over);
             for _ in 0..300 {
                 let mut client = site.connect();
                 client.ask("GET", "/f", &[]).head();

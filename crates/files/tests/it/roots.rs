@@ -144,7 +144,7 @@ impl Swapped {
 }
 
 #[test]
-fn a_replaced_folder_shows_within_a_second_and_the_old_one_never_again() {
+fn serves_a_replaced_folder_within_a_second_and_the_old_one_never_again() {
     for (what, swap) in SWAPS {
         for phase_ms in [0, 260, 480] {
             let mut site = Swapped::new();
@@ -176,7 +176,7 @@ fn a_replaced_folder_shows_within_a_second_and_the_old_one_never_again() {
 }
 
 #[test]
-fn the_path_is_not_looked_up_for_each_request() {
+fn looks_the_path_up_every_500_ms() {
     let mut site = Swapped::new();
     assert!(site.all_are('a'));
     let looked_up_ms = site.now_ms();
@@ -190,7 +190,7 @@ fn the_path_is_not_looked_up_for_each_request() {
 }
 
 #[test]
-fn the_first_request_after_an_idle_time_gets_the_new_folder() {
+fn first_request_after_idle_time_gets_the_new_folder() {
     for (what, swap) in SWAPS {
         for target in TARGETS {
             let mut site = Swapped::new();
@@ -203,7 +203,7 @@ fn the_first_request_after_an_idle_time_gets_the_new_folder() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_not_found_until_it_is_back() {
+fn missing_folder_is_not_found_until_it_is_back() {
     let missing: [fn(&Swapped); 3] = [
         |_| {},
         |site| fs::write(site.served(), "a file").expect("a file"),

@@ -9,7 +9,7 @@ use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::{Site, wait_until};
+use crate::site::{TestSite, wait_until};
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -30,7 +30,7 @@ fn tag(response: &ClientResponse) -> String {
 }
 
 /// Writes `f.css` and siblings of another size.
-fn packed(site: &Site, len: usize, packed_len: usize) {
+fn packed(site: &TestSite, len: usize, packed_len: usize) {
     site.file("f.css", content("plain", len));
     for (coding, extension) in CODINGS {
         site.file(format!("f.css.{extension}"), content(coding, packed_len));
@@ -38,8 +38,8 @@ fn packed(site: &Site, len: usize, packed_len: usize) {
 }
 
 #[test]
-fn each_form_goes_to_who_accepts_it_wherever_it_is() {
-    for site in [Site::new(), Site::cached()] {
+fn sends_siblings_by_accept_encoding_from_memory_and_disk() {
+    for site in [TestSite::new(), TestSite::cached()] {
         for (len, packed_len) in SIZES.into_iter().flat_map(|len| SIZES.map(|packed| (len, packed))) {
             packed(&site, len, packed_len);
             let mut client = site.connect();
@@ -78,8 +78,8 @@ fn each_form_goes_to_who_accepts_it_wherever_it_is() {
 }
 
 #[test]
-fn every_response_says_that_it_varies() {
-    let site = Site::new();
+fn every_response_of_a_file_with_siblings_varies() {
+    let site = TestSite::new();
     packed(&site, 1_000, 500);
     site.file("alone.css", "alone");
     let mut client = site.connect();
@@ -109,24 +109,10 @@ fn every_response_says_that_it_varies() {
     assert_eq!((alone.field("Vary"), alone.field("Content-Encoding")), (None, None));
 }
 
-#[test]
-fn a_tag_of_one_form_says_nothing_of_another() {
-    let site = Site::new();
-    packed(&site, 1_000, 500);
-    let mut client = site.connect();
-    let plain = tag(&get(&mut client, "/f.css", &[]));
-    let line = format!("If-None-Match: {plain}");
-    assert_eq!(get(&mut client, "/f.css", &[&line]).status, 304);
-    assert_eq!(get(&mut client, "/f.css", &[&line, "Accept-Encoding: br"]).status, 200);
-    let range = format!("If-Range: {plain}");
-    let response = get(&mut client, "/f.css", &[&range, "Range: bytes=0-1", "Accept-Encoding: br"]);
-    assert_eq!(response.status, 200, "the client would combine it with a part of another variant");
-}
-
 /// Two variants of a file with the same metadata.
 #[test]
-fn tags_differ_where_times_and_lengths_do_not() {
-    let site = Site::new();
+fn tags_differ_despite_equal_times_and_lengths() {
+    let site = TestSite::new();
     site.file("f.css", "12345");
     fs::hard_link(site.at("f.css"), site.at("f.css.gz")).expect("a link");
     let mut client = site.connect();
@@ -137,8 +123,8 @@ fn tags_differ_where_times_and_lengths_do_not() {
 }
 
 #[test]
-fn a_range_is_one_of_the_form_that_is_sent() {
-    for site in [Site::new(), Site::cached()] {
+fn ranges_apply_to_the_sent_coding() {
+    for site in [TestSite::new(), TestSite::cached()] {
         for len in SIZES {
             packed(&site, 2_000, len);
             let mut client = site.connect();
@@ -159,8 +145,8 @@ fn a_range_is_one_of_the_form_that_is_sent() {
 }
 
 #[test]
-fn what_is_asked_for_by_its_own_name_is_sent_as_it_is() {
-    let site = Site::cached();
+fn siblings_requested_by_name_are_plain_files() {
+    let site = TestSite::cached();
     packed(&site, 1_000, 500);
     site.file("f.css.gz.br", "packed twice");
     let mut client = site.connect();
@@ -177,8 +163,8 @@ fn what_is_asked_for_by_its_own_name_is_sent_as_it_is() {
 }
 
 #[test]
-fn the_index_of_a_folder_has_siblings() {
-    let site = Site::new();
+fn sends_siblings_of_an_index() {
+    let site = TestSite::new();
     site.file("a/index.html", "<p>index").file("a/index.html.gz", "packed");
     let response = get(&mut site.connect(), "/a/", &["Accept-Encoding: gzip"]);
     assert_eq!((response.text(), response.field("Content-Encoding")), ("packed", Some("gzip")));
@@ -188,8 +174,8 @@ fn the_index_of_a_folder_has_siblings() {
 }
 
 #[test]
-fn an_older_sibling_is_left_out() {
-    let site = Site::new();
+fn ignores_older_siblings() {
+    let site = TestSite::new();
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_500);
     site.file("f.css", "plain").file("f.css.gz", "packed");
     let mut client = site.connect();
@@ -210,8 +196,8 @@ fn an_older_sibling_is_left_out() {
 }
 
 #[test]
-fn what_is_no_file_of_the_folder_is_no_sibling() {
-    let site = Site::new();
+fn ignores_siblings_that_are_no_files_of_the_folder() {
+    let site = TestSite::new();
     site.file("f.css", "plain").file("f.css.gz/index.html", "a folder");
     site.link("f.css.br", site.outside("canary")).link("f.css.zst", "none");
     let longest = "n".repeat(253);
@@ -232,14 +218,14 @@ fn what_is_no_file_of_the_folder_is_no_sibling() {
 
 /// Reproducible builds, `cp -p` and `tar --mtime` replace a file by another with the same `mtime`.
 #[test]
-fn a_file_replaced_under_its_old_time_loses_its_siblings() {
+fn file_replaced_with_its_old_time_loses_its_siblings() {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
     for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
         for (len, new_len) in [(1_000, 1_000), (1_000, 900), (100_000, 100_000), (100_000, 1_000)] {
             // A warm cache, and a server without one, as after its start.
             let (kept, anew) = (CacheLimits::default(), CacheLimits::none());
             for cache in [kept, anew] {
-                let Some(site) = Site::driven(driver, cache) else { continue };
+                let Some(site) = TestSite::driven(driver, cache) else { continue };
                 packed(&site, len, 500);
                 for name in ["f.css", "f.css.br", "f.css.zst", "f.css.gz"] {
                     site.modified(name, time);
@@ -282,13 +268,13 @@ fn stating(coding: &str, of: usize, packed_len: usize) -> Vec<u8> {
 /// `chmod -R` and `cp -a` may visit a file before its siblings. Then all times are in order, whatever the siblings
 /// contain.
 #[test]
-fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() {
+fn ignores_siblings_that_state_another_length() {
     const NAMES: [&str; 4] = ["f.css", "f.css.br", "f.css.zst", "f.css.gz"];
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-    let chmod: fn(&Site, &str) = |site, name| {
+    let chmod: fn(&TestSite, &str) = |site, name| {
         fs::set_permissions(site.at(name), fs::Permissions::from_mode(0o640)).expect("a mode");
     };
-    let copy: fn(&Site, &str) = |site, name| {
+    let copy: fn(&TestSite, &str) = |site, name| {
         fs::copy(site.at(name), site.at("new")).expect("copied");
         site.modified("new", SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777));
         fs::rename(site.at("new"), site.at(name)).expect("replaced");
@@ -301,7 +287,7 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
                 .into_iter()
                 .flat_map(|change| [(change, CacheLimits::default()), (change, CacheLimits::none())])
             {
-                let Some(site) = Site::driven(driver, cache) else { continue };
+                let Some(site) = TestSite::driven(driver, cache) else { continue };
                 site.file("f.css", content("plain", len));
                 for (coding, extension) in CODINGS {
                     site.file(format!("f.css.{extension}"), stating(coding, len, packed_len));
@@ -332,8 +318,8 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
 
 /// Only `shearwater precompress` finds these: it compares the content.
 #[test]
-fn a_sibling_of_the_same_length_counts_as_current_after_a_change_of_metadata() {
-    let site = Site::new();
+fn sibling_of_the_same_length_is_current_after_a_metadata_change() {
+    let site = TestSite::new();
     site.file("f.css", content("plain", 1_000)).file("f.css.gz", stating("gzip", 1_000, 500));
     site.tick();
     site.file("f.css", content("other", 1_000)).modified("f.css", SystemTime::UNIX_EPOCH);
@@ -357,10 +343,10 @@ fn until(client: &mut TestClient, before: &[&str], wanted: &str, vary: Option<&s
 }
 
 #[test]
-fn siblings_that_come_and_go_show() {
+fn notices_added_and_removed_siblings() {
     // For a cached file, and for one with only its siblings cached.
     for pad in [0, 100_000] {
-        let site = Site::cached();
+        let site = TestSite::cached();
         let mut time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         // The system's clock may not advance between two writes.
         let mut write = |name: &str, text: &str| {
@@ -390,8 +376,8 @@ fn siblings_that_come_and_go_show() {
 }
 
 #[test]
-fn all_forms_in_one_turn() {
-    for site in [Site::new(), Site::cached()] {
+fn sends_all_codings_in_one_turn() {
+    for site in [TestSite::new(), TestSite::cached()] {
         packed(&site, 100_000, 90_000);
         let mut client = site.connect();
         let forms = ["br", "gzip", "identity", "br", "zstd", "identity", "gzip"];

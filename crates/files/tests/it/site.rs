@@ -24,13 +24,13 @@ pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
 }
 
 /// `SITE/served` is served, `SITE/outside` is not. Removed when dropped.
-pub(crate) struct Site {
+pub(crate) struct TestSite {
     folder: TestFolder,
     running: Option<Running>,
     address: SocketAddr,
 }
 
-impl Site {
+impl TestSite {
     /// Creates a site without a cache: changes show at once.
     pub(crate) fn new() -> Self {
         Self::with(&FolderOptions::default())
@@ -156,7 +156,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestSite {
     fn drop(&mut self) {
         let running = self.running.take().expect("running until dropped");
         running.control().stop();

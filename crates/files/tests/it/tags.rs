@@ -10,7 +10,7 @@ use shearwater::{App, DriverChoice};
 use shearwater_files::{CacheLimits, Folder};
 use testkit::TestFolder;
 
-use crate::site::Site;
+use crate::site::TestSite;
 
 /// Start time of the simulated kernel: Sun, 06 Nov 1994 08:49:37 GMT.
 const START: u64 = 784_111_777;
@@ -59,15 +59,15 @@ fn tag(response: &TestResponse) -> String {
 }
 
 #[test]
-fn the_same_file_has_the_same_tag_on_two_machines() {
+fn same_file_has_the_same_tag_on_two_machines() {
     for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
         for (len, cache) in SIZES
             .into_iter()
             .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, cache)))
         {
-            let Some(site) = Site::driven(driver, cache) else { continue };
+            let Some(site) = TestSite::driven(driver, cache) else { continue };
             site.tick();
-            let Some(other) = Site::driven(driver, cache) else { continue };
+            let Some(other) = TestSite::driven(driver, cache) else { continue };
             let tags = [&site, &other].map(|site| {
                 // Another inode and another `ctime`.
                 site.file("before", "").tick();
@@ -89,7 +89,7 @@ fn the_same_file_has_the_same_tag_on_two_machines() {
 
 /// Inode, device and `ctime` leak (CVE-2003-1418), and depend on the machine.
 #[test]
-fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
+fn tag_ignores_inode_and_ctime() {
     for (len, cache) in
         [(1_000, CacheLimits::default()), (1_000, CacheLimits::none()), (100_000, CacheLimits::default())]
     {
@@ -111,7 +111,7 @@ fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
 }
 
 #[test]
-fn another_version_has_another_tag() {
+fn each_version_has_its_own_tag() {
     const AGO: i64 = -3_600_000_000_000;
     for (len, cache) in
         [(1_000, CacheLimits::default()), (1_000, CacheLimits::none()), (100_000, CacheLimits::default())]
@@ -139,7 +139,7 @@ fn another_version_has_another_tag() {
 
 /// Within a tick of the file system's clock, two seconds on some, a file may change and keep its time.
 #[test]
-fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
+fn tag_of_length_and_time_is_weak_for_two_seconds() {
     for (len, cache) in [(100_000, CacheLimits::default()), (1_000, CacheLimits::none())] {
         for age_s in [-1_000_000, 0, 1, 2, 3] {
             let mut machine = Machine::new(cache);
@@ -171,7 +171,7 @@ fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
 
 /// Package managers give every version of every file the same time.
 #[test]
-fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
+fn fixed_mtimes_give_no_tag_and_no_date() {
     // Nix sets the second 1; zip the first of 1980, its earliest; npm 1985-10-26 08:15.
     for (len, is_hashed, seconds) in [1, 315_532_800, 499_162_500]
         .into_iter()
@@ -199,7 +199,7 @@ fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
 
 /// A hash covers the bytes that are sent.
 #[test]
-fn a_tag_of_the_content_is_strong_at_once() {
+fn tag_of_the_content_is_strong_at_once() {
     let mut machine = Machine::new(CacheLimits::default());
     machine.write(&[7; 1_000], 0);
     let tag = tag(&machine.ask(&[]));

@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_millis(1500);
 const WARM_UP_MAX: Duration = Duration::from_secs(30);
 
 /// Requests to a server: writes the head of each into a buffer, and checks its response. Neither allocates.
-pub(crate) struct Load {
+pub(crate) struct SteadyLoad {
     pub(crate) write: fn(&mut &mut [u8], usize) -> std::io::Result<()>,
     pub(crate) check: fn(&[u8], usize),
 }
@@ -50,7 +50,7 @@ impl<S: Service> Service for CountingService<S> {
 }
 
 /// Checks that no driver's server allocates, and prints each figure.
-pub(crate) fn assert_no_calls<S: Service + 'static>(make: fn(&Path) -> S, folder: &Path, load: &Load) {
+pub(crate) fn assert_no_calls<S: Service + 'static>(make: fn(&Path) -> S, folder: &Path, load: &SteadyLoad) {
     assert!(ALLOCATOR.in_process().calls() > 0, "the counter works");
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
     let figures = drivers.map(|driver| calls(make, folder, driver, load));
@@ -69,7 +69,7 @@ fn calls<S: Service + 'static>(
     make: fn(&Path) -> S,
     folder: &Path,
     driver: DriverChoice,
-    load: &Load,
+    load: &SteadyLoad,
 ) -> Option<u64> {
     let responses = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
     let (counted, folder) = (Arc::clone(&responses), folder.to_owned());
@@ -110,7 +110,7 @@ fn calls<S: Service + 'static>(
     Some(calls)
 }
 
-fn warm_up(clients: &mut [TcpStream], load: &Load) {
+fn warm_up(clients: &mut [TcpStream], load: &SteadyLoad) {
     let start = Instant::now();
     let (mut seen, mut since) = (0, start);
     while since.elapsed() < QUIET {
@@ -124,7 +124,7 @@ fn warm_up(clients: &mut [TcpStream], load: &Load) {
 }
 
 /// Sends `count` requests, over the connections in turn. Doesn't allocate.
-fn ask(clients: &mut [TcpStream], count: usize, load: &Load) {
+fn ask(clients: &mut [TcpStream], count: usize, load: &SteadyLoad) {
     let (mut head, mut response) = ([0; 512], [0; 4096]);
     for number in 0..count {
         let client = &mut clients[number % CONNECTIONS];

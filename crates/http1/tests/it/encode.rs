@@ -1,7 +1,7 @@
 //! Responses as they are encoded: status lines, fields, lengths and chunks.
 
 use shearwater_http1::encode::{self, BadField};
-use shearwater_http1::{Method, ResponseContent};
+use shearwater_http1::{Method, ResponseContent, ResponseFraming};
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = b"before|".to_vec();
@@ -127,13 +127,27 @@ fn method_and_status_decide_the_content_of_a_response() {
         let to_connect = if is_tunnel { ResponseContent::None } else { content };
         assert_eq!(ResponseContent::of(Method::Connect, status), to_connect, "{status}");
     }
-    for (content, known, unknown) in [
-        (ResponseContent::Whole, Some(7), None),
-        (ResponseContent::LengthOnly, Some(7), None),
-        (ResponseContent::Empty, Some(0), Some(0)),
-        (ResponseContent::None, None, None),
+}
+
+#[test]
+fn a_head_ends_with_the_framing_of_its_body() {
+    const SEVEN: &str = "Content-Length: 7\r\n\r\n";
+    const ZERO: &str = "Content-Length: 0\r\n\r\n";
+    const END: &str = "\r\n";
+    for (content, length, chunked, close) in [
+        (ResponseContent::Whole, SEVEN, "Transfer-Encoding: chunked\r\n\r\n", END),
+        (ResponseContent::LengthOnly, SEVEN, END, END),
+        (ResponseContent::Empty, ZERO, ZERO, ZERO),
+        (ResponseContent::None, END, END, END),
     ] {
-        assert_eq!((content.declared_length(Some(7)), content.declared_length(None)), (known, unknown));
+        for (framing, expected) in [
+            (ResponseFraming::Length(7), length),
+            (ResponseFraming::Chunked, chunked),
+            (ResponseFraming::Close, close),
+        ] {
+            let head = written(|out| framing.append_end_of_head(out, content));
+            assert_eq!(head, expected, "{content:?}, {framing:?}");
+        }
     }
 }
 

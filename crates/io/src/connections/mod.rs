@@ -4,7 +4,6 @@
 
 mod push;
 mod queue;
-mod sends;
 mod slots;
 
 use std::io;
@@ -21,10 +20,9 @@ use queue::{Completion, Work};
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::FairQueue;
-pub(crate) use sends::{Sending, Slab};
 #[cfg(target_os = "linux")]
 pub(crate) use slots::IN_RING;
-pub(crate) use slots::{Flags, NONE, Slot, Slots};
+pub(crate) use slots::{Flags, NONE, Sending, Slab, Slot, Slots};
 
 /// Outcome of a push by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +69,7 @@ impl<X: Default> Connections<X> {
     /// Begins a turn: moves deferred work into it.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
         self.work.begin_turn();
-        self.context.ahead.begin_turn(now_ms);
+        self.context.ahead.now_ms = now_ms;
     }
 
     /// Returns whether there is work that needs no event of the kernel.
@@ -91,7 +89,7 @@ impl<X: Default> Connections<X> {
         {
             // An error recurs below.
             done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
-            self.context.note_taken(done);
+            self.context.taken_bytes += done;
             if done == len {
                 return true;
             }
@@ -112,12 +110,12 @@ impl<X: Default> Connections<X> {
         if sending.output.has_file() || !work.takes_at_once(sending.left()) {
             slot.send = sends.insert(sending);
             slot.flags.set(Flags::WRITABLE);
-            work.enqueue(token, &mut slot.flags);
+            work.sends.enqueue(token, &mut slot.flags);
             return false;
         }
         let Some(fd) = slot.fd.as_ref() else { return false };
         let Push { end, .. } = push(None, fd, &mut sending, SEND_QUANTUM_BYTES, context);
-        if end.is_ok() && just_sent.is_none() && work.may_complete_now() {
+        if end.is_ok() && just_sent.is_none() && !work.after_sent {
             *just_sent = Some((token, sending.output));
             return false;
         }
@@ -126,7 +124,7 @@ impl<X: Default> Connections<X> {
         let pushed = pushed(end, slot, sending);
         match pushed {
             Pushed::Ended(send) => work.complete(token, send, &mut slot.flags),
-            Pushed::Share => work.enqueue(token, &mut slot.flags),
+            Pushed::Share => work.sends.enqueue(token, &mut slot.flags),
             Pushed::Full | Pushed::Fetching => {}
         }
         pushed == Pushed::Full
@@ -134,33 +132,40 @@ impl<X: Default> Connections<X> {
 
     /// Continues the next queued send that can and for which the turn has budget left, after `prepare`. The
     /// caller reports its end.
+    #[inline]
     pub(crate) fn push_next(&mut self, prepare: impl FnOnce()) -> Option<(Token, Pushed)> {
+        let first = self.work.sends.first()?;
+        self.push_from(first, prepare)
+    }
+
+    fn push_from(&mut self, mut token: Token, prepare: impl FnOnce()) -> Option<(Token, Pushed)> {
         let Self { slots, sends, work, context, .. } = self;
         loop {
-            let token = work.first_send()?;
             let Some(slot) = slots.open_mut(token) else {
-                work.remove_first_send(None);
+                work.sends.remove_first();
+                token = work.sends.first()?;
                 continue;
             };
             let sending = sends.get_mut(slot.send).filter(|sending| sending.result.is_none());
             let (Some(sending), Some(fd), true) = (sending, slot.fd.as_ref(), slot.flags.can_send()) else {
-                work.remove_first_send(Some(&mut slot.flags));
+                work.sends.retire(&mut slot.flags);
+                token = work.sends.first()?;
                 continue;
             };
             let share = work.share(sending.left());
             if share == 0 {
-                work.end_sends();
+                work.sends.end_turn();
                 return None;
             }
             prepare();
             let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
             let Push { cost, end } = push(fetch_for, fd, sending, share, context);
-            work.add_cost(cost);
-            work.remove_first_send(Some(&mut slot.flags));
+            work.cost += cost;
+            work.sends.retire(&mut slot.flags);
             slot.flags.clear(Flags::WRITABLE.and(Flags::FETCHED));
             let pushed = pushed(end, slot, sending);
             if pushed == Pushed::Share {
-                work.enqueue(token, &mut slot.flags);
+                work.sends.enqueue(token, &mut slot.flags);
             }
             return Some((token, pushed));
         }
@@ -172,7 +177,7 @@ impl<X: Default> Connections<X> {
             if let Some(slot) = self.slots.open_mut(token).filter(|slot| slot.flags.has(Flags::FETCHING)) {
                 slot.flags.clear(Flags::FETCHING);
                 slot.flags.set(Flags::WRITABLE.and(Flags::FETCHED));
-                self.work.enqueue(token, &mut slot.flags);
+                self.work.sends.enqueue(token, &mut slot.flags);
             }
         }
     }
@@ -200,12 +205,12 @@ impl<X: Default> Connections<X> {
     /// Counts bytes that the kernel has accepted, as reported by a completion.
     #[cfg(target_os = "linux")]
     pub(crate) fn note_taken(&mut self, bytes: u64) {
-        self.context.note_taken(bytes);
+        self.context.taken_bytes += bytes;
     }
 
     /// Returns the bytes that the kernel has accepted since the start (S11).
     pub(crate) const fn bytes_taken(&self) -> u64 {
-        self.context.taken_bytes()
+        self.context.taken_bytes
     }
 
     /// Returns the bytes accepted by the kernel and not acknowledged by the peer (S8).
@@ -283,10 +288,10 @@ impl<X: Default> Connections<X> {
     /// Returns the next event that a verb caused; these come first.
     pub(crate) fn next_completion(&mut self) -> Option<Event> {
         if let Some((token, output)) = self.just_sent.take() {
-            self.work.note_event(true);
+            self.work.after_sent = true;
             return Some(Event::Sent { token, output, result: Ok(()) });
         }
-        self.work.pop().map(|completion| self.event_of(completion))
+        self.work.completions.pop_front().map(|completion| self.event_of(completion))
     }
 
     /// Returns `Woken` once per wake-up.
@@ -297,13 +302,16 @@ impl<X: Default> Connections<X> {
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
     pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
-        let Sending { output, result, .. } = self.sends.remove(send);
+        let (output, result) = self.sends.remove(send, |sending| {
+            sending.wants = None;
+            (std::mem::take(&mut sending.output), sending.result.take())
+        });
         self.sent(token, output, result.unwrap_or(Err(SendError::Cancelled)))
     }
 
     /// Returns the event of a send that has ended with this result.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) -> Event {
-        self.work.note_event(true);
+        self.work.after_sent = true;
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
             // `WRITABLE` may have been set since the send ended: nothing is left to resume.
@@ -400,7 +408,6 @@ pub(crate) fn ended_while_paused<X>(
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::rc::Rc;
     use std::sync::mpsc;
@@ -420,10 +427,7 @@ mod tests {
         let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");
         let token = conns.slots.insert(peer.into());
-        let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(FETCH_CHECK_BYTES_MIN).expect("a sparse file");
+        let file = crate::test_file(FETCH_CHECK_BYTES_MIN);
         let mut output = Output::new();
         let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_CHECK_BYTES_MIN }));

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use super::sends::Sending;
+use super::slots::Sending;
 use crate::limits::{
     COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES,
+    SEND_QUANTUM_BYTES,
 };
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::watches::Watches;
@@ -21,6 +22,9 @@ use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
 /// Slices of memory passed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
+
+/// System calls of one push: a quantum's worth.
+const CALLS_MAX: u64 = SEND_QUANTUM_BYTES / SEND_CALL_BYTES;
 
 /// Bytes of a file copied at once if the kernel can't send the file itself.
 const FILE_COPY_BYTES: usize = 64 * 1024;
@@ -46,7 +50,7 @@ pub(crate) struct PushContext {
     /// Buffer for copied files; empty until the first.
     copy_buffer: Vec<u8>,
     /// Bytes that the kernel has accepted since the start.
-    taken_bytes: u64,
+    pub(crate) taken_bytes: u64,
     /// Bytes that the present push has copied.
     copied_bytes: u64,
     /// System calls that the present push has made.
@@ -66,20 +70,9 @@ impl PushContext {
         }
     }
 
-    /// Counts bytes that the kernel has accepted.
-    pub(crate) fn note_taken(&mut self, bytes: u64) {
-        self.taken_bytes += bytes;
-    }
-
-    /// Returns the bytes that the kernel has accepted since the start.
-    pub(crate) const fn taken_bytes(&self) -> u64 {
-        self.taken_bytes
-    }
-
-    /// Returns the cost of the present push, which has passed `bytes` on: by time, in bytes of `sendfile`.
-    fn cost(&self, bytes: u64) -> u64 {
-        let copying = self.copied_bytes * (COPIED_BYTES_WEIGHT - 1);
-        (bytes + copying).max(self.calls * SEND_CALL_BYTES)
+    /// Returns the cost of the present push without its calls: `bytes`, with copied ones weighted by time.
+    fn weigh(&self, bytes: u64) -> u64 {
+        bytes + self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
     }
 }
 
@@ -120,8 +113,8 @@ pub(crate) fn push(
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;
-    context.note_taken(taken);
-    Push { cost: context.cost(taken), end }
+    context.taken_bytes += taken;
+    Push { cost: context.weigh(taken).max(context.calls * SEND_CALL_BYTES), end }
 }
 
 /// Watches the files of a send that outlasts its first push.
@@ -149,7 +142,10 @@ fn push_share(
 ) -> Result<(), PushStop> {
     let before = sending.done;
     while sending.done < sending.output.len() {
-        let left = share.saturating_sub(context.cost(sending.done - before));
+        if context.calls >= CALLS_MAX {
+            return Err(PushStop::Share);
+        }
+        let left = share.saturating_sub(context.weigh(sending.done - before));
         sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
     }
     Ok(())
@@ -307,14 +303,14 @@ fn broken(errno: Errno) -> PushStop {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::fs::File;
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::rc::Rc;
 
     use rustix::net::sockopt::tcp_cork;
 
-    use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, Sending, push};
+    use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, SEND_CALL_BYTES, Sending, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
     /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
@@ -324,10 +320,7 @@ mod tests {
         let mut peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         let (socket, _) = listener.accept().expect("it is there");
         socket.set_nonblocking(true).expect("it can");
-        let path = std::env::temp_dir().join(format!("shearwater-push-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(CORKED_BYTES_MIN).expect("a sparse file");
+        let file = crate::test_file(CORKED_BYTES_MIN);
         let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
         let mut context = PushContext::new(Waker::new(|| {}));
@@ -365,5 +358,21 @@ mod tests {
         let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(PushStop::Failed(_))), "{end:?}");
         assert!(!tcp_cork(&socket).expect("the system reports it"), "the first part is sent");
+    }
+
+    /// The head's call costs more than its bytes, which must not split the file.
+    #[test]
+    fn sends_a_response_as_long_as_its_share_whole() {
+        let (socket, _peer) = UnixStream::pair().expect("a pair");
+        socket.set_nonblocking(true).expect("it can");
+        let file = Rc::new(SharedFile::new(crate::test_file(20_000)));
+        let mut output = Output::new();
+        output.bytes_mut().extend_from_slice(b"head");
+        output.push(Item::File(FileSlice { file, offset: 0, len: 20_000 }));
+        let share = output.len();
+        let mut context = PushContext::new(Waker::new(|| {}));
+        let Push { cost, end } = push(None, &socket, &mut Sending::new(output, 0), share, &mut context);
+        assert!(end.is_ok(), "{end:?}");
+        assert_eq!(cost, 3 * SEND_CALL_BYTES, "of the head, of the version check and of the file");
     }
 }

@@ -27,20 +27,20 @@ pub(crate) enum Completion {
 pub(crate) struct Work {
     /// Connections with a send to begin or to resume by hand. They are served after all other work, so that
     /// short work doesn't wait for long.
-    sends: FairQueue,
+    pub(crate) sends: FairQueue,
     /// Reported as soon as possible.
-    completions: VecDeque<Completion>,
+    pub(super) completions: VecDeque<Completion>,
     /// Reported from the next turn on: see [`Work::complete`].
     deferred: VecDeque<Completion>,
-    /// True if the last event was a `Sent`.
-    after_sent: bool,
+    /// True if the last event was a `Sent`: then a send that begins completes in the next turn.
+    pub(crate) after_sent: bool,
     /// True if the waker was used.
     pub(crate) woken: bool,
     /// Bytes that sends at once have passed on in this turn. They have a budget of their own: neither kind
     /// starves the other.
     at_once_bytes: u64,
     /// Cost of the queued sends of this turn, in bytes.
-    cost: u64,
+    pub(super) cost: u64,
     /// Turn number, wrapping.
     pub(crate) turn: u8,
 }
@@ -61,16 +61,6 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Queues a connection with a send unless it is queued.
-    pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
-        self.sends.enqueue(token, flags);
-    }
-
-    /// Returns whether a send that begins now may complete in this turn: see [`Work::complete`].
-    pub(crate) fn may_complete_now(&self) -> bool {
-        !self.after_sent
-    }
-
     /// Queues the completion of a send. One begun after a `Sent` is deferred to the next turn: otherwise a
     /// worker with much to send and a fast peer would never end this one.
     pub(crate) fn complete(&mut self, token: Token, send: u32, flags: &mut Flags) {
@@ -130,39 +120,6 @@ impl Work {
         let quantum = SEND_QUANTUM_BYTES.saturating_sub(self.cost);
         if quantum < SHARE_BYTES_MIN { 0 } else { quantum }
     }
-
-    /// Returns the connection that is to send now. The first call of a turn fixes the connections of the turn.
-    pub(crate) fn first_send(&mut self) -> Option<Token> {
-        self.sends.first()
-    }
-
-    /// Removes the first connection, with its flags unless it is closed.
-    pub(crate) fn remove_first_send(&mut self, flags: Option<&mut Flags>) {
-        match flags {
-            Some(flags) => self.sends.retire(flags),
-            None => self.sends.remove_first(),
-        }
-    }
-
-    /// Leaves the other queued sends to the next turn.
-    pub(crate) fn end_sends(&mut self) {
-        self.sends.end_turn();
-    }
-
-    /// Counts the cost of a queued send.
-    pub(crate) fn add_cost(&mut self, cost: u64) {
-        self.cost += cost;
-    }
-
-    /// Records whether the next event is a `Sent`.
-    pub(crate) fn note_event(&mut self, is_sent: bool) {
-        self.after_sent = is_sent;
-    }
-
-    /// Returns the next completion to report.
-    pub(crate) fn pop(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
-    }
 }
 
 /// Value of `turn_end` before the turn's first connection was served.
@@ -219,6 +176,7 @@ impl FairQueue {
     }
 
     /// Returns the connection to serve now.
+    #[inline]
     pub(crate) fn first(&mut self) -> Option<Token> {
         if self.turn_end == OPEN {
             self.turn_end = self.queue.len();
@@ -274,8 +232,7 @@ mod tests {
             ),
             ("more was spent than there was", TURN + 7, 1, 0),
         ] {
-            let mut work = Work::default();
-            work.add_cost(cost);
+            let work = Work { cost, ..Work::default() };
             assert_eq!(work.share(left), share, "{what}");
         }
     }
@@ -287,7 +244,7 @@ mod tests {
         while work.takes_at_once(SEND_QUANTUM_BYTES) {}
         assert_eq!(work.share(1), SEND_BYTES_PER_TURN_MAX);
         work.begin_turn();
-        work.add_cost(SEND_BYTES_PER_TURN_MAX);
+        work.cost = SEND_BYTES_PER_TURN_MAX;
         assert!(work.takes_at_once(SEND_QUANTUM_BYTES) && work.share(1) == 0);
         assert!(!work.takes_at_once(SEND_QUANTUM_BYTES + 1), "a long send is queued");
         work.begin_turn();
@@ -299,18 +256,18 @@ mod tests {
         let mut work = Work::default();
         let [served, waiting] = [1, 2].map(|slot| Token::new(slot, 0));
         let mut flags = [Flags::default(); 2];
-        work.enqueue(served, &mut flags[0]);
-        work.enqueue(waiting, &mut flags[1]);
-        assert_eq!(work.first_send(), Some(served));
-        work.remove_first_send(Some(&mut flags[0]));
-        work.enqueue(served, &mut flags[0]);
-        assert_eq!(work.first_send(), Some(waiting));
-        work.end_sends();
-        assert!(work.first_send().is_none() && !work.is_empty());
+        work.sends.enqueue(served, &mut flags[0]);
+        work.sends.enqueue(waiting, &mut flags[1]);
+        assert_eq!(work.sends.first(), Some(served));
+        work.sends.retire(&mut flags[0]);
+        work.sends.enqueue(served, &mut flags[0]);
+        assert_eq!(work.sends.first(), Some(waiting));
+        work.sends.end_turn();
+        assert!(work.sends.first().is_none() && !work.is_empty());
         work.begin_turn();
-        assert_eq!(work.first_send(), Some(waiting));
-        work.remove_first_send(None);
-        assert_eq!(work.first_send(), Some(served));
+        assert_eq!(work.sends.first(), Some(waiting));
+        work.sends.remove_first();
+        assert_eq!(work.sends.first(), Some(served));
     }
 
     #[test]

@@ -5,8 +5,6 @@
 //! One table of tests checks that both return the same results. [`Links`] sets which symbolic links are
 //! followed. `..` in a path is always refused.
 
-#[cfg(target_os = "linux")]
-mod kernel;
 mod opened;
 mod path;
 mod root;

@@ -108,32 +108,46 @@ mod tests {
         clock
     }
 
+    /// Each row: timeouts with the driver's time, when the alarm is due then, and the minutes left of it. The
+    /// clock was just created, so later rows have an old reading.
     #[test]
-    fn sets_the_alarm_once_for_later_deadlines() {
-        let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
-        for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
-            assert_eq!(alarm.cover(ms(timeout_ms), &at(now_ms)), None);
-            assert_eq!(alarm.due_ms, Some(300_000), "not armed again");
+    fn is_set_for_the_earliest_deadline() {
+        const MIN: u64 = ALARM_TIMEOUT_MS_MIN;
+        for (what, timeouts, due_ms, minutes) in [
+            ("once for later deadlines", &[(300_000, 0), (300_000, 1), (299_900, 100)][..], 300_000, 5),
+            ("again for an earlier one", &[(900_000, 0), (170_000, 1)], 170_001, 3),
+            ("in time after a long turn", &[(180_000, 420_000)], 600_000, 10),
+            ("for the shortest", &[(MIN, 0)], MIN, 1),
+        ] {
+            let (_poll, mut alarm) = alarm();
+            for (timeout_ms, now_ms) in timeouts {
+                assert_eq!(alarm.cover(ms(*timeout_ms), &at(*now_ms)), None, "{what}");
+            }
+            assert_eq!(alarm.cover(None, &at(0)), None);
+            assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(due_ms), minutes), "{what}");
+            alarm.note();
+            assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
+            assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(900_000), 15), "again after it has expired");
         }
-        assert_eq!(alarm.cover(None, &at(3)), None);
-        assert_eq!(left_min(&alarm), 5);
     }
 
     #[test]
-    fn an_earlier_deadline_sets_the_alarm_again() {
+    fn short_timeouts_are_passed_to_the_wait() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
-        assert_eq!(alarm.cover(ms(170_000), &at(1)), None);
-        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(170_001), 3));
+        let near = Some(Duration::from_millis(ALARM_TIMEOUT_MS_MIN) - Duration::from_nanos(1));
+        assert_eq!(alarm.cover(near, &at(0)), near);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (None, 0));
+        let mut none = Alarm { timer: None, due_ms: None };
+        assert_eq!((none.cover(ms(1000), &at(0)), none.due_ms), (ms(1000), None), "and all without a timer");
     }
 
-    /// After a long turn it expires no later than without one: later turns rely on it.
     #[test]
-    fn expires_in_time_after_a_long_turn() {
+    fn accepts_any_timeout() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(180_000), &at(420_000)), None);
-        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(600_000), 10));
+        assert_eq!(alarm.cover(Some(Duration::MAX), &at(7)), None);
+        assert!(left_min(&alarm) > 60 * 24 * 365);
+        assert_eq!(alarm.cover(ms(170_000), &at(7)), None);
+        assert_eq!(left_min(&alarm), 3);
     }
 
     #[test]
@@ -147,41 +161,6 @@ mod tests {
         let mut events = mio::Events::with_capacity(4);
         poll.poll(&mut events, Some(Duration::from_secs(20))).expect("it waits");
         assert!(!events.is_empty());
-    }
-
-    #[test]
-    fn sets_the_alarm_again_after_it_has_expired() {
-        let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
-        alarm.note();
-        assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
-        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(900_000), 15));
-    }
-
-    #[test]
-    fn short_timeouts_are_passed_to_the_wait() {
-        let (_poll, mut alarm) = alarm();
-        let near = Some(Duration::from_millis(ALARM_TIMEOUT_MS_MIN) - Duration::from_nanos(1));
-        assert_eq!(alarm.cover(near, &at(0)), near);
-        assert_eq!((alarm.due_ms, left_min(&alarm)), (None, 0));
-        assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), &at(0)), None);
-        assert_eq!(alarm.due_ms, Some(ALARM_TIMEOUT_MS_MIN));
-    }
-
-    #[test]
-    fn without_a_timer_each_wait_has_its_timeout() {
-        let mut none = Alarm { timer: None, due_ms: None };
-        assert_eq!(none.cover(ms(1000), &at(0)), ms(1000));
-        assert_eq!(none.due_ms, None);
-    }
-
-    #[test]
-    fn accepts_any_timeout() {
-        let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(Some(Duration::MAX), &at(7)), None);
-        assert!(left_min(&alarm) > 60 * 24 * 365);
-        assert_eq!(alarm.cover(ms(170_000), &at(7)), None);
-        assert_eq!(left_min(&alarm), 3);
     }
 
     #[test]

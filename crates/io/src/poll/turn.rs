@@ -52,7 +52,7 @@ impl Poll {
                         reads.enqueue(token, &mut slot.flags);
                     }
                     if slot.flags.can_send() {
-                        work.enqueue(token, &mut slot.flags);
+                        work.sends.enqueue(token, &mut slot.flags);
                     }
                 }
             }
@@ -72,7 +72,7 @@ impl Poll {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.lent = 0;
-        self.conns.work.note_event(false);
+        self.conns.work.after_sent = false;
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(event);

@@ -249,7 +249,7 @@ impl Kernel {
         token: Option<Token>,
         deferrable: bool,
     ) -> Option<Fault> {
-        let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
+        let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations);
         let fault = match scripted {
             Some((_, fault)) => Some(fault),
             None => draw(&mut self.rng, &self.options, kind, deferrable),

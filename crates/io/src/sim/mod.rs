@@ -78,11 +78,12 @@ impl Sim {
         self.net.clone()
     }
 
-    /// Returns whether a verb's token is alive (clause K2).
-    fn is_live(&self, token: Token, verb: &str) -> bool {
-        let live = self.kernel.borrow().is_live(token);
-        debug_assert!(live, "clause K2: {verb} on {token:?}, which is closed or was never returned");
-        live
+    /// Applies a verb, unless its token is dead (clause K2).
+    fn apply<R>(&self, token: Token, verb: &str, act: impl FnOnce(&mut Kernel) -> R) -> Option<R> {
+        let mut kernel = self.kernel.borrow_mut();
+        let is_live = kernel.is_live(token);
+        debug_assert!(is_live, "clause K2: {verb} on {token:?}, which is closed or was never returned");
+        is_live.then(|| act(&mut kernel))
     }
 }
 
@@ -135,15 +136,11 @@ impl Driver for Sim {
     }
 
     fn recv_pause(&mut self, token: Token) {
-        if self.is_live(token, "recv_pause") {
-            self.kernel.borrow_mut().recv_pause(token);
-        }
+        self.apply(token, "recv_pause", |kernel| kernel.recv_pause(token));
     }
 
     fn recv_resume(&mut self, token: Token) {
-        if self.is_live(token, "recv_resume") {
-            self.kernel.borrow_mut().recv_resume(token);
-        }
+        self.apply(token, "recv_resume", |kernel| kernel.recv_resume(token));
     }
 
     fn reads_later(&self, token: Token) -> bool {
@@ -152,13 +149,11 @@ impl Driver for Sim {
     }
 
     fn send(&mut self, token: Token, output: Output) {
-        if self.is_live(token, "send") {
-            self.kernel.borrow_mut().send(token, output);
-        }
+        self.apply(token, "send", |kernel| kernel.send(token, output));
     }
 
     fn send_at_once(&mut self, token: Token, output: &mut Output, _: impl FnOnce() -> bool) -> bool {
-        self.is_live(token, "send_at_once") && self.kernel.borrow_mut().send_at_once(token, output)
+        self.apply(token, "send_at_once", |kernel| kernel.send_at_once(token, output)).unwrap_or(false)
     }
 
     fn send_progress(&self, token: Token) -> u64 {
@@ -181,24 +176,18 @@ impl Driver for Sim {
     }
 
     fn shutdown_write(&mut self, token: Token) {
-        if self.is_live(token, "shutdown_write") {
-            self.kernel.borrow_mut().shutdown_write(token);
-        }
+        self.apply(token, "shutdown_write", |kernel| kernel.shutdown_write(token));
     }
 
     fn close(&mut self, token: Token, kind: CloseKind) {
-        if self.is_live(token, "close") {
-            self.kernel.borrow_mut().close(token, kind);
-        }
+        self.apply(token, "close", |kernel| kernel.close(token, kind));
     }
 
     fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        let live = self.is_live(token, "detach");
-        Err(if live {
+        let error = self.apply(token, "detach", |_| {
             Error::new(ErrorKind::Unsupported, "a simulated connection has no descriptor")
-        } else {
-            ErrorKind::NotConnected.into()
-        })
+        });
+        Err(error.unwrap_or_else(|| ErrorKind::NotConnected.into()))
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -116,13 +116,13 @@ impl SimNet {
     /// Returns the number of operations so far: the bound of `SimOptions::fault_at`.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.kernel.borrow().trace.operations()
+        self.kernel.borrow().trace.operations
     }
 
     /// Returns the latest operations, at most [`TRACE_OPERATIONS_MAX`](super::TRACE_OPERATIONS_MAX).
     #[must_use]
     pub fn trace(&self) -> Vec<Operation> {
-        self.kernel.borrow().trace.latest()
+        self.kernel.borrow().trace.latest.iter().copied().collect()
     }
 
     /// Returns a hash of all operations: the same for the same seed and the same conversation.

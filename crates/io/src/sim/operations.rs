@@ -56,20 +56,16 @@ pub struct Operation {
 
 #[derive(Debug)]
 pub(super) struct Trace {
-    operations: u64,
+    /// Number of operations so far; also the next one's index.
+    pub(super) operations: u64,
     /// FNV-1a over the operations that are no longer in `latest`.
     folded: u64,
-    latest: VecDeque<Operation>,
+    pub(super) latest: VecDeque<Operation>,
 }
 
 impl Trace {
     pub(super) const fn new() -> Self {
         Self { operations: 0, folded: 0xCBF2_9CE4_8422_2325, latest: VecDeque::new() }
-    }
-
-    /// Returns the number of operations so far; also the next one's index.
-    pub(super) const fn operations(&self) -> u64 {
-        self.operations
     }
 
     pub(super) fn record(
@@ -93,10 +89,6 @@ impl Trace {
         if let Some(operation) = self.latest.back_mut() {
             operation.bytes += bytes as u64;
         }
-    }
-
-    pub(super) fn latest(&self) -> Vec<Operation> {
-        self.latest.iter().copied().collect()
     }
 
     pub(super) fn fingerprint(&self) -> u64 {

@@ -94,8 +94,8 @@ impl Uring {
             return Some(done);
         }
         if let Some(buffer) = done.take_filled() {
-            unread.extend_from_slice(self.ring.buffers.get(&buffer));
-            self.ring.buffers.release(buffer);
+            unread.extend_from_slice(self.ring.buffers().get(&buffer));
+            self.ring.release(buffer);
         }
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);
@@ -106,51 +106,4 @@ impl Uring {
 
 fn is_last_of(done: &Done, token: Token) -> bool {
     done.purpose() == Purpose::Recv && done.token() == token && done.is_last()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::{Ipv4Addr, TcpListener, TcpStream};
-    use std::time::Duration;
-
-    use super::Uring;
-    use crate::connections::Flags;
-    use crate::driver::UringOptions;
-    use crate::{CloseKind, Driver, Event};
-
-    fn driver() -> Option<(Uring, std::net::SocketAddr)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("an address");
-        let driver = Uring::new(vec![listener], UringOptions::default());
-        driver.map_err(|why| println!("skipped: {why}")).ok().map(|driver| (driver, address))
-    }
-
-    /// Takes turns until a matching event.
-    fn event(driver: &mut Uring, like: fn(&Event) -> bool) -> Event {
-        for _ in 0..1000 {
-            driver.wait(Some(Duration::from_millis(5))).expect("the driver waits");
-            while let Some(event) = driver.next() {
-                if like(&event) {
-                    return event;
-                }
-            }
-        }
-        panic!("no such event")
-    }
-
-    #[test]
-    fn a_receive_whose_cancel_found_nothing_is_cancelled_again() {
-        let Some((mut driver, address)) = driver() else { return };
-        let mut peer = TcpStream::connect(address).expect("connects");
-        let accepted = event(&mut driver, |event| matches!(event, Event::Accepted { .. }));
-        let Event::Accepted { token, .. } = accepted else { return };
-        driver.wait(Some(Duration::ZERO)).expect("the receive is submitted");
-        // As if a cancel had been sent and found nothing.
-        driver.conns.slots.open_mut(token).expect("the slot is open").flags.set(Flags::CANCELLING);
-        driver.close(token, CloseKind::Normal);
-        peer.write_all(b"x").expect("the queue has room");
-        event(&mut driver, |event| matches!(event, Event::Closed { .. }));
-        assert_eq!(driver.connections(), 0);
-    }
 }

@@ -8,7 +8,7 @@ use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{cqueue, opcode, squeue};
 use rustix::io::Errno;
 
-use super::buffers::{Filled, GROUP};
+use super::memory::{Filled, GROUP};
 use crate::Token;
 
 /// Bits of a name that hold the slot.
@@ -31,7 +31,7 @@ pub(super) enum Purpose {
 
 /// Kinds by number, as many as four bits can name; the last ones are unused.
 const PURPOSES: [Purpose; 16] = {
-    let mut kinds = [Purpose::Cancel; 16];
+    let mut purposes = [Purpose::Cancel; 16];
     let named = [
         Purpose::Listener,
         Purpose::Recv,
@@ -44,20 +44,20 @@ const PURPOSES: [Purpose; 16] = {
     ];
     let mut number = 0;
     while number < named.len() {
-        kinds[number] = named[number];
+        purposes[number] = named[number];
         number += 1;
     }
-    kinds
+    purposes
 };
 
-/// An entry's name (`user_data`): kind 4 bits, slot 28, generation 32.
+/// An entry's name (`user_data`): purpose 4 bits, slot 28, generation 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name(pub(super) u64);
 
 impl Name {
     /// Creates a name for a connection. A listener's slot is its number, a send's the index of its output.
-    pub(super) fn new(kind: Purpose, token: Token) -> Self {
-        Self((kind as u64) << 60 | (token.slot() as u64) << 32 | u64::from(token.generation()))
+    pub(super) fn new(purpose: Purpose, token: Token) -> Self {
+        Self((purpose as u64) << 60 | (token.slot() as u64) << 32 | u64::from(token.generation()))
     }
 
     pub(super) fn purpose(self) -> Purpose {
@@ -123,7 +123,7 @@ impl Done {
 
 /// An operation that points to no memory, or to memory that is never freed.
 #[derive(Debug)]
-pub(super) struct Operation(pub(super) squeue::Entry);
+pub(super) struct Operation(squeue::Entry);
 
 impl Operation {
     /// Waits for one of these events.
@@ -153,6 +153,10 @@ impl Operation {
         Self(opcode::Timeout::new(&raw const NO_TIME).build())
     }
 
+    pub(super) fn into_entry(self) -> squeue::Entry {
+        self.0
+    }
+
     /// Cancels others. Only a failure completes.
     pub(super) fn cancel(which: CancelBuilder) -> Self {
         Self(opcode::AsyncCancel2::new(which).build().flags(squeue::Flags::SKIP_SUCCESS))
@@ -179,12 +183,12 @@ mod tests {
 
     #[test]
     fn every_name_is_decoded() {
-        for kind in PURPOSES {
+        for purpose in PURPOSES {
             for slot in [0, 4711, SLOTS_MAX as u32 - 1] {
                 for generation in [0, 1, u32::MAX] {
                     let token = Token::new(slot, generation);
-                    let name = Name::new(kind, token);
-                    assert_eq!((name.purpose(), name.token()), (kind, token));
+                    let name = Name::new(purpose, token);
+                    assert_eq!((name.purpose(), name.token()), (purpose, token));
                 }
             }
         }

@@ -5,10 +5,9 @@
 //! holds none. An output in memory is one entry that never waits; the rest for a full socket, and files, go
 //! by hand as in the readiness driver.
 
-mod buffers;
 mod close;
 mod entry;
-mod outputs;
+mod memory;
 mod probe;
 mod recv;
 mod ring;
@@ -29,8 +28,8 @@ use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::listeners::accept::{Arrival, Listeners};
 use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
-use buffers::Filled;
 use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
+use memory::Filled;
 use ring::{COMPLETION_ENTRIES, Marker, Ring, SUBMIT_ENTRIES};
 
 pub use crate::driver::UringOptions;
@@ -167,7 +166,7 @@ impl Driver for Uring {
     }
 
     fn lent(&self) -> &[u8] {
-        self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers.get(buffer))
+        self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers().get(buffer))
     }
 
     fn accept_pause(&mut self) {

@@ -36,7 +36,7 @@ impl Uring {
         let Some(fd) = pend(slot, Flags::ARMED) else { return };
         // The receive that reaches the credit may fill its buffer: together they fill as many as a turn may
         // deliver. That is at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
-        let credit = (self.ring.buffers.bytes() * (recvs - 1) + 1) as u32;
+        let credit = (self.ring.buffers().bytes() * (recvs - 1) + 1) as u32;
         let operation =
             if self.multishot { Operation::recv_until_used_up(fd, credit) } else { Operation::recv(fd) };
         self.ring.push(operation, name(token));
@@ -45,11 +45,11 @@ impl Uring {
     /// Arms connections whose entry has ended, in order: no more than there are buffers, and bulk ones within
     /// a turn's share.
     pub(super) fn rearm_recvs(&mut self) {
-        for _ in 0..self.ring.buffers.count() {
+        for _ in 0..self.ring.buffers().count() {
             let Some(token) = self.rearm.pop_front() else { break };
             self.arm_recv(token);
         }
-        let recvs = bulk_recvs_per_turn_max(self.ring.buffers.bytes());
+        let recvs = bulk_recvs_per_turn_max(self.ring.buffers().bytes());
         let each = recvs.min(RECVS_PER_TURN_MAX);
         for _ in 0..recvs / each {
             let Some(token) = self.rearm_bulk.pop_front() else { break };
@@ -154,7 +154,7 @@ impl Uring {
         match (done.result(), done.take_filled()) {
             (Ok(1..), Some(buffer)) => {
                 slot.extra.recvs += 1;
-                if buffer.len() == self.ring.buffers.bytes() {
+                if buffer.len() == self.ring.buffers().bytes() {
                     count_full(slot);
                 }
                 let paused = slot.flags.has(Flags::PAUSED);
@@ -168,12 +168,12 @@ impl Uring {
             }
             (Ok(_), buffer) => {
                 let event = read_closed(token, slot, None);
-                buffer.into_iter().for_each(|buffer| self.ring.buffers.release(buffer));
+                buffer.into_iter().for_each(|buffer| self.ring.release(buffer));
                 Some(event)
             }
             (Err(errno @ (Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN)), _) => {
                 if errno == Errno::NOBUFS {
-                    self.ring.buffers.offer_more();
+                    self.ring.offer_more_buffers();
                 }
                 rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 None
@@ -184,7 +184,7 @@ impl Uring {
 
     pub(super) fn release_buffer(&mut self, done: &mut Done) {
         if let Some(buffer) = done.take_filled() {
-            self.ring.buffers.release(buffer);
+            self.ring.release(buffer);
         }
     }
 }

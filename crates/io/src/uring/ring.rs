@@ -14,9 +14,8 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, opcode, squeue};
 use rustix::io::Errno;
 
-use super::buffers::Buffers;
 use super::entry::{Done, Name, Operation, Purpose};
-use super::outputs::Outputs;
+use super::memory::{Buffers, Filled, Outputs};
 use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 use crate::{Output, Token};
 
@@ -39,7 +38,7 @@ const WAKE_COUNT_BYTES: usize = 8;
 pub(super) struct Ring {
     /// First, so that it is closed before memory that the kernel uses is freed.
     ring: IoUring,
-    pub(super) buffers: Buffers,
+    buffers: Buffers,
     outputs: Outputs,
     /// Takes the value of a waker's counter.
     wake_count: Box<[u8; WAKE_COUNT_BYTES]>,
@@ -97,10 +96,24 @@ impl Ring {
         Ok(())
     }
 
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    /// Returns a buffer to the kernel.
+    pub(super) fn release(&mut self, buffer: Filled) {
+        self.buffers.release(buffer);
+    }
+
+    /// Doubles the buffers offered to the kernel: they have run out.
+    pub(super) fn offer_more_buffers(&mut self) {
+        self.buffers.offer_more();
+    }
+
     /// Queues an operation under a name. The next [`Ring::enter`] submits it.
     pub(super) fn push(&mut self, operation: Operation, name: Name) {
         // SAFETY: it points to nothing that is ever freed.
-        unsafe { self.queue(operation.0, name) }
+        unsafe { self.queue(operation.into_entry(), name) }
     }
 
     /// Queues a read of the waker's counter.

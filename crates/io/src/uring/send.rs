@@ -121,7 +121,7 @@ mod tests {
     use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
     use std::time::Duration;
 
-    use super::Uring;
+    use super::{Flags, Uring};
     use crate::driver::UringOptions;
     use crate::limits::{SENT_LATE_BYTES_MAX, SENT_LATE_SENDS_MAX};
     use crate::{CloseKind, Driver, Event, Output, Token};
@@ -244,5 +244,18 @@ mod tests {
             }
         }
         assert_eq!(woken, [false, true], "the end of the send comes first");
+    }
+
+    #[test]
+    fn a_receive_whose_cancel_found_nothing_is_cancelled_again() {
+        let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
+        // As if a cancel had been sent and found nothing.
+        driver.conns.slots.open_mut(tokens[0]).expect("the slot is open").flags.set(Flags::CANCELLING);
+        driver.close(tokens[0], CloseKind::Normal);
+        peers[0].write_all(b"x").expect("the queue has room");
+        while driver.connections() > 0 {
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
+            while driver.next().is_some() {}
+        }
     }
 }

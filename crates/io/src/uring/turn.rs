@@ -90,13 +90,13 @@ impl Uring {
             self.finish_close(token);
         } else if slot.send != NONE {
             slot.flags.set(Flags::WRITABLE);
-            self.conns.work.enqueue(token, &mut slot.flags);
+            self.conns.work.sends.enqueue(token, &mut slot.flags);
         }
     }
 
     pub(super) fn release_lent(&mut self) {
         if let Some(buffer) = self.lent.take() {
-            self.ring.buffers.release(buffer);
+            self.ring.release(buffer);
         }
     }
 
@@ -104,7 +104,7 @@ impl Uring {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.release_lent();
-        self.conns.work.note_event(false);
+        self.conns.work.after_sent = false;
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(self.after_event(event));

@@ -187,7 +187,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
 
 /// Many small ranges of a file take many calls: they are spread over turns, and arrive in order.
 pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
-    const CALLS: u64 = SEND_BYTES_PER_TURN_MAX / SEND_CALL_BYTES;
+    const CALLS: u64 = SEND_QUANTUM_BYTES / SEND_CALL_BYTES;
     const PIECES: u64 = 5 * CALLS;
     let whole = pattern(2 * PIECES as usize, 5);
     let file = file_of(&whole);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX, SAMPLE_PART_BYTES, SAMPLE_PARTS};
-use shearwater_precompress::{Coding, Options, Summary, precompress};
+use shearwater_precompress::{Coding, Options, RunSummary, precompress};
 use testkit::{TestFolder, random};
 
 /// Returns options for fast runs.
@@ -17,12 +17,12 @@ fn quick() -> Options {
     Options { formats: Coding::ALL.map(|format| (format, 1)).to_vec(), ..Options::default() }
 }
 
-fn run(folder: &TestFolder, options: &Options) -> Summary {
+fn run(folder: &TestFolder, options: &Options) -> RunSummary {
     precompress(folder.path(), options, &|_, _| {}).expect("the folder can be read")
 }
 
 /// Made, there already, not smaller; over all formats.
-fn counts(summary: &Summary) -> (u64, u64, u64) {
+fn counts(summary: &RunSummary) -> (u64, u64, u64) {
     let sum = |of: fn(&shearwater_precompress::PerFormat) -> u64| summary.formats.iter().map(of).sum();
     (sum(|format| format.made), sum(|format| format.up_to_date), sum(|format| format.not_smaller))
 }
@@ -188,7 +188,7 @@ fn retires_a_current_sibling_with_other_content() {
 }
 
 /// Refreshed, stale; over all formats.
-fn unused(summary: &Summary) -> (u64, u64) {
+fn unused(summary: &RunSummary) -> (u64, u64) {
     let sum = |of: fn(&shearwater_precompress::PerFormat) -> u64| summary.formats.iter().map(of).sum();
     (sum(|format| format.refreshed), sum(|format| format.stale))
 }

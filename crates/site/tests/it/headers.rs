@@ -2,7 +2,7 @@
 
 use shearwater_site::{Route, Site};
 
-use crate::served::{Served, headers, on_each_driver, redirect, route, says, site};
+use crate::served::{SitesServer, headers, on_each_driver, redirect, route, says, site};
 
 fn sites() -> Vec<Site> {
     vec![Site {
@@ -44,7 +44,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Returns the head of the response to a request, and closes the connection.
-fn head(served: &Served, line: &str, fields: &str) -> String {
+fn head(served: &SitesServer, line: &str, fields: &str) -> String {
     let mut client = served.connect();
     client.send(format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"));
     let text = String::from_utf8(client.rest()).expect("text");

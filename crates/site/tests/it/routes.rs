@@ -1,6 +1,6 @@
 //! Routes: the most specific one wins, as in a linear search, and no spelling of a path avoids its route.
 
-use shearwater_site::routes::Routes;
+use shearwater_site::routes::RouteTable;
 use shearwater_site::{Content, Route, Site};
 use testkit::random::{self, Rng};
 
@@ -114,7 +114,7 @@ fn finds_the_same_as_a_linear_search() {
     let mut random = random::part(0x5eed, 0);
     let (mut found, mut refused) = (0, 0);
     for _ in 0..2_000 {
-        let mut routes = Routes::new(u32::MAX - 1);
+        let mut routes = RouteTable::new(u32::MAX - 1);
         let mut given: Vec<Given> = Vec::new();
         for _ in 0..random.usize(..30) {
             let path = path(&mut random, 4);

@@ -45,21 +45,21 @@ pub(crate) fn page(status: u16, path: &str) -> ErrorPage {
 }
 
 /// Two folders and a server, removed when dropped.
-pub(crate) struct Served {
+pub(crate) struct SitesServer {
     folder: TestFolder,
     running: Option<Running>,
     address: SocketAddr,
 }
 
 /// Runs a test on each available driver. The folders 0 and 1 are `one/` and `two/`.
-pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&Served)) {
+pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&SitesServer)) {
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
-    let served = drivers.into_iter().filter_map(|driver| Served::start(driver, files, sites));
+    let served = drivers.into_iter().filter_map(|driver| SitesServer::start(driver, files, sites));
     let tested = served.map(|served| test(&served)).count();
     assert!(tested > 0, "there is a driver");
 }
 
-impl Served {
+impl SitesServer {
     fn start(driver: DriverChoice, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
         let folder = TestFolder::new();
         for name in ["one", "two"] {
@@ -102,7 +102,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for SitesServer {
     fn drop(&mut self) {
         let running = self.running.take().expect("only dropping takes it");
         running.control().stop();

@@ -181,7 +181,7 @@ fn start_of_response(status: u16) -> [u8; 12] {
     start
 }
 
-/// Returns the headers of a browser up to the blank line, in an order and with a cookie of the connection's own.
+/// Returns a browser's headers and the blank line, in an order and with a cookie of the connection's own.
 fn browser_headers(connection: u32) -> String {
     let session = u64::from(connection).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut headers = [

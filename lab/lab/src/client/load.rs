@@ -49,26 +49,6 @@ pub(crate) struct Load {
     pub(crate) requests: Vec<CheckedRequest>,
 }
 
-impl Load {
-    /// Returns a closed loop on one connection.
-    pub(crate) fn new(address: SocketAddr, millis: u64, requests: Vec<CheckedRequest>) -> Self {
-        Self {
-            address,
-            millis,
-            responses_max: None,
-            connections: 1,
-            depth: 1,
-            requests_per_connection: 0,
-            pacing: Pacing::Closed,
-            receive_buffer_bytes: None,
-            latencies: false,
-            downloads: Vec::new(),
-            own_headers: false,
-            requests,
-        }
-    }
-}
-
 /// A client's counts; wrk's script prints the fields that have no default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoadCounts {

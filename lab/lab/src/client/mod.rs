@@ -84,44 +84,9 @@ struct Download {
 }
 
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
-pub(crate) fn run(load: &Load) -> io::Result<LoadCounts> {
-    let started = Instant::now();
-    let latencies = Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(Error::other)?;
-    let events_max = if matches!(load.pacing, Pacing::Rate(_)) { RATE_EVENTS_MAX } else { EVENTS_MAX };
-    let mut client = LoadClient {
-        load,
-        epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-        events: Vec::with_capacity(events_max),
-        timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?,
-        connections: Vec::new(),
-        opened: 0,
-        idle: (0..load.connections as usize).collect(),
-        downloads: Vec::new(),
-        readable: VecDeque::new(),
-        next_due: started,
-        end: started,
-        looked: started,
-        latencies,
-        lost: Vec::new(),
-        counts: LoadCounts::default(),
-    };
-    for number in 0..load.connections {
-        let socket = client.connect(number.into())?;
-        client.connections.push(LoadConnection::new(socket, load, number));
-    }
-    load.downloads.iter().try_for_each(|target| client.start_download(target))?;
-    // A closed loop starts with its first connection, a schedule when all are open.
-    let begin = match load.pacing {
-        Pacing::Closed => started,
-        _ if load.downloads.is_empty() => Instant::now(),
-        _ => Instant::now() + LEAD,
-    };
-    (client.next_due, client.end) = (begin, begin + Duration::from_millis(load.millis));
-    client.set_timer()?;
-    client.looked = Instant::now();
-    client.serve()?;
-    client.counts.duration_us = micros(begin.elapsed());
-    Ok(client.finish())
+pub(crate) fn run(load: &Load) -> Result<LoadCounts, String> {
+    let counts = LoadClient::open(load).and_then(LoadClient::run);
+    counts.map_err(|error| format!("client: {error}"))
 }
 
 /// Returns the time between two requests.
@@ -129,7 +94,50 @@ fn interval(rate: u32) -> Duration {
     Duration::from_secs(1) / rate.max(1)
 }
 
-impl LoadClient<'_> {
+impl<'a> LoadClient<'a> {
+    /// Opens all connections.
+    fn open(load: &'a Load) -> io::Result<Self> {
+        let started = Instant::now();
+        let events_max = if matches!(load.pacing, Pacing::Rate(_)) { RATE_EVENTS_MAX } else { EVENTS_MAX };
+        let mut client = Self {
+            load,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(events_max),
+            timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?,
+            connections: Vec::new(),
+            opened: 0,
+            idle: (0..load.connections as usize).collect(),
+            downloads: Vec::new(),
+            readable: VecDeque::new(),
+            next_due: started,
+            end: started,
+            looked: started,
+            latencies: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(Error::other)?,
+            lost: Vec::new(),
+            counts: LoadCounts::default(),
+        };
+        for number in 0..load.connections {
+            let socket = client.connect(number.into())?;
+            client.connections.push(LoadConnection::new(socket, load, number));
+        }
+        load.downloads.iter().try_for_each(|target| client.start_download(target))?;
+        // A closed loop starts with its first connection, a schedule when all are open.
+        if load.pacing != Pacing::Closed {
+            client.next_due = Instant::now() + if load.downloads.is_empty() { Duration::ZERO } else { LEAD };
+        }
+        Ok(client)
+    }
+
+    fn run(mut self) -> io::Result<LoadCounts> {
+        let begin = self.next_due;
+        self.end = begin + Duration::from_millis(self.load.millis);
+        self.set_timer()?;
+        self.looked = Instant::now();
+        self.serve()?;
+        self.counts.duration_us = micros(begin.elapsed());
+        Ok(self.finish())
+    }
+
     /// Opens a connection whose events have this data.
     fn connect(&mut self, data: u64) -> io::Result<Socket> {
         let requested = self.load.receive_buffer_bytes;

@@ -5,10 +5,9 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
-use rustix::process::Signal;
+use testkit::TIMEOUT;
 
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
-use crate::client::WAIT_MAX;
 use crate::process::Summary;
 
 fn get(target: &str, fields: &str) -> String {
@@ -21,7 +20,7 @@ fn post(body: &str) -> String {
 
 /// A request at the limit is accepted, and one beyond it is refused and counted under the key's name.
 #[test]
-pub(super) fn sizes_of_requests() {
+pub(crate) fn sizes_of_requests() {
     let of_len = |len: usize| {
         let bare = get("/f.txt", "X: \r\n").len();
         get("/f.txt", &format!("X: {}\r\n", "x".repeat(len - bare)))
@@ -33,10 +32,10 @@ pub(super) fn sizes_of_requests() {
         ("fields_max", 3, fields(3), 200, fields(4), 431),
         ("body_bytes_max", 4, post("four"), 405, post("five!"), 413),
     ] {
-        on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut serving| {
+        on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut server| {
             for (bytes, status, count) in [(&allowed, status, 0), (&refused, refused_with, 1)] {
-                assert_eq!(serving.connect().send(bytes).head().status, status, "{key}");
-                assert_eq!(Summary::so_far(&mut serving).reached(key), count, "{key}");
+                assert_eq!(server.connect().send(bytes).head().status, status, "{key}");
+                assert_eq!(Summary::so_far(&mut server).reached(key), count, "{key}");
             }
         });
     }
@@ -44,18 +43,18 @@ pub(super) fn sizes_of_requests() {
 
 /// Partial heads exceed the limit together, but not each alone.
 #[test]
-pub(super) fn buffered_bytes_max() {
+pub(crate) fn buffered_bytes_max() {
     const HELD: usize = 20_000;
     for (bytes, is_reached) in [(65_536, true), (10_000_000, false)] {
         let settings = format!("[server]\nworkers = 1\n[limits]\nbuffered_bytes_max = {bytes}\n");
-        on_each_driver(&settings, |_, mut serving| {
+        on_each_driver(&settings, |_, mut server| {
             let part = format!("GET /f.txt HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(HELD));
-            let mut clients: Vec<_> = (0..6).map(|_| serving.connect()).collect();
+            let mut clients: Vec<_> = (0..6).map(|_| server.connect()).collect();
             for client in &mut clients {
                 client.send(&part);
             }
             let all = (clients.len() * part.len()) as u64;
-            let so_far = Summary::until(&mut serving, |so_far| so_far.count("bytes received") >= all);
+            let so_far = Summary::until(&mut server, |so_far| so_far.count("bytes received") >= all);
             assert_eq!(so_far.reached("buffered_bytes_max") > 0, is_reached);
             // Each gets a response: a 503, or one to the finished head.
             for client in &mut clients {
@@ -70,8 +69,8 @@ pub(super) fn buffered_bytes_max() {
 /// Checks that a new connection is reset.
 #[track_caller]
 fn is_reset(address: SocketAddr) {
-    let read = TcpStream::connect_timeout(&address, WAIT_MAX).and_then(|mut stream| {
-        stream.set_read_timeout(Some(WAIT_MAX))?;
+    let read = TcpStream::connect_timeout(&address, TIMEOUT).and_then(|mut stream| {
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.read(&mut [0])
     });
     let error = read.expect_err("a reset");
@@ -79,44 +78,44 @@ fn is_reset(address: SocketAddr) {
 }
 
 #[test]
-pub(super) fn connections_per_address_max() {
-    on_each_driver("[limits]\nconnections_per_address_max = 2\n", |_, mut serving| {
-        let mut held = [serving.connect(), serving.connect()];
+pub(crate) fn connections_per_address_max() {
+    on_each_driver("[limits]\nconnections_per_address_max = 2\n", |_, mut server| {
+        let mut held = [server.connect(), server.connect()];
         for client in &mut held {
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
         }
-        is_reset(serving.address());
-        Summary::until(&mut serving, |so_far| (so_far.count("refused"), so_far.count("open")) == (1, 2));
+        is_reset(server.address());
+        Summary::until(&mut server, |so_far| (so_far.count("refused"), so_far.count("open")) == (1, 2));
         drop(held);
-        Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
-        assert_eq!(serving.connect().request("GET", "/f.txt", &[]).status, 200);
+        Summary::until(&mut server, |so_far| so_far.count("open") == 0);
+        assert_eq!(server.connect().request("GET", "/f.txt", &[]).status, 200);
     });
 }
 
 #[test]
-pub(super) fn requests_per_connection_max() {
-    on_each_driver("[limits]\nrequests_per_connection_max = 2\n", |_, mut serving| {
-        let mut client = serving.connect();
+pub(crate) fn requests_per_connection_max() {
+    on_each_driver("[limits]\nrequests_per_connection_max = 2\n", |_, mut server| {
+        let mut client = server.connect();
         assert_eq!(client.request("GET", "/f.txt", &[]).field("Connection"), None);
         assert_eq!(client.request("GET", "/f.txt", &[]).field("Connection"), Some("close"));
         client.is_ended();
-        assert_eq!(Summary::so_far(&mut serving).reached("requests_per_connection_max"), 1);
+        assert_eq!(Summary::so_far(&mut server).reached("requests_per_connection_max"), 1);
     });
 }
 
 #[test]
-pub(super) fn linger_bytes_max() {
+pub(crate) fn linger_bytes_max() {
     for (bytes, is_reached) in [(1000, true), (10_000_000, false)] {
-        on_each_driver(&format!("[limits]\nlinger_bytes_max = {bytes}\n"), |_, mut serving| {
-            let mut client = serving.connect();
+        on_each_driver(&format!("[limits]\nlinger_bytes_max = {bytes}\n"), |_, mut server| {
+            let mut client = server.connect();
             assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
             client.is_ended();
             client.send("x".repeat(5000));
-            Summary::until(&mut serving, |so_far| {
+            Summary::until(&mut server, |so_far| {
                 so_far.reached("linger_bytes_max") == 1 || so_far.count("bytes received") >= 5000
             });
             drop(client);
-            let ended = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
+            let ended = Summary::until(&mut server, |so_far| so_far.count("open") == 0);
             assert_eq!(ended.reached("linger_bytes_max"), u64::from(is_reached));
             assert_eq!(ended.count("reset"), u64::from(is_reached));
         });
@@ -128,7 +127,7 @@ const OF_BODIES: [&str; 2] = ["body_bytes_per_second_min", "body_ms"];
 
 /// Each limit alone ends a connection that stalls, sooner than any default, and is counted under its name.
 #[test]
-pub(super) fn stalled_requests() {
+pub(crate) fn stalled_requests() {
     let keep_alive = get("/f.txt", "");
     let head = get("/f.txt", "") + "GET / HTT";
     let stalled = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";
@@ -143,12 +142,12 @@ pub(super) fn stalled_requests() {
         (no_rate, stalled, "408", "", OF_BODIES[1]),
         ("[timeouts]\nbody_grace = \"4s\"\nbody = \"100ms\"\n", stalled, "408", "", OF_BODIES[1]),
     ] {
-        on_each_driver(settings, |_, mut serving| {
-            let received = until_closed(&serving, bytes);
+        on_each_driver(settings, |_, mut server| {
+            let received = until_closed(&server, bytes);
             assert!(received.starts_with(&format!("HTTP/1.1 {start} ")), "{settings}{received}");
             assert!(received.ends_with(end), "{settings}{received}");
             assert_eq!(received.contains("contentHTTP/1.1 408 "), limit == "head_ms", "{settings}{received}");
-            let so_far = Summary::so_far(&mut serving);
+            let so_far = Summary::so_far(&mut server);
             assert_eq!(so_far.reached(limit), 1, "{settings}");
             for other in OF_BODIES.into_iter().filter(|other| *other != limit) {
                 assert_eq!(so_far.reached(other), 0, "{settings}");
@@ -158,64 +157,62 @@ pub(super) fn stalled_requests() {
 }
 
 #[test]
-pub(super) fn write() {
-    on_each_driver("[timeouts]\nwrite = \"100ms\"\n", |folder, mut serving| {
+pub(crate) fn write() {
+    on_each_driver("[timeouts]\nwrite = \"100ms\"\n", |folder, mut server| {
         // More than the sockets between both can hold.
         folder.file("www/large.bin", vec![b'x'; 64 * 1024 * 1024]);
-        let mut client = serving.connect();
+        let mut client = server.connect();
         client.ask("GET", "/large.bin", &[]).head();
-        let so_far = Summary::until(&mut serving, |so_far| so_far.count("reset") == 1);
+        let so_far = Summary::until(&mut server, |so_far| so_far.count("reset") == 1);
         assert_eq!(so_far.reached("write_ms") + so_far.reached("send_bytes_per_second_min"), 1);
     });
 }
 
 /// A client that reads continuously, but below the minimum rate.
 #[test]
-pub(super) fn send_bytes_per_second_min() {
+pub(crate) fn send_bytes_per_second_min() {
     const PIECE_BYTES: u64 = 64 * 1024;
     /// More than can be read until the rate is checked.
     const LARGE_BYTES: u64 = 1 << 36;
     let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite = \"300ms\"\n";
-    on_each_driver(settings, |folder, mut serving| {
-        let file = File::create(folder.path().join("www/large.bin")).expect("a file");
+    on_each_driver(settings, |folder, mut server| {
+        let file = File::create(folder.at("www/large.bin")).expect("a file");
         file.set_len(LARGE_BYTES).expect("a file without content");
-        let mut client = serving.connect();
+        let mut client = server.connect();
         client.ask("GET", "/large.bin", &[]).head();
         let mut piece = vec![0; PIECE_BYTES as usize];
-        let so_far = Summary::until(&mut serving, |so_far| {
-            so_far.count("open") == 0 || client.stream.read_exact(&mut piece).is_err()
+        let so_far = Summary::until(&mut server, |so_far| {
+            so_far.count("open") == 0 || client.stream().read_exact(&mut piece).is_err()
         });
         assert_eq!(so_far.reached("write_ms"), 0);
-        Summary::until(&mut serving, |so_far| so_far.reached("send_bytes_per_second_min") == 1);
+        Summary::until(&mut server, |so_far| so_far.reached("send_bytes_per_second_min") == 1);
     });
 }
 
 /// A client that has read the last response and doesn't close its side.
 #[test]
-pub(super) fn linger() {
-    on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut serving| {
-        let mut client = serving.connect();
+pub(crate) fn linger() {
+    on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut server| {
+        let mut client = server.connect();
         assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
         client.is_ended();
-        let begun = Instant::now();
-        let so_far = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
+        let start = Instant::now();
+        let so_far = Summary::until(&mut server, |so_far| so_far.count("open") == 0);
         assert_eq!(so_far.reached("linger_ms"), 1);
-        assert!(begun.elapsed() < SOONER_THAN_DEFAULTS, "that was the default");
+        assert!(start.elapsed() < SOONER_THAN_DEFAULTS, "that was the default");
     });
 }
 
 /// While draining, an idle connection is closed after a moment, or remains until the end.
 #[test]
-pub(super) fn drain_idle() {
+pub(crate) fn drain_idle() {
     for (drain_idle, is_reached) in [("0s", true), ("24h", false)] {
         let settings =
             format!("[server]\ndrain_timeout = \"1s\"\n[timeouts]\ndrain_idle = \"{drain_idle}\"\n");
-        on_each_driver(&settings, |_, serving| {
-            let mut client = serving.connect();
+        on_each_driver(&settings, |_, server| {
+            let mut client = server.connect();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
-            serving.signal(Signal::TERM);
-            let (code, _, stderr) = serving.end();
-            assert_eq!(code, Some(0));
+            let (_, stderr) = server.stop();
             assert_eq!(Summary::of(&stderr).reached("drain_idle_ms"), u64::from(is_reached), "{stderr}");
         });
     }

@@ -4,28 +4,28 @@ use std::fs;
 use std::time::Instant;
 
 use rustix::process::Signal;
+use testkit::{TIMEOUT, TestClient};
 
 use super::on_each_driver;
-use crate::client::{Client, WAIT_MAX};
-use crate::process::{Serving, Summary};
+use crate::process::{Server, Summary};
 
 #[test]
-pub(super) fn max_connections() {
+pub(crate) fn max_connections() {
     let settings = "[server]\nworkers = 1\n[performance]\nmax_connections = 2\n";
-    on_each_driver(settings, |_, mut serving| {
-        assert!(serving.banner.contains("up to 2 connections"), "{}", serving.banner);
-        let mut one = serving.connect();
-        let mut two = serving.connect();
+    on_each_driver(settings, |_, mut server| {
+        assert!(server.banner.contains("up to 2 connections"), "{}", server.banner);
+        let mut one = server.connect();
+        let mut two = server.connect();
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
         assert_eq!(two.request("GET", "/f.txt", &[]).status, 200);
         // The third waits in the kernel's queue until one of them closes.
-        let mut three = serving.connect();
+        let mut three = server.connect();
         three.ask("GET", "/f.txt", &[]);
-        let line = serving.hear();
+        let line = server.next_line();
         let full = "accepts no connections for now: it holds 2, its share of max_connections";
         assert!(line.contains(full), "{line}");
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
-        let so_far = Summary::so_far(&mut serving);
+        let so_far = Summary::so_far(&mut server);
         assert_eq!((so_far.count("connections"), so_far.count("open")), (2, 2));
         drop(one);
         assert_eq!(three.response("GET").status, 200);
@@ -33,12 +33,12 @@ pub(super) fn max_connections() {
 }
 
 /// Sends requests while the server is stopped, so that all arrive at once.
-fn at_once(serving: &Serving, request: &str, count: usize) -> Client {
-    let mut client = serving.connect();
+fn at_once(server: &Server, request: &str, count: usize) -> TestClient {
+    let mut client = server.connect();
     assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
-    serving.signal(Signal::STOP);
+    server.signal(Signal::STOP);
     client.send(request.repeat(count));
-    serving.signal(Signal::CONT);
+    server.signal(Signal::CONT);
     for _ in 0..count {
         assert_eq!(client.response("GET").text(), "content");
     }
@@ -47,26 +47,26 @@ fn at_once(serving: &Serving, request: &str, count: usize) -> Client {
 
 /// A receive of 64 KiB has more requests than a turn handles (64); four receives of 1 KiB have 40.
 #[test]
-pub(super) fn request_buffer_size() {
+pub(crate) fn request_buffer_size() {
     let request = format!("GET /f.txt HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(63));
     assert_eq!(request.len(), 100);
     for (size, are_many_at_once) in [(1024, false), (65_536, true)] {
         let settings = format!("[server]\nworkers = 1\n[performance]\nrequest_buffer_size = {size}\n");
-        on_each_driver(&settings, |_, mut serving| {
-            at_once(&serving, &request, 300);
-            let reached = Summary::so_far(&mut serving).reached("REQUESTS_PER_TURN_MAX");
+        on_each_driver(&settings, |_, mut server| {
+            at_once(&server, &request, 300);
+            let reached = Summary::so_far(&mut server).reached("REQUESTS_PER_TURN_MAX");
             assert_eq!(reached > 0, are_many_at_once, "{reached}");
         });
     }
 }
 
 #[test]
-pub(super) fn response_buffer_size() {
+pub(crate) fn response_buffer_size() {
     for (size, is_reached) in [(1024, true), (65_536, false)] {
         let settings = format!("[server]\nworkers = 1\n[performance]\nresponse_buffer_size = {size}\n");
-        on_each_driver(&settings, |_, mut serving| {
-            at_once(&serving, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n", 50);
-            let reached = Summary::so_far(&mut serving).reached("output_bytes_max");
+        on_each_driver(&settings, |_, mut server| {
+            at_once(&server, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n", 50);
+            let reached = Summary::so_far(&mut server).reached("output_bytes_max");
             assert_eq!(reached > 0, is_reached, "{reached}");
         });
     }
@@ -75,7 +75,7 @@ pub(super) fn response_buffer_size() {
 /// Whether a file of six bytes is cached: cached files are revalidated twice a second, so an old version is sent soon after a change;
 /// of files that aren't cached, never in 300 replacements.
 #[test]
-pub(super) fn cache() {
+pub(crate) fn cache() {
     for (settings, is_evicted_by_another, is_cached) in [
         ("enabled = true", false, true),
         ("enabled = false", false, false),
@@ -86,44 +86,42 @@ pub(super) fn cache() {
         ("entries_max = 2", true, true),
         ("entries_max = 1", true, false),
     ] {
-        on_each_driver(&format!("[server]\nworkers = 1\n[cache]\n{settings}\n"), |folder, serving| {
+        on_each_driver(&format!("[server]\nworkers = 1\n[cache]\n{settings}\n"), |folder, server| {
             folder.file("www/other.txt", "others");
-            let mut client = serving.connect();
+            let mut client = server.connect();
             let mut text = |target: &str| client.request("GET", target, &[]).text().to_owned();
             let mut sends_old = |version: u64| {
                 let content = format!("{version:06}");
                 folder.file("www/new", &content);
-                let path = |name: &str| folder.path().join("www").join(name);
+                let path = |name: &str| folder.at("www").join(name);
                 fs::rename(path("new"), path("f.txt")).expect("renamed");
                 if is_evicted_by_another {
                     text("/other.txt");
                 }
                 text("/f.txt") != content
             };
-            let begun = Instant::now();
-            let times = |version: &u64| if is_cached { begun.elapsed() < WAIT_MAX } else { *version < 300 };
+            let start = Instant::now();
+            let times = |version: &u64| if is_cached { start.elapsed() < TIMEOUT } else { *version < 300 };
             assert_eq!((0..).take_while(times).any(&mut sends_old), is_cached, "{settings}");
         });
     }
 }
 
 #[test]
-pub(super) fn level() {
+pub(crate) fn level() {
     for (level, is_verbose) in
         [("off", false), ("error", false), ("warn", false), ("info", true), ("debug", true)]
     {
-        on_each_driver(&format!("[logging]\nlevel = \"{level}\"\n"), |_, mut serving| {
-            serving.signal(Signal::USR1);
+        on_each_driver(&format!("[logging]\nlevel = \"{level}\"\n"), |_, mut server| {
+            server.signal(Signal::USR1);
             if level != "off" {
-                assert!(serving.hear().starts_with("shearwater: so far 0 requests"), "{level}");
+                assert!(server.next_line().starts_with("shearwater: so far 0 requests"), "{level}");
             }
-            serving.signal(Signal::TERM);
-            let (code, _, stderr) = serving.end();
-            assert_eq!(code, Some(0));
-            let says = |text: &str| stderr.contains(text);
-            assert_eq!(says("draining: responding to received requests"), is_verbose, "{level}: {stderr}");
-            assert_eq!(says("in all 0 requests"), is_verbose, "{level}: {stderr}");
-            assert_eq!(says("worker 0 has ended"), level == "debug", "{level}: {stderr}");
+            let (_, stderr) = server.stop();
+            let has = |text: &str| stderr.contains(text);
+            assert_eq!(has("draining: responding to received requests"), is_verbose, "{level}: {stderr}");
+            assert_eq!(has("in all 0 requests"), is_verbose, "{level}: {stderr}");
+            assert_eq!(has("worker 0 has ended"), level == "debug", "{level}: {stderr}");
             assert_eq!(stderr.is_empty(), !is_verbose, "{level}: {stderr}");
         });
     }
@@ -135,20 +133,20 @@ fn logs_warnings_from_their_level_on() {
         let settings = format!(
             "[server]\nworkers = 1\n[performance]\nmax_connections = 1\n[logging]\nlevel = \"{level}\"\n"
         );
-        on_each_driver(&settings, |_, mut serving| {
-            let mut first = serving.connect();
+        on_each_driver(&settings, |_, mut server| {
+            let mut first = server.connect();
             assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
-            let mut second = serving.connect();
+            let mut second = server.connect();
             second.ask("GET", "/f.txt", &[]);
             let mut log = String::new();
             while !log.contains("; limits reached: connections_max 1") {
-                serving.signal(Signal::USR1);
-                log.push_str(&serving.hear());
+                server.signal(Signal::USR1);
+                log.push_str(&server.next_line());
             }
             drop(first);
             assert_eq!(second.response("GET").status, 200);
-            serving.signal(Signal::TERM);
-            log.push_str(&serving.end().2);
+            server.signal(Signal::TERM);
+            log.push_str(&server.end().2);
             assert_eq!(log.contains("accepts no connections for now"), is_logged, "{level}: {log}");
         });
     }

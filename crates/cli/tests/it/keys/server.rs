@@ -9,34 +9,34 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rustix::process::Signal;
+use testkit::TIMEOUT;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
-use crate::client::WAIT_MAX;
-use crate::process::{Serving, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
+use crate::process::{Server, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
 
 /// Returns the threads of workers.
-fn workers_of(serving: &Serving) -> Vec<Thread> {
-    let threads = threads(serving.pid()).into_iter();
+fn workers_of(server: &Server) -> Vec<Thread> {
+    let threads = threads(server.pid()).into_iter();
     threads.filter(|thread| thread.name.starts_with("worker-")).collect()
 }
 
 #[test]
-pub(super) fn workers() {
+pub(crate) fn workers() {
     for count in [1, 3] {
-        on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, serving| {
-            assert_eq!(serving.line("workers"), Some(count.to_string().as_str()));
+        on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, server| {
+            assert_eq!(server.line("workers"), Some(count.to_string().as_str()));
             if has_proc() {
-                assert_eq!(workers_of(&serving).len(), count, "{:?}", workers_of(&serving));
+                assert_eq!(workers_of(&server).len(), count, "{:?}", workers_of(&server));
             }
         });
     }
 }
 
 #[test]
-pub(super) fn http_port() {
+pub(crate) fn http_port() {
     let config = |port| format!("[server]\nhttp_port = {port}\n{SITE}");
     for driver in drivers() {
-        let (_folder, serving, port) = start_on_a_port(config, driver);
+        let (_folder, server, port) = start_on_a_port(config, driver);
         let mut reached = Vec::new();
         for ip in ["127.0.0.1", "[::1]"] {
             let address: SocketAddr = format!("{ip}:{port}").parse().expect("an address");
@@ -49,11 +49,11 @@ pub(super) fn http_port() {
             }
         }
         assert!(reached.contains(&"127.0.0.1"), "{reached:?}");
-        assert!(serving.banner.contains("all addresses of this machine"), "{}", serving.banner);
+        assert!(server.banner.contains("all addresses of this machine"), "{}", server.banner);
         // Port 0 picks a free one.
         let folder = folder(&config(0));
-        let serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
-        let (url, _) = serving.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
+        let server = Server::of(&mut program(&folder, &["site.toml", "--driver", driver]));
+        let (url, _) = server.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
         let port = url.trim_end_matches('/').rsplit(':').next().expect("a port");
         assert_ne!(port.parse::<u16>().expect("a number"), 0, "{url}");
         assert!(TcpStream::connect(format!("127.0.0.1:{port}")).is_ok(), "{url}");
@@ -61,32 +61,32 @@ pub(super) fn http_port() {
 }
 
 #[test]
-pub(super) fn driver() {
+pub(crate) fn driver() {
     for driver in drivers() {
         let folder = folder(&format!("[server]\nworkers = 1\ndriver = \"{driver}\"\n{SITE}"));
-        let serving = Serving::start(&folder, &["site.toml"]);
-        assert_eq!(serving.line("driver"), Some(format!("{driver} (as asked)").as_str()));
-        assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
+        let server = Server::start(&folder, &["site.toml"]);
+        assert_eq!(server.line("driver"), Some(format!("{driver} (as asked)").as_str()));
+        assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
         if has_proc() {
-            let pid = serving.pid().as_raw_nonzero().get().unsigned_abs();
+            let pid = server.pid().as_raw_nonzero().get().unsigned_abs();
             assert_eq!(testkit::process::uses_io_uring(pid), *driver == "uring");
         }
     }
 }
 
 #[test]
-pub(super) fn accept() {
+pub(crate) fn accept() {
     for (mode, listeners) in [("reuseport", 3), ("dispatch", 1)] {
-        on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, serving| {
-            assert_eq!(serving.line("accept"), Some(mode));
-            assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
+        on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, server| {
+            assert_eq!(server.line("accept"), Some(mode));
+            assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
             if !has_proc() {
                 return;
             }
-            let port = serving.address().port();
+            let port = server.address().port();
             let listens = |socket: &&Socket| socket.port == port && socket.state == State::Listen;
             assert_eq!(sockets().iter().filter(listens).count(), listeners);
-            let threads = threads(serving.pid());
+            let threads = threads(server.pid());
             let has_acceptor = threads.iter().any(|thread| thread.name == "acceptor");
             assert_eq!(has_acceptor, mode == "dispatch", "{threads:?}");
         });
@@ -95,11 +95,11 @@ pub(super) fn accept() {
 
 /// Clients can't observe the order within a turn; `crates/engine/tests/it/limits.rs` tests it.
 #[test]
-pub(super) fn order() {
+pub(crate) fn order() {
     for order in ["fifo", "lifo"] {
-        on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, serving| {
-            assert_eq!(serving.line("order"), Some(order));
-            let mut clients = [serving.connect(), serving.connect()];
+        on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, server| {
+            assert_eq!(server.line("order"), Some(order));
+            let mut clients = [server.connect(), server.connect()];
             for client in &mut clients {
                 for _ in 0..200 {
                     client.ask("GET", "/f.txt", &[]);
@@ -113,32 +113,32 @@ pub(super) fn order() {
 }
 
 #[test]
-pub(super) fn trusted_gateway() {
+pub(crate) fn trusted_gateway() {
     for (is_trusted, status) in [(false, 421), (true, 200)] {
-        on_each_driver(&format!("[server]\ntrusted_gateway = {is_trusted}\n"), |_, serving| {
+        on_each_driver(&format!("[server]\ntrusted_gateway = {is_trusted}\n"), |_, server| {
             for (target, status) in [
                 ("https://a/f.txt", status),
                 ("ftp://a/f.txt", 421),
                 ("http://a/f.txt", 200),
                 ("/f.txt", 200),
             ] {
-                assert_eq!(serving.connect().request("GET", target, &[]).status, status, "{target}");
+                assert_eq!(server.connect().request("GET", target, &[]).status, status, "{target}");
             }
         });
     }
 }
 
 #[test]
-pub(super) fn pin() {
+pub(crate) fn pin() {
     if !has_proc() {
         return;
     }
     for is_pinned in [false, true] {
-        on_each_driver(&format!("[server]\nworkers = 2\npin = {is_pinned}\n"), |_, serving| {
-            let threads = threads(serving.pid());
+        on_each_driver(&format!("[server]\nworkers = 2\npin = {is_pinned}\n"), |_, server| {
+            let threads = threads(server.pid());
             let main =
                 threads.iter().find(|thread| !thread.name.starts_with("worker-")).expect("a first thread");
-            let workers = workers_of(&serving);
+            let workers = workers_of(&server);
             assert_eq!(workers.len(), 2);
             for worker in &workers {
                 let expected = if is_pinned { 1 } else { main.cores.len() };
@@ -151,21 +151,21 @@ pub(super) fn pin() {
 }
 
 #[test]
-pub(super) fn drain_timeout() {
+pub(crate) fn drain_timeout() {
     const LARGE_BYTES: usize = 64 * 1024 * 1024;
     for (drain_timeout, is_waited_for) in [(0, false), (86_400, true)] {
         on_each_driver(
             &format!("[server]\nworkers = 1\ndrain_timeout = {drain_timeout}\n"),
-            |folder, serving| {
+            |folder, server| {
                 folder.file("www/large.bin", vec![b'x'; LARGE_BYTES]);
-                let mut client = serving.connect();
+                let mut client = server.connect();
                 client.ask("GET", "/large.bin", &[]).head();
-                serving.signal(Signal::TERM);
+                server.signal(Signal::TERM);
                 if is_waited_for {
                     assert_eq!(client.rest().len(), LARGE_BYTES);
-                    assert_eq!(serving.end().0, Some(0));
+                    assert_eq!(server.end().0, Some(0));
                 } else {
-                    assert_eq!(serving.end().0, Some(0));
+                    assert_eq!(server.end().0, Some(0));
                     assert!(client.rest().len() < LARGE_BYTES);
                 }
             },
@@ -176,28 +176,28 @@ pub(super) fn drain_timeout() {
 /// Waits until the machine's sockets are as they are to be.
 #[track_caller]
 fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let sockets = sockets();
         if holds(&sockets) {
             return;
         }
-        assert!(begun.elapsed() < WAIT_MAX, "waits for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waits for {what}");
         thread::yield_now();
     }
 }
 
 #[test]
-pub(super) fn tcp_keepalive() {
+pub(crate) fn tcp_keepalive() {
     if !has_proc() {
         return;
     }
     for is_on in [false, true] {
-        on_each_driver(&format!("[server]\ntcp_keepalive = {is_on}\n"), |_, serving| {
-            let mut client = serving.connect();
-            let own = client.stream.get_ref().local_addr().expect("an address").port();
+        on_each_driver(&format!("[server]\ntcp_keepalive = {is_on}\n"), |_, server| {
+            let mut client = server.connect();
+            let own = client.stream().local_addr().expect("an address").port();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
-            let port = serving.address().port();
+            let port = server.address().port();
             let is_servers = |socket: &Socket| socket.port == port && socket.remote_port == own;
             until("the timer", |sockets| {
                 let server = sockets.iter().find(|socket| is_servers(socket)).expect("its side");
@@ -236,13 +236,13 @@ print(found)
 "#;
 
 #[test]
-pub(super) fn tcp_nodelay() {
+pub(crate) fn tcp_nodelay() {
     for (is_on, expected) in [(true, "[True]"), (false, "[False]")] {
-        on_each_driver(&format!("[server]\ntcp_nodelay = {is_on}\n"), |_, serving| {
-            let mut client = serving.connect();
+        on_each_driver(&format!("[server]\ntcp_nodelay = {is_on}\n"), |_, server| {
+            let mut client = server.connect();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
             let (pid, port) =
-                (serving.pid().as_raw_nonzero().to_string(), serving.address().port().to_string());
+                (server.pid().as_raw_nonzero().to_string(), server.address().port().to_string());
             let Ok(output) = Command::new("python3").args(["-c", NODELAY, &pid, &port]).output() else {
                 println!("skipped: there is no python3");
                 return;
@@ -260,7 +260,7 @@ pub(super) fn tcp_nodelay() {
 
 /// With a worker that accepts no more, Linux holds one connection more than the backlog, and doesn't respond to further ones.
 #[test]
-pub(super) fn backlog() {
+pub(crate) fn backlog() {
     const CLIENTS: usize = 12;
     if !has_proc() {
         return;
@@ -268,11 +268,11 @@ pub(super) fn backlog() {
     for (backlog, held) in [(3, 4), (64, CLIENTS)] {
         let settings =
             format!("[server]\nworkers = 1\nbacklog = {backlog}\n[performance]\nmax_connections = 1\n");
-        on_each_driver(&settings, |_, serving: Serving| {
-            let mut first = serving.connect();
+        on_each_driver(&settings, |_, server: Server| {
+            let mut first = server.connect();
             assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
-            let address = serving.address();
-            let waiting: Vec<_> = (0..held).map(|_| serving.connect()).collect();
+            let address = server.address();
+            let waiting: Vec<_> = (0..held).map(|_| server.connect()).collect();
             until("a full queue", |sockets| {
                 let listens =
                     |socket: &&Socket| socket.port == address.port() && socket.state == State::Listen;
@@ -284,7 +284,7 @@ pub(super) fn backlog() {
                     |socket: &&Socket| socket.remote_port == address.port() && socket.state == State::SynSent;
                 sockets.iter().filter(connects).count() == pending.len()
             });
-            drop(serving);
+            drop(server);
             for pending in pending {
                 pending.join().expect("it does not panic");
             }
@@ -294,7 +294,7 @@ pub(super) fn backlog() {
 
 /// Connects on another thread; fails once the server is gone.
 fn connect_later(address: SocketAddr) -> JoinHandle<Option<TcpStream>> {
-    thread::spawn(move || TcpStream::connect_timeout(&address, WAIT_MAX).ok())
+    thread::spawn(move || TcpStream::connect_timeout(&address, TIMEOUT).ok())
 }
 
 /// Sends a request on a stream and returns the response.
@@ -316,7 +316,7 @@ fn own_addresses() -> Vec<&'static str> {
 }
 
 #[test]
-pub(super) fn address() {
+pub(crate) fn address() {
     let ips = own_addresses();
     let (unused, used) = ips.split_first().expect("an address");
     for driver in drivers() {
@@ -326,27 +326,27 @@ pub(super) fn address() {
             at.iter().map(|address| format!("[[listen]]\naddress = \"{address}\"\n")).collect::<String>()
                 + SITE
         };
-        let (folder, serving, port) = start_on_a_port(listens, driver);
+        let (folder, server, port) = start_on_a_port(listens, driver);
         for ip in used {
             let address: SocketAddr = format!("{ip}:{port}").parse().expect("an address");
             assert!(is_served(&get(TcpStream::connect(address).expect("it listens"))), "{address}");
-            assert!(serving.banner.contains(&format!("http://{address}/")), "{}", serving.banner);
+            assert!(server.banner.contains(&format!("http://{address}/")), "{}", server.banner);
         }
         let other = TcpStream::connect(format!("{unused}:{port}")).expect_err("nobody listens there");
         assert_eq!(other.kind(), ErrorKind::ConnectionRefused);
-        let socket = folder.path().join("here.sock");
-        assert_eq!(serving.line("socket"), socket.to_str());
+        let socket = folder.at("here.sock");
+        assert_eq!(server.line("socket"), socket.to_str());
         assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));
     }
 }
 
 #[test]
-pub(super) fn mode() {
+pub(crate) fn mode() {
     for driver in drivers() {
         for (line, mode) in [("", 0o660), ("mode = \"0600\"\n", 0o600), ("mode = \"666\"\n", 0o666)] {
             let folder = folder(&format!("[[listen]]\naddress = \"unix:here.sock\"\n{line}{SITE}"));
-            let _serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
-            let socket = folder.path().join("here.sock");
+            let _server = Server::of(&mut program(&folder, &["site.toml", "--driver", driver]));
+            let socket = folder.at("here.sock");
             let found = socket.metadata().expect("it is there").permissions().mode();
             assert_eq!(found & 0o777, mode, "{line}");
             assert!(is_served(&get(UnixStream::connect(&socket).expect("it listens"))));

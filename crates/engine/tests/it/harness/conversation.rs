@@ -5,7 +5,7 @@ use super::world::{Setting, SimClient, SimWorld};
 
 /// A step of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClientStep {
+pub(crate) enum Act {
     /// Sends so many of its remaining bytes.
     Send(usize),
     /// Sends all of them.
@@ -47,7 +47,7 @@ pub(crate) struct Conversation {
     /// Requests of each client.
     pub(crate) clients: Vec<Vec<Unit>>,
     /// Steps in order.
-    pub(crate) steps: Vec<(usize, ClientStep)>,
+    pub(crate) steps: Vec<(usize, Act)>,
     /// The way in which each client's connection ends.
     pub(crate) ends: Vec<ClientEnd>,
     pub(crate) trouble: Trouble,
@@ -67,14 +67,14 @@ pub(crate) enum Trouble {
 
 impl Conversation {
     /// Returns a single client.
-    pub(crate) fn alone(units: Vec<Unit>, steps: &[ClientStep]) -> Self {
+    pub(crate) fn alone(units: Vec<Unit>, steps: &[Act]) -> Self {
         let mut conversation = Self::default();
         conversation.add(units, steps, ClientEnd::Silence);
         conversation
     }
 
     /// Adds a client whose steps follow those of the others.
-    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[ClientStep], end: ClientEnd) {
+    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[Act], end: ClientEnd) {
         let number = self.clients.len();
         self.clients.push(units);
         self.steps.extend(steps.iter().map(|step| (number, *step)));
@@ -85,19 +85,19 @@ impl Conversation {
     pub(crate) fn run(&self) -> SimWorld {
         let mut world = SimWorld::new(self.setting.clone());
         // Connects all clients here, so that they are accepted in the order of the list.
-        let mut clients: Vec<Talking> =
-            self.clients.iter().map(|units| Talking::new(world.connect(), units)).collect();
+        let mut clients: Vec<ScriptedClient> =
+            self.clients.iter().map(|units| ScriptedClient::new(world.connect(), units)).collect();
         let mut drained_until_ms = u64::MAX;
         for (number, step) in &self.steps {
             clients[*number].take(*step, &mut world);
-            if let ClientStep::Drain(ms) = step {
+            if let Act::Drain(ms) = step {
                 drained_until_ms = world.net.now_ms() + ms;
             }
         }
         world.end();
         let is_cut = world.net.now_ms() >= drained_until_ms;
-        for (number, talking) in clients.iter_mut().enumerate() {
-            self.check(number, talking, is_cut);
+        for (number, scripted) in clients.iter_mut().enumerate() {
+            self.check(number, scripted, is_cut);
         }
         let is_reset = |number: &usize| {
             clients[*number].client.peer.saw_reset() && self.ends[*number] != ClientEnd::Gone
@@ -110,8 +110,8 @@ impl Conversation {
 
     /// Checks that only its own responses arrived, in order; all of them, unless prevented by a reset, its
     /// disconnect or a drain's deadline (`is_cut`).
-    fn check(&self, number: usize, talking: &mut Talking, is_cut: bool) {
-        let Talking { client, stream, .. } = talking;
+    fn check(&self, number: usize, scripted: &mut ScriptedClient, is_cut: bool) {
+        let ScriptedClient { client, stream, .. } = scripted;
         let (units, end) = (&self.clients[number], self.ends[number]);
         let was_reset = client.peer.saw_reset();
         client.read();
@@ -119,7 +119,7 @@ impl Conversation {
         if self.trouble == Trouble::Fin {
             allowed.push(expected(units, client.sent, ClientEnd::Finish));
         }
-        if self.steps.iter().any(|(_, step)| matches!(step, ClientStep::Drain(_))) {
+        if self.steps.iter().any(|(_, step)| matches!(step, Act::Drain(_))) {
             allowed.extend(drained(units, client.sent));
         }
         if was_reset || end == ClientEnd::Gone {
@@ -149,36 +149,36 @@ fn furthest(verdicts: &[OutputMatch], len: usize) -> usize {
 }
 
 /// A client in a conversation.
-struct Talking {
+struct ScriptedClient {
     client: SimClient,
     stream: Vec<u8>,
     /// Bytes that it has tried to send.
     tried: usize,
 }
 
-impl Talking {
+impl ScriptedClient {
     fn new(client: SimClient, units: &[Unit]) -> Self {
         Self { client, stream: Unit::stream(units), tried: 0 }
     }
 
-    fn take(&mut self, step: ClientStep, world: &mut SimWorld) {
+    fn take(&mut self, step: Act, world: &mut SimWorld) {
         let peer = &self.client.peer;
         match step {
-            ClientStep::Send(bytes) => self.send(bytes),
-            ClientStep::SendAll => self.send(usize::MAX),
-            ClientStep::Turn => {
+            Act::Send(bytes) => self.send(bytes),
+            Act::SendAll => self.send(usize::MAX),
+            Act::Turn => {
                 world.turn_if_ready();
             }
-            ClientStep::Settle => world.settle(),
-            ClientStep::StopReading(window) => {
+            Act::Settle => world.settle(),
+            Act::StopReading(window) => {
                 self.client.stop_reading(window);
             }
-            ClientStep::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
-            ClientStep::ReadOn => peer.set_reading(true),
-            ClientStep::Finish => peer.finish(),
-            ClientStep::Close => peer.close(),
-            ClientStep::Reset => peer.reset(),
-            ClientStep::Drain(ms) => world.control.drain(ms),
+            Act::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
+            Act::ReadOn => peer.set_reading(true),
+            Act::Finish => peer.finish(),
+            Act::Close => peer.close(),
+            Act::Reset => peer.reset(),
+            Act::Drain(ms) => world.control.drain(ms),
         }
     }
 
@@ -194,7 +194,7 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: ClientEnd) -> ExpectedO
     let mut expected = ExpectedOutput::default();
     let mut left = sent;
     for unit in units {
-        if unit.goes_on_at.is_some_and(|at| left >= at) {
+        if unit.continue_at.is_some_and(|at| left >= at) {
             expected.push_continue();
         }
         if left < unit.decided_at {
@@ -222,7 +222,7 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<ExpectedOutput> {
     let mut allowed = Vec::new();
     let mut left = sent;
     for unit in units {
-        if unit.goes_on_at.is_some_and(|at| left >= at) {
+        if unit.continue_at.is_some_and(|at| left >= at) {
             allowed.extend(with_tails(&responded, unit));
             responded.push_continue();
         }

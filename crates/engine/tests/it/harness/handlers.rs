@@ -94,7 +94,7 @@ pub(crate) fn takes_body(route: &str) -> bool {
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
         "later" => defer(request, response, later),
-        "looked" => looked(request, response),
+        "polled-now" => polled_now(request, response),
         "taken" => defer(request, response, taken),
         "pulled" | "pulled-refuses" | "pulled-panics" | "pulled-ends-in-panic" => {
             defer(request, response, pulled);
@@ -180,7 +180,7 @@ async fn later(mut call: Call) {
 }
 
 /// Yields as often as the digit says; polled before there is a call.
-fn looked(request: &Request<'_>, response: &mut Response<'_>) {
+fn polled_now(request: &Request<'_>, response: &mut Response<'_>) {
     let digit = request.path().bytes().last().unwrap_or(b'0') - b'0';
     let mut waiting = Box::pin(async move {
         let presence = Presence::new();
@@ -213,7 +213,6 @@ async fn taken(mut call: Call) {
 
 /// Reads the body without waiting for anything else; rejects it or panics as its route says.
 async fn pulled(mut call: Call) {
-    let _presence = Presence::new();
     let route = call.path().split('/').nth(1).unwrap_or_default().to_owned();
     let (mut len, mut sum) = (0, DIGEST_START);
     while let Some(piece) = call.read().await {

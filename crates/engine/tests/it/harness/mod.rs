@@ -8,7 +8,7 @@ pub(crate) mod handlers;
 pub(crate) mod unit;
 pub(crate) mod world;
 
-pub(crate) use conversation::{ClientEnd, ClientStep, Conversation};
+pub(crate) use conversation::{Act, ClientEnd, Conversation};
 pub(crate) use unit::{ExpectedOutput, ExpectedResponse, Unit};
 pub(crate) use world::{Setting, SimClient, SimWorld};
 

@@ -196,7 +196,7 @@ pub(crate) struct Unit {
     /// The connection ends after the response.
     pub(crate) is_last: bool,
     /// A client that has sent so many bytes, and waits, gets a `100 Continue`.
-    pub(crate) goes_on_at: Option<usize>,
+    pub(crate) continue_at: Option<usize>,
 }
 
 impl fmt::Debug for Unit {
@@ -210,7 +210,7 @@ impl Unit {
     pub(crate) fn new(bytes: impl Into<Vec<u8>>, response: ExpectedResponse) -> Self {
         let bytes = bytes.into();
         let is_last = response.connection == Some("close");
-        Self { decided_at: bytes.len(), bytes, response, is_last, goes_on_at: None }
+        Self { decided_at: bytes.len(), bytes, response, is_last, continue_at: None }
     }
 
     /// Returns a request that is rejected as soon as its first `decided_at` bytes are received.
@@ -309,7 +309,7 @@ impl Unit {
         let head_len = unit.bytes.len() - len;
         match route {
             "plain" => Self::new(&unit.bytes[..head_len], unit.response.last()),
-            _ => Self { goes_on_at: Some(head_len), ..unit },
+            _ => Self { continue_at: Some(head_len), ..unit },
         }
     }
 

@@ -146,15 +146,15 @@ impl SimWorld {
     /// Runs a turn, unless the worker would only sleep until a client sends or a deadline expires. Waits some
     /// milliseconds for a connection that the simulated kernel delays.
     pub(crate) fn turn_if_ready(&mut self) -> bool {
-        let goes_on = self.worker.is_busy()
+        let is_ready = self.worker.is_busy()
             || self.net.is_ready()
             || handlers::is_one_asleep()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
-        if goes_on {
+        if is_ready {
             self.turn();
         }
-        goes_on
+        is_ready
     }
 
     /// Lets time pass, waking the worker at intervals.
@@ -170,15 +170,21 @@ impl SimWorld {
     }
 
     /// Sleeps as the worker would, until `is_enough`; returns the time.
-    pub(crate) fn sleep_until(&mut self, is_enough: impl Fn() -> bool) -> u64 {
+    pub(crate) fn sleep_until(&mut self, is_enough: impl Fn(&SimNet) -> bool) -> u64 {
         for _ in 0..TURNS_MAX {
             self.net.advance(0);
-            if is_enough() {
+            if is_enough(&self.net) {
                 return self.net.now_ms();
             }
             self.turn();
         }
-        panic!("what is waited for doesn't come");
+        panic!("nothing ends the wait");
+    }
+
+    /// Sleeps until the server has closed the connection, by FIN or reset; returns the duration.
+    pub(crate) fn sleep_until_closed(&mut self, client: &SimClient) -> u64 {
+        let began_ms = self.net.now_ms();
+        self.sleep_until(|_| client.peer.saw_fin() || client.peer.saw_reset()) - began_ms
     }
 
     /// Lets the worker sleep and wake until all connections are closed, then checks for leftovers.

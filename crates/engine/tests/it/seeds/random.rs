@@ -5,7 +5,7 @@ use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::conversation::Trouble;
 
-use crate::harness::{Choices, ClientEnd, ClientStep, Conversation, Setting, Unit};
+use crate::harness::{Act, Choices, ClientEnd, Conversation, Setting, Unit};
 
 /// Clients of a conversation at most.
 const CLIENTS_MAX: usize = 5;
@@ -36,7 +36,7 @@ pub(crate) fn conversation(dice: &mut Choices, seed: u64, first: Vec<Unit>) -> C
         let number = [chosen].into_iter().chain(0..plans.len()).find(is_waiting).unwrap_or(chosen);
         conversation.steps.extend(plans[number].next().map(|step| (number, step)));
         if drained_after == Some(conversation.steps.len()) {
-            conversation.steps.push((0, ClientStep::Drain(2000)));
+            conversation.steps.push((0, Act::Drain(2000)));
         }
     }
     conversation
@@ -58,7 +58,7 @@ fn setting(seed: u64, dice: &mut Choices) -> Setting {
     Setting { sim, limits, ..Setting::default() }
 }
 
-/// What may be asked of whom.
+/// Restrictions on the requests of a client.
 #[derive(Debug, Clone, Copy)]
 struct ClientKind {
     /// The client stops reading: it would not see the `100` that it waits for.
@@ -73,13 +73,13 @@ fn client_of(
     number: usize,
     is_roomy: bool,
     units: Option<Vec<Unit>>,
-) -> (Vec<Unit>, Vec<ClientStep>, ClientEnd) {
+) -> (Vec<Unit>, Vec<Act>, ClientEnd) {
     let is_slow = dice.once_in(4);
     let kind = ClientKind { is_slow, is_roomy };
     let units = units.unwrap_or_else(|| units_of(dice, number, kind));
     let mut plan = Vec::new();
     if is_slow {
-        plan.push(ClientStep::StopReading(30 + dice.below(3000)));
+        plan.push(Act::StopReading(30 + dice.below(3000)));
     }
     for unit in &units {
         plan_unit(dice, unit, is_slow, &mut plan);
@@ -88,20 +88,20 @@ fn client_of(
         plan.truncate(dice.below(plan.len() + 1));
     }
     if is_slow {
-        plan.push(ClientStep::ReadOn);
+        plan.push(Act::ReadOn);
     }
     let end = match dice.below(12) {
         0..=6 => ClientEnd::Silence,
         7..=9 => {
-            plan.push(ClientStep::Finish);
+            plan.push(Act::Finish);
             ClientEnd::Finish
         }
         10 => {
-            plan.push(ClientStep::Close);
+            plan.push(Act::Close);
             ClientEnd::Gone
         }
         _ => {
-            plan.push(ClientStep::Reset);
+            plan.push(Act::Reset);
             ClientEnd::Gone
         }
     };
@@ -109,21 +109,21 @@ fn client_of(
 }
 
 /// Sends a request in one or more pieces, with pauses.
-fn plan_unit(dice: &mut Choices, unit: &Unit, is_slow: bool, plan: &mut Vec<ClientStep>) {
+fn plan_unit(dice: &mut Choices, unit: &Unit, is_slow: bool, plan: &mut Vec<Act>) {
     let mut left = unit.bytes.len();
-    if let Some(at) = unit.goes_on_at {
+    if let Some(at) = unit.continue_at {
         // Waits for the 100, behind all earlier responses.
-        plan.extend([ClientStep::Settle, ClientStep::Send(at), ClientStep::Settle]);
+        plan.extend([Act::Settle, Act::Send(at), Act::Settle]);
         left -= at;
     }
     while left > 0 {
         let bytes = if dice.once_in(3) { 1 + dice.below(left) } else { left };
-        plan.push(ClientStep::Send(bytes));
+        plan.push(Act::Send(bytes));
         left -= bytes;
         match dice.below(6) {
-            0 => plan.push(ClientStep::Settle),
-            1 | 2 => plan.push(ClientStep::Turn),
-            3 if is_slow => plan.push(ClientStep::Read(1 + dice.below(5000))),
+            0 => plan.push(Act::Settle),
+            1 | 2 => plan.push(Act::Turn),
+            3 if is_slow => plan.push(Act::Read(1 + dice.below(5000))),
             _ => {}
         }
     }

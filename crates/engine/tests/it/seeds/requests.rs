@@ -46,7 +46,7 @@ const TARGETS: &[&str] = &[
 
 /// One request.
 #[derive(Debug)]
-struct Asked {
+struct RandomRequest {
     method: &'static str,
     target: String,
     /// Its response has the target as text.
@@ -58,7 +58,7 @@ struct Asked {
     body: Option<(usize, bool)>,
 }
 
-impl Asked {
+impl RandomRequest {
     /// Returns a request for `target`, with a body of one of these lengths.
     fn new(dice: &mut Choices, target: String, body_lens: &[usize]) -> Self {
         let (method, is_chunked) =
@@ -133,16 +133,16 @@ pub(crate) fn expect_responses(seed: u64) {
     let setting = setting(&mut dice, seed, &[23, 200, 2000, 64 * 1024], &[500, 5000, 256 * 1024]);
     let mut world = SimWorld::new(setting);
     for _ in 0..PATIENT_CLIENTS {
-        let asked = readable_requests(&mut dice);
+        let requests = readable_requests(&mut dice);
         let mut client = world.connect();
-        ask(&mut dice, &mut world, &mut client, &asked);
-        check(&mut client, &asked);
+        send_all(&mut dice, &mut world, &mut client, &requests);
+        check(&mut client, &requests);
         client.peer.finish();
     }
     world.end();
 }
 
-fn readable_requests(dice: &mut Choices) -> Vec<Asked> {
+fn readable_requests(dice: &mut Choices) -> Vec<RandomRequest> {
     let mut all = Vec::new();
     for number in 0..=dice.below(REQUESTS_MAX) {
         let (route, body_max, is_named) = dice.pick(ROUTES);
@@ -152,7 +152,7 @@ fn readable_requests(dice: &mut Choices) -> Vec<Asked> {
             _ => "",
         };
         let target = format!("/{route}/{number}x{}{query}", dice.below(4));
-        all.push(Asked { is_named, ..Asked::new(dice, target, &[0, 3, 400, body_max]) });
+        all.push(RandomRequest { is_named, ..RandomRequest::new(dice, target, &[0, 3, 400, body_max]) });
         if all[number].is_last() {
             break;
         }
@@ -161,9 +161,9 @@ fn readable_requests(dice: &mut Choices) -> Vec<Asked> {
 }
 
 /// Sends them in pieces, and reads until the server has closed.
-fn ask(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, asked: &[Asked]) {
+fn send_all(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, requests: &[RandomRequest]) {
     let mut bytes = Vec::new();
-    asked.iter().for_each(|asked| asked.push_to(dice, &mut bytes));
+    requests.iter().for_each(|request| request.push_to(dice, &mut bytes));
     let mut left = &bytes[..];
     while !left.is_empty() {
         let (piece, rest) = left.split_at(dice.pick(PIECES).min(left.len()));
@@ -187,35 +187,35 @@ fn ask(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, asked: 
 }
 
 /// Checks for its own responses in order, whole; all of them, unless one says that it is the last.
-fn check(client: &mut SimClient, asked: &[Asked]) {
+fn check(client: &mut SimClient, requests: &[RandomRequest]) {
     if client.peer.saw_reset() {
         // Responses may be lost if the client continues sending after the last one.
         let text = client.text();
-        return assert!(text.contains("Connection: close\r\n"), "a reset: {asked:?} {text}");
+        return assert!(text.contains("Connection: close\r\n"), "a reset: {requests:?} {text}");
     }
     let mut responses = Responses::default();
-    asked.iter().for_each(|asked| responses.expect(asked.method));
+    requests.iter().for_each(|request| responses.expect(request.method));
     let read = responses.feed(client.read()).and_then(|()| responses.finish());
-    assert!(read.is_ok(), "{read:?}: {asked:?}: {}", client.text());
-    let mut rest = asked.iter();
+    assert!(read.is_ok(), "{read:?}: {requests:?}: {}", client.text());
+    let mut rest = requests.iter();
     let mut is_over = false;
     while let Some(response) = responses.pop() {
         assert!(!is_over, "another response after the last: {response:?}");
         if response.status() == 100 {
             continue;
         }
-        let asked = rest.next().unwrap_or_else(|| panic!("a response without a request: {response:?}"));
-        check_one(&response, asked);
+        let request = rest.next().unwrap_or_else(|| panic!("a response without a request: {response:?}"));
+        check_one(&response, request);
         is_over = response.head.closes();
     }
-    assert!(is_over || rest.len() == 0, "{} of {asked:?} without a response", rest.len());
+    assert!(is_over || rest.len() == 0, "{} of {requests:?} without a response", rest.len());
 }
 
-fn check_one(response: &Response, asked: &Asked) {
+fn check_one(response: &Response, request: &RandomRequest) {
     let text = response.text();
-    assert!(matches!(response.status(), 200 | 202), "{} to {asked:?}: {text}", response.status());
-    if asked.is_named && asked.method != "HEAD" {
-        assert!(text.contains(&asked.target), "{asked:?}: {text:?}");
+    assert!(matches!(response.status(), 200 | 202), "{} to {request:?}: {text}", response.status());
+    if request.is_named && request.method != "HEAD" {
+        assert!(text.contains(&request.target), "{request:?}: {text:?}");
     }
 }
 
@@ -258,11 +258,11 @@ fn any_requests(dice: &mut Choices) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..=dice.below(REQUESTS_MAX) {
         let target = format!("/{}", dice.pick(TARGETS));
-        let mut asked = Asked::new(dice, target, &[0, 3, 400, 70_000, 200_000]);
+        let mut request = RandomRequest::new(dice, target, &[0, 3, 400, 70_000, 200_000]);
         if dice.once_in(4) {
-            asked.fields += &format!("X-Large: {}\r\n", "x".repeat(5000));
+            request.fields += &format!("X-Large: {}\r\n", "x".repeat(5000));
         }
-        asked.push_to(dice, &mut bytes);
+        request.push_to(dice, &mut bytes);
     }
     if dice.once_in(5) {
         let at = dice.below(bytes.len());

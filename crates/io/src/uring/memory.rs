@@ -1,16 +1,22 @@
-//! Provided buffers: equal parts of one mapping, which the kernel fills as input arrives.
+//! Memory that the kernel reads and writes: buffers that it fills as input arrives, equal parts of one mapping, and
+//! outputs, which are owned here until their sends have completed.
 
-#![expect(unsafe_code, reason = "memory that the kernel writes to while nothing borrows it")]
+#![expect(
+    unsafe_code,
+    reason = "memory that the kernel writes to while nothing borrows it; `msghdr` has private fields"
+)]
 
-use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::{io, mem, ptr};
 
-use io_uring::Submitter;
-use io_uring::types::BufRingEntry;
+use io_uring::types::{BufRingEntry, Fd};
+use io_uring::{Submitter, opcode, squeue};
 
+use crate::connections::{GATHER_MAX, Slab};
 use crate::limits::RECV_BUFFERS_FIRST;
 use crate::pages::Pages;
+use crate::{Output, Piece, Token};
 
 /// Number of the only group.
 pub(super) const GROUP: u16 = 0;
@@ -178,6 +184,89 @@ impl Buffers {
     }
 }
 
+/// Message headers kept for later sends; others are freed.
+const SPARE_GATHERS_MAX: usize = 64;
+
+const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// A message header and its `iovec`s. The kernel reads them until the send has ended: they must not move.
+struct Gather {
+    slices: [libc::iovec; GATHER_MAX],
+    header: libc::msghdr,
+}
+
+/// A send in the ring.
+struct InRing {
+    token: Token,
+    output: Output,
+    gather: Option<Box<Gather>>,
+}
+
+/// The outputs of all sends in the ring.
+#[derive(Default)]
+pub(super) struct Outputs {
+    sends: Slab<InRing>,
+    #[expect(clippy::vec_box, reason = "they move between here and `sends`, where the kernel reads them")]
+    spare: Vec<Box<Gather>>,
+}
+
+impl Outputs {
+    /// Adds an output in memory; returns its index and the entry that sends it. The entry points to memory of
+    /// the output, which itself may move.
+    pub(super) fn insert(&mut self, token: Token, fd: Fd, output: Output) -> (u32, squeue::Entry) {
+        let (entry, gather) = if output.items().is_empty() {
+            // Its length is at most a quantum.
+            let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
+            (opcode::Send::new(fd, start, len).flags(FLAGS).build(), None)
+        } else {
+            let mut gather = self.spare.pop().unwrap_or_else(|| Box::new(Gather::empty()));
+            let header = gather.describe(&output);
+            (opcode::SendMsg::new(fd, header).flags(FLAGS as u32).build(), Some(gather))
+        };
+        (self.sends.insert(InRing { token, output, gather }), entry)
+    }
+
+    /// Removes the output of a completed send. Each index once.
+    pub(super) fn remove(&mut self, index: u32) -> (Token, Output) {
+        let take = |send: &mut InRing| (send.token, mem::take(&mut send.output), send.gather.take());
+        let (token, output, gather) = self.sends.remove(index, take);
+        if let Some(gather) = gather
+            && self.spare.len() < SPARE_GATHERS_MAX
+        {
+            self.spare.push(gather);
+        }
+        (token, output)
+    }
+
+    /// Frees message headers.
+    pub(super) fn trim(&mut self) {
+        self.spare = Vec::new();
+    }
+}
+
+impl Gather {
+    fn empty() -> Self {
+        let nothing = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        // SAFETY: all zeros are a valid `msghdr`: null pointers and lengths of 0.
+        let header = unsafe { mem::zeroed() };
+        Self { slices: [nothing; GATHER_MAX], header }
+    }
+
+    /// Describes at most [`GATHER_MAX`] pieces of an output in memory.
+    fn describe(&mut self, output: &Output) -> *const libc::msghdr {
+        let mut count = 0;
+        for piece in output.pieces(0).take(GATHER_MAX) {
+            let Piece::Bytes(bytes) = piece else { break };
+            self.slices[count] =
+                libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+            count += 1;
+        }
+        self.header.msg_iov = self.slices.as_mut_ptr();
+        self.header.msg_iovlen = count as _; // at most GATHER_MAX; its type differs between the C libraries
+        &raw const self.header
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ring::Ring;
@@ -191,18 +280,17 @@ mod tests {
             return;
         };
         ring.provide_buffers(RECV_BUFFERS_MAX, 64).expect("there is memory");
-        let buffers = &mut ring.buffers;
         let mut in_use = Vec::new();
         for _ in 0..4 {
-            in_use.push(buffers.in_use());
-            buffers.offer_more();
+            in_use.push(ring.buffers().in_use());
+            ring.offer_more_buffers();
         }
         assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
-        buffers.trim();
+        ring.trim();
         // Each returns as if the kernel had used it, those offered first before others.
-        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(Filled { id, len: 0 }));
-        assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
-        buffers.offer_more();
-        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
+        (0..RECV_BUFFERS_MAX).for_each(|id| ring.release(Filled { id, len: 0 }));
+        assert_eq!((ring.buffers().in_use(), ring.buffers().surplus), (RECV_BUFFERS_FIRST, 0));
+        ring.offer_more_buffers();
+        assert_eq!(ring.buffers().in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
     }
 }
