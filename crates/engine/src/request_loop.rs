@@ -335,25 +335,24 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(head, whole.body, turn, token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
-        Step::new(whole.head.len(), self.conclude(token, outcome, facts, 0))
+        self.conclude(token, outcome, facts, whole.head.len())
     }
 
-    /// Applies a response that was encoded, or keeps its deferred handler. `copied` are the bytes of the request that the
-    /// connection held until a deferred handler got its copy.
+    /// Applies the response to a request of `len` bytes, or keeps its deferred handler.
     #[inline(always)]
     pub(crate) fn conclude(
         &mut self,
         token: Token,
         outcome: Outcome,
         facts: RequestFacts,
-        copied: usize,
-    ) -> StepResult {
+        len: usize,
+    ) -> Step {
         match outcome {
             Outcome::Responded(responded) => {
                 self.responded(token, responded);
-                StepResult::Responded
+                Step::new(len, StepResult::Responded)
             }
-            Outcome::Deferred(deferral) => self.defer(token, deferral, facts, copied),
+            Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, len),
         }
     }
 

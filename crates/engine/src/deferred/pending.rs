@@ -20,22 +20,40 @@ use crate::worker_state::WorkerState;
 
 /// Starting.
 impl<S: Service> WorkerState<S> {
-    /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready. `copied`: see
-    /// [`conclude`](Self::conclude).
-    #[inline(never)]
+    /// Returns true if the buffers have room for a deferred request beside `held` bytes, if need be by eviction.
+    pub(crate) fn has_room_for(&mut self, token: Token, deferral: &Deferral, held: usize) -> bool {
+        let Deferral::Deferred(deferred) = deferral else { return true };
+        !self.blocks.is_full() || self.make_room_for(token, held + deferred.exchange.held_bytes())
+    }
+
+    /// Defers a request of `len` bytes. If it is rejected, it is discarded together with what follows it.
+    #[cold]
+    pub(crate) fn defer_whole(
+        &mut self,
+        token: Token,
+        deferral: Deferral,
+        facts: RequestFacts,
+        len: usize,
+    ) -> Step {
+        let has_room = self.has_room_for(token, &deferral, 0);
+        let result = self.defer(token, deferral, facts, has_room);
+        Step::new(if result == StepResult::Refused { 0 } else { len }, result)
+    }
+
+    /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready.
     pub(crate) fn defer(
         &mut self,
         token: Token,
         deferral: Deferral,
         facts: RequestFacts,
-        copied: usize,
+        has_room: bool,
     ) -> StepResult {
         // An upgrade was already responded to with a `101`.
         let Deferral::Deferred(deferred) = deferral else {
             return self.refuse(token, Refusal::CallsFull).result;
         };
         let mut pending = PendingCall::new(deferred, facts);
-        if self.blocks.is_full() && !self.make_room_for(token, copied + pending.exchange.held_bytes()) {
+        if !has_room {
             self.release_call(pending);
             return self.refuse_full(token).result;
         }
@@ -75,7 +93,7 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
             outcome => {
                 let body = if all_is_here { body_len(framing) } else { 0 };
-                return Step::new(bytes.len() + body, self.conclude(token, outcome, facts, 0));
+                return self.conclude(token, outcome, facts, bytes.len() + body);
             }
         };
         deferred.exchange.expect_body();

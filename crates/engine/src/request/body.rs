@@ -9,6 +9,7 @@ use crate::memory::buffer::PagePool;
 use crate::request::refusal::Refusal;
 use crate::request::{Request, Turn};
 use crate::request_loop::{Step, StepResult, facts};
+use crate::response::responder::Outcome;
 use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
 
@@ -77,11 +78,22 @@ impl<S: Service> WorkerState<S> {
             let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
             let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
             let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
-            let held = block.held_bytes();
+            // While the block is taken out: it is compared with others together with its copy.
+            let has_room = match &outcome {
+                Outcome::Deferred(deferral) => self.has_room_for(token, deferral, block.held_bytes()),
+                Outcome::Responded(_) => true,
+            };
             block.end_request(&mut self.blocks.pool);
-            let copied = held - block.held_bytes();
             self.blocks.put(index, block);
-            return Step::new(consumed, self.conclude(token, outcome, facts, copied));
+            return match outcome {
+                Outcome::Responded(responded) => {
+                    self.responded(token, responded);
+                    Step::new(consumed, StepResult::Responded)
+                }
+                Outcome::Deferred(deferral) => {
+                    Step::new(consumed, self.defer(token, deferral, facts, has_room))
+                }
+            };
         }
         // A body that is discarded doesn't grow in memory.
         let is_kept = matches!(block.destination, Destination::Buffer);
