@@ -45,7 +45,7 @@ impl Plan {
             (Some(_), Some(dir)) => {
                 let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
-                return Err(Failure::helped(message, "name one of both"));
+                return Err(Failure::helped(message, "name one of them"));
             }
             (Some(site), None) => site,
             (None, dir) => {

@@ -52,7 +52,7 @@ fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'
         let mut earlier = config.listen[..index].iter();
         let help = match (config.server.http_port, &listen.address) {
             (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
-                "`server.http_port` listens on this port on all addresses: remove one of both".to_owned()
+                "`server.http_port` listens on this port on all addresses: remove one of them".to_owned()
             }
             _ => match earlier.position(|earlier| earlier.address.overlaps(&listen.address)) {
                 Some(other) => format!("listen[{other}] already listens on it"),

@@ -22,7 +22,7 @@ pub(crate) fn report(
     let home = home.or_else(|| other.map(|(_, ours)| format!("the key is called {ours}")));
     let renamed = RENAMED.iter().find(|(old, new, _)| *old == name && known.contains(new));
     let (message, help) = if let Some((old, new, unit)) = renamed {
-        let help = match value.get_ref().as_integer() {
+        let help = match value.get_ref().as_integer().filter(|number| !number.as_str().starts_with('-')) {
             Some(number) => format!("write `{new} = \"{number}{unit}\"`"),
             None => format!("write `{new}` with a unit, such as `{new} = \"10s\"`"),
         };

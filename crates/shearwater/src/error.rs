@@ -8,7 +8,7 @@ use shearwater_engine::{Failure, StartError};
 /// An error of starting or running a server.
 ///
 /// Displays as one sentence with the cause and, where there is one, the remedy; mistakes in routes as one line each.
-#[derive(Debug)]
+/// `Debug` is the same text, because a `main` that returns the error prints that.
 #[non_exhaustive]
 pub enum Error {
     /// An address to listen on is invalid, or its name can't be resolved.
@@ -50,6 +50,12 @@ impl fmt::Display for Error {
             Self::Signals(error) => write!(f, "can't handle SIGTERM, SIGINT and SIGUSR1: {error}"),
             Self::Failed(failure) => failure.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

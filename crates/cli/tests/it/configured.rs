@@ -26,7 +26,7 @@ fn resolves_roots_against_the_folder_of_the_file() {
     let (code, _, stderr) = run(&folder, &["other", "--config", "conf/site.toml"]);
     assert_eq!(code, 2);
     let expected =
-        "error: both the folder other and the sites of conf/site.toml are given\nhelp: name one of both\n";
+        "error: both the folder other and the sites of conf/site.toml are given\nhelp: name one of them\n";
     assert_eq!(stderr, expected);
 }
 

@@ -45,7 +45,7 @@ section! {
 
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
         if source.has("spa") && self.spa.is_some() && source.has("try_files") && !self.try_files.is_empty() {
-            let help = "remove one of both: the last entry of `try_files` is a fallback as well";
+            let help = "remove one of them: the last entry of `try_files` is a fallback as well";
             source.error(context, "spa", "`spa` and `try_files` can't be combined", help);
         }
     }
@@ -165,7 +165,7 @@ section! {
 
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
         match (source.has("type"), source.has("path")) {
-            (true, true) => source.error(context, "path", "both `type` and `path` are set", "remove one of both"),
+            (true, true) => source.error(context, "path", "both `type` and `path` are set", "remove one of them"),
             (false, false) => {
                 let help = "add `type` or `path`; `path = \"/*\"` matches every file";
                 context.error_with_help(&source.span, "missing key `type` or `path`", help);

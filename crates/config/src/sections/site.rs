@@ -133,7 +133,7 @@ impl Section for Route {
             for Row { name, .. } in rows(&Serving::example(), &KeyPath::default()) {
                 if source.has(name) {
                     let message = format!("`{name}` has no effect with `respond`");
-                    let help = "a route with `respond` serves no files: remove one of both";
+                    let help = "a route with `respond` serves no files: remove one of them";
                     source.error(context, name, &message, help);
                 }
             }

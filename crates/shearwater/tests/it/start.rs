@@ -51,6 +51,8 @@ fn reports_a_taken_port() {
             let expected =
                 format!("{address} is taken by another program: choose another port, or end that program");
             assert_eq!(error.to_string(), expected);
+            // What a `main` that returns it prints.
+            assert_eq!(format!("{error:?}"), expected);
         }
     }
     assert_eq!(own[1].connect().get("/").text(), "served");
