@@ -23,7 +23,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[Strin
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
     line(&mut block, "accept", &start_report.accept.to_string());
-    line(&mut block, "order", &start_report.order.to_string());
+    line(&mut block, "scheduling", &start_report.order.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
     line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
     for overridden in overridden {
@@ -39,9 +39,9 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[Strin
 /// Formats the totals.
 pub(crate) fn end(summary: &Summary) -> String {
     let totals = &summary.totals;
-    let (requests, refused) = (grouped(totals.requests), grouped(totals.requests_refused));
-    let connections = grouped(totals.connections_accepted);
-    format!("Stopped: {requests} requests handled, {refused} refused, {connections} connections.\n")
+    let (requests, rejected) = (counted(totals.requests, "request"), grouped(totals.requests_refused));
+    let connections = counted(totals.connections_accepted, "connection");
+    format!("Stopped: {requests} handled, {rejected} rejected, {connections}.\n")
 }
 
 /// Prints a result to standard output. A closed pipe is no error.
@@ -99,6 +99,12 @@ fn descriptors(start_report: &StartReport) -> String {
 pub(crate) fn memory(buffered_bytes_max: usize) -> String {
     let bytes = grouped(buffered_bytes_max as u64);
     format!("up to {bytes} bytes per worker for unfinished requests")
+}
+
+/// Formats a number of things: `1 request`, `2,000 requests`.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
 }
 
 /// Formats a number with thousands separators.

@@ -96,7 +96,9 @@ fn invalid(mistakes: Mistakes) -> Failure {
 pub(crate) fn cant_open(path: &Path, error: &io::Error) -> (String, Option<String>) {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotFound => (format!("no such folder: {path}"), None),
+        io::ErrorKind::NotFound => {
+            (format!("no such folder: {path}"), Some("create it, or name another one".to_owned()))
+        }
         io::ErrorKind::NotADirectory => {
             (format!("{path} is a file"), Some("name the folder that it is in".to_owned()))
         }

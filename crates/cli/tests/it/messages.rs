@@ -121,10 +121,7 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
             format!("{taken} is taken by another program: choose another port, or end that program"),
         ),
         ("192.0.2.1:0", "can't listen on 192.0.2.1:0: ".to_owned()),
-        (
-            "unix:none/x",
-            format!("unix:{}: there is no such folder: make it first", folder.at("none/x").display()),
-        ),
+        ("unix:none/x", format!("unix:{}: no such folder; create it first", folder.at("none/x").display())),
     ] {
         let text = format!("[[listen]]\naddress = \"unix:here\"\n[[listen]]\naddress = \"{address}\"\n");
         folder.file("site.toml", text);

@@ -64,7 +64,7 @@ fn a_signal_drains_and_prints_a_summary() {
         server.signal(signal);
         let (code, stdout, stderr) = server.end();
         assert_eq!(code, Some(0));
-        assert_eq!(stdout, "Stopped: 6 requests handled, 1 refused, 4 connections.\n");
+        assert_eq!(stdout, "Stopped: 6 requests handled, 1 rejected, 4 connections.\n");
         let in_all =
             "in all 7 requests (2xx 3, 3xx 0, 4xx 4, 5xx 0), 4 connections (0 open, 0 refused, 0 reset, ";
         assert_log(&stderr, &["draining: responding to received requests for up to 30 s", in_all]);

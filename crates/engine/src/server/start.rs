@@ -104,7 +104,7 @@ fn unix(f: &mut fmt::Formatter<'_>, path: &Path, error: &io::Error) -> fmt::Resu
         io::ErrorKind::PermissionDenied => {
             write!(f, "unix:{path}: permission denied")
         }
-        io::ErrorKind::NotFound => write!(f, "unix:{path}: there is no such folder: make it first"),
+        io::ErrorKind::NotFound => write!(f, "unix:{path}: no such folder; create it first"),
         io::ErrorKind::InvalidInput => {
             write!(f, "unix:{path}: the name is too long for a socket (about 100 bytes are allowed)")
         }
@@ -156,21 +156,21 @@ impl fmt::Display for LimitWarning {
         match wanted {
             Wanted::Backlog => write!(
                 f,
-                "accept queue: {asked} asked, {effective} given (raise it: sysctl net.core.somaxconn={asked})"
+                "accept queue: {effective} instead of {asked} (raise it: sysctl net.core.somaxconn={asked})"
             ),
             Wanted::Connections => write!(
                 f,
-                "connections: {asked} asked, {effective} given by the limit of descriptors \
+                "connections: {effective} instead of {asked}, by the descriptor limit \
                  (raise it: ulimit -Hn, LimitNOFILE= of a unit, sysctl fs.nr_open)"
             ),
             Wanted::Descriptors => write!(
                 f,
-                "connections: the limit of descriptors is {effective}, {asked} would be comfortable \
+                "connections: the descriptor limit is {effective}, recommended are {asked} or more \
                  (raise it: ulimit -Hn, or LimitNOFILE= of a unit)"
             ),
             Wanted::SystemFiles => write!(
                 f,
-                "files of the system: {effective}, and this process alone may have {asked} \
+                "open files: the system's limit is {effective}, this process alone may have {asked} \
                  (raise it: sysctl fs.file-max={asked})"
             ),
         }
@@ -262,8 +262,8 @@ mod tests {
             ]
         );
         let said: Vec<_> = short.iter().map(ToString::to_string).collect();
-        assert!(said[0].contains("65535 asked, 4096 given") && said[0].contains("net.core.somaxconn=65535"));
-        assert!(said[1].contains("2000000 asked, 17500 given") && said[1].contains("LimitNOFILE"));
+        assert!(said[0].contains("4096 instead of 65535") && said[0].contains("net.core.somaxconn=65535"));
+        assert!(said[1].contains("17500 instead of 2000000") && said[1].contains("LimitNOFILE"));
         assert!(said[2].contains("fs.file-max=20000"));
     }
 
@@ -271,6 +271,6 @@ mod tests {
     fn compares_descriptors_without_a_connection_limit() {
         let short = FOUND.limit_warnings(&options(77, usize::MAX), 2);
         assert_eq!(short, [LimitWarning { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
-        assert!(short[0].to_string().contains("20000, 65536 would be comfortable"));
+        assert!(short[0].to_string().contains("20000, recommended are 65536"));
     }
 }

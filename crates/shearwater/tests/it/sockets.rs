@@ -126,7 +126,7 @@ fn reports_unix_sockets_that_cannot_be_bound() {
     std::fs::write(&path, "kept").expect("a file");
     assert!(refusal(&path).contains("no socket, and it is not replaced"));
     assert_eq!(std::fs::read(&path).expect("it is there"), b"kept");
-    assert!(refusal(&folder.path().join("nowhere/socket")).contains("there is no such folder"));
+    assert!(refusal(&folder.path().join("nowhere/socket")).contains("no such folder"));
     assert!(refusal(&folder.path().join("x".repeat(120))).contains("too long"));
 }
 

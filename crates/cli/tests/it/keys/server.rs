@@ -98,7 +98,7 @@ pub(crate) fn accept() {
 pub(crate) fn order() {
     for order in ["fifo", "lifo"] {
         on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, server| {
-            assert_eq!(server.line("order"), Some(order));
+            assert_eq!(server.line("scheduling"), Some(order));
             let mut clients = [server.connect(), server.connect()];
             for client in &mut clients {
                 for _ in 0..200 {
