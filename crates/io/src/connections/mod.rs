@@ -154,8 +154,15 @@ impl<X: Default> Connections<X> {
             };
             let share = work.share(sending.left());
             if share == 0 {
-                work.sends.end_turn();
-                return None;
+                if work.is_spent() {
+                    work.sends.end_turn();
+                    return None;
+                }
+                // Shorter ones behind it may fit: they don't wait for many long ones.
+                work.sends.retire(&mut slot.flags);
+                work.sends.pass_over(token, &mut slot.flags);
+                token = work.sends.first()?;
+                continue;
             }
             prepare();
             let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
