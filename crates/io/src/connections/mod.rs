@@ -154,8 +154,15 @@ impl<X: Default> Connections<X> {
             };
             let share = work.share(sending.left());
             if share == 0 {
-                work.sends.end_turn();
-                return None;
+                if work.is_spent() {
+                    work.sends.end_turn();
+                    return None;
+                }
+                // Shorter ones after it may fit: they need not wait for many long ones.
+                work.sends.retire(&mut slot.flags);
+                work.sends.pass_over(token, &mut slot.flags);
+                token = work.sends.first()?;
+                continue;
             }
             prepare();
             let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
@@ -410,33 +417,39 @@ pub(crate) fn ended_while_paused<X>(
 mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::rc::Rc;
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
     use super::{Connections, Pushed};
     use crate::limits::FETCH_CHECK_BYTES_MIN;
-    use crate::{FileSlice, Item, Output, SharedFile, Waker};
+    use crate::{Event, FileSlice, Item, Output, SharedFile, Token, Waker};
 
-    /// Otherwise a file system without a page cache would stall the send for good.
-    #[test]
-    fn sends_a_fetched_range_without_another_check() {
+    /// Begins a send of a file that counts as uncached, up to its fetch.
+    fn fetching() -> (Connections<()>, Token, mpsc::Receiver<()>, TcpListener) {
         let (woken, wakes) = mpsc::sync_channel(1);
-        let mut conns = Connections::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
+        let mut conns = Connections::new(Waker::new(move || {
+            let _ = woken.send(());
+        }));
         conns.context.ahead.find_nothing();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");
         let token = conns.slots.insert(peer.into());
-        let file = crate::test_file(FETCH_CHECK_BYTES_MIN);
+        let file = Rc::new(SharedFile::new(crate::test_file(FETCH_CHECK_BYTES_MIN)));
         let mut output = Output::new();
-        let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_CHECK_BYTES_MIN }));
-
         assert!(!conns.send_by_hand(token, output), "it waits for its share of the turn");
         conns.begin_turn(0);
         let pushed = conns.push_next(|| {});
         assert_eq!(pushed, Some((token, Pushed::Fetching)), "it waits for the file instead of the socket");
         assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
+        (conns, token, wakes, listener)
+    }
+
+    /// Otherwise a file system without a page cache would stall the send for good.
+    #[test]
+    fn sends_a_fetched_range_without_another_check() {
+        let (mut conns, token, wakes, _listener) = fetching();
         wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
         conns.begin_turn(1);
         conns.note_fetched();
@@ -444,5 +457,18 @@ mod tests {
         let pushed = conns.push_next(|| {});
         assert!(matches!(pushed, Some((_, Pushed::Ended(_) | Pushed::Full))), "{pushed:?}");
         assert!(conns.progress(token) > 0);
+    }
+
+    /// Otherwise the disk would be read for closed connections.
+    #[test]
+    fn a_fetch_is_wanted_until_its_send_has_ended() {
+        let (mut conns, token, ..) = fetching();
+        let send = conns.slots.open(token).expect("it is open").send;
+        let wants = &conns.sends.get(send).expect("a send").wants;
+        let wants = Arc::downgrade(wants.as_ref().expect("it waits for a fetch"));
+        assert_eq!(wants.strong_count(), 1);
+        conns.cut_off(token, send);
+        assert!(matches!(conns.next_completion(), Some(Event::Sent { result: Err(_), .. })));
+        assert_eq!(wants.strong_count(), 0, "though its slot is kept");
     }
 }

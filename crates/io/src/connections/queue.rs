@@ -6,8 +6,9 @@ use super::slots::Flags;
 use crate::Token;
 use crate::limits::{SEND_BYTES_PER_TURN_MAX, SEND_QUANTUM_BYTES};
 
-/// Smallest part of a quantum: a smaller one gains little for its call.
-const SHARE_BYTES_MIN: u64 = SEND_QUANTUM_BYTES / 4;
+/// Fraction of a turn or a quantum below which a remainder is left, unless it ends a send: a smaller one gains
+/// little for its call.
+const SHARE_PART: u64 = 4;
 
 /// An event caused by a verb, for `next` to return.
 #[derive(Debug, Clone, Copy)]
@@ -20,9 +21,9 @@ pub(crate) enum Completion {
 
 /// Pending work of this turn and the next: at most one `Sent` and one `Closed` per connection.
 ///
-/// Sends take turns: round-robin, by a turn's budget. The first in the queue is sent whole if that fits what is
-/// left of the budget. One that no turn can send whole gets a quantum, of what is left of the turn's first
-/// quantum. One for which too little is left ends the turn's sends and stays the first.
+/// Sends take turns: round-robin, by a turn's budget. Each gets what is left of it; one that no turn can send
+/// whole, what is left of the turn's first quantum. One for which too little is left is passed over, and
+/// precedes the others in the next turn.
 #[derive(Debug)]
 pub(crate) struct Work {
     /// Connections with a send to begin or to resume by hand. They are served after all other work, so that
@@ -111,14 +112,17 @@ impl Work {
         fits
     }
 
+    /// Returns whether the turn's budget of queued sends is used up.
+    pub(super) fn is_spent(&self) -> bool {
+        self.cost >= SEND_BYTES_PER_TURN_MAX
+    }
+
     /// Returns the cost up to which a queued send with `left` bytes to go may pass bytes on now.
     pub(crate) fn share(&self, left: u64) -> u64 {
-        let budget = SEND_BYTES_PER_TURN_MAX.saturating_sub(self.cost);
-        if left <= SEND_BYTES_PER_TURN_MAX {
-            return if left <= budget { budget } else { 0 };
-        }
-        let quantum = SEND_QUANTUM_BYTES.saturating_sub(self.cost);
-        if quantum < SHARE_BYTES_MIN { 0 } else { quantum }
+        let bound =
+            if left <= SEND_BYTES_PER_TURN_MAX { SEND_BYTES_PER_TURN_MAX } else { SEND_QUANTUM_BYTES };
+        let share = bound.saturating_sub(self.cost);
+        if share < left.min(bound / SHARE_PART) { 0 } else { share }
     }
 }
 
@@ -210,20 +214,24 @@ impl FairQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::{FairQueue, Flags, SEND_BYTES_PER_TURN_MAX, SEND_QUANTUM_BYTES, SHARE_BYTES_MIN, Work};
+    use super::{FairQueue, Flags, SEND_BYTES_PER_TURN_MAX, SEND_QUANTUM_BYTES, SHARE_PART, Work};
     use crate::Token;
 
     #[test]
     fn shares_of_a_turn() {
         const TURN: u64 = SEND_BYTES_PER_TURN_MAX;
         const LONG: u64 = TURN + 1;
+        const TURN_PART: u64 = TURN / SHARE_PART;
+        const QUANTUM_PART: u64 = SEND_QUANTUM_BYTES / SHARE_PART;
         for (what, cost, left, share) in [
             ("the last bytes of a turn", TURN - 1000, 1000, 1000),
             ("more than is left of the turn waits", TURN - 1000, 1001, 0),
+            ("unless a good part of it is left", TURN - TURN_PART, TURN, TURN_PART),
+            ("and no less", TURN - TURN_PART + 1, TURN, 0),
             ("a whole turn", 0, TURN, TURN),
             ("a quantum of a long send", 0, LONG, SEND_QUANTUM_BYTES),
-            ("a useful part of the quantum", SEND_QUANTUM_BYTES - SHARE_BYTES_MIN, LONG, SHARE_BYTES_MIN),
-            ("a smaller part waits", SEND_QUANTUM_BYTES - SHARE_BYTES_MIN + 1, LONG, 0),
+            ("a useful part of the quantum", SEND_QUANTUM_BYTES - QUANTUM_PART, LONG, QUANTUM_PART),
+            ("a smaller part waits", SEND_QUANTUM_BYTES - QUANTUM_PART + 1, LONG, 0),
             (
                 "after a long send there is room for short ones",
                 SEND_QUANTUM_BYTES,

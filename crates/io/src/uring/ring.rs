@@ -112,6 +112,10 @@ impl Ring {
 
     /// Queues an operation under a name. The next [`Ring::enter`] submits it.
     pub(super) fn push(&mut self, operation: Operation, name: Name) {
+        assert!(
+            name.purpose() != Purpose::Send,
+            "a completion of this name frees an output: see `Ring::send`"
+        );
         // SAFETY: it points to nothing that is ever freed.
         unsafe { self.queue(operation.into_entry(), name) }
     }
@@ -331,5 +335,24 @@ impl Marker {
     /// Records its completion.
     pub(super) fn completed(&mut self) {
         self.caught_up_ms = self.caught_up_ms.max(self.sent_ms.take().unwrap_or(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Otherwise safe code could free an output that the kernel still reads.
+    #[test]
+    fn rejects_a_send_s_name_for_another_operation() {
+        let Ok(mut ring) = Ring::new(8, 8, false) else {
+            println!("skipped: there is no io_uring here");
+            return;
+        };
+        let name = Name::new(Purpose::Send, Token::new(0, 0));
+        let pushed = catch_unwind(AssertUnwindSafe(|| ring.push(Operation::marker(), name)));
+        assert!(pushed.is_err());
     }
 }

@@ -26,7 +26,8 @@ use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
 use crate::shares::{
     copied_files_take_more_turns, downloads_progress_side_by_side, long_sends_start_after_other_work,
-    many_small_pieces_take_several_turns, short_responses_precede_files, uploads_progress_side_by_side,
+    many_small_pieces_take_several_turns, short_files_precede_long_downloads, short_responses_precede_files,
+    uploads_progress_side_by_side,
 };
 
 /// Marks a child of [`in_a_child`] to the test program.
@@ -443,7 +444,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, short_files_precede_long_downloads, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, fetches_and_sends_an_uncached_file, input_after_urgent_data_arrives, bounds_unsent_bytes_in_the_kernel, a_reading_client_gets_a_larger_unsent_bound }

@@ -95,6 +95,34 @@ pub(crate) fn short_responses_precede_files<K: Kernel>() {
     assert!(responded_beside > 10, "{responded_beside} of {turns}");
 }
 
+/// T2: a file that fits a turn doesn't wait until each of many longer ones had its share.
+pub(crate) fn short_files_precede_long_downloads<K: Kernel>() {
+    const DOWNLOADS: usize = 40;
+    const LONG: u64 = 16_000_000;
+    let file = file_of(&pattern(LONG as usize, 3));
+    let mut world = World::<SocketHarness<K>>::new();
+    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
+    let (reader, quick) = world.connect();
+    for (_, token) in &downloads {
+        world.send(*token, with_file(b"", &file, 0, LONG));
+    }
+    let mut chunk = Vec::new();
+    for len in [1000, 100_000, 1_000_000].repeat(4) {
+        world.send(quick, with_file(b"", &file, 0, len));
+        let mut turns = 0;
+        while world.is_sending(quick) {
+            for peer in downloads.iter().map(|(peer, _)| *peer).chain([reader]) {
+                chunk.clear();
+                world.harness.read(peer, usize::MAX, &mut chunk);
+            }
+            world.turn(5);
+            turns += 1;
+            assert!(turns < DOWNLOADS / 2, "{len} bytes wait for {turns} turns");
+        }
+    }
+    assert!(downloads.iter().all(|(_, token)| world.is_sending(*token)), "none has ended");
+}
+
 /// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.
 pub(crate) fn long_sends_start_after_other_work<K: Kernel>() {
     for (len, is_long) in [(SEND_QUANTUM_BYTES, false), (SEND_QUANTUM_BYTES + 1, true)] {
