@@ -66,14 +66,19 @@ fn dangling_and_circular_links_are_not_found() {
 }
 
 #[test]
-fn forbids_pipes_and_sockets_without_blocking() {
-    let site = TestSite::new();
-    let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
-    assert!(made.success());
-    let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
-    site.link("to_fifo", "fifo");
-    for target in ["/fifo", "/socket", "/to_fifo"] {
-        assert_eq!(site.status(target), 403, "{target}");
+fn forbids_pipes_sockets_and_devices_without_blocking() {
+    for symlinks in [Links::default(), Links::Follow] {
+        let site = TestSite::with(&FolderOptions { symlinks, ..FolderOptions::default() });
+        let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
+        assert!(made.success());
+        let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
+        site.link("to_fifo", "fifo").link("to_null", "/dev/null").link("to_zero", "/dev/zero");
+        // Only root may create a device.
+        let made = Command::new("mknod").arg(site.at("null")).args(["c", "1", "3"]).output().expect("mknod");
+        let device = made.status.success().then_some("/null");
+        for target in ["/fifo", "/socket", "/to_fifo", "/to_null", "/to_zero"].into_iter().chain(device) {
+            assert_eq!(site.status(target), 403, "{target}, {symlinks:?}");
+        }
     }
 }
 
