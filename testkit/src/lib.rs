@@ -8,6 +8,7 @@
 //! - [`TestFolder`] is a temporary folder with files of certain times.
 //! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
 //! - [`versions`] writes and reads files that change while they are served.
+//! - [`hostile_targets`] tries to leave a served folder by every spelling of a path.
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
 
 #![deny(unsafe_code)]
@@ -16,6 +17,7 @@ mod allocator;
 mod client;
 mod error;
 mod folder;
+pub mod hostile_targets;
 pub mod process;
 mod program;
 pub mod random;
