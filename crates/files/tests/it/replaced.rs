@@ -4,12 +4,11 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
-use testkit::versions::{Body, VersionedFile, read};
+use testkit::versions::{Body, VersionedFile, read, while_changing};
 
 use crate::site::TestSite;
 
@@ -129,17 +128,12 @@ fn sends_a_growing_log_at_its_first_length() {
     for len in [1_000, 100_000, 1_000_000, 4_000_000] {
         for site in sites() {
             site.file("f", LINE.repeat(len / LINE.len()));
-            let is_over = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                let (mut log, is_over) =
-                    (File::options().append(true).open(site.at("f")).expect("the file"), &is_over);
-                scope.spawn(move || {
-                    while !is_over.load(Ordering::Relaxed) {
-                        log.write_all(LINE).expect("written");
-                        std::thread::yield_now();
-                    }
-                });
-                let _ends = StopOnDrop(is_over);
+            let mut log = File::options().append(true).open(site.at("f")).expect("the file");
+            let write = || {
+                log.write_all(LINE).expect("written");
+                std::thread::yield_now();
+            };
+            while_changing(write, || {
                 for _ in 0..6 {
                     let present = fs::metadata(site.at("f")).expect("the file").len();
                     let (body, expected) = body_beside(&site, &[], |_| {});
@@ -195,15 +189,6 @@ fn closes_short_when_a_file_is_rewritten_in_place() {
             let (status, body) = site.get("/f");
             assert!(status == 200 && body == fs::read(site.at("f")).expect("the file"));
         }
-    }
-}
-
-/// Ends the other thread, even if the test fails.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -263,14 +248,9 @@ fn never_mixes_versions_of_a_changing_file() {
             let name = &format!("{}-{len}", way.replace(' ', "-"));
             let file = VersionedFile { path: site.at(name), len, form: 0 };
             file.replace(1).expect("a file");
-            let is_over = &AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                scope.spawn(move || {
-                    for version in (2..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
-                        change(&file, version).expect("changed");
-                    }
-                });
-                let _ends = StopOnDrop(is_over);
+            let mut versions = 2..;
+            let change = || change(&file, versions.next().expect("endless")).expect("changed");
+            while_changing(change, || {
                 for _ in 0..100 {
                     expect_one_version(&site, name, way, may_be_short);
                 }
