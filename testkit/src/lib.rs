@@ -8,6 +8,8 @@
 //! - [`TestFolder`] is a temporary folder with files of certain times.
 //! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
 //! - [`versions`] writes and reads files that change while they are served.
+//! - [`hostile_targets`] tries to leave a served folder by every spelling of a path.
+//! - [`check_messages`] compares messages with those of a document, or writes them.
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
 
 #![deny(unsafe_code)]
@@ -16,6 +18,8 @@ mod allocator;
 mod client;
 mod error;
 mod folder;
+pub mod hostile_targets;
+mod message_cases;
 pub mod process;
 mod program;
 pub mod random;
@@ -27,6 +31,7 @@ pub use allocator::{Allocations, CountingAllocator};
 pub use client::{Client, TIMEOUT, request};
 pub use error::Error;
 pub use folder::TestFolder;
+pub use message_cases::check_messages;
 pub use program::{Program, Signal, free_address};
 pub use response::{Event, Framing, Head, Response, ResponseReader, Responses, Step};
-pub use test_client::{ClientResponse, TestClient};
+pub use test_client::{ClientResponse, TestClient, assert_reset, until_refused};

@@ -1,9 +1,11 @@
 //! A client for tests: it panics where an exchange fails.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Instant;
 
-use crate::client::{Client, request};
+use crate::client::{Client, TIMEOUT, request};
 use crate::error::Error;
 use crate::response::Response;
 
@@ -124,6 +126,30 @@ impl<S: Read + Write> TestClient<S> {
 #[track_caller]
 fn ok<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Waits until nothing listens at an address: a drain or a stop has begun.
+#[track_caller]
+pub fn until_refused(address: SocketAddr) {
+    let start = Instant::now();
+    while start.elapsed() < TIMEOUT {
+        match TcpStream::connect(address) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
+            // Still in the queue of a listener that is about to close.
+            _ => thread::yield_now(),
+        }
+    }
+    panic!("{address} still listens");
+}
+
+/// Checks that a new connection is reset, before the first byte is read or during `connect`.
+#[track_caller]
+pub fn assert_reset(address: SocketAddr) {
+    let read = TcpStream::connect_timeout(&address, TIMEOUT).and_then(|mut stream| {
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.read(&mut [0])
+    });
+    assert_eq!(read.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
 }
 
 /// A response that was read by a [`TestClient`].

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Length of a word; lengths and offsets are multiples of it.
 pub const WORD: usize = 8;
@@ -114,6 +116,29 @@ impl VersionedFile {
     /// Removes the file.
     pub fn remove(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
+    }
+}
+
+/// Makes changes over and over on another thread while `test` runs.
+pub fn while_changing<T>(mut change: impl FnMut() + Send, test: impl FnOnce() -> T) -> T {
+    let is_over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Also if the test fails: otherwise the thread would never end.
+        let _end = SetOnDrop(is_over);
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                change();
+            }
+        });
+        test()
+    })
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

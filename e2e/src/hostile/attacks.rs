@@ -40,7 +40,7 @@ pub(super) struct Attack {
 
 /// Every attack, those first that are watched longest.
 #[rustfmt::skip]
-pub(super) const ATTACKS: [Attack; 12] = [
+pub(super) const ATTACKS: [Attack; 11] = [
     Attack { name: "slow-readers", about: "read a file of 2 GiB, one byte a second", host: Host::Files, count: 1_000, script: slow_reader,
         cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("200 reset", 68.0)] },
     Attack { name: "slow-bodies", about: "send one byte of a body a second", host: Host::Handlers, count: 1_000, script: slow_body,
@@ -59,8 +59,6 @@ pub(super) const ATTACKS: [Attack; 12] = [
         cpu_max: 40.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("400 reset", 14.0), ("413 reset", 14.0), ("414 reset", 14.0), ("431 reset", 14.0)] },
     Attack { name: "large-bodies", about: "send 9.4 MB; half of the bodies are buffered, half discarded", host: Host::Handlers, count: 100, script: large_body,
         cpu_max: 60.0, peak_mib_max: 320.0, left_mib_max: 32.0, ends: &[("200 served", 15.0), ("503 closed", 15.0), ("503 reset", 15.0)] },
-    Attack { name: "half-closed", about: "shut down their sending side: before, within and after a request", host: Host::Handlers, count: 2_000, script: half_closed,
-        cpu_max: 20.0, peak_mib_max: 8.0, left_mib_max: 4.0, ends: &[("200 closed", 2.0), ("400 closed", 2.0), ("closed", 2.0)] },
     Attack { name: "resets", about: "reset at random moments: before, within and after requests and responses", host: Host::Files, count: 3_000, script: reset_at_random,
         cpu_max: 60.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("left", 2.0), ("200 left", 2.0), ("405 left", 2.0), ("405 closed", 2.0)] },
     Attack { name: "many-ranges", about: "request thousands of ranges of a file of 2 GiB: apart, overlapping, each the whole file", host: Host::Files, count: 300, script: many_ranges,
@@ -166,16 +164,6 @@ fn reset_at_random(random: &mut Rng, _: u64) -> Arc<Script> {
     let reading = if random.bool() { slowly } else { Reading::AtOnce };
     let leaves_after = Some(Duration::from_millis(random.u64(..300)));
     Arc::new(Script { reading, leaves_after, leaves_after_bytes: Some(1 << 20), ..Script::new(opening) })
-}
-
-fn half_closed(_: &mut Rng, number: u64) -> Arc<Script> {
-    let opening = match number % 4 {
-        0 => request("GET", "/", &[]),
-        1 => Vec::new(),
-        2 => b"GET / HTTP/1.1\r\nHo".to_vec(),
-        _ => [post("/keep", 1_000), vec![b'a'; 10]].concat(),
-    };
-    Arc::new(Script { half_close: true, ..Script::new(opening) })
 }
 
 /// A request that is refused before its end: its beginning, what is sent after it, and how much of that.

@@ -7,7 +7,6 @@ mod messages;
 mod output;
 mod pages;
 mod process;
-mod replaced;
 mod resources;
 mod signals;
 mod sites;

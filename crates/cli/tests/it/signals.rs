@@ -1,31 +1,17 @@
 //! Signals: the first drains, the second stops at once.
 
 use std::fs::File;
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use testkit::{TestClient, TestFolder};
+use testkit::{TestClient, TestFolder, until_refused};
 
 use crate::process::{Server, Summary, drivers};
 
 /// More than the sockets between the program and a client that does not read can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Waits until the server stops listening, which shows that the signal has arrived.
-fn until_refused(address: SocketAddr) {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) {
-        match TcpStream::connect(address) {
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
-            _ => std::thread::yield_now(),
-        }
-    }
-    panic!("it still listens");
-}
-
-/// Starts a server with a client that has start a download and stopped reading.
+/// Starts a server with a client that has started a download and stopped reading.
 fn downloading(arguments: &[&str]) -> (TestFolder, Server, TestClient) {
     let folder = TestFolder::new();
     folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]).file("public/index.html", "x");

@@ -1,8 +1,7 @@
 //! Messages about configurations with errors: `tests/messages.md` holds them as cases.
 
-use std::path::Path;
-
 use shearwater_config::{Config, Diagnostics, Finding, Findings};
+use testkit::check_messages;
 
 use crate::{parse, right};
 
@@ -17,26 +16,8 @@ fn messages(text: &str) -> String {
 
 #[test]
 fn reports_errors_as_documented() {
-    let cases = std::fs::read_to_string(CASES).expect("the cases");
-    let mut written = String::new();
-    let mut rest = cases.as_str();
-    let mut count = 0;
-    while let Some((before, toml)) = rest.split_once("```toml\n") {
-        let (toml, after) = toml.split_once("```\n").expect("the end of a configuration");
-        let (between, text) = after.split_once("```text\n").expect("messages after a configuration");
-        let (expected, after) = text.split_once("```\n").expect("the end of messages");
-        let found = messages(toml.trim_end_matches('\n'));
-        if std::env::var_os("BLESS").is_none() {
-            assert_eq!(found, expected, "{toml}");
-        }
-        written.push_str(&format!("{before}```toml\n{toml}```\n{between}```text\n{found}```\n"));
-        rest = after;
-        count += 1;
-    }
+    let count = check_messages(CASES, |toml| messages(toml.trim_end_matches('\n')));
     assert!(count > 65, "{count} cases");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(Path::new(CASES), written + rest).expect("the cases are written");
-    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Files that change while they are sent: a response is whole and of one version, or the connection ends short of it.
 
 use std::fs::{self, File, FileTimes, Permissions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
+use testkit::versions::{Body, VersionedFile, read, while_changing};
 
 use crate::site::TestSite;
 
@@ -46,7 +46,7 @@ fn body_beside(site: &TestSite, fields: &[&str], change: FileChange) -> (Vec<u8>
     let head = client.ask("GET", "/f", fields).head();
     assert!(matches!(head.status, 200 | 206), "{}", head.status);
     change(site);
-    let expected: usize = head.field("Content-Length").expect("a length").parse().expect("a number");
+    let expected = head.content_length().expect("a length");
     // Nothing follows a whole response: the connection stays open.
     client.end_sending();
     let body = client.rest();
@@ -128,17 +128,12 @@ fn sends_a_growing_log_at_its_first_length() {
     for len in [1_000, 100_000, 1_000_000, 4_000_000] {
         for site in sites() {
             site.file("f", LINE.repeat(len / LINE.len()));
-            let is_over = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                let (mut log, is_over) =
-                    (File::options().append(true).open(site.at("f")).expect("the file"), &is_over);
-                scope.spawn(move || {
-                    while !is_over.load(Ordering::Relaxed) {
-                        log.write_all(LINE).expect("written");
-                        std::thread::yield_now();
-                    }
-                });
-                let _ends = StopOnDrop(is_over);
+            let mut log = File::options().append(true).open(site.at("f")).expect("the file");
+            let write = || {
+                log.write_all(LINE).expect("written");
+                std::thread::yield_now();
+            };
+            while_changing(write, || {
                 for _ in 0..6 {
                     let present = fs::metadata(site.at("f")).expect("the file").len();
                     let (body, expected) = body_beside(&site, &[], |_| {});
@@ -197,50 +192,69 @@ fn closes_short_when_a_file_is_rewritten_in_place() {
     }
 }
 
-/// Rewrites the file in place: its first byte is 0 while the others differ.
-fn rewrite(file: &File, byte: u8, len: usize) {
-    let changed = || file.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
-    let before = changed().expect("times");
-    // Waits for the file system's clock: a second change within one tick can't be detected.
-    while changed().expect("times") == before {
-        file.write_all_at(&[0], 0).expect("written");
+/// Brings a file to a version.
+type VersionChange = fn(&VersionedFile, u32) -> io::Result<()>;
+
+/// Ways to change a file, and whether responses may then end short.
+const WAYS: [(&str, VersionChange, bool); 4] = [
+    ("renamed over", VersionedFile::replace, false),
+    ("rewritten", VersionedFile::rewrite, true),
+    (
+        "truncated",
+        |file, version| {
+            file.replace(version)?;
+            file.truncate(file.len as u64 / 2)
+        },
+        true,
+    ),
+    (
+        "deleted",
+        |file, version| {
+            file.remove()?;
+            file.replace(version)
+        },
+        false,
+    ),
+];
+
+/// Requests a file. The response is of one version, or ends short if that is permitted.
+fn expect_one_version(site: &TestSite, name: &str, way: &str, may_be_short: bool) {
+    let mut client = site.connect();
+    let head = client.ask("GET", &format!("/{name}"), &[]).head();
+    let body = client.end_sending().rest();
+    if head.status == 404 {
+        return assert_eq!(way, "deleted");
     }
-    file.write_all_at(&vec![byte; len - 1], 1).expect("written");
-    file.write_all_at(&[byte], 0).expect("written");
-}
-
-/// Ends the other thread, even if the test fails.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+    assert_eq!(head.status, 200, "{way}");
+    let expected = head.content_length().expect("a length");
+    if body.len() < expected {
+        return assert!(may_be_short, "{way}: {} of {expected} bytes", body.len());
+    }
+    match read(&body, 0, 0) {
+        Body::Version(_) => {}
+        Body::HalfWritten => assert_eq!(way, "rewritten", "no file is half written"),
+        Body::Mixture(mixture) => panic!("{way}: a mixture of {expected} bytes: {mixture}"),
     }
 }
 
 #[test]
-fn never_mixes_versions_of_a_file_that_is_rewritten() {
-    for (len, site) in
-        [2_000, 60_000, 300_000].into_iter().flat_map(|len| sites().map(move |site| (len, site)))
-    {
-        site.file("f", vec![1; len]);
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let (file, is_over) = (open(&site), &is_over);
-            scope.spawn(move || {
-                for byte in (1..=u8::MAX).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
-                    rewrite(&file, byte, len);
+fn never_mixes_versions_of_a_changing_file() {
+    for driver in [DriverChoice::Epoll, DriverChoice::Uring, DriverChoice::Kqueue] {
+        let Some(site) = TestSite::driven(driver, CacheLimits::default()) else { continue };
+        for (len, (way, change, may_be_short)) in
+            [2_000, 60_000, 300_000].into_iter().flat_map(|len| WAYS.map(|way| (len, way)))
+        {
+            // Another file for each: the last one's state may be served for a second.
+            let name = &format!("{}-{len}", way.replace(' ', "-"));
+            let file = VersionedFile { path: site.at(name), len, form: 0 };
+            file.replace(1).expect("a file");
+            let mut versions = 2..;
+            let change = || change(&file, versions.next().expect("endless")).expect("changed");
+            while_changing(change, || {
+                for _ in 0..100 {
+                    expect_one_version(&site, name, way, may_be_short);
                 }
             });
-            let _ends = StopOnDrop(is_over);
-            for _ in 0..300 {
-                let mut client = site.connect();
-                client.ask("GET", "/f", &[]).head();
-                let body = client.end_sending().rest();
-                // A half-written file may be sent as such. A short response is detected.
-                let is_one = || body[0] == 0 || body.windows(2).all(|pair| pair[0] == pair[1]);
-                assert!(body.len() < len || body.len() == len && is_one(), "a mixture, {len} bytes");
-            }
-        });
+        }
     }
 }

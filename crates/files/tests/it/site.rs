@@ -9,7 +9,7 @@ use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
 use testkit::{TestClient, TestFolder};
 
 /// Content of files outside of the folder, which no response may contain.
-pub(crate) const CANARY: &str = "canary-outside-of-the-folder";
+pub(crate) use testkit::hostile_targets::CANARY;
 
 /// Time limit of a wait for a change, which must show within a second.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -25,9 +25,9 @@ pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
 
 /// `SITE/served` is served, `SITE/outside` is not. Removed when dropped.
 pub(crate) struct TestSite {
-    folder: TestFolder,
+    pub(crate) folder: TestFolder,
     running: Option<Running>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl TestSite {

@@ -1,34 +1,19 @@
 //! Draining, stopping, and real signals to a server process.
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, thread};
 
 use rustix::process::Signal;
 use shearwater::{App, Call, Error, Request, Response, Timeouts, Verbosity};
-use testkit::{TIMEOUT, TestClient};
+use testkit::{TIMEOUT, TestClient, until_refused};
 
 use crate::process::{self, Process};
 use crate::served::{LARGE, Served, drivers, held_app, here, text};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
-
-/// Waits until the listeners are closed, which shows that the drain has begun.
-fn until_refused(address: SocketAddr) {
-    let begun = Instant::now();
-    while begun.elapsed() < TIMEOUT {
-        match TcpStream::connect(address) {
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
-            _ => std::thread::yield_now(),
-        }
-    }
-    panic!("the listeners are not closed");
-}
 
 #[test]
 fn drain_closes_idle_connections_in_order() {
@@ -233,47 +218,23 @@ fn waiting(process: &Process) -> TestClient {
     client
 }
 
+/// The server drains by the first signal or by the program.
 #[test]
-fn restores_the_signals_previous_effect() {
+fn second_signal_stops_and_third_has_its_previous_effect() {
     for signal in [Signal::INT, Signal::TERM] {
-        let mut process = Process::start("drain::process");
-        process.signal(signal);
-        process.server_ended();
-        process.signal(signal);
-        assert_eq!(process.end().signal(), Some(signal.as_raw()), "{signal:?}");
+        for drained_by_program in [false, true] {
+            let mut process = Process::start("drain::process");
+            let _client = waiting(&process);
+            if drained_by_program {
+                assert_eq!(TestClient::connect(process.address).get("/drain").text(), "drains");
+            } else {
+                process.signal(signal);
+            }
+            until_refused(process.address);
+            process.signal(signal);
+            process.server_ended();
+            process.signal(signal);
+            assert_eq!(process.end().signal(), Some(signal.as_raw()), "{drained_by_program}");
+        }
     }
-}
-
-#[test]
-fn restores_an_ignored_signal() {
-    let program = env::current_exe().expect("this program is a file");
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' INT; exec \"$0\" \"$@\""]).arg(program);
-    let mut process = Process::of(&mut command, "drain::process");
-    process.signal(Signal::INT);
-    process.server_ended();
-    process.signal(Signal::INT);
-    process.signal(Signal::TERM);
-    assert_eq!(process.end().signal(), Some(Signal::TERM.as_raw()));
-}
-
-#[test]
-fn first_signal_drains_and_second_stops() {
-    let mut process = Process::start("drain::process");
-    let _client = waiting(&process);
-    process.signal(Signal::INT);
-    process.until_refused();
-    process.signal(Signal::INT);
-    process.server_ended();
-}
-
-/// A signal during a drain that the program started stops the server.
-#[test]
-fn signal_during_a_drain_stops() {
-    let mut process = Process::start("drain::process");
-    let _client = waiting(&process);
-    assert_eq!(TestClient::connect(process.address).get("/drain").text(), "drains");
-    process.until_refused();
-    process.signal(Signal::INT);
-    process.server_ended();
 }

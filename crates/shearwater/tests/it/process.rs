@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -42,12 +42,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a process that runs a test of this binary.
     pub(crate) fn start(test: &str) -> Self {
-        let program = env::current_exe().expect("this program is a file");
-        Self::of(&mut Command::new(program), test)
-    }
-
-    /// Starts a process by a command to which the test's name is added.
-    pub(crate) fn of(command: &mut Command, test: &str) -> Self {
+        let mut command = Command::new(env::current_exe().expect("this program is a file"));
         command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
         command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
@@ -59,13 +54,6 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("signalled");
-    }
-
-    /// Waits until the listener is closed.
-    pub(crate) fn until_refused(&self) {
-        while TcpStream::connect(self.address).is_ok() {
-            thread::yield_now();
-        }
     }
 
     /// Waits until its server has ended.

@@ -1,14 +1,13 @@
 //! Startup: addresses, workers, drivers, error messages; connections per address.
 
-use std::io::{ErrorKind, Read};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use shearwater::{
     AcceptMode, App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError,
     Verbosity,
 };
-use testkit::{TIMEOUT, TestClient};
+use testkit::{TestClient, assert_reset};
 
 use crate::served::{Served, drivers, here, served_app, until};
 
@@ -199,16 +198,6 @@ fn limited_per_address(server: Server) -> Served {
     Served::of(server.limits(limits), App::of(|_: &Request, _: &mut Response| {}))
 }
 
-/// A connection over the limit is reset, usually before the first byte is read, sometimes during `connect`.
-#[track_caller]
-fn is_reset(address: SocketAddr) {
-    let read = TcpStream::connect(address).and_then(|mut stream| {
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.read(&mut [0])
-    });
-    assert_eq!(read.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);
-}
-
 #[track_caller]
 fn responded(client: &mut TestClient) {
     assert_eq!(client.get("/").status, 200);
@@ -220,7 +209,7 @@ fn limits_connections_per_address() {
     let (mut first, mut second) = (served.connect(), served.connect());
     responded(&mut first);
     responded(&mut second);
-    is_reset(served.address);
+    assert_reset(served.address);
     first.end_sending().is_ended();
     drop(first);
     until("the close is counted", || served.control.totals().connections_closed >= 2);
@@ -242,12 +231,12 @@ fn counts_both_forms_of_an_ipv4_address_as_one() {
     let mapped = SocketAddr::from((Ipv4Addr::LOCALHOST, mapped.port()));
     let mut clients = [plain, mapped].map(TestClient::connect);
     clients.iter_mut().for_each(responded);
-    is_reset(plain);
-    is_reset(mapped);
+    assert_reset(plain);
+    assert_reset(mapped);
     // Another address has its own count.
     let mut others = [mapped_v6; 2].map(TestClient::connect);
     others.iter_mut().for_each(responded);
-    is_reset(mapped_v6);
+    assert_reset(mapped_v6);
     drop((clients, others));
     assert_eq!(served.stop().connections_refused, 3);
 }

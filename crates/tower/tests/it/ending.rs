@@ -1,8 +1,6 @@
 //! Draining, stopping and signals.
 
 use std::future::pending;
-use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::mpsc::sync_channel;
 
@@ -11,7 +9,7 @@ use axum::routing::get;
 use rustix::process::Signal;
 use shearwater::{DriverChoice, Server};
 use shearwater_tower::Running;
-use testkit::{TIMEOUT, TestClient};
+use testkit::{TIMEOUT, TestClient, until_refused};
 use tokio::sync::watch;
 
 use crate::process::{self, Process};
@@ -44,18 +42,6 @@ fn held(driver: DriverChoice, drain_ms: Option<u64>, fields: &[&str]) -> Held {
     client.ask("GET", "/wait", fields);
     has_begun.recv_timeout(TIMEOUT).expect("it is called");
     Held { running, client, release }
-}
-
-/// Waits until the listener is closed.
-fn until_refused(address: SocketAddr) {
-    loop {
-        match TcpStream::connect(address).map_err(|error| error.kind()) {
-            // Still in the queue of a listener that is about to close.
-            Ok(stream) => drop(stream),
-            Err(ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => return,
-            Err(other) => panic!("{other}"),
-        }
-    }
 }
 
 #[test]
@@ -118,7 +104,7 @@ fn second_signal_stops_and_third_has_its_previous_effect() {
         assert_eq!(client.get("/").text(), "served");
         client.ask("GET", "/never", fields);
         process.signal(Signal::INT);
-        process.until_refused();
+        until_refused(process.address);
         process.signal(Signal::INT);
         process.server_ended();
         process.signal(Signal::INT);

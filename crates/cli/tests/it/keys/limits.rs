@@ -1,11 +1,10 @@
 //! `[limits]`, `[timeouts]`, and the timeouts of `[performance]`.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read;
 use std::time::Instant;
 
-use testkit::TIMEOUT;
+use testkit::assert_reset;
 
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
 use crate::process::Summary;
@@ -66,17 +65,6 @@ pub(crate) fn buffered_bytes_max() {
     }
 }
 
-/// Checks that a new connection is reset.
-#[track_caller]
-fn is_reset(address: SocketAddr) {
-    let read = TcpStream::connect_timeout(&address, TIMEOUT).and_then(|mut stream| {
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.read(&mut [0])
-    });
-    let error = read.expect_err("a reset");
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
-}
-
 #[test]
 pub(crate) fn connections_per_address_max() {
     on_each_driver("[limits]\nconnections_per_address_max = 2\n", |_, mut server| {
@@ -84,7 +72,7 @@ pub(crate) fn connections_per_address_max() {
         for client in &mut held {
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
         }
-        is_reset(server.address());
+        assert_reset(server.address());
         Summary::until(&mut server, |so_far| (so_far.count("refused"), so_far.count("open")) == (1, 2));
         drop(held);
         Summary::until(&mut server, |so_far| so_far.count("open") == 0);

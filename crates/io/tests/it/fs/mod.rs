@@ -1,11 +1,10 @@
 //! The confined file system: one table for both resolvers, and races with renames.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use shearwater_io::fs::{Resolver, Root};
+use testkit::TestFolder;
 
 mod directories;
 mod mounts;
@@ -26,44 +25,30 @@ fn roots(path: &Path) -> Vec<Root> {
 pub(crate) const SECRET: &str = "secret";
 
 /// `TREE/root` is the root, `TREE/outside` is not. Removed when dropped.
-pub(crate) struct Tree {
-    path: PathBuf,
-}
+pub(crate) struct Tree(TestFolder);
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-fs-{}-{number}", std::process::id()));
-        let tree = Self { path };
-        fs::create_dir_all(tree.root()).expect("temporary directory");
-        tree.file("outside/f", SECRET);
-        tree
+        let folder = TestFolder::new();
+        fs::create_dir(folder.at("root")).expect("a folder");
+        folder.file("outside/f", SECRET);
+        Self(folder)
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        self.path.join("root")
+        self.at("root")
     }
 
     /// Returns a path of the tree, such as `root/a` or `outside/b`.
     pub(crate) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.path.join(path)
+        self.0.at(path)
     }
 
     pub(crate) fn file(&self, path: &str, content: &str) {
-        let path = self.at(path);
-        fs::create_dir_all(path.parent().expect("below the tree")).expect("directory");
-        fs::write(path, content).expect("file");
+        self.0.file(path, content);
     }
 
     pub(crate) fn link(&self, path: &str, target: impl AsRef<Path>) {
-        symlink(target, self.at(path)).expect("link");
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let removed = fs::remove_dir_all(&self.path);
-        assert!(removed.is_ok() || std::thread::panicking(), "the tree is left behind: {removed:?}");
+        self.0.link(path, target);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use shearwater_io::fs::{OpenError, Root};
+use testkit::versions::while_changing;
 
 use super::roots;
 use super::{SECRET, Tree};
@@ -15,17 +15,9 @@ const OPENS: usize = 50_000;
 const OPENS_MAX: usize = 500_000;
 
 /// Opens `path` repeatedly while another thread runs `move_things`.
-fn open_while(root: &Root, path: &[u8], move_things: impl Fn() + Send + Sync) {
-    let over = AtomicBool::new(false);
+fn open_while(root: &Root, path: &[u8], move_things: impl Fn() + Send) {
     let (mut opened, mut refused) = (0, 0);
-    std::thread::scope(|scope| {
-        // Also on a failed assertion: otherwise the mover would never end.
-        let _over = SetOnDrop(&over);
-        scope.spawn(|| {
-            while !over.load(Ordering::Acquire) {
-                move_things();
-            }
-        });
+    while_changing(move_things, || {
         while opened + refused < OPENS_MAX && (opened + refused < OPENS || opened == 0 || refused == 0) {
             match root.open_beneath(path) {
                 Ok(mut file) => {
@@ -40,14 +32,6 @@ fn open_while(root: &Root, path: &[u8], move_things: impl Fn() + Send + Sync) {
         }
     });
     assert!(opened > 0 && refused > 0, "{opened} opened, {refused} refused by {:?}", root.resolver());
-}
-
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// Files, links and renames of a race; each of these is undone by the last.
