@@ -106,7 +106,7 @@ pub(crate) enum Flag {
     Measured = 32,
     /// The short linger of a drain was extended to the usual one.
     LingerExtended = 64,
-    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile).
+    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile) without a send in flight.
     Restart = 128,
 }
 
@@ -216,10 +216,8 @@ impl Conn {
     /// The response is complete.
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
+        // A restart that is still pending is that of the request's deadline.
         self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
-        if disposition == Disposition::Keep {
-            return self.enter(Phase::Idle);
-        }
         self.enter(match disposition {
             Disposition::Keep => Phase::Idle,
             Disposition::Linger => Phase::LastResponse,
@@ -244,15 +242,16 @@ impl Conn {
         self.enter(Phase::HandedOver);
     }
 
+    /// A send in flight is cancelled.
     fn close(&mut self) {
         self.enter(Phase::Closing);
+        self.unset(Flag::Sending);
     }
 
     /// A send is in flight.
     pub(crate) fn begin_send(&mut self) {
         self.unset(Flag::Measured);
         self.set(Flag::Sending);
-        self.set(Flag::Restart);
     }
 
     /// The send is over.
@@ -260,11 +259,9 @@ impl Conn {
         self.unset(Flag::Sending);
     }
 
-    /// Starts the phase's deadline anew. During a send that is the send's, which goes on.
+    /// Starts the phase's deadline anew.
     pub(crate) fn restart_deadline(&mut self) {
-        if !self.has(Flag::Sending) {
-            self.set(Flag::Restart);
-        }
+        self.set(Flag::Restart);
     }
 }
 

@@ -138,6 +138,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         responder.out = outputs.take();
         table.get(token).begin_send();
+        self.state.set_send_deadline(token);
         self.reconcile(token);
     }
 
