@@ -12,12 +12,13 @@
 //! | `Streaming` | so, while it sends its response | `Handling`, `LastResponse` | as `ReadingBody` | as `ReadingBody` | call |
 //! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`, `LastResponse`: responded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
 //! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | – | none |
-//! | `Truncated` | a response was cut off, or the connection evicted | `LastResponse`: refused after eviction | as before | – | none |
+//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | – | none |
+//! | `Truncated` | a response was cut off, and the rest of it is being sent | | as before | – | none |
 //! | `Linger` | our side is shut down, input is discarded | | on | `linger_ms`, short while draining | none |
 //! | `HandedOver` | the program owns the descriptor | | – | none | none |
 //! | `Closing` | closed here | `Free`: the driver's `Closed` | – | none | none |
 //!
-//! Each phase in use may become `Closing`; each in which requests are read, `Truncated`. Two flags outweigh the table:
+//! Each phase in use may become `Closing`; each in which requests are read, `Evicted` or `Truncated`. Two flags outweigh the table:
 //! while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading; with
 //! `ReadClosed`, the connection ends as soon as its input is processed.
 //!
@@ -50,8 +51,9 @@ pub(crate) enum Phase {
     ReadingBody,
     Streaming,
     Handling,
-    LastResponse,
+    Evicted,
     Truncated,
+    LastResponse,
     Linger,
     HandedOver,
     Closing,
@@ -61,30 +63,28 @@ impl Phase {
     /// Returns true if the module's table has `next` after this phase.
     fn allows(self, next: Self) -> bool {
         use Phase::{
-            Body, Closing, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse, Linger,
-            ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+            Body, Closing, Evicted, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse,
+            Linger, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
         };
         match self {
             Free => next == First,
             Closing => next == Free,
             _ if next == Closing => true,
-            First => {
-                matches!(next, FirstHead | Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
+            First | Idle | FirstHead | Head | Body | ReadingBody | Streaming | Handling
+                if matches!(next, Evicted | Truncated | LastResponse) =>
+            {
+                true
             }
-            Idle => matches!(
-                next,
-                StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling | LastResponse | Truncated
-            ),
+            First => matches!(next, FirstHead | Idle | Body | ReadingBody | Handling),
+            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling),
             StrayCr | StrayLine => next == Idle,
-            FirstHead | Head => {
-                matches!(next, Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
-            }
-            Body => matches!(next, Idle | Handling | LastResponse | Truncated),
-            ReadingBody | Streaming => matches!(next, Streaming | Handling | LastResponse | Truncated),
-            Handling => matches!(next, Idle | Handling | LastResponse | Truncated | HandedOver),
+            FirstHead | Head => matches!(next, Idle | Body | ReadingBody | Handling),
+            Body => matches!(next, Idle | Handling),
+            ReadingBody | Streaming => matches!(next, Streaming | Handling),
+            Handling => matches!(next, Idle | Handling | HandedOver),
+            Evicted => matches!(next, Truncated | LastResponse),
             LastResponse => next == Linger,
-            Truncated => matches!(next, LastResponse | Truncated),
-            Linger | HandedOver => false,
+            Truncated | Linger | HandedOver => false,
         }
     }
 }
@@ -220,15 +220,15 @@ impl Conn {
         self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
         self.enter(match disposition {
             Disposition::Keep => Phase::Idle,
-            Disposition::Linger => Phase::LastResponse,
-            Disposition::Close => Phase::Truncated,
+            Disposition::Last => Phase::LastResponse,
+            Disposition::Truncated => Phase::Truncated,
             Disposition::HandOver => Phase::Handling,
         });
     }
 
     /// Stops reading: the connection makes room for another one.
     pub(crate) fn evict(&mut self) {
-        self.enter(Phase::Truncated);
+        self.enter(Phase::Evicted);
     }
 
     fn linger(&mut self) {
@@ -336,7 +336,7 @@ impl Conn {
     /// pending.
     pub(crate) fn is_at_work(&self) -> bool {
         match self.phase {
-            Phase::LastResponse | Phase::Truncated | Phase::Handling => true,
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Handling => true,
             _ if self.is_idle() => self.has(Flag::Sending) || self.has(Flag::Queued),
             _ => self.is_receiving(),
         }
@@ -361,7 +361,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         let (phase, is_sending) = (conn.phase, conn.has(Flag::Sending));
         match phase {
-            Phase::LastResponse | Phase::Truncated if !is_sending => return self.finish(token),
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse if !is_sending => {
+                return self.finish(token);
+            }
             Phase::Handling if !is_sending && self.hand_over(token) => return,
             _ => {}
         }
@@ -427,7 +429,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side and discards the rest.
     fn finish(&mut self, token: Token) {
         let conn = self.state.table.get(token);
-        if conn.phase == Phase::Truncated || conn.has(Flag::ReadClosed) {
+        if conn.phase != Phase::LastResponse || conn.has(Flag::ReadClosed) {
             return self.shut(token, CloseKind::Normal);
         }
         conn.linger();

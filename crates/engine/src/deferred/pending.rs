@@ -198,8 +198,8 @@ impl<S: Service> WorkerState<S> {
                 StepResult::Waits
             }
             // The rest of the body follows.
-            Some(disposition) if is_reading_body && disposition != Disposition::Close => {
-                self.end_call(token, pending, Disposition::Linger)
+            Some(disposition) if is_reading_body && disposition != Disposition::Truncated => {
+                self.end_call(token, pending, Disposition::Last)
             }
             Some(disposition) => self.end_call(token, pending, disposition),
         }

@@ -116,7 +116,7 @@ impl<S: Service> WorkerState<S> {
         if pending.disposition.is_some() {
             pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, false);
             self.faulty(*fault);
-            return Some(Disposition::Close);
+            return Some(Disposition::Truncated);
         }
         Some(self.append_head(pending, Some(fault)))
     }

@@ -99,7 +99,7 @@ impl<S: Service> WorkerState<S> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
-        self.set_disposition(token, Disposition::Linger);
+        self.set_disposition(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
     }
 
@@ -108,7 +108,7 @@ impl<S: Service> WorkerState<S> {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
-        self.set_disposition(token, Disposition::Close);
+        self.set_disposition(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
     }
 
@@ -126,7 +126,7 @@ impl<S: Service> WorkerState<S> {
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
-        self.set_disposition(token, Disposition::Linger);
+        self.set_disposition(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
     }
 

@@ -49,7 +49,7 @@ impl<S> WorkerState<S> {
                 soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
             }
             Phase::Linger => coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms)),
-            Phase::LastResponse | Phase::Truncated | Phase::Free => return,
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => return,
         };
         self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
