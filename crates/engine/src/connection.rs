@@ -118,9 +118,8 @@ pub(crate) struct Conn {
     pub(crate) block: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
-    /// During a measured send: progress at the last check (`deadline::check_send`). While lingering: bytes
-    /// discarded.
-    pub(crate) progress: u32,
+    /// Two numbers that are never needed at once: see `measure_send` and `discard`.
+    number: u32,
     pub(crate) timer: Node,
     /// The timer's bucket in the wheel.
     pub(crate) bucket: u16,
@@ -136,7 +135,7 @@ impl Default for Conn {
             generation: 0,
             block: NONE,
             address: NONE,
-            progress: 0,
+            number: 0,
             timer: Node::unlinked(),
             bucket: UNLINKED,
             phase: Phase::Free,
@@ -233,7 +232,7 @@ impl Conn {
 
     fn linger(&mut self) {
         self.enter(Phase::Linger);
-        self.progress = 0;
+        self.number = 0;
         self.restart_deadline();
     }
 
@@ -252,6 +251,17 @@ impl Conn {
     pub(crate) fn begin_send(&mut self) {
         self.unset(Flag::Measured);
         self.set(Flag::Sending);
+    }
+
+    /// Stores the progress of a send; returns the difference to the last check.
+    pub(crate) fn measure_send(&mut self, units: u32) -> u32 {
+        units.wrapping_sub(std::mem::replace(&mut self.number, units))
+    }
+
+    /// Counts discarded bytes; returns their sum since the beginning of the linger.
+    pub(crate) fn discard(&mut self, len: usize) -> u32 {
+        self.number = self.number.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+        self.number
     }
 
     /// The send is over.

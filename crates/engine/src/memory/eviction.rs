@@ -79,7 +79,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut(token, CloseKind::Reset),
                 Eviction::CutOff => {
-                    self.state.set_disposition(token, Disposition::Truncated);
+                    self.state.end_request(token, Disposition::Truncated);
                     self.flush(token);
                 }
                 Eviction::Refused => {

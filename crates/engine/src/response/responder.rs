@@ -1,4 +1,4 @@
-//! Verb 4, respond: encodes a handler's response, or a refusal, into the turn's output.
+//! Encodes a handler's response, or a refusal, into the turn's output.
 
 use std::path::PathBuf;
 
@@ -306,7 +306,7 @@ impl Responder {
         }
     }
 
-    /// Encodes the response; the common case without an header_rules is compiled separately.
+    /// Encodes the response; the common case without header rules is compiled separately.
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
         match self.draft.header_rules.take() {

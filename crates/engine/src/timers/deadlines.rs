@@ -231,7 +231,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
         let WorkerState { table, responder, .. } = &mut self.state;
         let conn = table.get(token);
-        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.progress == 0) {
+        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.discard(0) == 0) {
             return false;
         }
         conn.set(Flag::LingerExtended);
@@ -250,8 +250,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let conn = state.table.get(token);
         // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
         let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
-        let units = u64::from(taken.wrapping_sub(conn.progress));
-        conn.progress = taken;
+        let units = u64::from(conn.measure_send(taken));
         if conn.has(Flag::Measured)
             && !waits_for_disk
             && let Some(limit) = state.too_slow(units)
