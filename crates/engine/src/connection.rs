@@ -300,12 +300,7 @@ impl Conn {
 
     /// Returns true if a part of a request has been received.
     pub(crate) fn is_receiving(&self) -> bool {
-        self.is_head_partial() || self.phase == Phase::Body || self.is_reading_body()
-    }
-
-    /// Returns true if a part of a head has been received.
-    pub(crate) fn is_head_partial(&self) -> bool {
-        matches!(self.phase, Phase::FirstHead | Phase::Head)
+        matches!(self.phase, Phase::FirstHead | Phase::Head | Phase::Body) || self.is_reading_body()
     }
 
     /// Returns true if new input may be processed now; else it must be queued.
@@ -333,23 +328,13 @@ impl Conn {
         is_idle && !self.has(Flag::Sending)
     }
 
-    /// Returns true if it is idle, owns no block and expects no event but input, as most connections do. Else the end
-    /// of a send unblocks something: a request, a handler, the close.
+    /// Returns true if it is idle, owns no block and is read, as most connections are: it needs nothing but a deadline.
+    /// The end of a send, if one is in flight, unblocks nothing.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
             && self.block == NONE
             && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
-    }
-
-    /// Returns true if a request is being received, queued or handled. False if only the client's FIN is
-    /// pending.
-    pub(crate) fn is_at_work(&self) -> bool {
-        match self.phase {
-            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Handling => true,
-            _ if self.is_idle() => self.has(Flag::Sending) || self.has(Flag::Queued),
-            _ => self.is_receiving(),
-        }
     }
 
     /// Returns true if it is between requests.
@@ -360,28 +345,40 @@ impl Conn {
 
 /// Reconciling.
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline.
-    /// Every event on a connection ends here, and nothing else arms or releases these. Drains, FINs and checks of a send,
-    /// which only move a deadline, call that part alone.
+    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline. Ends
+    /// it if nothing more can happen.
+    ///
+    /// Events on a connection end here, with these exceptions. Only a deadline moves: after a send by a connection that
+    /// [needs nothing else](Conn::is_quiet), when a send begins or is checked, a drain begins, a FIN arrives during a
+    /// deferred request, or a deadline is postponed or a linger extended. Eviction frees the block and closes at the end
+    /// of the turn. Input ahead of its turn [pauses](Self::pause_early) reading.
     pub(crate) fn reconcile(&mut self, token: Token) {
-        let conn = self.state.table.get(token);
         // Most connections have nothing but a deadline.
-        if conn.is_quiet() {
+        if self.state.table.get(token).is_quiet() {
             return self.state.reconcile_deadline(token);
         }
-        let (phase, is_sending) = (conn.phase, conn.has(Flag::Sending));
-        match phase {
-            Phase::Evicted | Phase::Truncated | Phase::LastResponse if !is_sending => {
-                return self.finish(token);
-            }
-            Phase::Handling if !is_sending && self.hand_over(token) => return,
-            _ => {}
+        if self.advance(token) {
+            return;
         }
         self.state.reconcile_block(token);
         self.reconcile_reading(token);
         self.state.reconcile_deadline(token);
         if self.state.table.get(token).has(Flag::ReadClosed) && self.state.is_input_processed(token) {
             self.ended(token);
+        }
+    }
+
+    /// Finishes or hands over a connection whose last output was sent. Returns false for other connections.
+    fn advance(&mut self, token: Token) -> bool {
+        let conn = self.state.table.get(token);
+        match conn.phase {
+            _ if conn.has(Flag::Sending) => false,
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse => {
+                self.finish(token);
+                true
+            }
+            Phase::Handling => self.hand_over(token),
+            _ => false,
         }
     }
 

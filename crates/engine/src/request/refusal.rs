@@ -3,7 +3,7 @@
 use shearwater_http1::{Head, ParseError, Target};
 use shearwater_io::Token;
 
-use crate::connection::Flag;
+use crate::connection::{Flag, Phase};
 use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
 use crate::server::control::Notice;
@@ -117,7 +117,8 @@ impl<S: Service> WorkerState<S> {
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.table.get(token).is_head_partial() && !self.make_room(token) {
+        let is_head = matches!(self.table.get(token).phase(), Phase::FirstHead | Phase::Head);
+        if is_head && !self.make_room(token) {
             self.refuse(token, Refusal::BuffersFull);
         }
     }

@@ -83,7 +83,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Counts and reports the connections that are about to be closed during a request or response.
     fn report_cut_off(&mut self) {
         let state = &mut self.state;
-        let connections = state.table.tokens(Conn::is_at_work).len();
+        // A connection between requests may wait only for the client's FIN.
+        let is_at_work = |conn: &Conn| match conn.phase() {
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse => true,
+            _ if conn.is_idle() => conn.has(Flag::Sending) || conn.has(Flag::Queued),
+            _ => conn.is_serving(),
+        };
+        let connections = state.table.tokens(is_at_work).len();
         if connections > 0 {
             state.counters.connections_cut_off.add(connections as u64);
             state.notify(Notice::CutOff { worker: state.worker, connections });
