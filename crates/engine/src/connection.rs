@@ -2,25 +2,26 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | block |
 //! |---|---|---|---|---|---|
-//! | `First` | accepted, nothing received | `FirstHead`: a part of a head; else as `Head` | on | `first_head_ms` from accept | none |
-//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First` | partial head |
-//! | `Idle` | between requests | `Head`, `StrayCr`, `StrayLine`: input; else as `Head` | on | `idle_ms` from the last response | queued input |
+//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
+//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
+//! | `Idle` | between requests | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
-//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred; `LastResponse`: refused, or the last | on | `head_ms` from its first byte | partial head |
-//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`, `LastResponse`: it is complete | on | the body's budget | head, body |
-//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete; `LastResponse` | while the handler has room | the body's budget; none while a `100` is owed | call |
-//! | `Streaming` | so, while it sends its response | `Handling`, `LastResponse` | as `ReadingBody` | as `ReadingBody` | call |
-//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`, `LastResponse`: responded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
-//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | – | none |
-//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | – | none |
-//! | `Truncated` | a response was cut off, and the rest of it is being sent | | as before | – | none |
-//! | `Linger` | our side is shut down, input is discarded | | on | `linger_ms`, short while draining | none |
-//! | `HandedOver` | the program owns the descriptor | | – | none | none |
-//! | `Closing` | closed here | `Free`: the driver's `Closed` | – | none | none |
+//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
+//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`: it is complete | on | the body's budget | head, body |
+//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete | while the handler has room | the body's budget; none while a `100` is owed | call |
+//! | `Streaming` | so, while it sends its response | as `ReadingBody` | as `ReadingBody` | as `ReadingBody` | call |
+//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`: responded; `Handling`: upgraded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
+//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | none |
+//! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | none |
+//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | none |
+//! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | none |
+//! | `HandedOver` | the program owns the descriptor | none | off | none | none |
+//! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | none |
 //!
-//! Each phase in use may become `Closing`; each in which requests are read, `Evicted` or `Truncated`. Two flags outweigh the table:
-//! while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading; with
-//! `ReadClosed`, the connection ends as soon as its input is processed.
+//! Each phase except `Closing` may become `Closing`. Each in which requests are read, from `First` to `Handling` but not
+//! after a stray line end, may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Two flags outweigh
+//! the table: while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading;
+//! with `ReadClosed`, the connection ends as soon as its input is processed.
 //!
 //! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns.
 
@@ -493,3 +494,6 @@ impl<S> WorkerState<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
