@@ -2,24 +2,26 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | block |
 //! |---|---|---|---|---|---|
-//! | `First` | accepted, nothing received | `FirstHead`: a part of a head; else as `Head` | on | `first_head_ms` from accept | none |
-//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First` | partial head |
-//! | `Idle` | between requests | `Head`, `StrayCr`, `StrayLine`: input; else as `Head` | on | `idle_ms` from the last response | queued input |
+//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
+//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
+//! | `Idle` | between requests | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
-//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred; `LastResponse`: refused, or the last | on | `head_ms` from its first byte | partial head |
-//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`, `LastResponse`: it is complete | on | the body's budget | head, body |
-//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete; `LastResponse` | while the handler has room | the body's budget; none while a `100` is owed | call |
-//! | `Streaming` | so, while it sends its response | `Handling`, `LastResponse` | as `ReadingBody` | as `ReadingBody` | call |
-//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`, `LastResponse`: responded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
-//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | – | none |
-//! | `Truncated` | a response was cut off, or the connection evicted | `LastResponse`: refused after eviction | as before | – | none |
-//! | `Linger` | our side is shut down, input is discarded | | on | `linger_ms`, short while draining | none |
-//! | `HandedOver` | the program owns the descriptor | | – | none | none |
-//! | `Closing` | closed here | `Free`: the driver's `Closed` | – | none | none |
+//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
+//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`: it is complete | on | the body's budget | head, body |
+//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete | while the handler has room | the body's budget; none while a `100` is owed | call |
+//! | `Streaming` | so, while it sends its response | as `ReadingBody` | as `ReadingBody` | as `ReadingBody` | call |
+//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`: responded; `Handling`: upgraded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
+//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | none |
+//! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | none |
+//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | none |
+//! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | none |
+//! | `HandedOver` | the program owns the descriptor | none | off | none | none |
+//! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | none |
 //!
-//! Each phase in use may become `Closing`; each in which requests are read, `Truncated`. Two flags outweigh the table:
-//! while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading; with
-//! `ReadClosed`, the connection ends as soon as its input is processed.
+//! Each phase except `Closing` may become `Closing`. Each in which requests are read, from `First` to `Handling` but not
+//! after a stray line end, may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Two flags outweigh
+//! the table: while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading;
+//! with `ReadClosed`, the connection ends as soon as its input is processed.
 //!
 //! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns.
 
@@ -50,8 +52,9 @@ pub(crate) enum Phase {
     ReadingBody,
     Streaming,
     Handling,
-    LastResponse,
+    Evicted,
     Truncated,
+    LastResponse,
     Linger,
     HandedOver,
     Closing,
@@ -61,30 +64,28 @@ impl Phase {
     /// Returns true if the module's table has `next` after this phase.
     fn allows(self, next: Self) -> bool {
         use Phase::{
-            Body, Closing, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse, Linger,
-            ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+            Body, Closing, Evicted, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse,
+            Linger, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
         };
         match self {
             Free => next == First,
             Closing => next == Free,
             _ if next == Closing => true,
-            First => {
-                matches!(next, FirstHead | Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
+            First | Idle | FirstHead | Head | Body | ReadingBody | Streaming | Handling
+                if matches!(next, Evicted | Truncated | LastResponse) =>
+            {
+                true
             }
-            Idle => matches!(
-                next,
-                StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling | LastResponse | Truncated
-            ),
+            First => matches!(next, FirstHead | Idle | Body | ReadingBody | Handling),
+            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling),
             StrayCr | StrayLine => next == Idle,
-            FirstHead | Head => {
-                matches!(next, Idle | Body | ReadingBody | Handling | LastResponse | Truncated)
-            }
-            Body => matches!(next, Idle | Handling | LastResponse | Truncated),
-            ReadingBody | Streaming => matches!(next, Streaming | Handling | LastResponse | Truncated),
-            Handling => matches!(next, Idle | Handling | LastResponse | Truncated | HandedOver),
+            FirstHead | Head => matches!(next, Idle | Body | ReadingBody | Handling),
+            Body => matches!(next, Idle | Handling),
+            ReadingBody | Streaming => matches!(next, Streaming | Handling),
+            Handling => matches!(next, Idle | Handling | HandedOver),
+            Evicted => matches!(next, Truncated | LastResponse),
             LastResponse => next == Linger,
-            Truncated => matches!(next, LastResponse | Truncated),
-            Linger | HandedOver => false,
+            Truncated | Linger | HandedOver => false,
         }
     }
 }
@@ -106,7 +107,7 @@ pub(crate) enum Flag {
     Measured = 32,
     /// The short linger of a drain was extended to the usual one.
     LingerExtended = 64,
-    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile).
+    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile) without a send in flight.
     Restart = 128,
 }
 
@@ -118,9 +119,8 @@ pub(crate) struct Conn {
     pub(crate) block: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
-    /// During a measured send: progress at the last check (`deadline::check_send`). While lingering: bytes
-    /// discarded.
-    pub(crate) progress: u32,
+    /// Two numbers that are never needed at once: see `measure_send` and `discard`.
+    number: u32,
     pub(crate) timer: Node,
     /// The timer's bucket in the wheel.
     pub(crate) bucket: u16,
@@ -136,7 +136,7 @@ impl Default for Conn {
             generation: 0,
             block: NONE,
             address: NONE,
-            progress: 0,
+            number: 0,
             timer: Node::unlinked(),
             bucket: UNLINKED,
             phase: Phase::Free,
@@ -216,26 +216,24 @@ impl Conn {
     /// The response is complete.
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
+        // A restart that is still pending is that of the request's deadline.
         self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
-        if disposition == Disposition::Keep {
-            return self.enter(Phase::Idle);
-        }
         self.enter(match disposition {
             Disposition::Keep => Phase::Idle,
-            Disposition::Linger => Phase::LastResponse,
-            Disposition::Close => Phase::Truncated,
+            Disposition::Last => Phase::LastResponse,
+            Disposition::Truncated => Phase::Truncated,
             Disposition::HandOver => Phase::Handling,
         });
     }
 
     /// Stops reading: the connection makes room for another one.
     pub(crate) fn evict(&mut self) {
-        self.enter(Phase::Truncated);
+        self.enter(Phase::Evicted);
     }
 
     fn linger(&mut self) {
         self.enter(Phase::Linger);
-        self.progress = 0;
+        self.number = 0;
         self.restart_deadline();
     }
 
@@ -244,15 +242,27 @@ impl Conn {
         self.enter(Phase::HandedOver);
     }
 
+    /// A send in flight is cancelled.
     fn close(&mut self) {
         self.enter(Phase::Closing);
+        self.unset(Flag::Sending);
     }
 
     /// A send is in flight.
     pub(crate) fn begin_send(&mut self) {
         self.unset(Flag::Measured);
         self.set(Flag::Sending);
-        self.set(Flag::Restart);
+    }
+
+    /// Stores the progress of a send; returns the difference to the last check.
+    pub(crate) fn measure_send(&mut self, units: u32) -> u32 {
+        units.wrapping_sub(std::mem::replace(&mut self.number, units))
+    }
+
+    /// Counts discarded bytes; returns their sum since the beginning of the linger.
+    pub(crate) fn discard(&mut self, len: usize) -> u32 {
+        self.number = self.number.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+        self.number
     }
 
     /// The send is over.
@@ -260,11 +270,9 @@ impl Conn {
         self.unset(Flag::Sending);
     }
 
-    /// Starts the phase's deadline anew. During a send that is the send's, which goes on.
+    /// Starts the phase's deadline anew.
     pub(crate) fn restart_deadline(&mut self) {
-        if !self.has(Flag::Sending) {
-            self.set(Flag::Restart);
-        }
+        self.set(Flag::Restart);
     }
 }
 
@@ -293,12 +301,7 @@ impl Conn {
 
     /// Returns true if a part of a request has been received.
     pub(crate) fn is_receiving(&self) -> bool {
-        self.is_head_partial() || self.phase == Phase::Body || self.is_reading_body()
-    }
-
-    /// Returns true if a part of a head has been received.
-    pub(crate) fn is_head_partial(&self) -> bool {
-        matches!(self.phase, Phase::FirstHead | Phase::Head)
+        matches!(self.phase, Phase::FirstHead | Phase::Head | Phase::Body) || self.is_reading_body()
     }
 
     /// Returns true if new input may be processed now; else it must be queued.
@@ -326,23 +329,13 @@ impl Conn {
         is_idle && !self.has(Flag::Sending)
     }
 
-    /// Returns true if it is idle, owns no block and expects no event but input, as most connections do. Else the end
-    /// of a send unblocks something: a request, a handler, the close.
+    /// Returns true if it is idle, owns no block and is read, as most connections are: it needs nothing but a deadline.
+    /// The end of a send, if one is in flight, unblocks nothing.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
             && self.block == NONE
             && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
-    }
-
-    /// Returns true if a request is being received, queued or handled. False if only the client's FIN is
-    /// pending.
-    pub(crate) fn is_at_work(&self) -> bool {
-        match self.phase {
-            Phase::LastResponse | Phase::Truncated | Phase::Handling => true,
-            _ if self.is_idle() => self.has(Flag::Sending) || self.has(Flag::Queued),
-            _ => self.is_receiving(),
-        }
     }
 
     /// Returns true if it is between requests.
@@ -353,26 +346,40 @@ impl Conn {
 
 /// Reconciling.
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline.
-    /// Every event on a connection ends here, and nothing else arms or releases these. Drains, FINs and checks of a send,
-    /// which only move a deadline, call that part alone.
+    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline. Ends
+    /// it if nothing more can happen.
+    ///
+    /// Events on a connection end here, with these exceptions. Only a deadline moves: after a send by a connection that
+    /// [needs nothing else](Conn::is_quiet), when a send begins or is checked, a drain begins, a FIN arrives during a
+    /// deferred request, or a deadline is postponed or a linger extended. Eviction frees the block and closes at the end
+    /// of the turn. Input ahead of its turn [pauses](Self::pause_early) reading.
     pub(crate) fn reconcile(&mut self, token: Token) {
-        let conn = self.state.table.get(token);
         // Most connections have nothing but a deadline.
-        if conn.is_quiet() {
+        if self.state.table.get(token).is_quiet() {
             return self.state.reconcile_deadline(token);
         }
-        let (phase, is_sending) = (conn.phase, conn.has(Flag::Sending));
-        match phase {
-            Phase::LastResponse | Phase::Truncated if !is_sending => return self.finish(token),
-            Phase::Handling if !is_sending && self.hand_over(token) => return,
-            _ => {}
+        if self.advance(token) {
+            return;
         }
         self.state.reconcile_block(token);
         self.reconcile_reading(token);
         self.state.reconcile_deadline(token);
         if self.state.table.get(token).has(Flag::ReadClosed) && self.state.is_input_processed(token) {
             self.ended(token);
+        }
+    }
+
+    /// Finishes or hands over a connection whose last output was sent. Returns false for other connections.
+    fn advance(&mut self, token: Token) -> bool {
+        let conn = self.state.table.get(token);
+        match conn.phase {
+            _ if conn.has(Flag::Sending) => false,
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse => {
+                self.finish(token);
+                true
+            }
+            Phase::Handling => self.hand_over(token),
+            _ => false,
         }
     }
 
@@ -430,7 +437,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side and discards the rest.
     fn finish(&mut self, token: Token) {
         let conn = self.state.table.get(token);
-        if conn.phase == Phase::Truncated || conn.has(Flag::ReadClosed) {
+        if conn.phase != Phase::LastResponse || conn.has(Flag::ReadClosed) {
             return self.shut(token, CloseKind::Normal);
         }
         conn.linger();
@@ -487,3 +494,6 @@ impl<S> WorkerState<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

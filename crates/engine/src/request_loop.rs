@@ -11,7 +11,7 @@ use crate::connection::{Flag, Phase};
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
 use crate::request::refusal::Refusal;
 use crate::request::{Request, Turn};
-use crate::response::responder::{Disposition, Outcome, RequestFacts, Responded};
+use crate::response::responder::{Disposition, Fault, Outcome, RequestFacts, Responded};
 use crate::server::counters::Counter;
 use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
@@ -56,7 +56,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.counters.bytes_received.add(bytes.len() as u64);
         let Some(conn) = state.table.find(token) else { return };
         if !conn.is_live() {
-            return self.received_early(token);
+            return if conn.is_serving() { self.received_early(token) } else { self.received_late(token) };
         }
         if state.blocks.has_input(conn.block) {
             state.keep_input(token, bytes);
@@ -105,21 +105,20 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Stores bytes that may not be processed yet; counts and discards those after the last response.
+    /// Stores bytes that may not be processed yet.
     #[cold]
     fn received_early(&mut self, token: Token) {
-        let bytes = self.driver.lent();
+        self.state.keep_input(token, self.driver.lent());
+        self.pause_early(token);
+    }
+
+    /// Discards bytes after the last request; resets a client that sends too many of them.
+    #[cold]
+    fn received_late(&mut self, token: Token) {
+        let len = self.driver.lent().len();
         let state = &mut self.state;
         let conn = state.table.get(token);
-        if conn.is_serving() {
-            state.keep_input(token, bytes);
-            return self.pause_early(token);
-        }
-        if conn.phase() != Phase::Linger {
-            return;
-        }
-        conn.progress = conn.progress.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-        if conn.progress > state.limits.linger_bytes_max {
+        if conn.phase() == Phase::Linger && conn.discard(len) > state.limits.linger_bytes_max {
             state.counters.hit_linger_bytes.add(1);
             self.shut(token, CloseKind::Reset);
         }
@@ -129,6 +128,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn flush(&mut self, token: Token) {
         let WorkerState { table, responder, outputs, .. } = &mut self.state;
         if responder.out.is_empty() {
+            let conn = table.get(token);
+            // A handler has ended its response without further output.
+            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) {
+                return self.output_sent(token);
+            }
             return self.reconcile(token);
         }
         let is_awaited = || !table.get(token).is_quiet();
@@ -138,6 +142,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         responder.out = outputs.take();
         table.get(token).begin_send();
+        self.state.set_send_deadline(token);
         self.reconcile(token);
     }
 
@@ -294,8 +299,10 @@ impl<S: Service> WorkerState<S> {
         }
         let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
-            Err(panic) => {
-                return self.fail(token, panic, named(&self.parser.head(bytes)));
+            Err(mut panic) => {
+                panic.request = Some(named(&self.parser.head(bytes)));
+                self.faulty(Fault::Panic(panic));
+                return self.refuse(token, Refusal::Panicked);
             }
         };
         if matches!(policy, BodyPolicy::Call) {
@@ -349,7 +356,8 @@ impl<S: Service> WorkerState<S> {
     ) -> Step {
         match outcome {
             Outcome::Responded(responded) => {
-                self.responded(token, responded);
+                let disposition = self.count(responded);
+                self.end_request(token, disposition);
                 Step::new(len, StepResult::Responded)
             }
             Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, len),
@@ -372,17 +380,9 @@ impl<S: Service> WorkerState<S> {
         is_last
     }
 
-    /// Counts a response and applies its disposition to the connection.
+    /// Counts a response and reports its fault; returns the fate of the connection.
     #[inline(always)]
-    pub(crate) fn responded(&mut self, token: Token, responded: Responded) {
-        let disposition = responded.disposition;
-        self.count(responded);
-        self.set_disposition(token, disposition);
-    }
-
-    /// Counts a response and reports its fault.
-    #[inline(always)]
-    pub(crate) fn count(&mut self, responded: Responded) {
+    pub(crate) fn count(&mut self, responded: Responded) -> Disposition {
         self.counters.requests.add(1);
         if responded.status >= 300 {
             self.counters.count_class(responded.status);
@@ -390,6 +390,7 @@ impl<S: Service> WorkerState<S> {
         if let Some(fault) = responded.fault {
             self.faulty(*fault);
         }
+        responded.disposition
     }
 
     /// Counts the limit that makes pipelined requests wait, if there is any.
@@ -414,9 +415,9 @@ impl<S: Service> WorkerState<S> {
         (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
     }
 
-    /// Applies a disposition to the connection.
+    /// Ends the current request of the connection with this disposition.
     #[inline(always)]
-    pub(crate) fn set_disposition(&mut self, token: Token, disposition: Disposition) {
+    pub(crate) fn end_request(&mut self, token: Token, disposition: Disposition) {
         self.table.get(token).end_request(disposition);
         if disposition == Disposition::HandOver {
             self.hand_over_later(token);

@@ -55,7 +55,7 @@ impl<S: Service> WorkerState<S> {
         let mut pending = PendingCall::new(deferred, facts);
         if !has_room {
             self.release_call(pending);
-            return self.refuse_full(token).result;
+            return self.refuse(token, Refusal::BuffersFull).result;
         }
         if pending.is_new {
             self.poll(&mut pending);
@@ -66,7 +66,7 @@ impl<S: Service> WorkerState<S> {
             return StepResult::Waits;
         };
         self.release_call(pending);
-        self.set_disposition(token, disposition);
+        self.end_request(token, disposition);
         StepResult::Responded
     }
 
@@ -111,7 +111,7 @@ impl<S: Service> WorkerState<S> {
         block.call = Some(pending);
         self.blocks.put(conn.block, block);
         if !self.make_room(token) {
-            return self.refuse_full(token);
+            return self.refuse(token, Refusal::BuffersFull);
         }
         Step::new(bytes.len(), StepResult::Body)
     }
@@ -151,7 +151,7 @@ impl<S: Service> WorkerState<S> {
             Piece::Starved | Piece::Complete | Piece::Full => {}
         }
         if !self.make_room(token) {
-            return Step::new(consumed, self.refuse_full(token).result);
+            return Step::new(consumed, self.refuse(token, Refusal::BuffersFull).result);
         }
         if is_new {
             return Step::new(consumed, self.run_call(token, consumed < input.len()));
@@ -198,8 +198,8 @@ impl<S: Service> WorkerState<S> {
                 StepResult::Waits
             }
             // The rest of the body follows.
-            Some(disposition) if is_reading_body && disposition != Disposition::Close => {
-                self.end_call(token, pending, Disposition::Linger)
+            Some(disposition) if is_reading_body && disposition != Disposition::Truncated => {
+                self.end_call(token, pending, Disposition::Last)
             }
             Some(disposition) => self.end_call(token, pending, disposition),
         }
@@ -211,7 +211,7 @@ impl<S: Service> WorkerState<S> {
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
         self.release_call(pending);
-        self.set_disposition(token, disposition);
+        self.end_request(token, disposition);
         StepResult::Responded
     }
 }

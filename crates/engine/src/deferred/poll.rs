@@ -6,7 +6,6 @@ use shearwater_http1::ResponseContent;
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::{Polled, TaskId};
 
-use crate::connection::Flag;
 use crate::deferred::calls::{Deferred, Inherited};
 use crate::deferred::exchange::{Exchange, Progress};
 use crate::response::responder::{Disposition, Fault, RequestFacts};
@@ -116,7 +115,7 @@ impl<S: Service> WorkerState<S> {
         if pending.disposition.is_some() {
             pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, false);
             self.faulty(*fault);
-            return Some(Disposition::Close);
+            return Some(Disposition::Truncated);
         }
         Some(self.append_head(pending, Some(fault)))
     }
@@ -138,9 +137,7 @@ impl<S: Service> WorkerState<S> {
         pending.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
         pending.has_body = ResponseContent::of(pending.facts.method, responded.status).is_whole();
         self.calls.recycle_draft(draft);
-        let disposition = responded.disposition;
-        self.count(responded);
-        disposition
+        self.count(responded)
     }
 
     /// Sends `100 Continue` once the handler reads the body; returns true if the body may arrive from now on.
@@ -194,24 +191,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return;
         }
         state.run_call(token, false);
-        self.advance(token);
-    }
-
-    /// Sends the output of a handler that was polled.
-    fn advance(&mut self, token: Token) {
-        let conn = self.state.table.get(token);
-        // A response without a body may end without further output.
-        let is_over = !conn.is_handled() && !conn.has(Flag::Sending);
-        match is_over && self.state.responder.out.is_empty() {
-            true => self.output_sent(token),
-            false => self.flush(token),
-        }
+        self.flush(token);
     }
 
     /// Resumes a handler after a send.
     pub(crate) fn resume_handler(&mut self, token: Token) {
         self.state.resume_call(token);
         self.state.table.get(token).restart_deadline();
-        self.advance(token);
+        self.flush(token);
     }
 }

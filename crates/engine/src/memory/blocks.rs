@@ -85,7 +85,7 @@ impl Block {
 
     /// Returns the memory of the exchange with its handler, in bytes.
     fn held_by_call(&self) -> usize {
-        self.call.as_ref().map_or(0, |waiting| waiting.exchange.held_bytes())
+        self.call.as_ref().map_or(0, |pending| pending.exchange.held_bytes())
     }
 
     /// Returns its size class if it can be evicted: it is large enough and waits for its client. A complete

@@ -58,9 +58,6 @@ impl<S: Service> WorkerState<S> {
         if eviction != Eviction::Refused {
             self.counters.hit_buffered_bytes.add(1);
         }
-        if eviction == Eviction::CutOff {
-            self.set_disposition(token, Disposition::Close);
-        }
         self.evicted.push((token, eviction));
     }
 }
@@ -77,11 +74,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn close_evicted(&mut self) {
         // At most one for each event of the turn.
         for (token, eviction) in std::mem::take(&mut self.state.evicted) {
-            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase() == Phase::Truncated);
+            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase() == Phase::Evicted);
             match eviction {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut(token, CloseKind::Reset),
-                Eviction::CutOff => self.flush(token),
+                Eviction::CutOff => {
+                    self.state.end_request(token, Disposition::Truncated);
+                    self.flush(token);
+                }
                 Eviction::Refused => {
                     self.state.refuse(token, Refusal::BuffersFull);
                     self.flush(token);

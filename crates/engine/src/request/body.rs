@@ -57,7 +57,7 @@ impl<S: Service> WorkerState<S> {
         self.blocks.put(conn.block, block);
         conn.begin_body();
         if !self.make_room(token) {
-            return self.refuse_full(token);
+            return self.refuse(token, Refusal::BuffersFull);
         }
         if is_awaited {
             self.responder.append_continue();
@@ -87,7 +87,8 @@ impl<S: Service> WorkerState<S> {
             self.blocks.put(index, block);
             return match outcome {
                 Outcome::Responded(responded) => {
-                    self.responded(token, responded);
+                    let disposition = self.count(responded);
+                    self.end_request(token, disposition);
                     Step::new(consumed, StepResult::Responded)
                 }
                 Outcome::Deferred(deferral) => {
@@ -100,7 +101,7 @@ impl<S: Service> WorkerState<S> {
         self.blocks.put(index, block);
         match piece {
             Piece::Refused(refusal) => Step::new(consumed, self.refuse(token, refusal).result),
-            _ if is_kept && !self.make_room(token) => self.refuse_full(token),
+            _ if is_kept && !self.make_room(token) => self.refuse(token, Refusal::BuffersFull),
             _ => Step::new(consumed, StepResult::Starve),
         }
     }

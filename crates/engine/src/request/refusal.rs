@@ -3,12 +3,11 @@
 use shearwater_http1::{Head, ParseError, Target};
 use shearwater_io::Token;
 
-use crate::connection::Flag;
+use crate::connection::{Flag, Phase};
 use crate::request_loop::{Step, StepResult};
-use crate::response::responder::{Disposition, Fault};
+use crate::response::responder::Disposition;
 use crate::server::control::Notice;
 use crate::server::counters::{Counter, Counters};
-use crate::server::panics::Panic;
 use crate::service::Service;
 use crate::worker_state::WorkerState;
 
@@ -33,6 +32,8 @@ pub(crate) enum Refusal {
     Incomplete,
     /// Too many requests are deferred.
     CallsFull,
+    /// A panic outside of the response handler.
+    Panicked,
 }
 
 impl Refusal {
@@ -47,6 +48,7 @@ impl Refusal {
             Self::BuffersFull | Self::CallsFull => 503,
             Self::Timeout => 408,
             Self::Incomplete => 400,
+            Self::Panicked => 500,
         }
     }
 
@@ -79,6 +81,7 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
+            Self::Panicked => "Internal Server Error".to_owned(),
         }
     }
 }
@@ -99,7 +102,7 @@ impl<S: Service> WorkerState<S> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
-        self.set_disposition(token, Disposition::Linger);
+        self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
     }
 
@@ -108,26 +111,16 @@ impl<S: Service> WorkerState<S> {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
-        self.set_disposition(token, Disposition::Close);
+        self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
     }
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.table.get(token).is_head_partial() && !self.make_room(token) {
-            self.refuse_full(token);
+        let is_head = matches!(self.table.get(token).phase(), Phase::FirstHead | Phase::Head);
+        if is_head && !self.make_room(token) {
+            self.refuse(token, Refusal::BuffersFull);
         }
-    }
-
-    /// Responds with a `500` after a panic outside of the response handler.
-    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: String) -> Step {
-        panic.request = Some(request);
-        self.faulty(Fault::Panic(panic));
-        self.counters.requests_refused.add(1);
-        self.counters.count_class(500);
-        self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
-        self.set_disposition(token, Disposition::Linger);
-        Step::new(0, StepResult::Refused)
     }
 
     /// Reports the worker's first rejected body that is longer than the limit.
@@ -137,11 +130,6 @@ impl<S: Service> WorkerState<S> {
             let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
             self.notify(Notice::BodyTooLarge { worker, bytes_max });
         }
-    }
-
-    /// Rejects a request because the worker's buffers are full.
-    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
-        self.refuse(token, Refusal::BuffersFull)
     }
 
     /// Returns the refusal of a target in a rare form, if it is rejected.

@@ -1,4 +1,4 @@
-//! Verb 4, respond: encodes a handler's response, or a refusal, into the turn's output.
+//! Encodes a handler's response, or a refusal, into the turn's output.
 
 use std::path::PathBuf;
 
@@ -25,11 +25,11 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 pub(crate) enum Disposition {
     /// It stays open.
     Keep,
-    /// It is closed at once: the response was truncated.
-    Close,
-    /// It is closed in stages: the client may be sending, even if it has requested the close (RFC 9112
-    /// section 9.6).
-    Linger,
+    /// The response was truncated: it is closed at once.
+    Truncated,
+    /// The response was the last: it is closed in stages, because the client may be sending, even if it has
+    /// requested the close (RFC 9112 section 9.6).
+    Last,
     /// It is handed over to the program.
     HandOver,
 }
@@ -265,7 +265,7 @@ impl Responder {
             is_followed: false,
             is_last: true,
         };
-        self.append(facts, ResponseContent::of(method, status), Disposition::Linger);
+        self.append(facts, ResponseContent::of(method, status), Disposition::Last);
     }
 
     /// Returns the bytes of a response that a handler sets.
@@ -300,13 +300,13 @@ impl Responder {
             || self.draft.framing() == Some(ResponseFraming::Close) && content.is_whole()
             || self.draining && !facts.is_followed
         {
-            if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Linger }
+            if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Last }
         } else {
             Disposition::Keep
         }
     }
 
-    /// Encodes the response; the common case without an header_rules is compiled separately.
+    /// Encodes the response; the common case without header rules is compiled separately.
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
         match self.draft.header_rules.take() {
@@ -342,7 +342,7 @@ impl Responder {
         match (disposition, facts.version) {
             (Disposition::Keep, Version::Http11) => {}
             (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
-            (Disposition::Close | Disposition::Linger, _) => encode::connection_close(bytes),
+            (Disposition::Truncated | Disposition::Last, _) => encode::connection_close(bytes),
             (Disposition::HandOver, _) => encode::connection_upgrade(bytes),
         }
         let layer = header_rules.map(|header_rules| header_rules.layer(status));

@@ -2,7 +2,7 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::connection::{Conn, Phase};
+use crate::connection::{Conn, Flag, Phase};
 use crate::server::control::{Notice, Order};
 use crate::service::Service;
 use crate::worker::Worker;
@@ -56,7 +56,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
         // A request may be in flight on a connection that looks idle: waits a little for it.
-        for token in self.state.table.tokens(|conn| conn.is_idle() || conn.phase() == Phase::Linger) {
+        // Those with a send in flight get their deadline when it ends.
+        let waits = |conn: &Conn| conn.is_idle() && !conn.has(Flag::Sending) || conn.phase() == Phase::Linger;
+        for token in self.state.table.tokens(waits) {
             self.state.table.get(token).restart_deadline();
             self.state.reconcile_deadline(token);
         }
@@ -81,7 +83,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Counts and reports the connections that are about to be closed during a request or response.
     fn report_cut_off(&mut self) {
         let state = &mut self.state;
-        let connections = state.table.tokens(Conn::is_at_work).len();
+        // A connection between requests may wait only for the client's FIN.
+        let is_at_work = |conn: &Conn| match conn.phase() {
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse => true,
+            _ if conn.is_idle() => conn.has(Flag::Sending) || conn.has(Flag::Queued),
+            _ => conn.is_serving(),
+        };
+        let connections = state.table.tokens(is_at_work).len();
         if connections > 0 {
             state.counters.connections_cut_off.add(connections as u64);
             state.notify(Notice::CutOff { worker: state.worker, connections });

@@ -18,28 +18,26 @@ use crate::worker_state::WorkerState;
 /// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
 const RATE_UNIT_BYTES: i64 = 64;
 
-/// Deriving. Only [`Worker::reconcile`] and what it calls arm a deadline.
+/// Deriving. A send in flight has its own deadline, and the phase's applies again when it ends.
 impl<S> WorkerState<S> {
-    /// Sets the deadline of the phase, or of the send in flight. An earlier one that no longer matters may remain: it
+    /// Sets the deadline of the phase, unless a send is in flight. An earlier one that no longer matters may remain: it
     /// is ignored when it expires.
     #[inline]
     pub(crate) fn reconcile_deadline(&mut self, token: Token) {
-        let (now_ms, is_draining) = (self.now_ms, self.responder.draining);
-        let timeouts = &self.timeouts;
         let conn = self.table.get(token);
+        if conn.has(Flag::Sending) {
+            return;
+        }
+        let (now_ms, is_draining, timeouts) = (self.now_ms, self.responder.draining, &self.timeouts);
         let restarts = conn.has(Flag::Restart);
         conn.unset(Flag::Restart);
         let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
-        let coarse = |wait_ms: u64| coarse_tick_at(now_ms.saturating_add(wait_ms));
         let deadline = match conn.phase() {
             Phase::Closing | Phase::HandedOver => return self.clear_deadline(token),
-            Phase::Body | Phase::ReadingBody | Phase::Streaming if !conn.has(Flag::Sending) => {
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => {
                 return self.reconcile_body_deadline(token, restarts);
             }
             _ if !restarts => return,
-            _ if conn.has(Flag::Sending) && conn.has(Flag::Measured) => coarse(timeouts.write_ms),
-            // Most sends complete before the first check.
-            _ if conn.has(Flag::Sending) => coarse(timeouts.write_ms.min(WRITE_CHECK_MS)),
             Phase::First if is_draining => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
             Phase::First => soon(timeouts.first_head_ms),
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
@@ -50,10 +48,20 @@ impl<S> WorkerState<S> {
             Phase::Linger if is_draining && !conn.has(Flag::LingerExtended) => {
                 soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
             }
-            Phase::Linger => coarse(timeouts.linger_ms),
-            Phase::Body | Phase::ReadingBody | Phase::Streaming => return,
-            Phase::LastResponse | Phase::Truncated | Phase::Free => return,
+            Phase::Linger => coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms)),
+            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => return,
         };
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
+    }
+
+    /// Sets the deadline of a send, or its next check.
+    pub(crate) fn set_send_deadline(&mut self, token: Token) {
+        // Most sends complete before the first check.
+        let wait_ms = match self.table.get(token).has(Flag::Measured) {
+            true => self.timeouts.write_ms,
+            false => self.timeouts.write_ms.min(WRITE_CHECK_MS),
+        };
+        let deadline = coarse_tick_at(self.now_ms.saturating_add(wait_ms));
         self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
 
@@ -223,7 +231,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
         let WorkerState { table, responder, .. } = &mut self.state;
         let conn = table.get(token);
-        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.progress == 0) {
+        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.discard(0) == 0) {
             return false;
         }
         conn.set(Flag::LingerExtended);
@@ -242,8 +250,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let conn = state.table.get(token);
         // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
         let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
-        let units = u64::from(taken.wrapping_sub(conn.progress));
-        conn.progress = taken;
+        let units = u64::from(conn.measure_send(taken));
         if conn.has(Flag::Measured)
             && !waits_for_disk
             && let Some(limit) = state.too_slow(units)
@@ -251,10 +258,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             limit.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        let conn = state.table.get(token);
-        conn.set(Flag::Measured);
-        conn.set(Flag::Restart);
-        state.reconcile_deadline(token);
+        state.table.get(token).set(Flag::Measured);
+        state.set_send_deadline(token);
     }
 }
 

@@ -70,6 +70,19 @@ fn drops_the_handler_of_a_client_that_is_gone() {
     }
 }
 
+/// The handler ends with its client, whose FIN has arrived before the handler begins.
+#[test]
+fn drops_a_handler_that_reads_its_body_and_ends_with_a_client_that_has_gone_before() {
+    let mut world = SimWorld::default();
+    let (_, client) = world.ask(get("/ticks?1"));
+    client.peer.write(post("/loyal-taken", "abc").as_bytes());
+    world.settle();
+    client.peer.finish();
+    world.pass(TICK_MS + 2 * LATE_MS);
+    assert_eq!((at_work(), world.totals().connections_broken), (0, 1));
+    world.end();
+}
+
 #[test]
 fn responds_to_a_half_closed_client_within_the_time() {
     for (next, expected) in NEXT.into_iter().zip(["200", "200 400", "200 200"]) {

@@ -121,6 +121,17 @@ fn compares_a_kept_request_together_with_its_copy() {
     world.finish(&larger);
 }
 
+/// Its block is no reason to reject a complete request: its handler waits for nothing from the client.
+#[test]
+fn calls_a_deferred_handler_although_its_own_request_fills_the_buffers() {
+    let mut world = with_bytes(12_000);
+    let large = format!("X-Large: {}\r\nContent-Length: 3\r\n", "x".repeat(6000));
+    let mut client = world.send_pieces([&head("POST", "/later/0", &large)[..], b"abc"]);
+    let text = client.text();
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text:?}");
+    world.finish(&client);
+}
+
 /// Pages are freed over several turns and count until then. No request is rejected for them.
 #[test]
 fn memory_that_is_being_returned_makes_room() {

@@ -1,0 +1,72 @@
+//! Compares the transitions that connections may make with the table of phases.
+
+use super::Phase;
+
+const PHASES: [Phase; 16] = [
+    Phase::First,
+    Phase::Idle,
+    Phase::StrayCr,
+    Phase::StrayLine,
+    Phase::FirstHead,
+    Phase::Head,
+    Phase::Body,
+    Phase::ReadingBody,
+    Phase::Streaming,
+    Phase::Handling,
+    Phase::Evicted,
+    Phase::Truncated,
+    Phase::LastResponse,
+    Phase::Linger,
+    Phase::HandedOver,
+    Phase::Closing,
+];
+
+/// Returns the columns "phase" and "next" of the module's table.
+fn rows() -> Vec<(Vec<Phase>, String)> {
+    let table = include_str!("../connection.rs").lines().filter(|line| line.starts_with("//! | `"));
+    table
+        .map(|line| {
+            let columns: Vec<&str> = line.split('|').collect();
+            (phases(columns[1]), columns[3].to_owned())
+        })
+        .collect()
+}
+
+fn phases(text: &str) -> Vec<Phase> {
+    let named = |phase: &Phase| text.contains(&format!("`{phase:?}`"));
+    PHASES.into_iter().filter(named).collect()
+}
+
+/// Returns the phases that the table has after `phase`, including those of the text beneath it.
+fn listed(rows: &[(Vec<Phase>, String)], phase: Phase) -> Vec<Phase> {
+    let (_, text) = rows.iter().find(|(row, _)| row.contains(&phase)).expect("each phase has a row");
+    let (inherited, own) = match text.trim().strip_prefix("as ") {
+        Some(rest) => rest.split_once(';').unwrap_or((rest, "")),
+        None => ("", text.as_str()),
+    };
+    let mut next = phases(own);
+    for base in phases(inherited) {
+        next.extend(listed(rows, base));
+    }
+    if (Phase::First as u8..=Phase::Handling as u8).contains(&(phase as u8))
+        && !matches!(phase, Phase::StrayCr | Phase::StrayLine)
+    {
+        next.extend([Phase::LastResponse, Phase::Truncated, Phase::Evicted]);
+    }
+    if phase != Phase::Closing {
+        next.push(Phase::Closing);
+    }
+    next
+}
+
+#[test]
+fn allows_the_transitions_of_the_table() {
+    let rows = rows();
+    for phase in PHASES {
+        let listed = listed(&rows, phase);
+        for next in PHASES {
+            assert_eq!(phase.allows(next), listed.contains(&next), "{next:?} after {phase:?}");
+        }
+    }
+    assert!(Phase::Free.allows(Phase::First) && Phase::Closing.allows(Phase::Free));
+}
