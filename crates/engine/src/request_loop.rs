@@ -2,6 +2,11 @@
 //!
 //! A worker calls [`received`](Worker::received) with bytes from its driver, or [`resume`](Worker::resume) for stored
 //! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
+//!
+//! Steps that live elsewhere: parsing and framing in `http1`; a body that is buffered or discarded in `request/body.rs`,
+//! which then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
+//! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled after the turn's events; the
+//! client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
 
 use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
@@ -10,7 +15,7 @@ use shearwater_tasks::Order;
 use crate::connection::{Flag, Phase};
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
 use crate::request::refusal::Refusal;
-use crate::request::{Request, Turn};
+use crate::request::{DriverView, Request};
 use crate::response::responder::{Disposition, Fault, Outcome, RequestFacts, Responded};
 use crate::server::counters::Counter;
 use crate::server::reports::named;
@@ -199,11 +204,11 @@ struct CompleteRequest<'a> {
 impl<S: Service> WorkerState<S> {
     /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
     /// head, or waits because a limit of the turn is reached.
-    pub(crate) fn run(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
+    pub(crate) fn run(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> usize {
         let mut consumed = 0;
         let mut responded = 0;
         while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
-            let step = self.step(token, &input[consumed..], turn);
+            let step = self.step(token, &input[consumed..], driver);
             consumed += step.consumed;
             match step.result {
                 StepResult::Starve | StepResult::Waits => break,
@@ -220,11 +225,11 @@ impl<S: Service> WorkerState<S> {
     /// Processes the next head or piece of a body. Not inlined into the loop, where the compiler would
     /// precompute field addresses and spill them.
     #[inline(never)]
-    fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+    fn step(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> Step {
         let conn = self.table.get(token);
         match conn.phase() {
             // Also without input: an empty body is complete as soon as its head is.
-            Phase::Body => return self.take_body(token, input, turn),
+            Phase::Body => return self.take_body(token, input, driver),
             Phase::ReadingBody | Phase::Streaming => return self.feed(token, input),
             Phase::First | Phase::Idle if !input.is_empty() => self.parser.reset(),
             Phase::FirstHead | Phase::Head if !input.is_empty() => self.swap_parser(token),
@@ -234,7 +239,7 @@ impl<S: Service> WorkerState<S> {
             _ => return Step::new(input.len(), StepResult::Waits),
         }
         match self.parser.parse(input) {
-            Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, turn),
+            Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, driver),
             Ok(Parsed::Partial) => self.keep_head(token, input),
             Err(error) => {
                 self.mark_head(token, input);
@@ -277,7 +282,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Responds to a request whose head is complete, or begins to receive its body.
     #[inline(always)]
-    fn begin(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
+    fn begin(&mut self, token: Token, input: &[u8], head_len: usize, driver: &dyn DriverView) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
         if head.method() == Method::Head {
@@ -295,7 +300,7 @@ impl<S: Service> WorkerState<S> {
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
             let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
-            return self.respond(token, whole, turn);
+            return self.respond(token, whole, driver);
         }
         let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
@@ -306,7 +311,7 @@ impl<S: Service> WorkerState<S> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_call(token, bytes, rest, turn);
+            return self.begin_call(token, bytes, rest, driver);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
@@ -321,14 +326,14 @@ impl<S: Service> WorkerState<S> {
                 let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
                 let whole = CompleteRequest { head: bytes, body: seen, is_followed, leaves_body: false };
-                let step = self.respond_with_body(token, whole, turn);
+                let step = self.respond_with_body(token, whole, driver);
                 Step::new(step.consumed + body.len(), step.result)
             }
             // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
                 let whole =
                     CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
-                self.respond_with_body(token, whole, turn)
+                self.respond_with_body(token, whole, driver)
             }
             _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
         }
@@ -336,10 +341,10 @@ impl<S: Service> WorkerState<S> {
 
     /// Responds to the request in the worker's own parser.
     #[inline(always)]
-    fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+    fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
-        let request = Request::new(head, whole.body, turn, token);
+        let request = Request::new(head, whole.body, driver, token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
         self.conclude(token, outcome, facts, whole.head.len())
@@ -366,8 +371,13 @@ impl<S: Service> WorkerState<S> {
 
     /// Keeps the path of requests with a body out of line.
     #[inline(never)]
-    fn respond_with_body(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
-        self.respond(token, whole, turn)
+    fn respond_with_body(
+        &mut self,
+        token: Token,
+        whole: CompleteRequest<'_>,
+        driver: &dyn DriverView,
+    ) -> Step {
+        self.respond(token, whole, driver)
     }
 
     /// Returns true if the current request is the last that its connection may send.

@@ -12,7 +12,7 @@ use shearwater_tasks::{Options, TaskId, Tasks, Timers};
 use crate::deferred::call::Call;
 use crate::deferred::exchange::Exchange;
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
-use crate::request::{Request, Turn};
+use crate::request::{DriverView, Request};
 use crate::response::ResponseDraft;
 use crate::response::header_rules::HeaderRules;
 use crate::response::responder::Fault;
@@ -91,7 +91,7 @@ impl Calls {
 
     /// Returns the client's address of a request.
     pub(crate) fn peer_of(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
-        self.peers.of(request.token(), request.turn())
+        self.peers.of(request.token(), request.driver())
     }
 
     /// Returns a draft for a response; [`recycle_draft`](Self::recycle_draft) takes it back.
@@ -173,7 +173,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Returns the client's address of a connection.
-    pub(crate) fn of(&mut self, token: Token, turn: &dyn Turn) -> Option<SocketAddr> {
+    pub(crate) fn of(&mut self, token: Token, driver: &dyn DriverView) -> Option<SocketAddr> {
         let place = token.slot() % PEERS_KEPT_MAX;
         if place >= self.known.len() {
             self.known.resize(place + 1, None);
@@ -181,7 +181,7 @@ impl Peers {
         match self.known[place] {
             Some((known, peer)) if known == token => peer,
             _ => {
-                let peer = turn.peer_of(token);
+                let peer = driver.peer_of(token);
                 self.known[place] = Some((token, peer));
                 peer
             }
@@ -223,7 +223,7 @@ mod peers_tests {
     use std::cell::Cell;
     use std::net::SocketAddr;
 
-    use super::{PEERS_KEPT_MAX, Peers, Token, Turn};
+    use super::{DriverView, PEERS_KEPT_MAX, Peers, Token};
 
     /// A driver that counts queries.
     #[derive(Default)]
@@ -231,7 +231,7 @@ mod peers_tests {
         asked: Cell<usize>,
     }
 
-    impl Turn for System {
+    impl DriverView for System {
         fn peer_of(&self, token: Token) -> Option<SocketAddr> {
             self.asked.set(self.asked.get() + 1);
             let port = (token.slot() + token.generation() as usize) as u16;

@@ -12,7 +12,7 @@ use crate::deferred::poll::PendingCall;
 use crate::memory::blocks::Destination;
 use crate::request::body::{BodyBudget, Piece, decode};
 use crate::request::refusal::Refusal;
-use crate::request::{Request, Turn};
+use crate::request::{DriverView, Request};
 use crate::request_loop::{Step, StepResult, facts, waits_for_continue};
 use crate::response::responder::{Disposition, Outcome, RequestFacts};
 use crate::service::Service;
@@ -71,7 +71,13 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Calls a handler that pulls the body itself.
-    pub(crate) fn begin_call(&mut self, token: Token, bytes: &[u8], rest: &[u8], turn: &dyn Turn) -> Step {
+    pub(crate) fn begin_call(
+        &mut self,
+        token: Token,
+        bytes: &[u8],
+        rest: &[u8],
+        driver: &dyn DriverView,
+    ) -> Step {
         let head = self.parser.head(bytes);
         let framing = head.framing();
         let all_is_here = matches!(framing, Framing::Length(len) if len <= rest.len() as u64);
@@ -86,7 +92,7 @@ impl<S: Service> WorkerState<S> {
         let head = self.parser.head(bytes);
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
-        let request = Request::new(head, kept, turn, token);
+        let request = Request::new(head, kept, driver, token);
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = RequestFacts { is_last: is_last || !all_is_here, is_followed, ..facts };
         let deferred = match self.responder.call(&self.service, &request, unread, &mut self.calls) {

@@ -7,7 +7,7 @@ use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::{Block, Destination};
 use crate::memory::buffer::PagePool;
 use crate::request::refusal::Refusal;
-use crate::request::{Request, Turn};
+use crate::request::{DriverView, Request};
 use crate::request_loop::{Step, StepResult, facts};
 use crate::response::responder::Outcome;
 use crate::service::{BodyPolicy, Service};
@@ -66,7 +66,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Decodes the next piece of the body, and responds once it is complete.
-    pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+    pub(crate) fn take_body(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> Step {
         let index = self.table.get(token).block;
         let mut block = self.blocks.take_out(index);
         let bytes_before = block.body_bytes;
@@ -76,7 +76,7 @@ impl<S: Service> WorkerState<S> {
             let head = block.parser.head(&block.head);
             let facts = facts(&head, consumed < input.len(), self.is_last(token));
             let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
-            let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
+            let request = Request::new(head, (!is_lost).then_some(&block.body), driver, token);
             let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
             // While the block is taken out: it is compared with others together with its copy.
             let has_room = match &outcome {

@@ -23,7 +23,7 @@ pub struct Request<'a> {
     head: Head<'a>,
     /// Its body; `None` if it was discarded or is still being received.
     body: Option<&'a [u8]>,
-    turn: &'a dyn Turn,
+    driver: &'a dyn DriverView,
     token: Token,
     context: Option<&'a dyn Context>,
 }
@@ -38,15 +38,20 @@ impl fmt::Debug for Request<'_> {
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn new(head: Head<'a>, body: Option<&'a [u8]>, turn: &'a dyn Turn, token: Token) -> Self {
-        Self { head, body, turn, token, context: None }
+    pub(crate) fn new(
+        head: Head<'a>,
+        body: Option<&'a [u8]>,
+        driver: &'a dyn DriverView,
+        token: Token,
+    ) -> Self {
+        Self { head, body, driver, token, context: None }
     }
 
     /// Returns the same request with a router's context, which replaces an earlier one.
     #[must_use]
     pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
-        let Self { head, body, turn, token, .. } = *self;
-        Request { head, body, turn, token, context: Some(context) }
+        let Self { head, body, driver, token, .. } = *self;
+        Request { head, body, driver, token, context: Some(context) }
     }
 
     /// Returns the head: method, target, version and fields.
@@ -147,7 +152,7 @@ impl<'a> Request<'a> {
     /// Returns the client's address; `None` if it is disconnected. Costs a system call on some drivers.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.turn.peer_of(self.token)
+        self.driver.peer_of(self.token)
     }
 
     /// Returns the connection of the request.
@@ -164,20 +169,20 @@ impl<'a> Request<'a> {
         self.token
     }
 
-    pub(crate) fn turn(&self) -> &'a dyn Turn {
-        self.turn
+    pub(crate) fn driver(&self) -> &'a dyn DriverView {
+        self.driver
     }
 
     /// Returns the seconds since 1970 as of this turn, as in the response's `Date`.
     #[must_use]
     pub fn unix_seconds(&self) -> u64 {
-        self.turn.unix_now()
+        self.driver.unix_now()
     }
 
     /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.turn.ms_now()
+        self.driver.ms_now()
     }
 }
 
@@ -202,13 +207,13 @@ impl ConnectionId {
 }
 
 /// Access of a request to the driver, without its type.
-pub(crate) trait Turn {
+pub(crate) trait DriverView {
     fn peer_of(&self, token: Token) -> Option<SocketAddr>;
     fn unix_now(&self) -> u64;
     fn ms_now(&self) -> u64;
 }
 
-impl<D: Driver> Turn for D {
+impl<D: Driver> DriverView for D {
     fn peer_of(&self, token: Token) -> Option<SocketAddr> {
         self.peer(token).ok()
     }
