@@ -10,6 +10,7 @@
 //! - [`versions`] writes and reads files that change while they are served.
 //! - [`hostile_targets`] tries to leave a served folder by every spelling of a path.
 //! - [`check_messages`] compares messages with those of a document, or writes them.
+//! - `opens` watches which files are opened (Linux).
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
 
 #![deny(unsafe_code)]
@@ -20,6 +21,8 @@ mod error;
 mod folder;
 pub mod hostile_targets;
 mod message_cases;
+#[cfg(target_os = "linux")]
+pub mod opens;
 pub mod process;
 mod program;
 pub mod random;

@@ -37,7 +37,7 @@ impl Plan {
         // Each folder takes a descriptor. If the limit can't be raised, binding reports it.
         drop(shearwater::engine::raise_descriptor_limit());
         let (mut config, site, file_warnings) = match &serve.config {
-            Some(path) => read(path)?,
+            Some(path) => read(path, serve.workers)?,
             None => (Config::default(), None, None),
         };
         let file = serve.config.as_deref().unwrap_or(Path::new(""));
@@ -50,7 +50,8 @@ impl Plan {
             (Some(site), None) => site,
             (None, dir) => {
                 let base = file.parent().unwrap_or(file);
-                Site::open(dir.as_deref(), base, settings::cache(&config.cache))?
+                let workers = serve.workers.unwrap_or(config.server.workers);
+                Site::open(dir.as_deref(), base, settings::cache(&config.cache, workers))?
             }
         };
         let mut overridden = override_server(serve, &mut config.server);
@@ -100,11 +101,11 @@ fn replace<T: PartialEq + Copy>(value: &mut T, given: Option<T>, default: T) -> 
     (old != default).then_some((old, new))
 }
 
-/// Reads a configuration file and opens its sites.
-fn read(path: &Path) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
+/// Reads a configuration file and opens its sites, for the number of workers of a flag or the file.
+fn read(path: &Path, workers: Option<u16>) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
     let mut opened = None;
     let (config, warnings) = read_config(path, |config| {
-        let (site, findings) = sites::open(config);
+        let (site, findings) = sites::open(config, workers.unwrap_or(config.server.workers));
         opened = site;
         findings
     })?;

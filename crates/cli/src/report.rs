@@ -92,7 +92,13 @@ fn descriptors(start_report: &StartReport) -> String {
     } else {
         format!("limit {}", grouped(limit.soft_now))
     };
-    format!("{limit}: up to {} connections", grouped(start_report.connections_max as u64))
+    let connections_max = start_report.connections_max as u64;
+    let exceeds = if connections_max > start_report.descriptors.soft_now {
+        ", idle ones without a descriptor"
+    } else {
+        ""
+    };
+    format!("{limit}: up to {} connections{exceeds}", grouped(connections_max))
 }
 
 /// Formats the memory per worker for unfinished requests.

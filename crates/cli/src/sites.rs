@@ -13,8 +13,8 @@ use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 use crate::settings;
 use crate::site::{Root, Site, cant_open};
 
-/// Opens the sites of a configuration. Returns none if it has none, or errors.
-pub(crate) fn open(config: &Config) -> (Option<Site>, Findings) {
+/// Opens the sites of a configuration for so many workers. Returns none if it has none, or errors.
+pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
     if config.sites.is_empty() {
         return (None, Findings::default());
     }
@@ -22,7 +22,7 @@ pub(crate) fn open(config: &Config) -> (Option<Site>, Findings) {
     let sites: Vec<site::Site> =
         config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
     let Folders { open, roots, mut findings, .. } = folders;
-    match Sites::new(Options { folders: open, cache: settings::cache(&config.cache), sites }) {
+    match Sites::new(Options { folders: open, cache: settings::cache(&config.cache, workers), sites }) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
             let site = Site { sites, description: describe(config), roots, warnings: Vec::new() };

@@ -192,6 +192,11 @@ impl Served {
         }
     }
 
+    /// Frees the counts of slots from `slots` on.
+    pub(crate) fn trim(&mut self, slots: usize) {
+        self.counts.truncate(slots);
+    }
+
     /// Counts a request; returns true if it is the last that its connection may send.
     #[inline]
     pub(crate) fn is_last(&mut self, token: Token) -> bool {

@@ -15,7 +15,7 @@
 //! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | none |
 //! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | none |
 //! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | none |
-//! | `HandedOver` | the program owns the descriptor | none | off | none | none |
+//! | `HandedOver` | the driver detaches the descriptor for the program, which then owns it | none | off | none | none |
 //! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | none |
 //!
 //! Each phase except `Closing` may become `Closing`. Each in which requests are read, from `First` to `Handling` but not
@@ -469,7 +469,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         match state.table.get(token).phase {
             Phase::Closing => return,
-            Phase::HandedOver => self.handed_over.open -= 1,
+            Phase::HandedOver => self.handed_over.remove(token),
             _ => {}
         }
         state.drop_call(token);

@@ -22,6 +22,7 @@ mod deferred {
     pub(crate) mod exchange;
     pub(crate) mod pending;
     pub(crate) mod poll;
+    pub(crate) mod retry;
     pub(crate) mod stream;
 }
 mod disconnects;
@@ -46,6 +47,7 @@ mod worker;
 mod worker_state;
 
 pub use deferred::call::{Call, Gone};
+pub use deferred::retry::ResponseMark;
 pub use limits::{Limits, Timeouts};
 pub use request::{ConnectionId, Request};
 pub use response::Response;

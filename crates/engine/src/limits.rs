@@ -3,6 +3,10 @@
 use shearwater_http1::{BodyLimits, HeadLimits};
 use shearwater_io::os;
 
+/// Times that a service may be called again with one request, by
+/// [`Response::retry_when`](crate::Response::retry_when).
+pub const RETRIES_MAX: u8 = 16;
+
 /// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
@@ -156,7 +160,8 @@ pub struct Limits {
     /// outlive their response; `503` beyond. Default 65,536.
     pub calls_max: usize,
     /// Connections of a worker; beyond, new ones wait in the kernel's queue. Default: bounded by descriptors
-    /// only.
+    /// only. A configured number is bounded by them too, except on io_uring from Linux 6.8 on, where idle
+    /// connections need none.
     pub connections_max: usize,
     /// Connections per client address, over all workers; beyond, a new one is reset. Default 0: unlimited,
     /// because many clients share an address behind a proxy or a NAT.

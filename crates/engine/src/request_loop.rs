@@ -151,6 +151,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.reconcile(token);
     }
 
+    /// Handles a send that counted as done and isn't: it is in flight.
+    #[cold]
+    pub(crate) fn unsent(&mut self, token: Token) {
+        let Some(conn) = self.state.table.find(token) else { return };
+        if conn.phase() != Phase::Closing {
+            conn.begin_send();
+            self.state.set_send_deadline(token);
+            self.reconcile(token);
+        }
+    }
+
     /// Handles the end of a send: recycles the output and resumes the connection.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
         self.state.outputs.recycle(output);

@@ -10,7 +10,8 @@ use crate::{Request, Response};
 
 /// The request handler of one worker. Each worker has its own, so it needs no lock.
 ///
-/// A panic in any of its methods fails the request (`500`, then the connection is closed) and nothing else.
+/// A panic in any of its methods fails the request, if there is one (`500`, then the connection is closed), and
+/// nothing else.
 pub trait Service {
     /// Chooses how to receive a request's body. Called only for requests that have one.
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
@@ -20,6 +21,9 @@ pub trait Service {
 
     /// Responds to a request. An untouched response is an empty `200`.
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>);
+
+    /// Frees memory that is kept for later requests. Called when the worker is idle.
+    fn trim(&self) {}
 }
 
 /// The treatment of a request's body. `Limits::body_bytes_max` applies to all of them.

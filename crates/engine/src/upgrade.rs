@@ -1,11 +1,12 @@
 //! Upgrades (RFC 9110 section 7.8): the engine sends the `101`, then hands the connection over to the program.
 
 use std::fmt;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
-use shearwater_io::{CloseKind, Driver, Token, Waker};
+use shearwater_io::{CloseKind, Detached, Driver, Token, Waker};
 
 use crate::connection::Phase;
 use crate::deferred::call::Call;
@@ -69,14 +70,41 @@ impl Returned {
 /// Handed-over connections of a worker.
 pub(crate) struct HandedOvers {
     returned: Arc<Returned>,
+    /// Connections that the driver is detaching, each once.
+    detaching: Vec<Detaching>,
     /// Number of slots in use.
     pub(crate) open: usize,
+}
+
+/// A connection whose `101` was sent, while the driver detaches it.
+struct Detaching {
+    token: Token,
+    taker: Taker,
+    /// Input received so far.
+    unread: Vec<u8>,
 }
 
 impl HandedOvers {
     /// Creates an empty set. `waker` wakes the worker.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { returned: Arc::new(Returned { tokens: Mutex::default(), waker }), open: 0 }
+        let returned = Arc::new(Returned { tokens: Mutex::default(), waker });
+        Self { returned, detaching: Vec::new(), open: 0 }
+    }
+
+    /// Returns true if the driver is still detaching one.
+    pub(crate) fn is_detaching(&self) -> bool {
+        !self.detaching.is_empty()
+    }
+
+    fn take_detaching(&mut self, token: Token) -> Option<Detaching> {
+        let at = self.detaching.iter().position(|detaching| detaching.token == token)?;
+        Some(self.detaching.swap_remove(at))
+    }
+
+    /// Removes a connection that is closed.
+    pub(crate) fn remove(&mut self, token: Token) {
+        self.open -= 1;
+        drop(self.take_detaching(token));
     }
 }
 
@@ -165,28 +193,35 @@ impl<S> WorkerState<S> {
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Hands a connection over whose `101` was sent, or closes it. Returns false for other connections.
+    /// Begins to hand over a connection whose `101` was sent. Returns false for other connections.
     pub(crate) fn hand_over(&mut self, token: Token) -> bool {
         let state = &mut self.state;
         let conn = state.table.get(token);
         let Some(block) = state.blocks.get_mut(conn.block) else { return false };
         let Some(taker) = block.taker.take() else { return false };
-        let mut unread = block.input.to_vec();
-        let Ok(detached) = self.driver.detach(token) else {
-            self.shut(token, CloseKind::Reset);
-            return true;
-        };
-        unread.extend_from_slice(&detached.unread);
-        self.state.table.get(token).hand_over();
+        let unread = block.input.to_vec();
+        conn.hand_over();
         self.reconcile(token);
         self.handed_over.open += 1;
+        self.handed_over.detaching.push(Detaching { token, taker, unread });
+        self.driver.detach(token);
+        true
+    }
+
+    /// Hands over a detached connection.
+    #[cold]
+    pub(crate) fn detached(&mut self, token: Token, result: io::Result<Detached>) {
+        let Some(Detaching { taker, mut unread, .. }) = self.handed_over.take_detaching(token) else {
+            return;
+        };
+        let Ok(detached) = result else { return self.shut(token, CloseKind::Reset) };
+        unread.extend_from_slice(&detached.unread);
         self.state.counters.connections_upgraded.add(1);
         let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
         let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
         if let Err(panic) = panics::catch(|| taker.take(handed)) {
             self.state.faulty(Fault::Panic(panic));
         }
-        true
     }
 
     /// Frees the slots of handed-over connections that have ended since.

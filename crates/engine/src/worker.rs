@@ -55,6 +55,8 @@ pub struct Setup {
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// Configured connection limit, unless descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
+    /// Descriptors for connections, on a driver that holds more connections than descriptors.
+    pub(crate) descriptors_max: usize,
     /// Addresses of the listeners, indexed by `ListenerId`.
     pub(crate) listening_at: Arc<[String]>,
 }
@@ -77,6 +79,7 @@ impl Setup {
             heartbeat: None,
             addresses,
             connections_asked,
+            descriptors_max: usize::MAX,
             listening_at: Arc::new([]),
         }
     }
@@ -239,7 +242,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Event::Received { token } => self.received(token),
             Event::FinReceived { token } => self.fin_received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
+            Event::Unsent { token } => self.unsent(token),
             Event::Sent { token, output, result } => self.sent(token, output, &result),
+            Event::Detached { token, result } => self.detached(token, result),
             Event::Closed { token } => self.closed(token),
             Event::Woken => self.woken(),
         }

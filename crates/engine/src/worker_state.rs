@@ -139,6 +139,12 @@ impl Table {
         used.map(|(slot, conn)| Token::new(slot as u32, conn.generation)).collect()
     }
 
+    /// Frees the memory of the last slots that are free. Returns the number of slots left.
+    pub(crate) fn trim(&mut self) -> usize {
+        self.conns.trim(|conn| conn.phase() == Phase::Free);
+        self.conns.len()
+    }
+
     /// Returns the number of open connections.
     pub(crate) fn len(&self) -> usize {
         self.open

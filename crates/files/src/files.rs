@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::engine::KnownField;
@@ -12,9 +13,13 @@ use shearwater::engine::KnownField;
 use shearwater::{Method, Request, Response, Service};
 use shearwater_io::fs::{OpenError, Opened};
 
+use crate::cache::cached_file::CachedFile;
 use crate::cache::lookups::{Known, Lookups};
 use crate::cache::store::FileStore;
-use crate::listing::{ListedFolder, Listings};
+use crate::disk::WouldBlock;
+use crate::disk::work::DiskWork;
+use crate::listing::Listings;
+use crate::listing::names::ListedFolder;
 use crate::negotiation::names_media_type;
 use crate::now::Now;
 use crate::options::Hidden;
@@ -56,9 +61,20 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// - the first change of a file after `SENDFILE_AFTER_S` without one, if it happens while the last bytes are in flight: the
 ///   system sends the file's own pages (`sendfile`), which change with the file. Before that time they are copied.
 ///
-/// Disk work blocks the worker's thread and with it the worker's other connections: opening files, reading their
-/// metadata, looking for siblings, reading files into the cache, listing folders. Pieces of 128 KiB and more that
-/// aren't in the page cache are read ahead by another thread, where the file system supports it.
+/// # Disks
+///
+/// A worker doesn't wait for a disk: it opens and reads what is in the kernel's caches, and leaves the rest to one of the
+/// folder's threads ([`DISK_THREADS_MAX`](crate::limits::DISK_THREADS_MAX)). Folders are always read there. Meanwhile the
+/// request is [deferred](Response::retry_when): the service is called again with it, and only its last response counts.
+/// So a handler that calls `respond` itself may run more than once for a request; a router's middleware doesn't. A
+/// request that the disk delays by more than [`DISK_WAIT_S_MAX`](crate::limits::DISK_WAIT_S_MAX) gets a `503`.
+///
+/// The worker still waits before Linux 5.12 and on other systems; where the page cache can't be asked (`EOPNOTSUPP`:
+/// overlayfs), for contents of a file whose name is cached; below a local folder, for file systems of a server that are
+/// mounted there; for less than 128 KiB of a file that isn't cached by the server itself, if its pages were evicted
+/// since it was opened last; for the `stat` of a cached file or a sibling, if the kernel has evicted its name within a
+/// minute, or that of a missing sibling after a change of the directory. Pieces of 128 KiB and more that aren't in the
+/// page cache are read ahead by other threads.
 ///
 /// A sibling `NAME.br`, `NAME.zst` or `NAME.gz` is sent instead of `NAME` to clients that accept its coding. Neither of
 /// its times may be before that of `NAME`, and it must not record another content length
@@ -84,7 +100,8 @@ impl Files {
     /// Path options don't apply: the file may be hidden, and is sent even if its own path would be redirected.
     ///
     /// Returns false and leaves the response unchanged if the file is missing or not readable. Earlier changes of the
-    /// response are kept, so pass a fresh one.
+    /// response are kept, so pass a fresh one. Returns true if the disk must be waited for: then the service is called
+    /// again.
     ///
     /// # Panics
     /// If `status` is not a final status, 200 to 599.
@@ -138,6 +155,8 @@ pub(crate) struct NameBuffers {
     file: Vec<u8>,
     /// Canonical name, for redirects.
     canonical: Vec<u8>,
+    /// Name of the file that is tried first, if it isn't that of the path.
+    first: Vec<u8>,
 }
 
 impl Finder {
@@ -153,20 +172,29 @@ impl Finder {
             return errors::not_found(response);
         }
         let now = Now::of(request);
-        // Most requests end here: a recent lookup, a file in memory, no other coding.
-        let known = self.lookups.known(name, now, &mut self.names.file);
-        if let Some(Known::Cached(cached)) = known {
-            if cached.siblings.is_empty() {
-                return cached.version.reply(&cached.content, request, response);
-            }
-            cached.name.as_ref().clone_into(&mut self.names.file);
-            return self.store.preferred(cached, &mut self.names.file, request, now).reply(request, response);
+        // Most requests end here: a file in memory that was checked recently, no other coding.
+        let first = self.settings.candidates.first(name, resolved.shape, &mut self.names.first);
+        let fresh = first.and_then(|file| self.store.fresh(file, now));
+        if let Some(cached) = fresh.as_ref().filter(|cached| cached.siblings.is_empty()) {
+            return cached.version.reply(&cached.content, request, response);
         }
+        let known = fresh.map(Known::Cached);
+        let has_other_name = match known.or_else(|| self.lookups.known(name, now, &mut self.names.file)) {
+            Some(Known::Cached(cached)) => {
+                let file = &mut self.names.file;
+                match reply_cached(&mut self.store, cached, file, request, response, now) {
+                    Ok(()) => return,
+                    Err(WouldBlock) => true,
+                }
+            }
+            Some(Known::OtherName) => true,
+            None => false,
+        };
         name.clone_into(&mut self.names.requested);
-        self.respond_from_disk(known.is_some(), resolved.shape, request, response, now);
+        self.respond_from_disk(has_other_name, resolved.shape, request, response, now);
     }
 
-    /// Responds with a file that isn't in memory: found within 500 ms under another name, open, or to be searched for.
+    /// Responds with a file that wasn't checked recently, or has the request called again once another thread has found it.
     #[inline(never)]
     fn respond_from_disk(
         &mut self,
@@ -176,19 +204,47 @@ impl Finder {
         response: &mut Response<'_>,
         now: Now,
     ) {
+        let valid_from = self.store.disk.begin(request, response, now);
+        let result = self.respond_uncached(has_other_name, shape, request, response, valid_from);
+        if result.is_err() {
+            self.wait_for_disk(shape, request, response, now);
+        }
+        self.store.disk.end();
+    }
+
+    #[cold]
+    fn wait_for_disk(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
+        let (requested, is_listing) = (&self.names.requested[..], self.settings.candidates.listing);
+        let work = DiskWork::search(requested, shape, is_listing, request);
+        let names = if is_listing { self.listings.known_names(requested, request, now) } else { None };
+        if let Err(failure) = self.store.disk.wait_for(work, names, request, response, now) {
+            errors::disk_failed(self.path_of(&self.names.requested), failure, response);
+        }
+    }
+
+    /// Responds with a file that wasn't checked recently: found within 500 ms under another name, cached and unchanged,
+    /// open, or to be searched for.
+    fn respond_uncached(
+        &mut self,
+        has_other_name: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) -> Result<(), WouldBlock> {
         let is_another_root = self.look_up_root(now);
-        let Self { settings, names: NameBuffers { requested, file, .. }, store, .. } = self;
+        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, .. } = self;
         let content = if has_other_name && !is_another_root {
             store.file(file, request, now).ok().map(|found| found.content)
-        } else if shape == Shape::File && settings.candidates.serves_own_name(requested) {
-            store.known_file(requested, request, now)
+        } else if let Some(first) = settings.candidates.first(requested, shape, first) {
+            first.clone_into(file);
+            store.known_file(file, request, now).ok().flatten()
         } else {
             None
         };
-        match content {
-            Some(content) => content.reply(request, response),
-            None => self.search(shape, request, response, now),
-        }
+        let Some(content) = content else { return self.search(shape, request, response, now) };
+        content.reply(request, response);
+        Ok(())
     }
 
     /// Responds with a file as the page of a status. Returns false without changing the response if it can't be sent.
@@ -200,18 +256,28 @@ impl Finder {
         response: &mut Response<'_>,
     ) -> bool {
         let now = Now::of(request);
-        self.look_up_root(now);
+        let valid_from = self.store.disk.begin(request, response, now);
+        self.look_up_root(valid_from);
         name.clone_into(&mut self.names.file);
-        match self.store.file(&mut self.names.file, request, now) {
-            Ok(found) => found.content.reply_page(status, response),
+        let is_sent = match self.store.file(&mut self.names.file, request, valid_from) {
+            Ok(found) => {
+                found.content.reply_page(status, response);
+                true
+            }
+            Err(error) if WouldBlock::is(&error) => {
+                let work = DiskWork::file(name, request);
+                // After a failure there is no time to wait for the page, too.
+                self.store.disk.wait_for(work, None, request, response, now).is_ok()
+            }
             Err(error) => {
                 if !is_missing(&error) {
                     response.report_file(self.path_of(name), error);
                 }
-                return false;
+                false
             }
-        }
-        true
+        };
+        self.store.disk.end();
+        is_sent
     }
 
     /// Returns the path of a file, for a report.
@@ -232,48 +298,93 @@ impl Finder {
     }
 
     /// Searches for the file on disk and responds with it.
-    fn search(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
-        let NameBuffers { requested, file, canonical, .. } = &mut self.names;
-        let search = Search { root: &self.store.root, candidates: &self.settings.candidates };
+    fn search(
+        &mut self,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) -> Result<(), WouldBlock> {
+        let NameBuffers { requested, file, canonical, first, .. } = &mut self.names;
+        let first = self.settings.candidates.first(requested, shape, first);
+        let search = Search { disk: &self.store.disk, candidates: &self.settings.candidates };
         let found = search.find(requested, shape, file);
-        if let (Err(OpenError::Descriptors), Some(cached)) =
-            (&found, self.lookups.recently_cached(requested, now))
-        {
-            cached.name.as_ref().clone_into(file);
-            return self.store.preferred(cached, file, request, now).reply(request, response);
+        if matches!(&found, Err(error) if WouldBlock::is(error)) {
+            return Err(WouldBlock);
         }
-        if !matches!(found, Ok(SearchResult::File { .. })) || file != requested {
-            self.store.evict(requested);
+        if let Err(OpenError::Descriptors) = found {
+            let of_first = first.and_then(|first| self.store.recently_cached(first, now));
+            if let Some(cached) = of_first.or_else(|| self.lookups.recently_cached(requested, now)) {
+                return reply_cached(&mut self.store, cached, file, request, response, now);
+            }
         }
-        match found {
+        let is_file = matches!(found, Ok(SearchResult::File { .. }));
+        for missing in [Some(&requested[..]), first].into_iter().flatten() {
+            if !is_file || file != missing {
+                self.store.evict(missing);
+            }
+        }
+        let result = match found {
             Ok(SearchResult::File { opened, depends_on_path }) => {
                 let is_canonical = !self.settings.candidates.clean_urls || !depends_on_path;
                 match if is_canonical { Ok(None) } else { search.canonical(requested, file, canonical) } {
                     Ok(None) => {
-                        let found = self.store.opened_file(opened, file, request, now);
-                        // A cached name is served without a look-up of the root, so it must not outlast the last one.
-                        self.lookups.note(
-                            requested,
-                            file,
-                            found.cached.as_ref(),
-                            self.store.root_checked(now),
-                        );
+                        let found = self.store.opened_file(opened, file, request, now)?;
+                        if first == Some(&file[..]) {
+                            // It is found without a lookup.
+                            self.lookups.remove(requested);
+                        } else {
+                            // A cached name is served without a look-up of the root, so it must not outlast the last one.
+                            let since = self.store.root_checked(now);
+                            self.lookups.note(requested, file, found.cached.as_ref(), since);
+                        }
                         found.content.reply(request, response);
+                        Ok(())
                     }
-                    Ok(Some(name)) => errors::redirect_to_name(name, request, response),
-                    Err(error) => errors::cant_open(self.path_of(&self.names.canonical), &error, response),
+                    Ok(Some(name)) => {
+                        errors::redirect_to_name(name, request, response);
+                        Ok(())
+                    }
+                    Err(error) => Err((&self.names.canonical, error)),
                 }
             }
-            Ok(SearchResult::Folder) => errors::redirect_to_folder(request, response),
-            Ok(SearchResult::Listing(folder)) => self.respond_list(&folder, request, response, now),
-            Ok(SearchResult::Status(status)) => errors::status(status, response),
+            Ok(SearchResult::Folder) => {
+                errors::redirect_to_folder(request, response);
+                Ok(())
+            }
+            Ok(SearchResult::Listing(folder)) => return self.respond_list(&folder, request, response, now),
+            Ok(SearchResult::Status(status)) => {
+                errors::status(status, response);
+                Ok(())
+            }
             Ok(SearchResult::Nothing) => match search.page_without_slash(requested, file) {
-                Ok(Some(page)) => errors::redirect_to_name(page, request, response),
-                Ok(None) => self.respond_spa(request, response, now),
-                Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
+                Ok(Some(page)) => {
+                    errors::redirect_to_name(page, request, response);
+                    Ok(())
+                }
+                Ok(None) => return self.respond_spa(request, response, now),
+                Err(error) => Err((&self.names.file, error)),
             },
-            Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
+            Err(error) => Err((&self.names.file, error)),
+        };
+        match result {
+            Ok(()) => Ok(()),
+            Err((name, error)) => self.cant_open(name, &error, response),
         }
+    }
+
+    /// Responds to a file that can't be opened, unless it must be waited for.
+    fn cant_open(
+        &self,
+        name: &[u8],
+        error: &OpenError,
+        response: &mut Response<'_>,
+    ) -> Result<(), WouldBlock> {
+        if WouldBlock::is(error) {
+            return Err(WouldBlock);
+        }
+        errors::cant_open(self.path_of(name), error, response);
+        Ok(())
     }
 
     fn respond_list(
@@ -282,17 +393,26 @@ impl Finder {
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
-    ) {
-        let (root, name, hidden) = (&self.store.root, &self.names.requested[..], self.settings.hidden);
-        let folder = ListedFolder { opened, root, name, hidden };
-        if let Err(error) = self.listings.respond(&folder, request, response, now) {
-            errors::cant_open(self.path_of(&self.names.requested), &error, response);
+    ) -> Result<(), WouldBlock> {
+        let (name, hidden) = (&self.names.requested[..], self.settings.hidden);
+        let folder = ListedFolder { opened, name, hidden };
+        match self.listings.respond(&self.store.disk, &folder, request, response, now) {
+            Ok(()) => Ok(()),
+            Err(error) => self.cant_open(name, &error, response),
         }
     }
 
     /// Responds with the fallback file to navigation requests, else with `404`.
-    fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
-        let Some(spa) = &self.settings.spa else { return errors::not_found(response) };
+    fn respond_spa(
+        &mut self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) -> Result<(), WouldBlock> {
+        let Some(spa) = &self.settings.spa else {
+            errors::not_found(response);
+            return Ok(());
+        };
         let NameBuffers { requested, file, .. } = &mut self.names;
         // A navigation asks for a page, not for a resource of one: the last segment of its path has no extension, or
         // `Accept` lists `text/html`.
@@ -309,10 +429,26 @@ impl Finder {
                 found.content.reply(request, response);
             }
             Ok(_) => errors::not_found(response),
-            Err(error) => errors::cant_open(self.path_of(&self.names.file), &error, response),
+            Err(error) => self.cant_open(&self.names.file, &error, response)?,
         }
         if !is_by_path {
             response.field("Vary", "Accept");
         }
+        Ok(())
     }
+}
+
+/// Responds with a file that was checked recently, or its sibling. Writes its name to `file`.
+#[inline(never)]
+fn reply_cached(
+    store: &mut FileStore,
+    cached: Rc<CachedFile>,
+    file: &mut Vec<u8>,
+    request: &Request<'_>,
+    response: &mut Response<'_>,
+    now: Now,
+) -> Result<(), WouldBlock> {
+    cached.name.as_ref().clone_into(file);
+    store.preferred(cached, file, request, now)?.reply(request, response);
+    Ok(())
 }

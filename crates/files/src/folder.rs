@@ -11,15 +11,18 @@ use std::sync::Arc;
 use shearwater_io::fs::{Kind, Root};
 
 use crate::cache::cached_file::CachedFile;
-use crate::cache::clock_cache::{ClockCache, FolderCache};
+use crate::cache::directories::{Directories, Directory};
+use crate::cache::folder_cache::{EvictingTable, FolderCache};
 use crate::cache::lookups::Lookup;
 use crate::cache::store::FileStore;
+use crate::disk::DiskThreads;
+use crate::disk::work::WorkFolder;
 use crate::files::{Files, Finder, NameBuffers};
 use crate::limits::{
-    CacheLimits, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
-    LOOKUPS_PER_CACHED_FILE,
+    CacheLimits, DIRECTORIES_MAX, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
+    LOOKUPS_SHARE,
 };
-use crate::listing::names::FolderNames;
+use crate::listing::names::CachedNames;
 use crate::listing::{Listing, Listings};
 use crate::options::{FolderError, FolderOptions, Hidden};
 use crate::reply::errors::encoded;
@@ -45,6 +48,7 @@ pub struct Folder {
     /// Absolute path, for reports.
     path: Arc<Path>,
     settings: Arc<FolderSettings>,
+    threads: DiskThreads,
 }
 
 impl Folder {
@@ -73,7 +77,15 @@ impl Folder {
         // A folder without search permission can be opened, but nothing in it.
         std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Self { root, path: path.into(), settings: Arc::new(settings) })
+        Ok(Self { root, path: path.into(), settings: Arc::new(settings), threads: DiskThreads::new() })
+    }
+
+    /// Returns the same folder as if nothing of it were cached, and calls `hook` with each name before it is opened, on
+    /// the thread that waits for the disk. For tests of slow and hanging disks.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_slow_disk(self, hook: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self { threads: DiskThreads::with_hook(hook), ..self }
     }
 
     /// Returns the folder's files for one worker, with the default cache.
@@ -97,15 +109,18 @@ impl Folder {
         let number = cache.folders.get();
         cache.folders.set(number.checked_add(1).expect("fewer than 2^32 folders"));
         let (settings, limits) = (Arc::clone(&self.settings), cache.limits);
+        let (root, threads) = (self.root.clone(), self.threads.clone());
+        let folder = WorkFolder { threads, root, settings: Arc::clone(&settings), limits };
         let files = FolderCache::new(&cache.files, number);
+        let directories = Directories::new(FolderCache::new(&cache.directories, number), &self.root);
         let listings =
             Listings::new(FolderCache::new(&cache.listings, number), FolderCache::new(&cache.names, number));
         Files::new(Finder {
             path: Arc::clone(&self.path),
-            settings: Arc::clone(&settings),
+            settings,
             names: NameBuffers::default(),
             lookups: FolderCache::new(&cache.lookups, number),
-            store: FileStore::new(self.root.clone(), settings, limits, files),
+            store: FileStore::new(folder, files, directories),
             listings,
         })
     }
@@ -145,7 +160,7 @@ impl Folder {
     }
 
     fn search(&self) -> Search<'_> {
-        Search { root: &self.root, candidates: &self.settings.candidates }
+        Search { disk: &self.root, candidates: &self.settings.candidates }
     }
 
     /// Returns a warning if `/` is not found now: the folder has no index, no list and no fallback.
@@ -187,10 +202,11 @@ impl Folder {
 /// Evicts entries that weren't used lately, of any folder.
 pub struct FileCache {
     limits: CacheLimits,
-    files: Rc<RefCell<ClockCache<Rc<CachedFile>>>>,
-    lookups: Rc<RefCell<ClockCache<Lookup>>>,
-    listings: Rc<RefCell<ClockCache<Rc<Listing>>>>,
-    names: Rc<RefCell<ClockCache<Rc<FolderNames>>>>,
+    files: Rc<RefCell<EvictingTable<Rc<CachedFile>>>>,
+    directories: Rc<RefCell<EvictingTable<Directory>>>,
+    lookups: Rc<RefCell<EvictingTable<Lookup>>>,
+    listings: Rc<RefCell<EvictingTable<Rc<Listing>>>>,
+    names: Rc<RefCell<EvictingTable<CachedNames>>>,
     folders: Cell<u32>,
 }
 
@@ -204,24 +220,36 @@ impl FileCache {
     /// Creates a cache with these bounds.
     #[must_use]
     pub fn new(limits: CacheLimits) -> Self {
-        let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
         // Without cached files there are no cached lists either.
         let listings_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
         Self {
             limits,
-            files: ClockCache::new(limits.cached_files_max, limits.cached_bytes_max),
-            lookups: ClockCache::new(lookups_max, u64::MAX),
-            listings: ClockCache::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
-            names: ClockCache::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX),
+            files: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max),
+            directories: EvictingTable::new(DIRECTORIES_MAX, u64::MAX),
+            lookups: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max / LOOKUPS_SHARE),
+            listings: EvictingTable::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
+            names: EvictingTable::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX),
             folders: Cell::new(0),
         }
     }
 }
 
 #[cfg(test)]
+impl FileCache {
+    /// Returns the tables of files and directories.
+    #[expect(clippy::type_complexity, reason = "for tests")]
+    pub(crate) const fn parts_for_test(
+        &self,
+    ) -> (&Rc<RefCell<EvictingTable<Rc<CachedFile>>>>, &Rc<RefCell<EvictingTable<Directory>>>) {
+        (&self.files, &self.directories)
+    }
+}
+
+#[cfg(test)]
 mod tests {
-    use super::{CacheLimits, FileCache, FolderCache};
+    use super::{CacheLimits, DIRECTORIES_MAX, FileCache, FolderCache};
     use crate::cache::cached_file::cached_for_test;
+    use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, LOOKUP_OVERHEAD_BYTES, LOOKUPS_SHARE};
     use crate::now::Now;
 
     /// Returns the numbers of files and of lookups that are kept of ten files of 30 bytes.
@@ -243,15 +271,32 @@ mod tests {
     #[test]
     fn files_and_lookups_are_bounded() {
         let default = CacheLimits::default();
+        let (file, lookup) = (30 + CACHED_FILE_OVERHEAD_BYTES, 2 + LOOKUP_OVERHEAD_BYTES);
         for (limits, files, lookups) in [
             (default, 10, 10),
-            (CacheLimits { cached_files_max: 3, ..default }, 3, 6),
-            (CacheLimits { cached_bytes_max: 100, ..default }, 3, 10),
+            (CacheLimits { cached_files_max: 3, ..default }, 3, 3),
+            (CacheLimits { cached_bytes_max: 4 * file - 1, ..default }, 3, 2),
+            (CacheLimits { cached_bytes_max: 5 * lookup * LOOKUPS_SHARE, ..default }, 9, 5),
             (CacheLimits::none(), 0, 0),
         ] {
             assert_eq!(kept(limits), (files, lookups), "{limits:?}");
         }
-        let limits = CacheLimits { cached_bytes_max: 100, cached_file_bytes_max: 60, ..default };
+        let limits = CacheLimits { cached_file_bytes_max: 60, ..default };
         assert!(limits.takes(60) && !limits.takes(61) && !CacheLimits::none().takes(0));
+        let limits = CacheLimits { cached_bytes_max: 60 + CACHED_FILE_OVERHEAD_BYTES, ..default };
+        assert!(limits.takes(60) && !limits.takes(61));
+    }
+
+    #[test]
+    fn directories_are_bounded() {
+        let site = tempfile::tempdir().expect("a folder");
+        let root = shearwater_io::fs::Root::open(site.path()).expect("it is there");
+        let cache = FileCache::new(CacheLimits::default());
+        let now = Now { ms: 1_000, unix_seconds: 0 };
+        let mut directories = super::Directories::new(FolderCache::new(&cache.directories, 0), &root);
+        for number in 0..2 * DIRECTORIES_MAX {
+            directories.names_around(&root, format!("{number}/f").as_bytes(), now);
+        }
+        assert_eq!(cache.directories.borrow().entries(), DIRECTORIES_MAX);
     }
 }

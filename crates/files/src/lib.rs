@@ -3,8 +3,9 @@
 //! [`Files`] serves a request as `files` shows it:
 //!
 //! 1. `resolve`: turns the path into a name, and searches for its file among the candidates beneath the root.
-//! 2. `cache`: names that were looked up in the last 500 ms, files in memory, open files. `siblings` and `negotiation`
-//!    select the coding.
+//! 2. `cache`: files in memory, checked within 500 ms or now; names that were looked up within 500 ms; open files.
+//!    `siblings` and `negotiation` select the coding.
+//!    `disk` opens and reads, on another thread if the worker would have to wait.
 //! 3. `conditional`: validators, preconditions and ranges.
 //! 4. `reply`: writes the response of a file's version, an error or a redirect. `listing` builds the list of a folder.
 
@@ -18,9 +19,13 @@
 
 mod cache {
     pub(crate) mod cached_file;
-    pub(crate) mod clock_cache;
+    pub(crate) mod directories;
+    mod fifo;
+    pub(crate) mod folder_cache;
     pub(crate) mod lookups;
     pub(crate) mod open_files;
+    mod recently_evicted;
+    mod revalidation;
     pub(crate) mod store;
 }
 mod cache_control;
@@ -30,6 +35,7 @@ pub mod conditional {
     pub mod range;
     pub(crate) mod validators;
 }
+mod disk;
 mod files;
 mod folder;
 pub mod limits;

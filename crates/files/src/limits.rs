@@ -1,11 +1,31 @@
 //! Bounds of file requests and of a worker's file cache. Each has a line in `docs/limits.md`.
 
+use shearwater_io::os;
+
 /// Open files that a worker reuses for further requests of the same moment; others are opened for each request.
 pub const OPEN_FILES_MAX: usize = 16;
 
 /// Attempts to read a small file that changes meanwhile. Then it is sent from its descriptor, and the response ends
 /// short if it still changes.
 pub const READ_TRIES_MAX: usize = 3;
+
+/// Threads of a folder, for all workers, that wait for its disk: a worker doesn't. One that hangs occupies one of them.
+pub const DISK_THREADS_MAX: usize = 8;
+
+/// Pieces of disk work of a folder that wait for a thread; requests that need further ones get a `503`.
+pub const DISK_WAITING_MAX: usize = 1024;
+
+/// Seconds that a request waits for the disk; then it gets a `503`.
+pub const DISK_WAIT_S_MAX: u64 = 10;
+
+/// Pieces of disk work in a folder for one request, one after the other; then it gets a `503`. One is enough unless files
+/// change meanwhile.
+pub const DISK_JOBS_PER_REQUEST_MAX: usize = 4;
+
+/// Bytes of the largest file that isn't cached and nevertheless read whole when it is opened on another thread. The
+/// driver itself reads longer ranges ahead, from [`FETCH_CHECK_BYTES_MIN`](shearwater_io::limits::FETCH_CHECK_BYTES_MIN)
+/// on.
+pub const SMALL_FILE_BYTES: u64 = 128 * 1024;
 
 /// Seconds without a change after which a larger file's pages are lent to the kernel (`sendfile`); before, they are
 /// copied. Lent pages change with the file until the client has received them, and a file that was just modified in
@@ -20,11 +40,40 @@ pub const RANGES_MAX: usize = 64;
 /// descriptors doesn't take down a site's hot files at once.
 pub const UNCHECKED_MS_MAX: u64 = 10_000;
 
+/// Milliseconds since its last check for which a cached file is compared by a `stat`; then it is opened, which doesn't wait
+/// for the disk. The kernel evicts the names that were used least recently from its caches.
+pub const COMPARED_MS_MAX: u64 = 60_000;
+
 /// Larger files whose siblings a worker caches; those of others are looked up for each request.
 pub const CACHED_SIBLINGS_MAX: usize = 256;
 
-/// Path names whose files a worker caches, for each file in memory; others are looked up again.
-pub const LOOKUPS_PER_CACHED_FILE: usize = 2;
+/// The part of `cached_bytes_max` for path names that are served by a file of another name, on top of it; others are
+/// looked up again.
+pub const LOOKUPS_SHARE: u64 = 8;
+
+/// Bytes that count for a cached path name, besides its length and that of its file's name.
+pub const LOOKUP_OVERHEAD_BYTES: u64 = 256;
+
+/// Bytes that count for a cached file besides its content and twice its name: headers, metadata, places in tables.
+pub const CACHED_FILE_OVERHEAD_BYTES: u64 = 1024;
+
+/// Directories of cached files that a worker caches; others are opened again for each check of a file in them.
+pub const DIRECTORIES_MAX: usize = 4096;
+
+/// The part of a cache's bounds for entries that weren't requested again yet.
+pub const PROBATION_SHARE: u64 = 10;
+
+/// Uses of a cache entry that count: the number of times that eviction passes it over.
+pub const USES_MAX: u8 = 3;
+
+/// Used entries that an eviction passes over; then it takes the next one, used or not. This bounds its time.
+pub const EVICTION_STEPS_MAX: usize = 256;
+
+/// The part of the memory for the files cached by all workers together; see [`CacheLimits::of_memory`].
+pub const MEMORY_SHARE: u64 = 32;
+
+/// Least cache of a worker that gets a part of the memory, in bytes.
+pub const CACHED_BYTES_MIN: u64 = 1024 * 1024;
 
 /// Bytes of the longest path name that is cached.
 pub const LOOKUP_NAME_BYTES_MAX: usize = 512;
@@ -63,15 +112,19 @@ pub const LISTING_NAMES_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub struct CacheLimits {
     /// Size of the largest cached file, in bytes; larger ones are sent from their file. Default 64 KiB.
     pub cached_file_bytes_max: u64,
-    /// Bytes of all cached files. Default 32 MiB.
+    /// Bytes of all cached files, with `CACHED_FILE_OVERHEAD_BYTES` and twice the name for each. Default 32 MiB.
     pub cached_bytes_max: u64,
-    /// Number of cached files. Default 4096.
+    /// Number of cached files. Default 16,777,216: as many as fit.
     pub cached_files_max: usize,
 }
 
 impl Default for CacheLimits {
     fn default() -> Self {
-        Self { cached_file_bytes_max: 64 * 1024, cached_bytes_max: 32 * 1024 * 1024, cached_files_max: 4096 }
+        Self {
+            cached_file_bytes_max: 64 * 1024,
+            cached_bytes_max: 32 * 1024 * 1024,
+            cached_files_max: 1 << 24,
+        }
     }
 }
 
@@ -82,8 +135,49 @@ impl CacheLimits {
         Self { cached_file_bytes_max: 0, cached_bytes_max: 0, cached_files_max: 0 }
     }
 
+    /// Returns the default limits, with a part of this system's memory for each of so many workers; 0: one for each
+    /// core.
+    ///
+    /// `1 / MEMORY_SHARE` of the memory for all workers, at least `CACHED_BYTES_MIN` for each. The memory is the
+    /// machine's, or less if a control group allows less. Nothing is reserved: a cache grows as files are requested.
+    #[must_use]
+    pub fn of_memory(workers: usize) -> Self {
+        let workers = if workers == 0 { os::cores().len() } else { workers };
+        match os::memory_max() {
+            Some(bytes) => Self { cached_bytes_max: share(bytes, workers), ..Self::default() },
+            None => Self::default(),
+        }
+    }
+
     /// Returns whether a file of this size can be cached.
     pub(crate) const fn takes(self, len: u64) -> bool {
-        self.cached_files_max > 0 && len <= self.cached_file_bytes_max && len <= self.cached_bytes_max
+        let bytes = len.saturating_add(CACHED_FILE_OVERHEAD_BYTES);
+        self.cached_files_max > 0 && len <= self.cached_file_bytes_max && bytes <= self.cached_bytes_max
+    }
+}
+
+/// Returns a worker's share of the memory for cached files.
+fn share(memory: u64, workers: usize) -> u64 {
+    (memory / MEMORY_SHARE / workers.max(1) as u64).max(CACHED_BYTES_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CACHED_BYTES_MIN, CacheLimits, share};
+
+    #[test]
+    fn workers_share_a_part_of_the_memory() {
+        const GIB: u64 = 1024 * 1024 * 1024;
+        for (memory, workers, bytes) in [
+            (GIB, 1, GIB / 32),
+            (24 * GIB, 2, 384 * 1024 * 1024),
+            (512 * GIB, 64, 256 * 1024 * 1024),
+            (GIB, 64, CACHED_BYTES_MIN),
+            (0, 0, CACHED_BYTES_MIN),
+        ] {
+            assert_eq!(share(memory, workers), bytes, "{memory} bytes, {workers} workers");
+        }
+        let [all, one] = [0, 1].map(|workers| CacheLimits::of_memory(workers).cached_bytes_max);
+        assert!((CACHED_BYTES_MIN..=one).contains(&all), "{all} and {one}");
     }
 }

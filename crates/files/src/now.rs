@@ -2,7 +2,7 @@
 
 use shearwater::Request;
 
-use crate::limits::UNCHECKED_MS_MAX;
+use crate::limits::{COMPARED_MS_MAX, UNCHECKED_MS_MAX};
 
 /// Milliseconds for which a check of a file counts: half of the second within which a change must show.
 const FRESH_MS: u64 = 500;
@@ -22,6 +22,11 @@ impl Now {
     /// Returns whether a check at `checked_ms` still counts.
     pub(crate) fn is_fresh(self, checked_ms: u64) -> bool {
         self.ms.saturating_sub(checked_ms) < FRESH_MS
+    }
+
+    /// Returns whether the name of a file checked at `checked_ms` counts as being in the kernel's caches.
+    pub(crate) fn is_comparable(self, checked_ms: u64) -> bool {
+        self.ms.saturating_sub(checked_ms) < COMPARED_MS_MAX
     }
 
     /// Returns whether a file checked at `checked_ms` may be sent without another check, if none is possible.

@@ -56,8 +56,8 @@ pub struct FindOptions {
     /// Candidates for a path, tried in this order; at most [`TRY_FILES_MAX`](crate::limits::TRY_FILES_MAX). Default
     /// empty.
     ///
-    /// Candidates are percent-decoded like the paths of requests: write `%25` for a percent sign. `{path}` stands for
-    /// the request's decoded path, with a leading and without a trailing slash: `{path}` is the file itself, `{path}/`
+    /// Candidates are percent-decoded like the paths of requests: write `%25` for a percent sign. `{path}` is
+    /// replaced by the request's decoded path, with a leading and without a trailing slash: `{path}` is the file itself, `{path}/`
     /// a folder with its index (and its list, if enabled), `{path}.html` and `/pages{path}.html` are files. A candidate
     /// without `{path}` is a fixed file, such as `/index.html`, sent with `200`. The last may be a status such as
     /// `=404`. For a path with a trailing slash, only candidates that begin with `{path}/` or have no `{path}` are

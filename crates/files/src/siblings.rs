@@ -1,13 +1,14 @@
 //! Precompressed siblings of a file: `NAME.br`, `NAME.zst` and `NAME.gz`.
 //!
-//! A sibling is sent only if it can have the file's present content. [`is_current_sibling`] decides that, for
+//! A sibling is sent only if it can have the file's present content. `is_current_sibling` decides that, for
 //! `shearwater precompress` too. A worker checks it again within a second, like the files themselves.
 
 use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
-use shearwater_io::fs::{Coding, Kind, Meta, Opened, Root, Timestamp, is_current_sibling};
+use foldhash::fast::{FixedState, RandomState};
+use shearwater_io::fs::{Coding, Kind, Meta, OpenError, Opened, Root, Timestamp, is_current_sibling_by};
 
+use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
 use crate::negotiation::Codings;
 use crate::now::Now;
@@ -16,7 +17,12 @@ use crate::now::Now;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Siblings {
     pub(crate) codings: Codings,
-    /// The file's metadata; zeros without siblings.
+    /// Codings whose names exist, even if they are no siblings: outdated ones, or something else.
+    named: Codings,
+    /// A hash of the metadata behind these names. A collision only delays that a name becomes a sibling or none: a
+    /// sibling is checked itself before it is sent.
+    seen: u64,
+    /// The file's metadata; zeros if no name exists.
     file: Meta,
 }
 
@@ -25,23 +31,74 @@ impl Siblings {
     pub(crate) const NONE: Self = {
         let time = Timestamp { seconds: 0, nanoseconds: 0 };
         let file = Meta { len: 0, mtime: time, ctime: time, ino: 0, dev: 0, links: 0 };
-        Self { codings: Codings::NONE, file }
+        Self { codings: Codings::NONE, named: Codings::NONE, seen: 0, file }
     };
 
     /// Looks for the siblings of a file in these codings. Restores `name` afterwards.
-    pub(crate) fn find(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
-        let mut siblings = Self { codings: Codings::NONE, file: *meta };
-        let len = name.len();
-        // A compressed file has no siblings.
-        let is_packed = Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()));
+    pub(crate) fn find(
+        disk: &dyn Disk,
+        codings: &[Coding],
+        name: &mut Vec<u8>,
+        meta: &Meta,
+    ) -> Result<Self, WouldBlock> {
+        let mut siblings = Self { file: *meta, ..Self::NONE };
+        let (len, is_packed) = (name.len(), is_packed(name));
         for &coding in codings.iter().filter(|_| !is_packed) {
             name.extend_from_slice(coding.extension().as_bytes());
-            if root.open_beneath(name).is_ok_and(|opened| siblings.admit(&opened)) {
-                siblings.codings.add(coding);
-            }
+            let opened = disk.open(name);
             name.truncate(len);
+            match opened {
+                Ok(opened) => {
+                    siblings.note(coding, Some(&opened.meta));
+                    if siblings.admit(disk, &opened)? {
+                        siblings.codings.add(coding);
+                    }
+                }
+                Err(OpenError::NotFound) => {}
+                Err(OpenError::WouldBlock) => return Err(WouldBlock),
+                Err(_) => siblings.note(coding, None),
+            }
         }
-        if siblings.is_empty() { Self::NONE } else { siblings }
+        Ok(if siblings.named == Codings::NONE { Self::NONE } else { siblings })
+    }
+
+    /// Adds a name that exists to those seen.
+    fn note(&mut self, coding: Coding, meta: Option<&Meta>) {
+        self.named.add(coding);
+        self.seen = FixedState::default().hash_one((self.seen, coding, meta));
+    }
+
+    /// Returns whether [`find`](Self::find) would find the same, by the metadata of the names alone. Restores `name`
+    /// afterwards.
+    ///
+    /// `are_names_same` says that no name in the directory has come or gone since it last returned true. Then missing
+    /// ones aren't looked for again.
+    pub(crate) fn are_unchanged(
+        self,
+        root: &Root,
+        codings: &[Coding],
+        name: &mut Vec<u8>,
+        are_names_same: bool,
+    ) -> bool {
+        let mut present = Self { named: Codings::NONE, seen: 0, ..self };
+        let (len, is_packed) = (name.len(), is_packed(name));
+        let may_exist = |coding: &&Coding| !is_packed && (!are_names_same || self.named.has(**coding));
+        for &coding in codings.iter().filter(may_exist) {
+            name.extend_from_slice(coding.extension().as_bytes());
+            let found = root.compare_at(name);
+            name.truncate(len);
+            match found {
+                Ok(meta) => present.note(coding, Some(&meta)),
+                Err(OpenError::NotFound) => {}
+                Err(_) => return false,
+            }
+        }
+        present == self
+    }
+
+    /// Returns only the file that these are siblings of: a sibling has none itself, and is one of this version.
+    pub(crate) const fn of_file_only(self) -> Self {
+        Self { file: self.file, ..Self::NONE }
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -49,14 +106,23 @@ impl Siblings {
     }
 
     /// Returns whether an opened sibling may be sent instead of the file.
-    pub(crate) fn admit(self, opened: &Opened) -> bool {
-        opened.kind == Kind::File && is_current_sibling(&opened.file, &opened.meta, &self.file)
+    pub(crate) fn admit(self, disk: &dyn Disk, opened: &Opened) -> Result<bool, WouldBlock> {
+        if opened.kind != Kind::File {
+            return Ok(false);
+        }
+        let read_at = |bytes: &mut [u8], offset| disk.read_at(opened, bytes, offset);
+        is_current_sibling_by(&opened.meta, &self.file, read_at).map_err(|_| WouldBlock)
     }
 
     /// Returns whether an admitted sibling can have the file's present content.
     pub(crate) fn are_current(self, sibling: &Meta) -> bool {
         sibling.is_current_for(&self.file)
     }
+}
+
+/// Returns whether this is the name of a compressed file, which has no siblings.
+fn is_packed(name: &[u8]) -> bool {
+    Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()))
 }
 
 /// A file or one of its siblings, by name (RFC 9110 section 3.2: the representations of one resource).
@@ -69,7 +135,7 @@ pub(crate) struct Representation<'a> {
     pub(crate) name: &'a [u8],
     /// The coding of a sibling.
     pub(crate) coding: Option<Coding>,
-    /// The siblings of a file; none for a sibling.
+    /// The siblings of a file; [`Siblings::of_file_only`] for a sibling.
     pub(crate) siblings: Siblings,
 }
 

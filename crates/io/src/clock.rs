@@ -31,6 +31,16 @@ impl Clock {
         std::time::Duration::from_millis(due_ms).saturating_sub(self.start.elapsed())
     }
 
+    /// Returns the time at which a timeout ends; `None` if it is too short for an alarm.
+    #[cfg(target_os = "linux")]
+    #[inline]
+    pub(crate) fn alarm_ms(&self, timeout: std::time::Duration) -> Option<u64> {
+        let timeout_ms =
+            timeout.as_secs().saturating_mul(1000).saturating_add(timeout.subsec_millis().into());
+        let due_ms = self.now_ms.saturating_add(timeout_ms);
+        (timeout_ms >= crate::limits::ALARM_TIMEOUT_MS_MIN).then_some(due_ms)
+    }
+
     /// Reads the clock.
     #[inline]
     pub(crate) fn read(&mut self) {

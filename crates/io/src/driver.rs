@@ -88,6 +88,11 @@ pub enum Event {
         /// State of its receiving side.
         end: ReadEnd,
     },
+    /// A send that [`Driver::send_at_once`] had reported as done isn't: it is in flight from now on (S7).
+    Unsent {
+        /// The connection.
+        token: Token,
+    },
     /// A send has ended and returns its output (S1).
     Sent {
         /// The connection.
@@ -96,6 +101,13 @@ pub enum Event {
         output: Output,
         /// `Ok` if the kernel has accepted all of it.
         result: Result<(), SendError>,
+    },
+    /// The end of [`Driver::detach`] (C5).
+    Detached {
+        /// The connection.
+        token: Token,
+        /// The connection's descriptor and input, or why it could not be detached.
+        result: io::Result<Detached>,
     },
     /// The connection is gone and its slot free (C2).
     Closed {
@@ -164,8 +176,16 @@ pub enum CloseKind {
     Reset,
 }
 
+pub(crate) mod sealed {
+    /// A supertrait that only this crate can name.
+    pub trait Sealed {}
+}
+
 /// One worker's view of the kernel. The crate's documentation has the numbered rules.
-pub trait Driver {
+///
+/// Only this crate implements it: a driver takes connections out of an [`Inbox`](crate::Inbox) and bytes out of
+/// an [`Output`] by functions that aren't public.
+pub trait Driver: sealed::Sealed {
     /// Returns the driver's name: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
     fn name(&self) -> &'static str;
 
@@ -217,10 +237,9 @@ pub trait Driver {
     /// Sends (S1..S5, S10).
     fn send(&mut self, token: Token, output: Output);
 
-    /// Sends, and returns whether all of it is done at once (S7): then the output stays with the caller.
-    /// Otherwise it is moved out as by [`Driver::send`], and an empty one replaces it. If `is_awaited`
-    /// returns true, [`Event::Sent`] comes as soon as the send has ended; a driver to which that makes no
-    /// difference doesn't call it.
+    /// Sends, and returns whether that is done for the caller (S7): then the output stays with it, or an empty
+    /// one replaces it. Otherwise it is moved out as by [`Driver::send`]. If `is_awaited` returns true, the
+    /// result is certain; a driver to which that makes no difference doesn't call it.
     fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
         let _ = is_awaited;
         self.send(token, std::mem::take(output));
@@ -246,16 +265,14 @@ pub trait Driver {
     /// Closes the connection (C2, C3).
     fn close(&mut self, token: Token, kind: CloseKind);
 
-    /// Detaches the connection; its token stays valid until it is closed (C5).
-    ///
-    /// # Errors
-    /// Fails if the driver can't: it then keeps the connection.
-    fn detach(&mut self, token: Token) -> io::Result<Detached>;
+    /// Detaches the connection: [`Event::Detached`] returns it. Its token stays valid until it is closed (C5).
+    fn detach(&mut self, token: Token);
 
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// Fails if the peer is gone or its address isn't one of TCP.
+    /// Fails if the peer is gone or its address isn't one of TCP, or for an idle connection without a descriptor (see
+    /// [`UringOptions::descriptors_max`]) if the process has none left.
     fn peer(&self, token: Token) -> io::Result<SocketAddr>;
 
     /// Returns a handle that wakes this driver from any thread (W1).
@@ -310,6 +327,11 @@ pub struct UringOptions {
     /// Maximum number of connections, including those closed but not yet reported. Accepting pauses at this
     /// number.
     pub connections_max: usize,
+    /// Descriptors for connections. If there are more connections and the kernel can store files (see
+    /// [`uring::Report`](crate::uring::Report)), idle ones have none; otherwise it has no effect. The driver
+    /// needs some 70 more for a million connections. A bound below
+    /// [`limits::DESCRIPTORS_MIN`](crate::limits::DESCRIPTORS_MIN) holds between turns.
+    pub descriptors_max: usize,
     /// Maximum bytes that one `Received` lends; the driver may choose less.
     pub recv_buffer_bytes: usize,
     /// Makes receives multishot if the kernel can bound them, as the probe reports. Otherwise each
@@ -319,6 +341,11 @@ pub struct UringOptions {
 
 impl Default for UringOptions {
     fn default() -> Self {
-        Self { connections_max: 1 << 20, recv_buffer_bytes: RECV_BUFFER_BYTES, multishot: true }
+        Self {
+            connections_max: 1 << 20,
+            descriptors_max: usize::MAX,
+            recv_buffer_bytes: RECV_BUFFER_BYTES,
+            multishot: true,
+        }
     }
 }

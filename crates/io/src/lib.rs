@@ -78,10 +78,13 @@
 //!   [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has
 //!   accepted. It never decreases.
-//! - **S7** [`Driver::send_at_once`] is `send`, but may return that the kernel has accepted everything
-//!   already: then the output was not moved, no send is in flight, and no `Sent` follows. If the caller
-//!   doesn't wait for the end, `Sent` may come up to [`limits::SENT_LATE_MS_MAX`] late, and no later than the
-//!   next external event. The rest of a send to a full socket may resume as late.
+//! - **S7** [`Driver::send_at_once`] is `send`, but may return that the send is done: then none is in flight, no
+//!   `Sent` follows, and the output is empty or untouched. If the caller waits for the end, the kernel has accepted
+//!   everything by then. Otherwise the driver may find in the next `wait` that the kernel has not:
+//!   [`Event::Unsent`] comes in that turn, before any other event of the connection, and from then on the send is
+//!   in flight as by `send`. `ReadClosed` doesn't come in between. If the worker has sent again in between, `Sent`
+//!   without an `Unsent` ends both and returns their outputs as one. A close in between may discard what the
+//!   kernel has not accepted. The worker neither shuts down nor detaches the connection before that `wait`.
 //! - **S8** [`Driver::unacknowledged`] is the number of bytes, of this send and those before it, that the
 //!   kernel has accepted and the peer's system hasn't acknowledged. `None` if this system doesn't report it.
 //!   It may be a system call: use it when a deadline has come, not per request. For a Unix-domain socket
@@ -106,10 +109,11 @@
 //!   [`Event::Closed`].
 //! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
 //! - **C4** Only the worker closes. A broken connection is reported and stays open until it is closed.
-//! - **C5** [`Driver::detach`] returns the connection as an owned descriptor, non-blocking, with the bytes
-//!   received and not yet delivered; not while a send is in flight. The token keeps its slot and counts among
-//!   [`Driver::connections`], without a further event, until it is closed. `Closed` follows that, and the
-//!   descriptor is not touched.
+//! - **C5** [`Driver::detach`] ends a connection's events with one [`Event::Detached`], in this turn or a later one. It
+//!   returns the connection as an owned descriptor, non-blocking, with the bytes received and not yet delivered; or
+//!   an error, and the connection is as before. Not while a send is in flight. In between only `close` is allowed,
+//!   which takes the event's place. The token keeps its slot and counts among [`Driver::connections`] until it is
+//!   closed. `Closed` follows that, and a descriptor that was returned is not touched.
 //!
 //! **K, tokens**
 //! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with
@@ -125,20 +129,22 @@
 //!
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` if a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries; none if work is left and there are no entries | none; moves the driven clock |
-//! | `rest` | nothing to free | receive buffers, queues | counts |
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` if a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries, one of which sets the alarm as on epoll; none if work is left and there are no entries | none; moves the driven clock |
+//! | `rest` | slots | slots, receive buffers, queues, empty tables of files | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl` per connection; a `poll` if the driver is full | a poll entry that completes when a connection waits; `accept4` for as many as came the last time, twice as many if more wait at once; a `poll` if the driver is full | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
+//! | beyond the bound of descriptors | – | an idle connection has none: one registration of its file the first time, one `close`; a verb that needs one opens it by one enter of another ring | – |
 //! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), queued with long sends after all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, after an enter that submits the turn's entries if one sends; parked as one poll entry | seeded length |
+//! | `send_at_once` | done if the socket takes plain bytes whole | an entry without a completion if nobody awaits its end; `Unsent` if it fails; one after another in a turn waits for the next | seeded |
 //! | `bytes_taken` | none; a counter | none; a counter | a counter |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` except on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | set by the test |
 //! | `recv_pause`, `recv_resume` | none; a flag, which also records unread input; one `getsockopt` if the peer ends meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |
-//! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
-//! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
+//! | `shutdown_write` | `shutdown` | `shutdown`; without a descriptor, one enter of another ring | marks FIN |
+//! | `close` | `close`; cancels the parked send | cancels, or ends receiving by `shutdown` in a crowd; `close` at the last completion, a turn later | marks closed |
 //! | `next`: handed over | only the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` after a cancel | closes after the queue |
-//! | `detach` | deregistration | cancels and waits for the last completion; returns unread input too | unsupported |
+//! | `detach` | deregistration | cancels; returned, with unread input, by the last completion of the receive | unsupported |
 
 #![warn(
     missing_debug_implementations,

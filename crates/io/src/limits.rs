@@ -6,6 +6,27 @@ pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 /// Connections that a driver still accepts after `accept_stop` if the queue never runs empty.
 pub const ACCEPTS_AFTER_STOP_MAX: usize = 65_536;
 
+/// Connections whose files share a table of a ring without a descriptor each; fewer if the descriptor limit is
+/// lower.
+pub const STORED_FILES_PER_RING: usize = 16_384;
+
+/// Descriptors that a driver with a store frees at once in the middle of a turn, and the least bound of them for a
+/// new connection.
+pub const DESCRIPTORS_MIN: usize = 64;
+
+/// Slots that a turn examines for idle connections whose descriptor can be closed.
+pub const DESCRIPTOR_SCAN_MAX: usize = 4096;
+
+/// Slots that a turn examines in addition when there is no descriptor for a connection that needs one.
+pub const DESCRIPTOR_SHORTAGE_SCAN_MAX: usize = 65_536;
+
+/// Maximum wait of a turn after one in which a connection got no descriptor, in milliseconds.
+pub const DESCRIPTOR_RETRY_MS: u64 = 10;
+
+/// Connections of one ring up to which a close cancels the receive. The kernel searches 1 in 128 of their entries for
+/// it: 128 of so many. With more, a close ends the receiving side of the socket.
+pub const CANCEL_CONNECTIONS_MAX: usize = 16_384;
+
 /// Bytes that may still be delivered for a connection after `recv_pause`.
 pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 
@@ -21,22 +42,18 @@ pub const KEEPALIVE_PROBES: u32 = 6;
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Enters of the ring that a detach on io_uring waits for the end of a cancelled receive, at most 5 ms each.
-/// Usually one is enough.
-pub const DETACH_ENTERS_MAX: usize = 10;
+/// Maximum bytes of a send by the ring that doesn't report its success. A socket nearly always takes them whole;
+/// of more it holds back what exceeds its unsent bytes (`SEND_UNSENT_BYTES_FIRST`).
+pub const SILENT_SEND_BYTES_MAX: u64 = 64 * 1024;
 
-/// Maximum delay of a `Sent` that nobody awaits, in milliseconds, if it saves the driver a call.
-pub const SENT_LATE_MS_MAX: u64 = 50;
+/// Bytes of such sends in one turn above which the next wait doesn't block: until it returns, the driver holds them.
+pub const SILENT_BYTES_PER_TURN_MAX: u64 = 4 * 1024 * 1024;
 
-/// Maximum bytes of a send whose `Sent` may be late: sockets nearly always take them whole; a remainder is
-/// sent late too.
-pub const SENT_LATE_BYTES_MAX: u64 = 4 * 1024;
+/// Outputs of such sends that the driver keeps for the next ones.
+pub const SILENT_OUTPUTS_MAX: usize = 64;
 
-/// Sends per turn whose `Sent` may be late.
-///
-/// With one more completion to wait for, that is the most that the kernel processes in an enter unasked
-/// (`IO_LOCAL_TW_DEFAULT_MAX`, 20). Asked for more, it processes more, and fills as many receive buffers.
-pub const SENT_LATE_SENDS_MAX: usize = 19;
+/// Memory of all those outputs, in bytes.
+pub const SILENT_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Budget of a turn for files and long outputs, which wait in a queue until all that was read is handled: bytes
 /// passed to the kernel, over all connections. Short responses from shared blocks have another of this size;
@@ -97,7 +114,10 @@ pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 /// Fetches that one driver may have queued; further sends wait for the disk themselves.
 pub const FETCHES_MAX: usize = 1024;
 
-/// Delay before the read-ahead thread is tried again after it could not be started.
+/// Threads of one driver that read ahead. A fetch that hangs occupies one of them.
+pub const FETCHERS_MAX: usize = 4;
+
+/// Delay before the first read-ahead thread is tried again after it could not be started.
 pub const FETCHER_RETRY_MS: u64 = 1000;
 
 /// Shorter timeouts are passed to the wait itself: setting the alarm costs a call, and it would go off as

@@ -25,11 +25,35 @@ pub(crate) mod alarm {
     }
 }
 
+/// Returns whether a directory's times show every change of its names. Not known here.
+pub(crate) const fn dates_names(_directory: &std::fs::File) -> bool {
+    false
+}
+
 /// Path resolution by the kernel: never.
 pub(crate) mod kernel {
     use std::os::fd::{BorrowedFd, OwnedFd};
 
     use crate::fs::{Links, OpenError};
+
+    /// Returns whether a directory is on a server: not known here.
+    pub(crate) const fn is_remote(_directory: BorrowedFd<'_>) -> bool {
+        false
+    }
+
+    /// Returns whether the kernel can open what is in its caches only.
+    pub(crate) const fn opens_cached(_root: BorrowedFd<'_>) -> bool {
+        false
+    }
+
+    /// Never called.
+    pub(crate) const fn open_cached(
+        _root: BorrowedFd<'_>,
+        _path: &[u8],
+        _links: Links,
+    ) -> Result<OwnedFd, OpenError> {
+        Err(OpenError::WouldBlock)
+    }
 
     /// Returns whether the kernel resolves.
     pub(crate) const fn resolves(_root: BorrowedFd<'_>) -> bool {

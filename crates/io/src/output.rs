@@ -144,6 +144,14 @@ impl Output {
         }
     }
 
+    /// Appends another output.
+    pub(crate) fn append(&mut self, other: Self) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.items.extend(other.items.into_iter().map(|(at, item)| (before + at, item)));
+        self.items_len += other.items_len;
+    }
+
     /// Returns the total length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {

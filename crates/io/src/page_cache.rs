@@ -36,6 +36,53 @@ fn is_in_memory(file: &File, offset: u64) -> bool {
     preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
 }
 
+/// Reads what is in the page cache from `offset` on.
+///
+/// # Errors
+/// `WouldBlock` if nothing is, `Unsupported` if the file system can't tell.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let mut into = [std::io::IoSliceMut::new(bytes)];
+    match preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Err(std::io::ErrorKind::Unsupported.into()),
+        read => Ok(read?),
+    }
+}
+
+/// This system has no check.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read_cached(_: &File, _: &mut [u8], _: u64) -> std::io::Result<usize> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Reads metadata as it is cached: of a file on a server, without asking that.
+#[cfg(target_os = "linux")]
+pub(crate) fn known_meta(file: &File) -> std::io::Result<Meta> {
+    use rustix::fs::{AtFlags, StatxFlags, makedev, statx};
+
+    use crate::fs::Timestamp;
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    // Not the access time, which a read makes unknown.
+    let wanted = StatxFlags::BASIC_STATS.difference(StatxFlags::ATIME);
+    let known = statx(file, "", how, wanted)?;
+    let time = |time: rustix::fs::StatxTimestamp| Timestamp::new(time.tv_sec, time.tv_nsec.into());
+    Ok(Meta {
+        len: known.stx_size,
+        mtime: time(known.stx_mtime),
+        ctime: time(known.stx_ctime),
+        ino: known.stx_ino,
+        dev: makedev(known.stx_dev_major, known.stx_dev_minor),
+        links: known.stx_nlink.into(),
+    })
+}
+
+/// Reads metadata.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn known_meta(file: &File) -> std::io::Result<Meta> {
+    Meta::of(file)
+}
+
 /// Reads the range into the page cache, and blocks until it is there. Sending reports any error.
 #[cfg(target_os = "linux")]
 pub(crate) fn fetch(file: impl AsFd, offset: u64, len: u64) {

@@ -1,23 +1,25 @@
-//! Reads ahead on another thread, so that other connections of the worker don't wait for the disk.
+//! Reads ahead on other threads, so that other connections of the worker don't wait for the disk.
 //!
 //! It serves ranges of files of `FETCH_CHECK_BYTES_MIN` and more that are to be sent and aren't in the page
-//! cache. The worker itself reads shorter ranges, and those on file systems that can't report what is cached.
+//! cache, and all ranges of files on a server. The worker itself reads shorter ranges, and those on file systems that
+//! can't report what is cached.
 
 use std::fs::File;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::{io, thread};
 
-use crate::limits::{FETCH_BYTES, FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHES_MAX};
+use crate::limits::{FETCH_BYTES, FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX};
 use crate::page_cache::{self, CheckedRanges, are_in_memory};
 use crate::{FileSlice, Token, Waker};
 
-/// One driver's read-ahead. The thread starts with the first use.
+/// One driver's read-ahead. Threads start on demand.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     waker: Waker,
     fetcher: Option<Fetcher>,
-    /// Earliest time to start the thread, after starting it failed.
+    /// Earliest time to start the first thread, after starting it failed.
     start_from_ms: u64,
     /// Time of this turn by the driver's clock.
     pub(crate) now_ms: u64,
@@ -43,7 +45,8 @@ impl ReadAhead {
     /// [`ReadAhead::next_fetched`] returns the connection. Returns `None` if they are cached, few, or can't be
     /// fetched. Dropping the returned handle cancels the fetch.
     pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<()>> {
-        if len < FETCH_CHECK_BYTES_MIN || self.finds(slice, len) {
+        let is_short = len < FETCH_CHECK_BYTES_MIN;
+        if !slice.file.is_remote() && (is_short || self.finds(slice, len)) {
             return None;
         }
         let wants = Arc::new(());
@@ -57,13 +60,13 @@ impl ReadAhead {
         self.started(Fetcher::start)?.take(fetch).then_some(wants)
     }
 
-    /// Returns the thread, starting it unless that failed recently.
-    fn started(&mut self, start: impl FnOnce(Waker) -> io::Result<Fetcher>) -> Option<&Fetcher> {
+    /// Returns the threads, starting the first unless that failed recently.
+    fn started(&mut self, start: impl FnOnce(Waker) -> io::Result<Fetcher>) -> Option<&mut Fetcher> {
         if self.fetcher.is_none() && self.now_ms >= self.start_from_ms {
             self.fetcher = start(self.waker.clone()).ok();
             self.start_from_ms = self.now_ms + FETCHER_RETRY_MS;
         }
-        self.fetcher.as_ref()
+        self.fetcher.as_mut()
     }
 
     /// Returns whether the next `len` bytes of a slice are cached, or were recently.
@@ -102,37 +105,70 @@ struct Fetch {
     wanted: Weak<()>,
 }
 
-/// Queues to and from the read-ahead thread. Once dropped, the thread ends after its present fetch.
+/// Queues to and from the read-ahead threads. Once dropped, each thread ends after its present fetch.
 #[derive(Debug)]
 struct Fetcher {
     wanted: SyncSender<Fetch>,
     fetched: Receiver<Token>,
+    shared: Arc<Shared>,
+    threads: usize,
+}
+
+/// The threads' side of the queues.
+#[derive(Debug)]
+struct Shared {
+    wanted: Mutex<Receiver<Fetch>>,
+    fetched: SyncSender<Token>,
+    /// Fetches that are queued or in progress.
+    unfinished: AtomicUsize,
+    waker: Waker,
+    read: fn(&File, u64, u64),
 }
 
 impl Fetcher {
-    /// Starts the thread.
+    /// Starts the first thread.
     ///
     /// # Errors
     /// Fails if the system can't start a thread.
     fn start(waker: Waker) -> io::Result<Self> {
-        let (fetcher, wanted, fetched) = Self::new();
-        thread::Builder::new().name("shearwater-read".to_owned()).spawn(move || {
-            page_cache::lower_priority();
-            fetch_all(&wanted, &fetched, &waker);
-        })?;
+        let mut fetcher = Self::new(waker, |file, offset, len| page_cache::fetch(file, offset, len));
+        fetcher.start_thread()?;
         Ok(fetcher)
     }
 
-    fn new() -> (Self, Receiver<Fetch>, SyncSender<Token>) {
+    /// `read` reads a range of a file into the page cache.
+    fn new(waker: Waker, read: fn(&File, u64, u64)) -> Self {
         let (wanted, receiver) = sync_channel(FETCHES_MAX);
-        // The worker drains it in each turn and never waits for this thread.
+        // The worker drains it in each turn and never waits for these threads.
         let (sender, fetched) = sync_channel(FETCHES_MAX);
-        (Self { wanted, fetched }, receiver, sender)
+        let (receiver, unfinished) = (Mutex::new(receiver), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { wanted: receiver, fetched: sender, unfinished, waker, read });
+        Self { wanted, fetched, shared, threads: 0 }
     }
 
-    /// Queues a fetch. Returns false if too many are queued.
-    fn take(&self, fetch: Fetch) -> bool {
-        self.wanted.try_send(fetch).is_ok()
+    fn start_thread(&mut self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new().name("shearwater-read".to_owned()).spawn(move || {
+            page_cache::lower_priority();
+            shared.fetch_all();
+        })?;
+        self.threads += 1;
+        Ok(())
+    }
+
+    /// Queues a fetch. Returns false if too many are queued. Starts a thread for it if all are busy, so that a disk that
+    /// hangs delays only its own files.
+    fn take(&mut self, fetch: Fetch) -> bool {
+        let is_busy = self.shared.unfinished.load(Ordering::Relaxed) >= self.threads;
+        if is_busy && self.threads < FETCHERS_MAX {
+            // Without another thread, the present ones do it.
+            let _ = self.start_thread();
+        }
+        let is_queued = self.wanted.try_send(fetch).is_ok();
+        if is_queued {
+            self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
+        }
+        is_queued
     }
 
     fn next_fetched(&self) -> Option<Token> {
@@ -140,17 +176,26 @@ impl Fetcher {
     }
 }
 
-/// Runs the fetches in order: disks are fastest at sequential reads.
-fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Waker) {
-    while let Ok(fetch) = wanted.recv() {
-        if fetch.wanted.strong_count() == 0 {
-            continue;
+impl Shared {
+    /// Runs fetches until the driver is dropped. Each thread takes the oldest.
+    fn fetch_all(&self) {
+        while let Some(fetch) = self.next() {
+            let is_wanted = fetch.wanted.strong_count() > 0;
+            if is_wanted {
+                (self.read)(&fetch.file, fetch.offset, fetch.len);
+            }
+            self.unfinished.fetch_sub(1, Ordering::Relaxed);
+            if is_wanted {
+                if self.fetched.send(fetch.token).is_err() {
+                    return;
+                }
+                self.waker.wake();
+            }
         }
-        page_cache::fetch(&fetch.file, fetch.offset, fetch.len);
-        if fetched.send(fetch.token).is_err() {
-            return;
-        }
-        waker.wake();
+    }
+
+    fn next(&self) -> Option<Fetch> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 }
 
@@ -160,10 +205,12 @@ mod tests {
     use std::fs::File;
     use std::io;
     use std::rc::Rc;
-    use std::sync::{Arc, Weak, mpsc};
+    use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
     use std::time::Duration;
 
-    use super::{FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHES_MAX, Fetch, Fetcher, ReadAhead, fetch_all};
+    use super::{
+        FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX, Fetch, Fetcher, ReadAhead,
+    };
     use crate::{FileSlice, SharedFile, Token, Waker};
 
     fn slice() -> FileSlice {
@@ -180,6 +227,9 @@ mod tests {
         assert!(ahead.fetch(token, &slice, FETCH_CHECK_BYTES_MIN).is_some());
         ahead.look = |_, _, _| true;
         assert!(ahead.fetch(token, &slice, FETCH_CHECK_BYTES_MIN).is_none(), "it is cached");
+        let remote = SharedFile::new(File::open("/dev/null").expect("the file opens")).remote();
+        let slice = FileSlice { file: Rc::new(remote), ..slice };
+        assert!(ahead.fetch(token, &slice, 1).is_some(), "it may be, but nothing tells");
     }
 
     #[test]
@@ -204,46 +254,87 @@ mod tests {
         Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, wanted }
     }
 
+    /// Time after which a test fails.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+
     #[test]
-    fn reports_fetches_in_order_and_wakes_the_driver() {
+    fn reports_fetches_and_wakes_the_driver() {
         let (woken, wakes) = mpsc::sync_channel(3);
-        let fetcher =
+        let mut fetcher =
             Fetcher::start(Waker::new(move || woken.send(()).expect("the test waits"))).expect("a thread");
         let wants = Arc::new(());
         for slot in 0..3 {
             assert!(fetcher.take(fetch(slot, Arc::downgrade(&wants))));
         }
-        for slot in 0..3 {
-            wakes.recv_timeout(Duration::from_secs(20)).expect("it wakes");
-            assert_eq!(fetcher.next_fetched(), Some(Token::new(slot, 0)));
-        }
+        let mut fetched: Vec<_> = (0..3)
+            .map(|_| {
+                wakes.recv_timeout(TEST_TIMEOUT).expect("it wakes");
+                fetcher.next_fetched().expect("it is reported first").slot()
+            })
+            .collect();
+        fetched.sort_unstable();
+        assert_eq!(fetched, [0, 1, 2]);
         drop(fetcher);
         assert!(
-            wakes.recv_timeout(Duration::from_secs(20)).is_err(),
-            "the thread has ended, and its waker with it"
+            wakes.recv_timeout(TEST_TIMEOUT).is_err(),
+            "the threads have ended, and their waker with them"
         );
     }
 
     #[test]
+    fn a_hanging_file_delays_no_other() {
+        /// Reads of offset 7 wait for it.
+        static GATE: Mutex<()> = Mutex::new(());
+        let hang = |_: &File, offset, _| {
+            if offset == 7 {
+                drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+        };
+        let gate = GATE.lock().expect("it is free");
+        let (woken, wakes) = mpsc::sync_channel(8);
+        let mut fetcher = Fetcher::new(Waker::new(move || woken.send(()).expect("the test waits")), hang);
+        let wants = Arc::new(());
+        let hanging = FETCHERS_MAX as u32 - 1;
+        for slot in 0..hanging {
+            assert!(fetcher.take(Fetch { offset: 7, ..fetch(slot, Arc::downgrade(&wants)) }));
+        }
+        for slot in [100, 101] {
+            assert!(fetcher.take(fetch(slot, Arc::downgrade(&wants))));
+            wakes.recv_timeout(TEST_TIMEOUT).expect("it is fetched meanwhile");
+            assert_eq!(fetcher.next_fetched(), Some(Token::new(slot, 0)));
+        }
+        assert!(fetcher.take(Fetch { offset: 7, ..fetch(hanging, Arc::downgrade(&wants)) }));
+        assert!(fetcher.take(fetch(102, Arc::downgrade(&wants))));
+        assert_eq!(fetcher.threads, FETCHERS_MAX, "more fetches than threads");
+        drop(gate);
+        for _ in 0..FETCHERS_MAX + 1 {
+            wakes.recv_timeout(TEST_TIMEOUT).expect("all are fetched in the end");
+        }
+    }
+
+    #[test]
     fn queues_a_bounded_number_of_fetches() {
-        let (fetcher, wanted, _fetched) = Fetcher::new();
+        let mut fetcher = Fetcher::new(Waker::new(|| {}), |_, _, _| ());
+        fetcher.threads = FETCHERS_MAX; // none runs
         let taken = (0..).take_while(|_| fetcher.take(fetch(0, Weak::new()))).count();
         assert_eq!(taken, FETCHES_MAX);
-        drop(wanted.recv());
+        drop(fetcher.shared.next());
         assert!(fetcher.take(fetch(0, Weak::new())));
     }
 
     #[test]
     fn fetches_nothing_for_ended_sends() {
-        let (fetcher, wanted, fetched) = Fetcher::new();
+        let mut fetcher = Fetcher::new(Waker::new(|| {}), |_, _, _| ());
+        fetcher.threads = FETCHERS_MAX; // none runs
         let wants = Arc::new(());
         for slot in 0..4 {
             let wanted = if slot % 2 == 0 { Weak::new() } else { Arc::downgrade(&wants) };
             assert!(fetcher.take(fetch(slot, wanted)));
         }
-        let Fetcher { wanted: sender, fetched: finished } = fetcher;
-        drop(sender); // the thread ends when its queue is empty
-        fetch_all(&wanted, &fetched, &Waker::new(|| {}));
+        let Fetcher { wanted: sender, fetched: finished, shared, .. } = fetcher;
+        drop(sender); // a thread ends when its queue is empty
+        shared.fetch_all();
+        drop(shared);
         let finished: Vec<_> = finished.try_iter().collect();
         assert_eq!(finished, [Token::new(1, 0), Token::new(3, 0)]);
     }

@@ -36,6 +36,8 @@ pub struct SharedFile {
     /// Metadata of the promised version, if any.
     promised: Option<Meta>,
     is_lent: bool,
+    /// Every read may wait for a server.
+    is_remote: bool,
     /// Set when a send outlasts its first push; `None` if the promised version had changed by then.
     guard: OnceCell<Option<VersionGuard>>,
     /// Cached inode, if no version is promised.
@@ -53,9 +55,9 @@ struct VersionGuard {
 impl SharedFile {
     /// Wraps a file that is sent in its present state at each moment, by `sendfile` where possible.
     #[must_use]
-    pub fn new(file: File) -> Self {
+    pub fn new(file: impl Into<Arc<File>>) -> Self {
         let (guard, inode) = (OnceCell::new(), Cell::default());
-        Self { file: Arc::new(file), promised: None, is_lent: true, guard, inode }
+        Self { file: file.into(), promised: None, is_lent: true, is_remote: false, guard, inode }
     }
 
     /// Promises this version: the last bytes of each range are held back until a check shows that it is
@@ -72,6 +74,23 @@ impl SharedFile {
         Self { is_lent: false, ..self }
     }
 
+    /// Has another thread read all that is sent, just before, and checks the version by what this system knows of it: the
+    /// file is on a file system whose every call may wait for a server ([`Root::is_remote`](crate::fs::Root::is_remote)).
+    #[must_use]
+    pub fn remote(self) -> Self {
+        Self { is_remote: true, ..self }
+    }
+
+    /// Returns whether every read may wait for a server.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote
+    }
+
+    /// Returns the present metadata; of a remote file what the system knows of it.
+    fn meta(&self) -> std::io::Result<Meta> {
+        if self.is_remote { Meta::known_of(&self.file) } else { Meta::of(&self.file) }
+    }
+
     /// Returns whether the kernel may send the file's own pages.
     #[must_use]
     pub fn is_lent(&self) -> bool {
@@ -81,19 +100,19 @@ impl SharedFile {
     /// Returns whether the promised bytes are unchanged, as far as the system reports (clause S10).
     pub(crate) fn is_as_promised(&self) -> bool {
         let Some(promised) = &self.promised else { return true };
-        let Ok(now) = Meta::of(&self.file) else { return false };
+        let Ok(now) = self.meta() else { return false };
         let guard = self.guard.get().and_then(Option::as_ref);
         match now.len.cmp(&promised.len) {
             Ordering::Less => false,
             Ordering::Equal => !was_written(promised, &now, guard),
-            Ordering::Greater => guard.is_none_or(|guard| guard.has_same_end(&self.file, promised)),
+            Ordering::Greater => guard.is_none_or(|guard| guard.has_same_end(self, promised)),
         }
     }
 
     /// Watches the promised version, once. Called when a send outlasts its first push.
     pub(crate) fn guard(&self, watches: &mut Watches) {
         if let Some(promised) = &self.promised {
-            self.guard.get_or_init(|| VersionGuard::new(&self.file, promised, watches));
+            self.guard.get_or_init(|| VersionGuard::new(self, promised, watches));
         }
     }
 
@@ -104,7 +123,7 @@ impl SharedFile {
 
     /// Returns the file's identity; `None` if the system doesn't report it.
     pub(crate) fn inode(&self) -> Option<Inode> {
-        let meta = || Meta::of(&self.file).ok();
+        let meta = || self.meta().ok();
         let inode = self.inode.get().or_else(|| self.promised.or_else(meta).map(|meta| Inode::of(&meta)));
         self.inode.set(inode);
         inode
@@ -113,14 +132,14 @@ impl SharedFile {
 
 impl VersionGuard {
     /// Returns `None` if the file has changed already.
-    fn new(file: &File, promised: &Meta, watches: &mut Watches) -> Option<Self> {
+    fn new(file: &SharedFile, promised: &Meta, watches: &mut Watches) -> Option<Self> {
         let guard = Self { watch: watches.watch(file), end: promised_end(file, promised) };
-        let now = Meta::of(file).ok()?;
+        let now = file.meta().ok()?;
         (now.len == promised.len && now.mtime == promised.mtime).then_some(guard)
     }
 
     /// Returns false if other bytes are at the promised end. Uncached bytes were not written recently.
-    fn has_same_end(&self, file: &File, promised: &Meta) -> bool {
+    fn has_same_end(&self, file: &SharedFile, promised: &Meta) -> bool {
         let end = promised_end(file, promised);
         self.end.is_empty() || end.is_empty() || self.end == end
     }
@@ -141,10 +160,10 @@ fn was_written(promised: &Meta, now: &Meta, guard: Option<&VersionGuard>) -> boo
 }
 
 /// Reads the last of the promised bytes, unless that might block on a disk.
-fn promised_end(file: &File, promised: &Meta) -> Vec<u8> {
+fn promised_end(file: &SharedFile, promised: &Meta) -> Vec<u8> {
     let len = promised.len.min(PROMISED_END_BYTES as u64);
     let offset = promised.len - len;
-    if !are_in_memory(file, offset, len) {
+    if file.is_remote || !are_in_memory(file, offset, len) {
         return Vec::new();
     }
     let mut end = vec![0; len as usize];

@@ -3,12 +3,12 @@
 use std::ops::{Index, IndexMut};
 
 /// Elements per allocation: a few KiB for the usual tables.
-const CHUNK: usize = 128;
+pub(crate) const CHUNK: usize = 128;
 
 /// An array indexed by [`Token::slot`](crate::Token::slot), with default elements.
 ///
 /// It grows by chunks of 128. A `Vec` would copy itself into one of twice the size each time, and the freed
-/// copies cost as much again in an allocator. It never shrinks: a slot keeps its generation.
+/// copies cost as much again in an allocator. [`SlotArray::trim`] frees the last chunks.
 ///
 /// ```
 /// let mut array = shearwater_io::SlotArray::<u32>::new();
@@ -47,6 +47,30 @@ impl<T> SlotArray<T> {
     #[must_use]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         Some(&mut self.chunks.get_mut(slot / CHUNK)?[slot % CHUNK])
+    }
+
+    /// Returns the number of elements: that of its chunks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.len() * CHUNK
+    }
+
+    /// Returns whether it has no chunk.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Frees the last chunks as long as all of their elements are unused.
+    pub fn trim(&mut self, is_unused: impl Fn(&T) -> bool) {
+        let used = self.chunks.iter().rposition(|chunk| !chunk.iter().all(&is_unused));
+        self.truncate(used.map_or(0, |last| (last + 1) * CHUNK));
+    }
+
+    /// Frees the chunks that have no element of the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.chunks.truncate(len.div_ceil(CHUNK));
+        self.chunks.shrink_to_fit();
     }
 
     /// Returns all elements in the order of their slots.
@@ -100,5 +124,18 @@ mod tests {
         assert_eq!(array.iter().count(), 6 * CHUNK);
         assert_eq!(array.iter().sum::<u64>(), 3);
         assert!(array.get(6 * CHUNK - 1).is_some() && array.get(6 * CHUNK).is_none());
+    }
+
+    #[test]
+    fn a_trim_frees_unused_chunks_at_the_end() {
+        let mut array = SlotArray::<u64>::new();
+        array.grow_to(5 * CHUNK);
+        array[2 * CHUNK + 7] = 1;
+        array.trim(|element| *element == 0);
+        assert_eq!((array.len(), array[2 * CHUNK + 7]), (3 * CHUNK, 1));
+        array.truncate(CHUNK + 1);
+        assert_eq!(array.len(), 2 * CHUNK);
+        array.trim(|element| *element == 0);
+        assert!(array.is_empty() && array.chunks.capacity() == 0);
     }
 }

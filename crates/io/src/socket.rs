@@ -5,11 +5,13 @@
     expect(unsafe_code, reason = "no library has a safe call for a socket's unacknowledged bytes")
 )]
 
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{SendFlags, sockopt};
+use rustix::net::{SendFlags, getpeername, sockopt};
 
 /// Holds the segment back for bytes that follow at once.
 #[cfg(target_os = "linux")]
@@ -122,11 +124,27 @@ pub(crate) fn unacknowledged(_socket: impl AsFd) -> Option<u64> {
 }
 
 /// Takes the socket's pending error, if any.
-pub(crate) fn take_error(socket: impl AsFd) -> Option<std::io::Error> {
+pub(crate) fn take_error(socket: impl AsFd) -> Option<io::Error> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => None,
         Ok(Err(errno)) | Err(errno) => Some(errno.into()),
     }
+}
+
+/// Returns the peer's address.
+///
+/// # Errors
+/// Fails if the peer is gone or its address isn't one of TCP.
+pub(crate) fn peer(socket: impl AsFd) -> io::Result<SocketAddr> {
+    let address = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
+    Ok(SocketAddr::try_from(address)?)
+}
+
+/// Ends receiving on a connection that is about to be closed: entries that wait for input end. Sends nothing to a
+/// peer of TCP. Returns whether it did.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_receiving(socket: impl AsFd) -> bool {
+    rustix::net::shutdown(socket, rustix::net::Shutdown::Read).is_ok()
 }
 
 /// Makes the following close a reset (RFC 9293, 3.10.7.1 by `SO_LINGER` 0).

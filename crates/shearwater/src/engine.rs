@@ -4,6 +4,7 @@
 //! a [`Head`], says by a [`BodyPolicy`] how it takes the request's body, and may respond with bytes that it has encoded
 //! or shared before ([`Prebuilt`], [`Item`]).
 
+pub use crate::handlers::OffloadPool;
 pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
     is_same_protocol,
@@ -12,5 +13,5 @@ pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces, Prebuilt,
-    Wanted, raise_descriptor_limit,
+    ResponseMark, Wanted, raise_descriptor_limit,
 };

@@ -72,7 +72,7 @@ impl Middleware {
     ) {
         let before = steps.before.iter().map(|&index| &self.before[index]);
         let after = steps.after.iter().map(|&index| &self.after[index]);
-        run(before, after, request, response, handler);
+        self.run(before, after, request, response, handler);
     }
 
     /// Runs a handler between the steps that match the request's path.
@@ -85,23 +85,35 @@ impl Middleware {
         let is_covered = prefix_matcher(request.head().path_bytes());
         let before = self.before.iter().filter(|step| is_covered(&step.prefix));
         let after = self.after.iter().filter(|step| is_covered(&step.prefix));
-        run(before, after, request, response, handler);
+        self.run(before, after, request, response, handler);
     }
-}
 
-/// Runs the steps before the handler, the handler unless one of them ended the request, and the steps after it.
-fn run<'a>(
-    mut before: impl Iterator<Item = &'a Scoped<Before>>,
-    after: impl Iterator<Item = &'a Scoped<After>>,
-    request: &Request<'_>,
-    response: &mut Response<'_>,
-    handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
-) {
-    if !before.any(|before| (before.step)(request, response).is_break()) {
-        handler(request, response);
-    }
-    for after in after {
-        (after.step)(request, response);
+    /// Runs the steps before the handler, the handler unless one of them ended the request, and the steps after it.
+    ///
+    /// If the handler has the request repeated, the steps before it run in the first call and those after it in the
+    /// last.
+    fn run<'a>(
+        &self,
+        mut before: impl Iterator<Item = &'a Scoped<Before>>,
+        after: impl Iterator<Item = &'a Scoped<After>>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
+    ) {
+        let router = std::ptr::from_ref(self).addr();
+        let start = response.mark();
+        let has_passed = request.restore_steps(router, response);
+        if has_passed || !before.any(|before| (before.step)(request, response).is_break()) {
+            let end = response.mark();
+            handler(request, response);
+            response.keep_steps(router, start, end);
+        }
+        if response.will_be_retried() {
+            return;
+        }
+        for after in after {
+            (after.step)(request, response);
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Server {
         self
     }
 
-    /// Sets the I/O driver. Default: the best one that works on this system.
+    /// Sets the I/O driver. Default: io_uring where it works, else epoll or kqueue.
     #[must_use]
     pub fn driver(mut self, driver: DriverChoice) -> Self {
         self.options.driver = driver;
@@ -210,7 +210,7 @@ impl Server {
     /// Sets the maximum number of connections of all workers together.
     ///
     /// Each worker gets an equal share, and at least one; it replaces [`Limits::connections_max`]. Fewer descriptors
-    /// lower it: see [`StartReport::connections_max`].
+    /// lower it, except on io_uring from Linux 6.8 on: see [`StartReport::connections_max`].
     #[must_use]
     pub fn connections_max(mut self, connections_max: u64) -> Self {
         self.connections_max = Some(connections_max);

@@ -141,7 +141,7 @@ impl SiteService {
                 false
             }
         };
-        if !is_whole && response.status_code() >= 400 {
+        if !is_whole && response.status_code() >= 400 && !response.will_be_retried() {
             self.send_error_page(found, request, response);
         }
     }

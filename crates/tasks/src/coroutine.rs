@@ -15,9 +15,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use corosensei::stack::{DefaultStack, Stack};
+use corosensei::stack::Stack;
 use corosensei::{CoroutineResult, Yielder};
 
+use crate::arena::ArenaStack;
 use crate::limits::BODY_BYTES_MAX;
 use crate::overflow::{self, Guarded};
 use crate::stacks::{Stacks, Ticket};
@@ -46,7 +47,7 @@ enum CoroutineState<B> {
 }
 
 struct OnStack {
-    coroutine: corosensei::Coroutine<Resumed, (), (), DefaultStack>,
+    coroutine: corosensei::Coroutine<Resumed, (), (), ArenaStack>,
     /// The stack's lowest address.
     limit: usize,
 }
@@ -133,7 +134,7 @@ impl<B> fmt::Debug for Coroutine<B> {
 
 impl OnStack {
     /// Starts a body on a stack; boxes a large one.
-    fn new<B: FnOnce(&Suspend<'_>) + 'static>(stack: DefaultStack, body: B) -> Self {
+    fn new<B: FnOnce(&Suspend<'_>) + 'static>(stack: ArenaStack, body: B) -> Self {
         if size_of::<B>() <= BODY_BYTES_MAX {
             return Self::with(stack, body);
         }
@@ -141,7 +142,7 @@ impl OnStack {
         Self::with(stack, move |suspend: &Suspend<'_>| body(suspend))
     }
 
-    fn with<B: FnOnce(&Suspend<'_>) + 'static>(stack: DefaultStack, body: B) -> Self {
+    fn with<B: FnOnce(&Suspend<'_>) + 'static>(stack: ArenaStack, body: B) -> Self {
         let limit = stack.limit().get();
         let coroutine = corosensei::Coroutine::with_stack(stack, move |yielder, resumed| {
             // SAFETY: only `Coroutine::poll` resumes it, with the waker of the poll's context, which is

@@ -26,6 +26,7 @@
     clippy::must_use_candidate
 )]
 
+mod arena;
 mod coroutine;
 pub mod limits;
 mod overflow;

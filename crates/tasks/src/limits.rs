@@ -24,7 +24,15 @@ pub const STACK_BYTES_MIN: usize = 16 * 1024;
 /// Concurrent coroutines with a stack, per worker.
 pub const STACKS_MAX: usize = 4096;
 
-/// Spare stacks that a worker keeps.
+/// Address space, in bytes, that a worker reserves at a time for stacks; more if one stack is larger.
+pub const STACK_CHUNK_BYTES: usize = 4 * 1024 * 1024;
+
+/// Guard pages of the process that are memory mappings of their own: those of all stacks where the system has
+/// no other kind (Linux before 6.13), otherwise one for each [`STACK_CHUNK_BYTES`]. With its stack each takes
+/// two mappings; Linux allows 65,530 in all, which other parts of the process use too.
+pub const GUARD_MAPPINGS_MAX: usize = 24_576;
+
+/// Unused stacks of a worker that keep their memory.
 pub const SPARE_STACKS_MAX: usize = 64;
 
 /// The largest coroutine body (its closure's captures), in bytes, that is stored on its stack; a larger one

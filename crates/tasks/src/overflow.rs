@@ -153,8 +153,8 @@ fn by_default(signal: c_int) {
     }
 }
 
-/// Returns the size of a guard page. Read once, so that a handler makes no call.
-fn page_bytes() -> usize {
+/// Returns a page's size, in bytes. Read once, so that a handler makes no call.
+pub(crate) fn page_bytes() -> usize {
     static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
     // SAFETY: it has no preconditions and touches no memory.
     *PAGE_BYTES.get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096))

@@ -7,8 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::Waker;
 
-use corosensei::stack::DefaultStack;
-
+use crate::arena::{Arena, ArenaStack};
 use crate::limits::{SPARE_STACKS_MAX, STACK_BYTES, STACK_BYTES_MIN, STACKS_MAX};
 use crate::overflow;
 
@@ -21,7 +20,7 @@ pub struct StackOptions {
     /// A stack's size, rounded up to whole pages; at least [`STACK_BYTES_MIN`]. Only used pages take memory.
     /// A guard page is below it.
     pub stack_bytes: usize,
-    /// Unused stacks that are kept, with the memory that they have touched.
+    /// Unused stacks that keep the memory that they have touched. [`Stacks::trim`] returns it.
     pub spare_max: usize,
     /// Stacks in use at the same time; further coroutines wait for one, in order of arrival.
     pub stacks_max: usize,
@@ -39,9 +38,10 @@ pub struct Stacks {
     pool: RefCell<StackPool>,
 }
 
-#[derive(Default)]
 struct StackPool {
-    spare: Vec<DefaultStack>,
+    arena: Arena,
+    /// Unused stacks with memory.
+    spare: Vec<ArenaStack>,
     /// Stacks in use.
     lent: usize,
     /// Coroutines woken to take a stack, each with one reserved.
@@ -71,7 +71,15 @@ impl Stacks {
             stacks_max: options.stacks_max.max(1),
             ..options
         };
-        Ok(Rc::new(Self { options, pool: RefCell::default() }))
+        let pool = StackPool {
+            arena: Arena::new(options.stack_bytes, options.stacks_max),
+            spare: Vec::new(),
+            lent: 0,
+            woken: 0,
+            waiting: BTreeMap::new(),
+            tickets: 0,
+        };
+        Ok(Rc::new(Self { options, pool: RefCell::new(pool) }))
     }
 
     /// Returns a stack's size, in bytes.
@@ -90,9 +98,17 @@ impl Stacks {
         pool.waiting.len() + pool.woken
     }
 
-    /// Returns the number of spare stacks.
+    /// Returns the number of spare stacks: unused ones with memory.
     pub fn spare(&self) -> usize {
         self.pool.borrow().spare.len()
+    }
+
+    /// Frees the memory of unused stacks. To be called when the worker is idle.
+    pub fn trim(&self) {
+        let mut pool = self.pool.borrow_mut();
+        let wanted = pool.woken;
+        pool.keep_spare(wanted);
+        pool.arena.trim();
     }
 
     /// Lends a stack, or queues the waker and returns its ticket, to pass to the next call or to return.
@@ -104,7 +120,7 @@ impl Stacks {
         &self,
         ticket: Option<Ticket>,
         waker: &Waker,
-    ) -> io::Result<Result<DefaultStack, Ticket>> {
+    ) -> io::Result<Result<ArenaStack, Ticket>> {
         let waits = ticket.is_some_and(|ticket| self.pool.borrow().waiting.contains_key(&ticket.0));
         if !waits && let Some(stack) = self.take(ticket.is_some())? {
             return Ok(Ok(stack));
@@ -113,7 +129,7 @@ impl Stacks {
     }
 
     /// Takes a stack back and wakes the coroutine that has waited longest.
-    pub(crate) fn release(&self, stack: DefaultStack) {
+    pub(crate) fn release(&self, stack: ArenaStack) {
         let mut pool = self.pool.borrow_mut();
         pool.lent -= 1;
         pool.spare.push(stack);
@@ -131,20 +147,21 @@ impl Stacks {
     }
 
     /// Returns a stack for a new or woken coroutine; `None` if it must wait.
-    fn take(&self, woken: bool) -> io::Result<Option<DefaultStack>> {
-        let mut pool = self.pool.borrow_mut();
+    fn take(&self, woken: bool) -> io::Result<Option<ArenaStack>> {
+        let mut borrowed = self.pool.borrow_mut();
+        let pool = &mut *borrowed;
         pool.woken -= usize::from(woken);
         if pool.lent + pool.woken >= self.options.stacks_max {
             return Ok(None);
         }
-        match pool.spare.pop().map_or_else(|| DefaultStack::new(self.options.stack_bytes), Ok) {
+        match pool.spare.pop().map_or_else(|| pool.arena.take(), Ok) {
             Ok(stack) => {
                 pool.lent += 1;
                 Ok(Some(stack))
             }
             Err(_) if pool.lent > 0 => Ok(None),
             Err(error) => {
-                drop(pool);
+                drop(borrowed);
                 self.wake_next(); // nothing else wakes it: it must fail the same way
                 Err(error)
             }
@@ -162,18 +179,27 @@ impl Stacks {
         ticket
     }
 
-    /// Wakes the coroutine that has waited longest, if a stack may be available, and frees spare stacks
-    /// beyond the bound.
+    /// Wakes the coroutine that has waited longest, if a stack may be available, and frees the memory of spare
+    /// stacks beyond the bound.
     fn wake_next(&self) {
         let mut pool = self.pool.borrow_mut();
         let next =
             if pool.lent + pool.woken < self.options.stacks_max { pool.waiting.pop_first() } else { None };
         pool.woken += usize::from(next.is_some());
         let wanted = pool.woken;
-        pool.spare.truncate(self.options.spare_max.max(wanted));
+        pool.keep_spare(self.options.spare_max.max(wanted));
         drop(pool);
         if let Some((_, waker)) = next {
             waker.wake();
+        }
+    }
+}
+
+impl StackPool {
+    /// Frees the memory of spare stacks beyond a number.
+    fn keep_spare(&mut self, number: usize) {
+        for stack in self.spare.drain(number.min(self.spare.len())..) {
+            self.arena.release(stack);
         }
     }
 }

@@ -117,7 +117,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         self.server(|server| server.workers(workers))
     }
 
-    /// Sets the I/O driver. Default: the best one that works on this system.
+    /// Sets the I/O driver. Default: io_uring where it works, else epoll or kqueue.
     pub fn driver(self, driver: DriverChoice) -> Self {
         self.server(|server| server.driver(driver))
     }

@@ -223,3 +223,33 @@ fn raises_the_soft_descriptor_limit_for_folders() {
     client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");
     assert_eq!(client.response("GET").status, 200);
 }
+
+/// Idle connections on io_uring need no descriptor.
+#[test]
+fn serves_more_connections_than_descriptors() {
+    const CLIENTS: usize = 700;
+    let folder = TestFolder::new();
+    folder.file("site/index.html", "index");
+    folder.file("site/large.bin", vec![b'x'; 300_000]);
+    folder.file("d.toml", format!("[performance]\nmax_connections = {CLIENTS}\n[[site]]\nroot = \"site\"\n"));
+    for driver in drivers().iter().filter(|driver| **driver == "uring") {
+        let arguments = ["d.toml", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
+        let server = Server::of(&mut program_after("ulimit -n 300", &folder, &arguments));
+        if !server.banner.contains("limit 300: up to 700 connections, idle ones without a descriptor") {
+            println!("skipped: this kernel can't store files\n{}", server.banner);
+            return;
+        }
+        let mut clients: Vec<TestClient> = Vec::new();
+        for _ in 0..CLIENTS {
+            let mut client = server.connect();
+            assert_eq!(client.request("GET", "/", &[]).status, 200);
+            clients.push(client);
+        }
+        for client in &mut clients {
+            assert_eq!(client.request("GET", "/large.bin", &[]).body.len(), 300_000);
+        }
+        drop(clients);
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
+        server.stop();
+    }
+}

@@ -21,7 +21,7 @@ section! {
     Performance {
         max_connections: u64 = 0, integer(0..=1_000_000_000),
             "Maximum number of open connections, split evenly between workers; further ones wait in the kernel's queue. 0: as many as the \
-             descriptor limit allows, which is the upper bound in any case. The start report shows the effective value.";
+             descriptor limit allows, which is the upper bound in any case, except with `driver = \"uring\"` from Linux 6.8 on. The start report shows the effective value.";
         connection_timeout: Duration = Duration::from_secs(10), duration(1..=DAY_MS),
             "Timeout from accepting a connection to the end of its first request head. Integers are seconds.";
         keep_alive_timeout: Duration = Duration::from_secs(60), duration(1..=DAY_MS),
@@ -88,16 +88,21 @@ section! {
     Cache {
         enabled: bool = true, Flag,
             "Caches contents of files. If off, files are opened and read in every turn that sends them.";
-        bytes_max: u64 = 32 * MIB, size(0..=TIB),
-            "Maximum size of all cached files; one that was not used recently is evicted.";
-        entries_max: u32 = 4096, integer(1..=16_777_216),
-            "Maximum number of cached files; one that was not used recently is evicted.";
+        bytes_max: Option<u64> = None, Optional(size(0..=TIB)),
+            "Memory per worker for cached files, about 1KiB of overhead for each included; one that was not used recently is evicted. \
+             Default: a 32nd of the machine's memory divided by the number of workers.";
+        entries_max: u32 = 16_777_216, integer(1..=16_777_216),
+            "Maximum number of cached files; one that was not used recently is evicted. Default: as many as fit in `bytes_max`.";
         file_bytes_max: u64 = 65_536, size(0..=GIB),
             "Maximum size of a cached file. Larger files are sent from disk.";
     }
 
+    fn example() -> Self {
+        Self { bytes_max: Some(64 * MIB), ..Self::default() }
+    }
+
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
-        if self.file_bytes_max > self.bytes_max {
+        if self.bytes_max.is_some_and(|bytes_max| self.file_bytes_max > bytes_max) {
             let name = if source.has("file_bytes_max") { "file_bytes_max" } else { "bytes_max" };
             let message = "`file_bytes_max` is larger than `bytes_max`";
             source.error(context, name, message, "raise `bytes_max` or lower `file_bytes_max`");

@@ -29,7 +29,7 @@ section! {
         backlog: u32 = 4096, integer(1..=2_147_483_647),
             "Length of the accept queue, per worker. The kernel caps it (net.core.somaxconn); the start report shows the effective value.";
         driver: Driver = Driver::Auto, Choice(&[]),
-            "Kernel interface for events. \"auto\" picks the best available; any other is an error if unavailable.";
+            "Kernel interface for events. \"auto\" picks io_uring where it works (most containers forbid it), else epoll or kqueue; any other is an error if unavailable.";
         accept: Accept = Accept::Reuseport, Choice(&[]),
             "How connections reach workers: \"reuseport\" gives each worker a listener, \"dispatch\" uses one acceptor for all.";
         order: Order = Order::Fifo, Choice(&[]),
@@ -49,7 +49,7 @@ section! {
 choices! {
     /// Kernel interface for events.
     Driver {
-        Auto "auto": "The best available";
+        Auto "auto": "io_uring where it works, else epoll or kqueue";
         Epoll "epoll": "Linux's epoll";
         Uring "uring": "Linux's io_uring";
         Kqueue "kqueue": "kqueue of macOS and the BSDs";

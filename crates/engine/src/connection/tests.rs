@@ -1,6 +1,9 @@
 //! Compares the transitions that connections may make with the table of phases.
 
+use shearwater_io::Token;
+
 use super::Phase;
+use crate::worker_state::Table;
 
 const PHASES: [Phase; 16] = [
     Phase::First,
@@ -69,4 +72,21 @@ fn allows_the_transitions_of_the_table() {
         }
     }
     assert!(Phase::Free.allows(Phase::First) && Phase::Closing.allows(Phase::Free));
+}
+
+#[test]
+fn a_trimmed_table_keeps_open_connections_only() {
+    let mut table = Table::default();
+    let tokens: Vec<_> = (0..300).map(|slot| Token::new(slot, 0)).collect();
+    tokens.iter().for_each(|token| table.open(*token));
+    for token in &tokens[5..] {
+        table.get(*token).close();
+        table.free(*token);
+    }
+    let slots = table.trim();
+    assert!((5..tokens.len()).contains(&slots), "{slots} slots");
+    assert!(table.find(tokens[4]).is_some() && table.find(tokens[299]).is_none());
+    let again = Token::new(299, 1);
+    table.open(again);
+    assert!(table.find(again).is_some() && table.find(tokens[299]).is_none());
 }

@@ -1,6 +1,6 @@
 //! The handler's side of a deferred request.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
@@ -291,6 +291,11 @@ impl Call {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.push(bytes);
         Ok(())
+    }
+
+    /// Has the service called again, with this result.
+    pub(crate) fn retry(self, result: Rc<dyn Any>) {
+        self.exchange.retry(result);
     }
 
     /// Aborts the response: a stream is truncated and its connection closed; any other response becomes a

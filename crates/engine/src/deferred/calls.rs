@@ -11,6 +11,7 @@ use shearwater_tasks::{Options, TaskId, Tasks, Timers};
 
 use crate::deferred::call::Call;
 use crate::deferred::exchange::Exchange;
+use crate::deferred::retry::PassedSteps;
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
 use crate::response::ResponseDraft;
@@ -26,6 +27,8 @@ pub(crate) struct Deferred {
     pub(crate) is_polled: bool,
     /// Fields and an header_rules that middleware set for the response.
     pub(crate) inherited: Inherited,
+    /// The service is called again once the future is done.
+    pub(crate) retry: Option<Vec<PassedSteps>>,
 }
 
 /// Fields and settings of the deferring response, which apply to the deferred one.
@@ -80,7 +83,10 @@ impl Calls {
         let draft = self.spare_draft();
         let call = Call::new(Rc::clone(&exchange), draft, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Deferred { exchange, task, is_polled: false, inherited: Inherited::default() }),
+            Ok(task) => {
+                let inherited = Inherited::default();
+                Some(Deferred { exchange, task, is_polled: false, inherited, retry: None })
+            }
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);

@@ -1,5 +1,6 @@
 //! State shared by a deferred handler and its worker. One thread: cells, no locks.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -58,6 +59,8 @@ struct Output {
     is_over: bool,
     /// Reason why the handler has aborted the response.
     cut: Option<String>,
+    /// Result with which the service is called again.
+    retry: Option<Rc<dyn Any>>,
     writer: Option<Waker>,
 }
 
@@ -65,6 +68,7 @@ impl Output {
     fn clear(&mut self) {
         self.stream.reset();
         (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
+        self.retry = None;
     }
 }
 
@@ -85,6 +89,8 @@ pub(crate) enum Progress {
     Streams,
     /// The whole response is ready.
     Whole,
+    /// The service is to be called again.
+    Retry,
     /// The stream has ended; its rest is to be sent.
     Ended,
     /// The stream can't be completed as its head has announced.
@@ -203,6 +209,10 @@ impl Exchange {
 
     pub(crate) fn context(&self) -> Option<&dyn Context> {
         self.context.as_deref()
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
     }
 
     pub(crate) fn connection(&self) -> ConnectionId {
@@ -332,6 +342,16 @@ impl Exchange {
         self.output.borrow_mut().cut = Some(why);
     }
 
+    /// Handler: has the service called again.
+    pub(crate) fn retry(&self, result: Rc<dyn Any>) {
+        self.output.borrow_mut().retry = Some(result);
+    }
+
+    /// Worker: takes the result with which the service is called again.
+    pub(crate) fn take_result(&self) -> Option<Rc<dyn Any>> {
+        self.output.borrow_mut().retry.take()
+    }
+
     /// Worker: returns the reason for an aborted response.
     pub(crate) fn why_cut(&self) -> String {
         let why = self.output.borrow_mut().cut.take();
@@ -349,6 +369,7 @@ impl Exchange {
         match (output.stream.is_begun(), output.is_over) {
             (false, false) => Progress::Nothing,
             (false, true) if output.cut.is_some() => Progress::Cut,
+            (false, true) if output.retry.is_some() => Progress::Retry,
             (false, true) => Progress::Whole,
             (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,

@@ -285,7 +285,7 @@ impl<S> WorkerState<S> {
         is_live && !(is_reading_body && self.blocks.has_input(index))
     }
 
-    fn release_call(&mut self, pending: PendingCall) {
+    pub(crate) fn release_call(&mut self, pending: PendingCall) {
         self.calls.abandon(pending.exchange, pending.task);
     }
 

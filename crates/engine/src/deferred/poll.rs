@@ -8,6 +8,7 @@ use shearwater_tasks::{Polled, TaskId};
 
 use crate::deferred::calls::{Deferred, Inherited};
 use crate::deferred::exchange::{Exchange, Progress};
+use crate::deferred::retry::PassedSteps;
 use crate::response::responder::{Disposition, Fault, RequestFacts};
 use crate::server::panics;
 use crate::server::reports::named;
@@ -33,14 +34,18 @@ pub(crate) struct PendingCall {
     /// Fault that ended the handler before its response was complete.
     fault: Option<Box<Fault>>,
     /// Fields inherited from the deferring response.
-    inherited: Inherited,
+    pub(crate) inherited: Inherited,
     /// The head was replaced by a `500`.
     is_failed: bool,
+    /// The service is called again once the future is done.
+    pub(crate) retry: Option<Vec<PassedSteps>>,
+    /// Times that it was.
+    pub(crate) retries: u8,
 }
 
 impl PendingCall {
     pub(crate) fn new(deferred: Deferred, facts: RequestFacts) -> Self {
-        let Deferred { exchange, task, is_polled, inherited } = deferred;
+        let Deferred { exchange, task, is_polled, inherited, retry } = deferred;
         Self {
             exchange,
             task,
@@ -53,7 +58,15 @@ impl PendingCall {
             fault: None,
             inherited,
             is_failed: false,
+            retry,
+            retries: 0,
         }
+    }
+
+    /// Creates the successor of a call whose service was called again and has deferred again.
+    pub(crate) fn after(earlier: &Self, deferred: Deferred) -> Self {
+        let Self { is_reading_body, owes_continue, retries, .. } = *earlier;
+        Self { is_reading_body, owes_continue, retries: retries + 1, ..Self::new(deferred, earlier.facts) }
     }
 }
 
@@ -88,6 +101,7 @@ impl<S: Service> WorkerState<S> {
                 pending.facts.is_last |= pending.is_reading_body;
                 return Some(self.append_head(pending, None));
             }
+            Progress::Retry => return self.retry(pending),
             Progress::Begun | Progress::Streams => {
                 self.append_stream(pending, false);
                 // Without a body on the wire the response is complete after its head.
@@ -111,7 +125,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
-    fn abort(&mut self, pending: &mut PendingCall, fault: Box<Fault>) -> Option<Disposition> {
+    pub(crate) fn abort(&mut self, pending: &mut PendingCall, fault: Box<Fault>) -> Option<Disposition> {
         if pending.disposition.is_some() {
             pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, false);
             self.faulty(*fault);

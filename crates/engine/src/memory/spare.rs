@@ -96,8 +96,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.responder.trim(0);
         self.state.blocks.free_spare();
         self.state.calls.free_spare();
+        let slots = self.state.table.trim();
+        self.state.served.trim(slots);
+        // The panic hook reports panics; the worker keeps serving.
+        let _ = panics::catch(|| self.state.service.trim());
         if let Some(at_rest) = self.idle_trim.at_rest {
-            // The panic hook has reported it; the worker keeps serving.
             let _ = panics::catch(at_rest);
         }
     }

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
+use crate::deferred::retry::Retried;
 use crate::service::{Context, decoded, state_of};
 
 /// Panic message for a handler that uses a body that was discarded.
@@ -211,6 +212,11 @@ pub(crate) trait DriverView {
     fn peer_of(&self, token: Token) -> Option<SocketAddr>;
     fn unix_now(&self) -> u64;
     fn ms_now(&self) -> u64;
+
+    /// Returns the state of a repeated call.
+    fn retried(&self) -> Option<&Retried> {
+        None
+    }
 }
 
 impl<D: Driver> DriverView for D {

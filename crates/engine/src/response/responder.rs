@@ -144,6 +144,37 @@ impl Responder {
     ) -> Outcome {
         let draft = &mut self.draft;
         let caught = panics::catch(|| service.respond(request, &mut Response::or_later(draft, &mut *calls)));
+        self.called(caught, request, facts, calls)
+    }
+
+    /// Calls the service again, with settings that the discarded response has left.
+    #[cold]
+    pub(crate) fn call_again(
+        &mut self,
+        service: &impl Service,
+        request: &Request<'_>,
+        facts: RequestFacts,
+        inherited: Inherited,
+        calls: &mut Calls,
+    ) -> Outcome {
+        let Inherited { header_rules, fault, close, .. } = inherited;
+        let draft = &mut self.draft;
+        let mut response = Response::or_later(draft, &mut *calls);
+        let kept = &mut *response.draft;
+        (kept.header_rules, kept.fault, kept.close) = (header_rules, fault, close);
+        let caught = panics::catch(|| service.respond(request, &mut response));
+        self.called(caught, request, facts, calls)
+    }
+
+    /// Responds after a call of the service, unless that is deferred.
+    #[inline(always)]
+    fn called(
+        &mut self,
+        caught: Result<(), Box<Panic>>,
+        request: &Request<'_>,
+        facts: RequestFacts,
+        calls: &mut Calls,
+    ) -> Outcome {
         let fault = match caught {
             Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
             Ok(()) if self.draft.is_deferred() => return self.handle_deferral(facts, calls),
@@ -177,6 +208,11 @@ impl Responder {
                 Outcome::Responded(self.respond_with(&mut own, inherited, facts, None))
             }
             (None, Some(Deferral::Deferred(deferred))) => {
+                if deferred.retry.is_some() {
+                    inherited.fields.clear();
+                    // A fault of the discarded response is reported if it occurs again.
+                    inherited.fault = inherited.fault.filter(|fault| fault.fails());
+                }
                 Outcome::Deferred(Deferral::Deferred(Deferred { inherited, ..deferred }))
             }
             (None, deferral) => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),

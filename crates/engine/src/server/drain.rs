@@ -106,6 +106,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.lifecycle != Lifecycle::Serving
             && self.accepting == Accepting::Stopped
             && self.driver.connections() == self.handed_over.open
+            && !self.handed_over.is_detaching()
     }
 
     /// Counts handed-over connections as closed when the worker ends.

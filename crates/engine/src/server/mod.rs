@@ -62,6 +62,8 @@ impl fmt::Debug for Server {
 struct Share {
     /// Connections that it may hold.
     connections_max: usize,
+    /// Descriptors for these.
+    descriptors_max: usize,
     /// Connections that may be queued in its inbox.
     inbox: usize,
 }
@@ -72,12 +74,13 @@ impl Server {
     /// # Errors
     /// See [`StartError`]. All sockets are closed then.
     pub fn bind(options: Options) -> Result<Self, StartError> {
-        let (driver, driver_reason) = choose_driver(options.driver)?;
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
         let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
+        let (driver, driver_reason) = choose_driver(options.driver, workers)?;
         let bound = Bound::all(&options, workers)?;
         let is_handed = !bound.of_acceptor.is_empty();
-        let share = share(&options.limits, descriptors.soft_now, os::open_descriptors(), workers, is_handed);
+        let found = FoundDescriptors { limit: descriptors.soft_now, open: os::open_descriptors() };
+        let share = share(&options.limits, found, workers, is_handed, exceeds_descriptors(driver));
         let connections_max = share.connections_max.saturating_mul(workers);
         let found = Found::here(descriptors, connections_max);
         if let Some(any) = bound.any_listener() {
@@ -130,6 +133,7 @@ impl Server {
         let Options { order, at_rest, trusted_gateway, .. } = self.options;
         let first = Setup {
             connections_asked,
+            descriptors_max: self.share.descriptors_max,
             listening_at: Arc::clone(&self.listening_at),
             trusted_gateway,
             order,
@@ -198,15 +202,16 @@ fn abort_start(running: Running, senders: Vec<InboxSender>, error: StartError) -
 }
 
 /// Returns the driver for a choice, and the reason.
-fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartError> {
+fn choose_driver(choice: DriverChoice, workers: usize) -> Result<(&'static str, String), StartError> {
     let here = shearwater_io::poll::NAME;
     let missing = |wanted: &str, why: &str| {
+        let (found, _) = best_driver(workers);
         Err(StartError::Driver {
-            why: format!("driver {wanted} isn't there: {why}; --driver auto takes {here}"),
+            why: format!("driver {wanted} isn't there: {why}; --driver auto takes {found}"),
         })
     };
     match choice {
-        DriverChoice::Auto => Ok((here, readiness_reason())),
+        DriverChoice::Auto => Ok(best_driver(workers)),
         DriverChoice::Epoll if here == "epoll" => Ok((here, "as asked".to_owned())),
         DriverChoice::Kqueue if here == "kqueue" => Ok((here, "as asked".to_owned())),
         DriverChoice::Epoll => missing("epoll", "it needs Linux"),
@@ -218,25 +223,42 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
     }
 }
 
-/// Explains the default: the readiness driver works everywhere, and io_uring has not proved faster for all
-/// loads.
-fn readiness_reason() -> String {
-    let reason = "the readiness driver of this system";
-    match uring::probe() {
-        Ok(_) => format!("{reason}; io_uring is available too: --driver {}", uring::NAME),
-        Err(_) => reason.to_owned(),
+/// Returns io_uring if it works for this many workers, otherwise the readiness driver, and the reason.
+fn best_driver(workers: usize) -> (&'static str, String) {
+    let here = shearwater_io::poll::NAME;
+    match uring::probe_for(workers) {
+        Ok(_) => (uring::NAME, format!("io_uring works here; --driver {here} is available too")),
+        Err(why) if here == "epoll" => (here, why.to_string()),
+        Err(_) => (here, "the driver of this system".to_owned()),
     }
 }
 
-/// Returns one worker's share of `limit` descriptors, of which `open` are in use, including those of folders.
-/// A queued connection in the inbox needs one too.
-fn share(limits: &Limits, limit: u64, open: u64, workers: usize, handed: bool) -> Share {
+/// Returns whether a driver may hold more connections than there are descriptors.
+fn exceeds_descriptors(driver: &str) -> bool {
+    driver == uring::NAME && uring::probe().is_ok_and(|report| report.stores_files())
+}
+
+/// Descriptors of the process.
+#[derive(Clone, Copy)]
+struct FoundDescriptors {
+    limit: u64,
+    /// Those in use, including those of folders.
+    open: u64,
+}
+
+/// Returns one worker's share of the descriptors. A queued connection in the inbox needs one too. Only a configured
+/// number of connections exceeds them, on a driver that can.
+fn share(limits: &Limits, found: FoundDescriptors, workers: usize, handed: bool, exceeds: bool) -> Share {
+    let FoundDescriptors { limit, open } = found;
     let least = DESCRIPTORS_RESERVED_MIN.min(limit / 2);
     let reserved = (limit / 8).max(least.saturating_add(open));
     let for_connections = limit.saturating_sub(reserved);
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
     let inbox = if handed { INBOX_MAX.min(share / 2) } else { 0 };
-    Share { connections_max: limits.connections_max.min(share - inbox).max(1), inbox: inbox.max(1) }
+    let descriptors_max = (share - inbox).max(1);
+    let exceeds = exceeds && limits.connections_max < usize::MAX;
+    let connections_max = limits.connections_max.min(if exceeds { usize::MAX } else { descriptors_max });
+    Share { connections_max: connections_max.max(1), descriptors_max, inbox: inbox.max(1) }
 }
 
 /// Soft limit at the start of the process.
@@ -255,7 +277,7 @@ pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::{FoundDescriptors, share};
     use crate::Limits;
 
     #[test]
@@ -271,8 +293,27 @@ mod tests {
             (300, 400, 2, true, 1, 1),
             (0, 3, 1, false, 1, 1),
         ] {
-            let share = share(&Limits::default(), limit, open, workers, handed);
-            assert_eq!((share.connections_max, share.inbox), (connections_max, inbox), "{limit} {open}");
+            let found = FoundDescriptors { limit, open };
+            for exceeds in [false, true] {
+                let share = share(&Limits::default(), found, workers, handed, exceeds);
+                assert_eq!((share.connections_max, share.inbox), (connections_max, inbox), "{limit} {open}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_configured_connections_exceed_the_descriptors() {
+        let found = FoundDescriptors { limit: 4_096, open: 20 };
+        for (asked, exceeds, connections_max) in [
+            (1_000_000, true, 1_000_000),
+            (1_000_000, false, 3_584),
+            (100, true, 100),
+            (100, false, 100),
+            (usize::MAX, true, 3_584),
+        ] {
+            let limits = Limits { connections_max: asked, ..Limits::default() };
+            let share = share(&limits, found, 1, false, exceeds);
+            assert_eq!((share.connections_max, share.descriptors_max), (connections_max, 3_584), "{asked}");
         }
     }
 }

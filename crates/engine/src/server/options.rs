@@ -116,7 +116,7 @@ impl fmt::Display for AcceptMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum DriverChoice {
-    /// The best available driver; the choice is reported.
+    /// `io_uring` if it works here, else `epoll` or `kqueue`; the choice and its reason are reported.
     #[default]
     Auto,
     /// `epoll`, on Linux.

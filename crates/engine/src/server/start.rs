@@ -127,7 +127,7 @@ pub enum Wanted {
     Connections,
     /// Descriptors of this process, one per connection, if no number of connections is configured.
     Descriptors,
-    /// Files of the whole system, as many as this process may have descriptors.
+    /// Files of the whole system, as many as this process may have descriptors or connections.
     SystemFiles,
 }
 
@@ -217,7 +217,8 @@ impl Found {
         };
         let backlog = u64::from(options.backlog);
         let queue = LimitWarning::of(Wanted::Backlog, backlog, u64::from(self.backlog(options.backlog)));
-        let files = self.system_files_max.and_then(|max| LimitWarning::of(Wanted::SystemFiles, soft, max));
+        let wanted = soft.max(self.connections);
+        let files = self.system_files_max.and_then(|max| LimitWarning::of(Wanted::SystemFiles, wanted, max));
         [queue, connections, files].into_iter().flatten().collect()
     }
 }

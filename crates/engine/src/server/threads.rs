@@ -36,7 +36,13 @@ pub(crate) fn spawn_worker<S: Service + 'static>(
         let recv_buffer_bytes = setup.limits.receive_bytes;
         // A driver stays on the thread that made it.
         if driver == uring::NAME {
-            let options = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
+            let descriptors_max = setup.descriptors_max;
+            let options = UringOptions {
+                connections_max,
+                descriptors_max,
+                recv_buffer_bytes,
+                ..UringOptions::default()
+            };
             begin(core, || uring::start(entrances, options), &*make_service, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };

@@ -17,3 +17,4 @@ mod responses;
 mod saturation;
 mod seeds;
 mod timeouts;
+mod unsent;

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use shearwater_engine::limits::{CACHED_OPEN_FILE_MS_MAX, IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN};
 use shearwater_engine::{Limits, Timeouts};
 
-use crate::harness::app::is_kept;
+use crate::harness::app::{SERVICE_TRIMS, is_kept};
 use crate::harness::unit::{get, head};
 use crate::harness::{Setting, SimClient, SimWorld, Unit};
 
@@ -180,6 +180,7 @@ fn trims() -> u32 {
 /// A world that counts its idle trims by this hook, and a client.
 fn counting_trims(at_rest: fn()) -> (SimWorld, SimClient) {
     TRIMS.set(0);
+    SERVICE_TRIMS.set(0);
     let timeouts = Timeouts { idle_ms: 60 * IDLE_TRIM_AFTER_MS, ..Timeouts::default() };
     let mut world = SimWorld::new(Setting { at_rest: Some(at_rest), timeouts, ..Setting::default() });
     let client = world.connect();
@@ -205,6 +206,7 @@ fn an_idle_worker_trims_once() {
         assert_eq!(trims(), times - 1, "there were events just now");
         let took_ms = world.sleep_until(|_| trims() == times) - began_ms;
         assert!((IDLE_TRIM_AFTER_MS..=IDLE_TRIM_AFTER_MS + 1).contains(&took_ms), "{took_ms}");
+        assert_eq!(SERVICE_TRIMS.get(), times, "and its service");
     }
     // It continues sleeping, and wakes for the client's deadline alone, by way of its timer's levels.
     let trimmed_ms = world.net.now_ms();

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use shearwater::engine::{Item, Prebuilt, Shared};
@@ -10,7 +9,10 @@ use shearwater::engine::{Item, Prebuilt, Shared};
 use shearwater::{Request, Response};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::cache::clock_cache::Evictable;
+use crate::cache::directories::NamesVersion;
+use crate::cache::folder_cache::{Evictable, Uses};
+use crate::disk::{Disk, read_whole};
+use crate::limits::CACHED_FILE_OVERHEAD_BYTES;
 use crate::now::Now;
 use crate::reply::version::FileVersion;
 use crate::settings::FolderSettings;
@@ -21,17 +23,19 @@ pub(crate) struct CachedFile {
     /// Name beneath the root; for a sibling, that of its file.
     pub(crate) name: Box<[u8]>,
     pub(crate) meta: Meta,
-    /// Siblings of the file; none for a sibling.
+    /// Siblings of the file; for a sibling, the file that it is one of.
     pub(crate) siblings: Siblings,
     pub(crate) version: FileVersion,
     pub(crate) content: Rc<Prebuilt>,
-    /// Time of the last check, by the worker's clock.
+    /// Start of the period of the last check, by the worker's clock.
     pub(crate) checked_ms: Cell<u64>,
+    /// The directory's names when all that aren't siblings were last missing.
+    pub(crate) names: Cell<Option<NamesVersion>>,
     /// True if the file was unchanged for a while when it was read. Otherwise it may have changed within the resolution
     /// of its times, and equal metadata proves nothing.
-    is_settled: bool,
-    /// The usage mark of the clock, also set when the file is found by a cached lookup.
-    pub(crate) was_used: Cell<bool>,
+    pub(crate) is_settled: bool,
+    /// Uses, also those that found the file by a cached lookup.
+    pub(crate) uses: Uses,
 }
 
 impl CachedFile {
@@ -41,19 +45,19 @@ impl CachedFile {
     /// isn't noticed.
     ///
     /// # Errors
-    /// If the file can't be read.
+    /// If the file can't be read, or not without waiting.
     pub(crate) fn read(
+        disk: &dyn Disk,
         opened: &Opened,
         entry: Representation<'_>,
         settings: &FolderSettings,
         now: Now,
     ) -> io::Result<Option<Rc<Self>>> {
-        let mut bytes = vec![0; usize::try_from(opened.meta.len).unwrap_or(usize::MAX)];
-        match opened.file.read_exact_at(&mut bytes, 0) {
+        let bytes = match read_whole(disk, opened) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
-        }
-        let is_unchanged = Meta::of(&opened.file)? == opened.meta;
+        };
+        let is_unchanged = disk.meta(opened)? == opened.meta;
         Ok(is_unchanged.then(|| Rc::new(Self::new(opened.meta, bytes, entry, settings, now))))
     }
 
@@ -74,8 +78,9 @@ impl CachedFile {
             version,
             content,
             checked_ms: Cell::new(now.ms),
+            names: Cell::new(None),
             is_settled: meta.is_older_than(now.unix_seconds.saturating_sub(1)),
-            was_used: Cell::new(false),
+            uses: Uses::default(),
         }
     }
 
@@ -118,11 +123,12 @@ impl FileContent {
 
 impl Evictable for Rc<CachedFile> {
     fn bytes(&self) -> u64 {
-        self.meta.len
+        // The name is stored here and as the key.
+        self.meta.len + CACHED_FILE_OVERHEAD_BYTES + 2 * self.name.len() as u64
     }
 
-    fn was_used(&self) -> &Cell<bool> {
-        &self.was_used
+    fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 
@@ -144,7 +150,7 @@ mod tests {
     use std::rc::Rc;
     use std::time::Duration;
 
-    use shearwater_io::fs::{Kind, Meta, Opened};
+    use shearwater_io::fs::{Kind, Meta, Opened, Root};
 
     use super::{CachedFile, FolderSettings, Now, Representation, Siblings};
 
@@ -153,11 +159,13 @@ mod tests {
     fn opened(path: &Path) -> Opened {
         let file = File::open(path).expect("the file opens");
         let meta = Meta::of(&file).expect("metadata");
-        Opened { file, kind: Kind::File, meta }
+        Opened { file: file.into(), kind: Kind::File, meta }
     }
 
     fn read(opened: &Opened, now: Now) -> Option<Rc<CachedFile>> {
-        CachedFile::read(opened, ENTRY, &FolderSettings::default_for_test(), now).expect("a readable file")
+        let root = Root::open(Path::new("/")).expect("it is there");
+        let settings = FolderSettings::default_for_test();
+        CachedFile::read(&root, opened, ENTRY, &settings, now).expect("a readable file")
     }
 
     /// Returns a time after the file's last change.

@@ -1,23 +1,24 @@
-//! Caches lookups of path names for 500 ms: an index, a page without its extension, a fallback. A repeated request
-//! costs one lookup here, however many candidates were tried for it.
+//! Caches lookups of path names for 500 ms, whose files aren't those that are tried first: a page without its extension,
+//! a fallback, another index. A repeated request costs one lookup here, however many candidates were tried for it.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use crate::cache::cached_file::CachedFile;
-use crate::cache::clock_cache::{Evictable, FolderCache};
-use crate::limits::LOOKUP_NAME_BYTES_MAX;
+use crate::cache::folder_cache::{Evictable, FolderCache, Uses};
+use crate::limits::{LOOKUP_NAME_BYTES_MAX, LOOKUP_OVERHEAD_BYTES};
 use crate::now::Now;
 
-/// A folder's lookups by path name: at most `LOOKUPS_PER_CACHED_FILE` for each file in the worker's cache, of names of
-/// at most `LOOKUP_NAME_BYTES_MAX` bytes.
+/// A folder's lookups by path name, of at most `LOOKUP_NAME_BYTES_MAX` bytes; all lookups of a worker have a share of its
+/// cache.
 pub(crate) type Lookups = FolderCache<Lookup>;
 
 /// The result of a lookup.
 pub(crate) struct Lookup {
     location: Location,
     checked_ms: Cell<u64>,
-    was_used: Cell<bool>,
+    bytes: u64,
+    uses: Uses,
 }
 
 /// Location of the file.
@@ -44,7 +45,7 @@ impl Lookups {
             _ if !now.is_fresh(lookup.checked_ms.get()) => None,
             Location::Cached(cached) => {
                 let cached = cached.upgrade()?;
-                cached.was_used.set(true);
+                cached.uses.add();
                 Some(Known::Cached(cached))
             }
             Location::OtherName(name) => {
@@ -82,19 +83,20 @@ impl Lookups {
                 Some(cached) => Location::Cached(Rc::downgrade(cached)),
                 None => Location::OtherName(file.into()),
             };
-            let (checked_ms, was_used) = (Cell::new(now.ms), Cell::new(false));
-            self.insert(name, Lookup { location, checked_ms, was_used });
+            let bytes = LOOKUP_OVERHEAD_BYTES + name.len() as u64 + file.len() as u64;
+            let (checked_ms, uses) = (Cell::new(now.ms), Uses::default());
+            self.insert(name, Lookup { location, checked_ms, bytes, uses });
         }
     }
 }
 
 impl Evictable for Lookup {
     fn bytes(&self) -> u64 {
-        0
+        self.bytes
     }
 
-    fn was_used(&self) -> &Cell<bool> {
-        &self.was_used
+    fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 
@@ -102,11 +104,11 @@ impl Evictable for Lookup {
 mod tests {
     use super::{Known, LOOKUP_NAME_BYTES_MAX, Lookups, Now};
     use crate::cache::cached_file::cached_for_test;
-    use crate::cache::clock_cache::{ClockCache, FolderCache};
+    use crate::cache::folder_cache::{EvictingTable, FolderCache};
     use crate::limits::UNCHECKED_MS_MAX;
 
     fn lookups(entries_max: usize) -> Lookups {
-        FolderCache::new(&ClockCache::new(entries_max, u64::MAX), 0)
+        FolderCache::new(&EvictingTable::new(entries_max, u64::MAX), 0)
     }
 
     fn at(ms: u64) -> Now {

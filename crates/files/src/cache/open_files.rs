@@ -34,13 +34,14 @@ impl OpenFiles {
     /// Returns a file and its siblings if it is open and unchanged as of this turn.
     ///
     /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
-    /// path is noticed when it is opened again.
-    pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<(Siblings, FileContent)> {
+    /// path is noticed when it is opened again. A file that must not be checked here, because it might have to be waited
+    /// for, counts as changed in the next turn.
+    pub(crate) fn get(&mut self, key: &[u8], now: Now, may_check: bool) -> Option<(Siblings, FileContent)> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
         let content = file.content.upgrade()?;
         if file.checked_ms != now.ms {
             let Item::File(slice) = content.body() else { return None };
-            if Meta::of(&slice.file).ok()? != file.meta {
+            if !may_check || Meta::of(&slice.file).ok()? != file.meta {
                 return None;
             }
             file.checked_ms = now.ms;
@@ -55,9 +56,11 @@ impl OpenFiles {
         entry: Representation<'_>,
         settings: &FolderSettings,
         now: Now,
+        is_remote: bool,
     ) -> FileContent {
         let Now { ms: checked_ms, unix_seconds } = now;
         let (meta, file) = (opened.meta, share(opened, unix_seconds));
+        let file = if is_remote { file.remote() } else { file };
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
         let (version, content) = FileVersion::new(&meta, entry, settings, unix_seconds, Item::File(slice));
         let version = Rc::new(version);
@@ -100,6 +103,7 @@ mod tests {
             Representation::plain(key.as_bytes(), Siblings::NONE),
             &FolderSettings::default_for_test(),
             NOW,
+            false,
         )
     }
 
@@ -109,7 +113,7 @@ mod tests {
         let meta = Meta::of(&file()).expect("its metadata");
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
         for (seconds, is_lent) in [(0, false), (SENDFILE_AFTER_S, false), (SENDFILE_AFTER_S + 1, true)] {
-            let opened = Opened { file: file(), kind: Kind::File, meta };
+            let opened = Opened { file: file().into(), kind: Kind::File, meta };
             assert_eq!(share(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
         }
     }
@@ -126,9 +130,9 @@ mod tests {
         drop(in_use);
         let content = open(&mut files, &root, "0");
         assert_eq!(files.files.len(), 1, "unused files are removed");
-        assert!(files.get(b"0", NOW).is_some());
+        assert!(files.get(b"0", NOW, true).is_some());
         drop(content);
-        assert!(files.get(b"0", NOW).is_none());
+        assert!(files.get(b"0", NOW, true).is_none());
     }
 
     /// Changes show in the next turn, though the file stays open.
@@ -150,10 +154,10 @@ mod tests {
             let mut files = OpenFiles::default();
             let content = open(&mut files, &Root::open(folder.path()).expect("it is there"), "file");
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
-            assert!(files.get(b"file", later(1)).is_some(), "unchanged, before it was {what}");
+            assert!(files.get(b"file", later(1), true).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");
-            assert!(files.get(b"file", later(1)).is_some(), "checked once in a turn");
-            assert!(files.get(b"file", later(2)).is_none(), "{what}");
+            assert!(files.get(b"file", later(1), true).is_some(), "checked once in a turn");
+            assert!(files.get(b"file", later(2), true).is_none(), "{what}");
             drop(content);
         }
     }

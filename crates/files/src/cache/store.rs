@@ -1,31 +1,39 @@
 //! Files of a folder by name: in memory, open, or opened now; each in the client's preferred coding.
 
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::engine::KnownField;
 
 use shearwater::Request;
-use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+use shearwater_io::fs::{Kind, OpenError, Opened};
 
 use crate::cache::cached_file::{CachedFile, FileContent};
-use crate::cache::clock_cache::FolderCache;
+use crate::cache::directories::Directories;
+use crate::cache::folder_cache::FolderCache;
 use crate::cache::open_files::OpenFiles;
+use crate::disk::work::WorkFolder;
+use crate::disk::worker::WorkerDisk;
+use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CacheLimits, READ_TRIES_MAX};
 use crate::negotiation::choose_coding;
 use crate::now::Now;
 use crate::settings::FolderSettings;
 use crate::siblings::{Representation, SiblingCache, Siblings};
 
+const WOULD_BLOCK: ErrorKind = ErrorKind::WouldBlock;
+
 /// A folder and one worker's caches of it.
 pub(crate) struct FileStore {
-    pub(crate) root: Root,
+    pub(crate) disk: WorkerDisk,
     /// Time of the last look-up of the root's path.
     root_checked_ms: Option<u64>,
-    settings: Arc<FolderSettings>,
+    pub(super) settings: Arc<FolderSettings>,
     limits: CacheLimits,
     /// Files in memory, checked at most 500 ms before they are sent, or `UNCHECKED_MS_MAX` if no descriptor is free.
     cached: FolderCache<Rc<CachedFile>>,
+    pub(super) directories: Directories,
     open_files: OpenFiles,
     sibling_cache: SiblingCache,
 }
@@ -40,34 +48,43 @@ pub(crate) struct FoundFile {
 
 impl FileStore {
     pub(crate) fn new(
-        root: Root,
-        settings: Arc<FolderSettings>,
-        limits: CacheLimits,
+        folder: WorkFolder,
         cached: FolderCache<Rc<CachedFile>>,
+        directories: Directories,
     ) -> Self {
+        let (settings, limits) = (Arc::clone(&folder.settings), folder.limits);
         let (open_files, sibling_cache) = (OpenFiles::default(), SiblingCache::new(limits));
-        Self { root, root_checked_ms: None, settings, limits, cached, open_files, sibling_cache }
+        let disk = WorkerDisk::new(folder);
+        Self { disk, root_checked_ms: None, settings, limits, cached, directories, open_files, sibling_cache }
     }
 
     /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
     /// then.
     pub(crate) fn look_up_root(&mut self, now: Now) -> bool {
-        if self.root_checked_ms.is_some_and(|checked_ms| now.is_fresh(checked_ms)) {
+        let is_another = if self.disk.root().is_remote() {
+            // It is looked up with each piece of disk work.
+            let Some(is_another) = self.disk.take_root() else { return false };
+            is_another
+        } else if self.root_checked_ms.is_some_and(|checked_ms| now.is_fresh(checked_ms)) {
             return false;
-        }
+        } else {
+            self.disk.folder.root.look_up()
+        };
         self.root_checked_ms = Some(now.ms);
-        let is_another = self.root.look_up();
         if is_another {
             self.cached.clear();
+            self.directories.clear();
             self.open_files = OpenFiles::default();
             self.sibling_cache.clear();
         }
         is_another
     }
 
-    /// Returns the time of the root's last look-up, since which names that are found now are valid.
+    /// Returns the time of the root's last look-up, which began the present period: what is found or checked now counts
+    /// from then, so that nothing from beneath another root outlasts it. What another thread has found counts from its
+    /// own time, if that was earlier.
     pub(crate) fn root_checked(&self, now: Now) -> Now {
-        Now { ms: self.root_checked_ms.unwrap_or(now.ms), ..now }
+        Now { ms: self.root_checked_ms.map_or(now.ms, |checked_ms| checked_ms.min(now.ms)), ..now }
     }
 
     /// Removes a missing file from the cache.
@@ -78,7 +95,7 @@ impl FileStore {
     /// Returns the file of this name. Restores `name` afterwards, like all methods here.
     ///
     /// # Errors
-    /// If the file can't be opened; a folder counts as missing.
+    /// If the file can't be opened, or not without waiting; a folder counts as missing.
     pub(crate) fn file(
         &mut self,
         name: &mut Vec<u8>,
@@ -86,27 +103,30 @@ impl FileStore {
         now: Now,
     ) -> Result<FoundFile, OpenError> {
         let kept = self.cached(name);
-        if let Some(cached) = kept.as_ref().filter(|cached| now.is_fresh(cached.checked_ms.get())) {
-            let content = self.preferred(Rc::clone(cached), name, request, now);
+        // A sibling that must be waited for is found again with its file.
+        if let Some(cached) = kept.as_ref().filter(|cached| self.is_present(cached, name, now))
+            && let Ok(content) = self.preferred(Rc::clone(cached), name, request, now)
+        {
             return Ok(FoundFile { content, cached: kept });
         }
         if kept.is_none()
-            && let Some(content) = self.known_file(name, request, now)
+            && let Ok(Some(content)) = self.open_file(name, request, now)
         {
             return Ok(FoundFile { content, cached: None });
         }
-        let error = match self.root.open_beneath(name) {
+        let error = match self.disk.open(name) {
             Ok(opened) if opened.kind == Kind::File => {
-                return Ok(self.opened_file(opened, name, request, now));
+                return Ok(self.opened_file(opened, name, request, now)?);
             }
             Ok(_) => return Err(OpenError::NotFound),
+            Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
             Err(error) => error,
         };
         // Without a free descriptor, the recently checked version is sent. It isn't returned as `cached`, since it
         // wasn't checked now.
         match kept.filter(|cached| may_send_unchecked(&error, cached, now)) {
             Some(cached) => {
-                Ok(FoundFile { content: self.preferred(cached, name, request, now), cached: None })
+                Ok(FoundFile { content: self.preferred(cached, name, request, now)?, cached: None })
             }
             None => {
                 self.evict(name);
@@ -116,8 +136,19 @@ impl FileStore {
     }
 
     /// Returns a cached file of any age.
-    fn cached(&self, key: &[u8]) -> Option<Rc<CachedFile>> {
+    pub(super) fn cached(&self, key: &[u8]) -> Option<Rc<CachedFile>> {
         self.cached.get(key, |cached| Some(Rc::clone(cached)))
+    }
+
+    /// Returns a cached file that was checked within 500 ms.
+    #[inline]
+    pub(crate) fn fresh(&self, name: &[u8], now: Now) -> Option<Rc<CachedFile>> {
+        self.cached.get(name, |cached| now.is_fresh(cached.checked_ms.get()).then(|| Rc::clone(cached)))
+    }
+
+    /// Returns a cached file that was checked recently, for requests without a free descriptor.
+    pub(crate) fn recently_cached(&self, name: &[u8], now: Now) -> Option<Rc<CachedFile>> {
+        self.cached(name).filter(|cached| now.is_recent(cached.checked_ms.get()))
     }
 
     /// Returns a cached file, or the client's preferred sibling of it.
@@ -127,24 +158,43 @@ impl FileStore {
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> FileContent {
-        self.sibling(cached.siblings, name, request, now).unwrap_or(FileContent::Cached(cached))
+    ) -> Result<FileContent, WouldBlock> {
+        Ok(self.sibling(cached.siblings, name, request, now)?.unwrap_or(FileContent::Cached(cached)))
     }
 
-    /// Returns an open file, or a sibling of it that was found within 500 ms.
+    /// Returns a file, or a sibling of it, without opening it: cached and unchanged, or open.
     pub(crate) fn known_file(
         &mut self,
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Option<FileContent> {
-        let open = self.open_files.get(name, now);
+    ) -> Result<Option<FileContent>, WouldBlock> {
+        match self.cached(name) {
+            Some(cached) if self.is_present(&cached, name, now) => {
+                self.preferred(cached, name, request, now).map(Some)
+            }
+            Some(_) => Ok(None),
+            None => self.open_file(name, request, now),
+        }
+    }
+
+    /// Returns an open file, or a sibling of it that was found within 500 ms.
+    fn open_file(
+        &mut self,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+        now: Now,
+    ) -> Result<Option<FileContent>, WouldBlock> {
+        let open = self.open_files.get(name, now, self.disk.has_cached_meta());
         let siblings = match &open {
             Some((siblings, _)) => Some(*siblings),
             None => self.sibling_cache.get(name, now),
         };
-        let sibling = siblings.and_then(|siblings| self.sibling(siblings, name, request, now));
-        sibling.or_else(|| open.map(|(_, content)| content))
+        let sibling = match siblings {
+            Some(siblings) => self.sibling(siblings, name, request, now)?,
+            None => None,
+        };
+        Ok(sibling.or_else(|| open.map(|(_, content)| content)))
     }
 
     /// Returns a newly opened file, or a sibling of it.
@@ -154,30 +204,32 @@ impl FileStore {
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> FoundFile {
-        let siblings = self.siblings(&opened, name, now);
-        let cached = self.cached_or_read(&mut opened, Representation::plain(name, siblings), now);
-        let content = match (self.sibling(siblings, name, request, now), &cached) {
+    ) -> Result<FoundFile, WouldBlock> {
+        let siblings = self.siblings(&opened, name, now)?;
+        let cached = self.cached_or_read(&mut opened, Representation::plain(name, siblings), now)?;
+        let content = match (self.sibling(siblings, name, request, now)?, &cached) {
             (Some(sibling), _) => sibling,
             (None, Some(cached)) => FileContent::Cached(Rc::clone(cached)),
             (None, None) => {
-                self.open_files.open(opened, Representation::plain(name, siblings), &self.settings, now)
+                let entry = Representation::plain(name, siblings);
+                self.open_files.open(opened, entry, &self.settings, now, self.disk.root().is_remote())
             }
         };
-        FoundFile { content, cached }
+        Ok(FoundFile { content, cached })
     }
 
     /// Returns the siblings of an opened file. They are cached for files that aren't in memory.
-    fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Siblings {
+    fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Result<Siblings, WouldBlock> {
         let is_cached = self.limits.takes(opened.meta.len);
-        if let Some(siblings) = self.sibling_cache.get(name, now).filter(|_| !is_cached) {
-            return siblings;
+        let known = self.sibling_cache.get(name, now);
+        if let Some(siblings) = known.filter(|_| !is_cached && !self.disk.has_found()) {
+            return Ok(siblings);
         }
-        let siblings = Siblings::find(&self.root, &self.settings.codings, name, &opened.meta);
+        let siblings = Siblings::find(&self.disk, &self.settings.codings, name, &opened.meta)?;
         if !is_cached {
             self.sibling_cache.insert(name, now, siblings);
         }
-        siblings
+        Ok(siblings)
     }
 
     /// Returns the sibling that the client prefers, unless it is missing or outdated.
@@ -187,17 +239,19 @@ impl FileStore {
         name: &mut Vec<u8>,
         request: &Request<'_>,
         now: Now,
-    ) -> Option<FileContent> {
+    ) -> Result<Option<FileContent>, WouldBlock> {
         if siblings.is_empty() {
-            return None;
+            return Ok(None);
         }
         let accepted = request.head().all(KnownField::AcceptEncoding);
-        let coding = choose_coding(accepted, siblings.codings, &self.settings.codings)?;
+        let Some(coding) = choose_coding(accepted, siblings.codings, &self.settings.codings) else {
+            return Ok(None);
+        };
         let len = name.len();
         name.extend_from_slice(coding.extension().as_bytes());
         name.push(0);
-        let entry =
-            Representation { key: name, name: &name[..len], coding: Some(coding), siblings: Siblings::NONE };
+        let of_file = siblings.of_file_only();
+        let entry = Representation { key: name, name: &name[..len], coding: Some(coding), siblings: of_file };
         let content = self.sibling_content(entry, siblings, now);
         name.truncate(len);
         content
@@ -208,66 +262,85 @@ impl FileStore {
         entry: Representation<'_>,
         siblings: Siblings,
         now: Now,
-    ) -> Option<FileContent> {
+    ) -> Result<Option<FileContent>, WouldBlock> {
         let kept = self.cached(entry.key);
         let current = kept.as_ref().filter(|cached| siblings.are_current(&cached.meta));
         if let Some(cached) = current.filter(|cached| now.is_fresh(cached.checked_ms.get())) {
-            return Some(FileContent::Cached(Rc::clone(cached)));
+            return Ok(Some(FileContent::Cached(Rc::clone(cached))));
         }
         if kept.is_none()
-            && let Some((_, content)) = self.open_files.get(entry.key, now)
+            && let Some((_, content)) = self.open_files.get(entry.key, now, self.disk.has_cached_meta())
         {
-            return Some(content);
+            return Ok(Some(content));
         }
         let path = entry.key.strip_suffix(b"\0").unwrap_or(entry.key);
-        let mut opened = match self.root.open_beneath(path) {
-            Ok(opened) if siblings.admit(&opened) => opened,
+        if let Some(cached) = current.filter(|cached| cached.siblings == entry.siblings)
+            && self.leads_to(cached, path, now).is_some()
+        {
+            cached.checked_ms.set(self.root_checked(now).ms);
+            return Ok(Some(FileContent::Cached(Rc::clone(cached))));
+        }
+        let mut opened = match self.disk.open(path) {
+            Ok(opened) if siblings.admit(&self.disk, &opened)? => opened,
+            Err(OpenError::WouldBlock) => return Err(WouldBlock),
             Err(error) if kept.as_ref().is_some_and(|cached| may_send_unchecked(&error, cached, now)) => {
-                return current.cloned().map(FileContent::Cached);
+                return Ok(current.cloned().map(FileContent::Cached));
             }
             _ => {
                 self.cached.remove(entry.key);
-                return None;
+                return Ok(None);
             }
         };
-        Some(match self.cached_or_read(&mut opened, entry, now) {
+        Ok(Some(match self.cached_or_read(&mut opened, entry, now)? {
             Some(cached) => FileContent::Cached(cached),
-            None => self.open_files.open(opened, entry, &self.settings, now),
-        })
+            None => {
+                let is_remote = self.disk.root().is_remote();
+                self.open_files.open(opened, entry, &self.settings, now, is_remote)
+            }
+        }))
     }
 
     /// Returns the present version of a file in memory: cached or read now. `None` if it must be sent from its
     /// descriptor; `opened` has its latest metadata then.
-    fn cached_or_read(
+    pub(super) fn cached_or_read(
         &self,
         opened: &mut Opened,
         entry: Representation<'_>,
         now: Now,
-    ) -> Option<Rc<CachedFile>> {
+    ) -> Result<Option<Rc<CachedFile>>, WouldBlock> {
+        let now = self.root_checked(now);
         if !self.limits.takes(opened.meta.len) {
             self.cached.remove(entry.key);
-            return None;
+            return Ok(None);
         }
         if let Some(cached) =
             self.cached(entry.key).filter(|cached| cached.is_of(opened, entry.siblings, now))
         {
-            return Some(cached);
+            return Ok(Some(cached));
         }
+        let (mut would_block, mut has_changed) = (false, false);
         let cached = retry(|| {
             if !self.limits.takes(opened.meta.len) {
                 return None;
             }
-            let cached = CachedFile::read(opened, entry, &self.settings, now).ok()?;
+            let read = CachedFile::read(&self.disk, opened, entry, &self.settings, now);
+            let cached = read.inspect_err(|error| would_block = error.kind() == WOULD_BLOCK).ok()?;
             if cached.is_none() {
-                opened.look_again().ok()?;
+                let meta = self.disk.meta(opened);
+                opened.meta = meta.inspect_err(|error| would_block = error.kind() == WOULD_BLOCK).ok()?;
+                has_changed = true;
             }
             Some(cached)
         });
+        // A file that changed while another thread read it isn't read again: it may change all the time.
+        if would_block && !has_changed {
+            return Err(WouldBlock);
+        }
         match &cached {
             Some(cached) => self.cached.insert(entry.key, Rc::clone(cached)),
             None => self.cached.remove(entry.key),
         }
-        cached
+        Ok(cached)
     }
 }
 

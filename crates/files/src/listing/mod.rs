@@ -1,26 +1,27 @@
 //! Lists of folders, as HTML for people or JSON for programs.
 //!
-//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and names and
-//! pages are cached for 500 ms.
+//! Folders are read on another thread. The number of names read and of entries per page is bounded, and names and pages
+//! are cached for 500 ms.
 
 pub(crate) mod names;
 mod render;
-mod rows;
+pub(crate) mod rows;
 mod text;
 
-use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use shearwater::engine::{FieldLines, KnownField, Shared};
 
 use shearwater::{Request, Response};
 use shearwater_io::fs::OpenError;
 
-use crate::cache::clock_cache::{Evictable, FolderCache};
+use crate::cache::folder_cache::{Evictable, FolderCache, Uses};
 use crate::conditional::preconditions::{self, PreconditionResult};
 use crate::conditional::validators::Validators;
+use crate::disk::Disk;
 use crate::limits::LISTING_ENTRIES_MAX;
-pub(crate) use crate::listing::names::{FolderNames, ListedFolder};
+use crate::listing::names::{CachedNames, FolderNames, ListedFolder};
 use crate::listing::rows::ListOrder;
 use crate::negotiation::media_type_weight;
 use crate::now::Now;
@@ -28,7 +29,7 @@ use crate::now::Now;
 /// One worker's lists of a folder and its subfolders.
 pub(crate) struct Listings {
     made: FolderCache<Rc<Listing>>,
-    names: FolderCache<Rc<FolderNames>>,
+    names: FolderCache<CachedNames>,
     /// Reused buffer for keys.
     key: Vec<u8>,
 }
@@ -49,26 +50,27 @@ pub(crate) struct Listing {
     body: Shared,
     /// Time at which the names were read, by the worker's clock.
     made_ms: u64,
-    was_used: Cell<bool>,
+    uses: Uses,
 }
 
 impl Listings {
-    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<Rc<FolderNames>>) -> Self {
+    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<CachedNames>) -> Self {
         Self { made, names, key: Vec::new() }
     }
 
     /// Responds with the list of an opened folder.
     ///
     /// # Errors
-    /// If the folder can't be read. The response is unchanged then.
+    /// If the folder can't be read, or not without waiting. The response is unchanged then.
     pub(crate) fn respond(
         &mut self,
+        disk: &dyn Disk,
         folder: &ListedFolder<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
     ) -> Result<(), OpenError> {
-        self.page(folder, request, now)?.reply(request, response);
+        self.page(disk, folder, request, now)?.reply(request, response);
         Ok(())
     }
 
@@ -78,6 +80,7 @@ impl Listings {
     /// and those would evict all lists.
     fn page(
         &mut self,
+        disk: &dyn Disk,
         folder: &ListedFolder<'_>,
         request: &Request<'_>,
         now: Now,
@@ -89,13 +92,13 @@ impl Listings {
         {
             return Ok(kept);
         }
-        let names = self.names(folder, order, now)?;
+        let names = self.names(disk, folder, order, now)?;
         let start = after.map_or(0, |after| names.start(&after));
         let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
         if is_to_keep && let Some(kept) = self.kept(folder.name, format, order, start, now) {
             return Ok(kept);
         }
-        let rows = rows::read(folder, order, &names, start);
+        let rows = disk.rows(folder, order, &names, start)?;
         let listing = Rc::new(Listing::new(format, folder.name, &rows, order, names.read_ms));
         if is_to_keep {
             self.write_key(folder.name, format, order, start);
@@ -121,21 +124,35 @@ impl Listings {
     /// Returns the names of a folder, cached or read now.
     fn names(
         &mut self,
+        disk: &dyn Disk,
         folder: &ListedFolder<'_>,
         order: ListOrder,
         now: Now,
-    ) -> Result<Rc<FolderNames>, OpenError> {
-        self.key.clear();
-        self.key.extend_from_slice(folder.name);
-        self.key.extend_from_slice(&[0, order.pages_descend().into()]);
-        let is_fresh = |names: &Rc<FolderNames>| now.is_fresh(names.read_ms);
-        let kept = self.names.get(&self.key, |names| is_fresh(names).then(|| Rc::clone(names)));
-        if let Some(names) = kept {
+    ) -> Result<Arc<FolderNames>, OpenError> {
+        if let Some(names) = self.kept_names(folder.name, order, now) {
             return Ok(names);
         }
-        let names = Rc::new(FolderNames::read(folder, order.pages_descend(), now)?);
-        self.names.insert(&self.key, Rc::clone(&names));
+        let names = disk.names(folder, order.pages_descend(), now)?;
+        self.names.insert(&self.key, CachedNames::new(&names));
         Ok(names)
+    }
+
+    /// Returns the cached names of the folder that a request lists, if they are fresh.
+    pub(crate) fn known_names(
+        &mut self,
+        name: &[u8],
+        request: &Request<'_>,
+        now: Now,
+    ) -> Option<Arc<FolderNames>> {
+        self.kept_names(name, ListOrder::of(request.query()), now)
+    }
+
+    fn kept_names(&mut self, name: &[u8], order: ListOrder, now: Now) -> Option<Arc<FolderNames>> {
+        self.key.clear();
+        self.key.extend_from_slice(name);
+        self.key.extend_from_slice(&[0, order.pages_descend().into()]);
+        let is_fresh = |names: &FolderNames| now.is_fresh(names.read_ms);
+        self.names.get(&self.key, |kept| is_fresh(&kept.names).then(|| Arc::clone(&kept.names)))
     }
 
     /// Removes all lists of the folder.
@@ -175,7 +192,7 @@ impl Listing {
         let validators = Validators::of_bytes(body.as_bytes());
         let about = about(validators.etag.as_deref().unwrap_or_default()).expect("valid field values");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
-        Self { media_type, validators, about, body, made_ms, was_used: Cell::new(false) }
+        Self { media_type, validators, about, body, made_ms, uses: Uses::default() }
     }
 
     fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -202,8 +219,8 @@ impl Evictable for Rc<Listing> {
         self.body.len() as u64
     }
 
-    fn was_used(&self) -> &Cell<bool> {
-        &self.was_used
+    fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 

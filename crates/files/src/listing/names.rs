@@ -2,13 +2,12 @@
 //!
 //! The next page begins after the last name of this one, even if files were added or removed meanwhile.
 
-use std::cell::Cell;
 use std::cmp::Ordering;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use shearwater_io::fs::{EntryKind, OpenError, Opened, Root};
+use shearwater_io::fs::{EntryKind, OpenError, Opened};
 
-use crate::cache::clock_cache::Evictable;
+use crate::cache::folder_cache::{Evictable, Uses};
 use crate::limits::LISTING_NAMES_MAX;
 use crate::listing::text::{decoded, query_value};
 use crate::now::Now;
@@ -20,7 +19,6 @@ const KEY_BYTES: u64 = 48;
 /// A folder to list.
 pub(crate) struct ListedFolder<'a> {
     pub(crate) opened: &'a Opened,
-    pub(crate) root: &'a Root,
     /// Name beneath the root: empty, or with a trailing slash.
     pub(crate) name: &'a [u8],
     pub(crate) hidden: Hidden,
@@ -28,7 +26,7 @@ pub(crate) struct ListedFolder<'a> {
 
 /// A position in the order of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ListPosition {
+pub(crate) struct ListPosition {
     /// True if the directory entry is a folder. A link to a folder counts as a file here.
     is_folder: bool,
     pub(super) name: Vec<u8>,
@@ -63,7 +61,18 @@ pub(crate) struct FolderNames {
     /// When they were read, by the worker's clock.
     pub(super) read_ms: u64,
     bytes: u64,
-    was_used: Cell<bool>,
+}
+
+/// Cached names.
+pub(crate) struct CachedNames {
+    pub(super) names: Arc<FolderNames>,
+    uses: Uses,
+}
+
+impl CachedNames {
+    pub(super) fn new(names: &Arc<FolderNames>) -> Self {
+        Self { names: Arc::clone(names), uses: Uses::default() }
+    }
 }
 
 impl FolderNames {
@@ -71,7 +80,7 @@ impl FolderNames {
     ///
     /// # Errors
     /// If the folder can't be read.
-    pub(super) fn read(folder: &ListedFolder<'_>, is_descending: bool, now: Now) -> Result<Self, OpenError> {
+    pub(crate) fn read(folder: &ListedFolder<'_>, is_descending: bool, now: Now) -> Result<Self, OpenError> {
         let is_shown = |name: &[u8]| {
             let is_open = folder.name.is_empty() && name == b".well-known";
             folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
@@ -89,7 +98,7 @@ impl FolderNames {
     fn new(mut names: Vec<ListPosition>, is_descending: bool, are_all_read: bool, read_ms: u64) -> Self {
         names.sort_unstable_by(|a, b| compare(a, b, is_descending));
         let bytes = names.iter().map(|key| key.name.len() as u64 + KEY_BYTES).sum();
-        Self { sorted: names, is_descending, are_all_read, read_ms, bytes, was_used: Cell::new(false) }
+        Self { sorted: names, is_descending, are_all_read, read_ms, bytes }
     }
 
     /// Number of all names.
@@ -98,7 +107,7 @@ impl FolderNames {
     }
 
     /// Returns the number of names up to `after`, which need not be one of them.
-    pub(super) fn start(&self, after: &ListPosition) -> usize {
+    pub(crate) fn start(&self, after: &ListPosition) -> usize {
         self.sorted.partition_point(|key| compare(key, after, self.is_descending) != Ordering::Greater)
     }
 
@@ -109,13 +118,13 @@ impl FolderNames {
     }
 }
 
-impl Evictable for Rc<FolderNames> {
+impl Evictable for CachedNames {
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.names.bytes
     }
 
-    fn was_used(&self) -> &Cell<bool> {
-        &self.was_used
+    fn uses(&self) -> &Uses {
+        &self.uses
     }
 }
 
@@ -131,16 +140,13 @@ pub(super) fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
-
     use super::{FolderNames, ListPosition};
-    use crate::cache::clock_cache::Evictable;
     use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
 
     #[test]
     fn caches_the_longest_names_of_a_folder() {
         let names = vec![ListPosition { is_folder: false, name: vec![b'n'; 255] }; LISTING_NAMES_MAX];
-        let bytes = Rc::new(FolderNames::new(names, false, true, 0)).bytes();
+        let bytes = FolderNames::new(names, false, true, 0).bytes;
         assert!(
             (LISTING_NAMES_KEPT_BYTES_MAX / 2..=LISTING_NAMES_KEPT_BYTES_MAX).contains(&bytes),
             "{bytes}"

@@ -5,12 +5,13 @@ use std::cmp::Ordering;
 
 use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
 
+use crate::disk::Disk;
 use crate::limits::LISTING_ENTRIES_MAX;
 use crate::listing::names::{FolderNames, ListPosition, ListedFolder, compare_names};
 
 /// An entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ListRow {
+pub(crate) struct ListRow {
     pub(super) name: Vec<u8>,
     pub(super) is_folder: bool,
     /// Length in bytes, of a file.
@@ -19,10 +20,10 @@ pub(super) struct ListRow {
 }
 
 /// The entries of one page, in order.
-pub(super) struct ListPage {
+pub(crate) struct ListPage {
     pub(super) rows: Vec<ListRow>,
     /// Number of names before the page.
-    pub(super) before: usize,
+    pub(crate) before: usize,
     /// Number of names on the page. Those that can't be served, such as a link that leads out, have no row.
     pub(super) names: usize,
     /// Number of names read, without hidden ones.
@@ -49,7 +50,7 @@ impl ListRow {
 
 /// Sort key of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SortKey {
+pub(crate) enum SortKey {
     Name,
     Size,
     Time,
@@ -75,7 +76,7 @@ impl SortKey {
 
 /// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ListOrder {
+pub(crate) struct ListOrder {
     pub(super) sort: SortKey,
     pub(super) is_descending: bool,
 }
@@ -87,13 +88,13 @@ fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the name after which the requested page begins.
-pub(super) fn after(query: Option<&str>) -> Option<ListPosition> {
+pub(crate) fn after(query: Option<&str>) -> Option<ListPosition> {
     value(query, "after").and_then(ListPosition::parse)
 }
 
 impl ListOrder {
     /// Parses the order of a query; by name if it is missing or invalid.
-    pub(super) fn of(query: Option<&str>) -> Self {
+    pub(crate) fn of(query: Option<&str>) -> Self {
         let asked = value(query, "sort");
         let sort = SortKey::ALL.into_iter().find(|sort| asked == Some(sort.name())).unwrap_or(SortKey::Name);
         let is_descending = match value(query, "order") {
@@ -122,12 +123,12 @@ impl ListOrder {
 
     /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they
     /// don't order pages.
-    pub(super) fn pages_descend(self) -> bool {
+    pub(crate) fn pages_descend(self) -> bool {
         self.sort == SortKey::Name && self.is_descending
     }
 
     /// Returns a number unique to this order.
-    pub(super) const fn key(self) -> u8 {
+    pub(crate) const fn key(self) -> u8 {
         self.sort as u8 * 2 + self.is_descending as u8
     }
 
@@ -146,29 +147,30 @@ impl ListOrder {
 
 /// Reads the metadata of the names on the page from `start` on. Skips those that can't be served: links that lead out
 /// or nowhere, devices.
-pub(super) fn read(
+pub(crate) fn read(
     folder: &ListedFolder<'_>,
+    disk: &dyn Disk,
     order: ListOrder,
     names: &FolderNames,
     start: usize,
 ) -> ListPage {
     let page = names.page(start, LISTING_ENTRIES_MAX);
     let entries = page.iter().filter_map(|key| folder.opened.entry(&key.name));
-    let mut rows: Vec<ListRow> = entries.filter_map(|entry| row(folder, entry)).collect();
+    let mut rows: Vec<ListRow> = entries.filter_map(|entry| row(folder, disk, entry)).collect();
     rows.sort_by(|a, b| order.compare(a, b));
     let total = names.total();
     let last = page.last().filter(|_| start + page.len() < total).cloned();
     ListPage { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
 }
 
-fn row(folder: &ListedFolder<'_>, entry: Entry) -> Option<ListRow> {
+fn row(folder: &ListedFolder<'_>, disk: &dyn Disk, entry: Entry) -> Option<ListRow> {
     let Entry { name, kind, len, modified_seconds } = entry;
     match kind {
         EntryKind::File => Some(ListRow { name, is_folder: false, len, modified_seconds }),
         EntryKind::Directory => Some(ListRow { name, is_folder: true, len, modified_seconds }),
         EntryKind::Link => {
             let path = [folder.name, &name].concat();
-            let Opened { kind, meta, .. } = folder.root.open_beneath(&path).ok()?;
+            let Opened { kind, meta, .. } = disk.open(&path).ok()?;
             let is_folder = kind == Kind::Directory;
             Some(ListRow { name, is_folder, len: meta.len, modified_seconds: meta.mtime.seconds })
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use shearwater::{Request, Response};
 use shearwater_io::fs::OpenError;
 
+use crate::disk::worker::DiskFailure;
 use crate::resolve::path::BadPath;
 use crate::resolve::search::is_missing;
 
@@ -35,6 +36,21 @@ pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Respons
             response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
         }
         _ => response.status(500).text("The file can't be read.\n"),
+    };
+    response.report_file(path, error);
+}
+
+/// Responds to disk work that came to nothing.
+pub(crate) fn disk_failed(path: PathBuf, failure: DiskFailure, response: &mut Response<'_>) {
+    let (status, error) = match failure {
+        DiskFailure::Busy => (503, "too many files wait for the disk"),
+        DiskFailure::Late => (503, "the disk doesn't respond"),
+        DiskFailure::Panicked => (500, "reading it has panicked"),
+    };
+    response.status(status);
+    match status {
+        503 => response.field("Retry-After", "1").text("The disk is busy. Try again.\n"),
+        _ => response.text("The file can't be read.\n"),
     };
     response.report_file(path, error);
 }

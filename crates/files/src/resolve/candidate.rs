@@ -15,6 +15,8 @@ pub(crate) struct Candidates {
     pub(crate) each: Vec<Candidate>,
     /// Names of indexes.
     pub(crate) index: Vec<Vec<u8>>,
+    /// True if the first candidate is the file with the path's name.
+    is_own_name_first: bool,
     /// True if each page has one path, without its extension.
     pub(crate) clean_urls: bool,
     /// True if folders without an index are listed.
@@ -70,12 +72,48 @@ impl Candidates {
             let itself = each.iter().position(|candidate| *candidate == Candidate::Itself);
             each.insert(itself.map_or(0, |place| place + 1), Candidate::Named(page));
         }
-        Ok(Self { each, index, clean_urls: find.clean_urls, listing: options.listing })
+        let is_own_name_first = each.first() == Some(&Candidate::Itself);
+        Ok(Self { each, index, is_own_name_first, clean_urls: find.clean_urls, listing: options.listing })
     }
 
-    /// Returns whether a file is always served under its own name.
-    pub(crate) fn serves_own_name(&self, name: &[u8]) -> bool {
-        self.each.first() == Some(&Candidate::Itself) && !(self.clean_urls && name.ends_with(PAGE_EXTENSION))
+    /// Returns the name of the file that is tried first for a path's name, if it is sent whenever it is there. Writes it
+    /// to `buffer` if it isn't `name` itself.
+    ///
+    /// `None` if a redirect may take precedence, or if the first file doesn't depend on the path.
+    #[inline]
+    pub(crate) fn first<'a>(
+        &self,
+        name: &'a [u8],
+        shape: Shape,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if shape == Shape::File && self.is_own_name_first && !self.clean_urls {
+            return Some(name);
+        }
+        self.first_or_redirected(name, shape, buffer)
+    }
+
+    fn first_or_redirected<'a>(
+        &self,
+        name: &'a [u8],
+        shape: Shape,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let file = match shape {
+            Shape::File if self.is_own_name_first => name,
+            Shape::Directory if self.first_for_folders() == Some(&Candidate::Folder) => {
+                name.clone_into(buffer);
+                buffer.extend_from_slice(self.index.first()?);
+                buffer
+            }
+            _ => return None,
+        };
+        (!self.clean_urls || self.canonical(file) == name).then_some(file)
+    }
+
+    /// Returns the candidate that is tried first for a path with a trailing slash.
+    fn first_for_folders(&self) -> Option<&Candidate> {
+        self.each.iter().find(|candidate| **candidate != Candidate::Itself && !candidate.is_page())
     }
 
     /// Returns a file's canonical name: the folder of an index, a page without its extension, or the file itself.
@@ -94,16 +132,14 @@ impl Candidates {
     /// Returns the name that a file is redirected to if it exists. `None` if there is no redirect, or if it depends on
     /// other files.
     pub(crate) fn redirect_target<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
-        if !self.clean_urls || self.each.first() != Some(&Candidate::Itself) {
+        if !self.clean_urls || !self.is_own_name_first {
             return None;
         }
         let name = self.canonical(file);
         let is_found = match Shape::of(name) {
             // Only the first index of a folder doesn't depend on other files.
             Shape::Directory => {
-                let is_for_folders =
-                    |candidate: &&Candidate| **candidate != Candidate::Itself && !candidate.is_page();
-                self.each.iter().find(is_for_folders) == Some(&Candidate::Folder)
+                self.first_for_folders() == Some(&Candidate::Folder)
                     && self.index.first()? == &file[name.len()..]
             }
             Shape::File => self.each.get(1).is_some_and(Candidate::is_page),
@@ -208,7 +244,7 @@ impl NamePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::Candidates;
+    use super::{Candidates, Shape};
     use crate::options::{FindOptions, FolderOptions};
 
     fn candidates(index: [&str; 2], try_files: &[&str], clean_urls: bool) -> Candidates {
@@ -235,6 +271,33 @@ mod tests {
             ("html", "html"),
         ] {
             assert_eq!(candidates.canonical(file.as_bytes()), path.as_bytes(), "{file}");
+        }
+    }
+
+    #[test]
+    fn the_first_file_is_sent_under_one_name_only() {
+        for (clean_urls, try_files, name, first) in [
+            (true, &[][..], "a/b.css", Some("a/b.css")),
+            (true, &[], "about", Some("about")),
+            (true, &[], "a/", Some("a/index.html")),
+            (true, &[], "", Some("index.html")),
+            // These are redirected.
+            (true, &[], "about.html", None),
+            (true, &[], "a/index.html", None),
+            (true, &[], "home.htm", None),
+            (false, &[], "about.html", Some("about.html")),
+            (false, &[], "a/index.html", Some("a/index.html")),
+            (false, &[], "a/home.htm", Some("a/home.htm")),
+            (false, &["{path}/", "{path}"], "a", None),
+            (false, &["{path}/", "{path}"], "a/", Some("a/index.html")),
+            (false, &["/x", "{path}", "{path}/"], "a", None),
+            (false, &["/x", "{path}", "{path}/"], "a/", None),
+            (false, &["{path}", "/x"], "a/", None),
+        ] {
+            let candidates = candidates(["index.html", "home.htm"], try_files, clean_urls);
+            let mut buffer = Vec::new();
+            let found = candidates.first(name.as_bytes(), Shape::of(name.as_bytes()), &mut buffer);
+            assert_eq!(found, first.map(str::as_bytes), "{name} {try_files:?}");
         }
     }
 

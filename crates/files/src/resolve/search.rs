@@ -1,7 +1,8 @@
 //! Searches for the file of a name by opening its candidates beneath the root, in order.
 
-use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+use shearwater_io::fs::{Kind, OpenError, Opened};
 
+use crate::disk::Disk;
 use crate::resolve::candidate::{Candidate, Candidates, NamePattern};
 use crate::resolve::path::Shape;
 
@@ -25,7 +26,7 @@ pub(crate) enum SearchResult {
 /// A search in a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
-    pub(crate) root: &'a Root,
+    pub(crate) disk: &'a dyn Disk,
     pub(crate) candidates: &'a Candidates,
 }
 
@@ -140,7 +141,7 @@ impl Search<'_> {
 
     /// Opens a file or folder. Returns `None` if there is none.
     fn open(self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
-        match self.root.open_beneath(name) {
+        match self.disk.open(name) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),

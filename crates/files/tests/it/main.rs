@@ -4,6 +4,7 @@ mod caching;
 mod conditional;
 mod containment;
 mod content;
+mod disk;
 mod finding;
 mod kept_lists;
 mod listing;
@@ -13,7 +14,11 @@ mod options;
 mod pages;
 mod ranges;
 mod replaced;
+mod revalidation;
 mod roots;
 mod siblings;
 mod site;
 mod tags;
+
+/// Serves from a disk on which nothing is cached if true: another test binary has the same tests.
+const SLOW_DISK: bool = false;

@@ -348,7 +348,7 @@ fn notices_added_and_removed_siblings() {
     for pad in [0, 100_000] {
         let site = TestSite::cached();
         let mut time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        // The system's clock may not advance between two writes.
+        // Two writes can fall into one tick of the system's clock.
         let mut write = |name: &str, text: &str| {
             time += Duration::from_secs(1);
             site.file(name, text.to_owned() + &" ".repeat(pad)).modified(name, time);

@@ -96,6 +96,7 @@ impl TestSite {
         std::fs::create_dir(folder.at("served")).expect("a folder");
         folder.file("outside/canary", CANARY);
         let opened = Folder::open_with(&folder.at(served), options).expect("a folder");
+        let opened = if crate::SLOW_DISK { opened.with_slow_disk(|_| ()) } else { opened };
         match start(opened, Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off)) {
             Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => None,

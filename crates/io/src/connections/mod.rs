@@ -6,14 +6,15 @@ mod push;
 mod queue;
 mod slots;
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
+use rustix::net::{SendFlags, Shutdown, shutdown};
 
 use crate::limits::SEND_QUANTUM_BYTES;
-use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
+use crate::{Detached, Event, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Push, PushContext, PushStop, push, send_bytes};
 use queue::{Completion, Work};
 
@@ -21,8 +22,8 @@ use queue::{Completion, Work};
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::FairQueue;
 #[cfg(target_os = "linux")]
-pub(crate) use slots::IN_RING;
-pub(crate) use slots::{Flags, NONE, Sending, Slab, Slot, Slots};
+pub(crate) use slots::{DETACHING, IN_RING, SILENT};
+pub(crate) use slots::{Flags, NONE, Sending, Slab, Slot, SlotState, Slots};
 
 /// Outcome of a push by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +46,12 @@ pub(crate) struct Connections<X> {
     pub(crate) work: Work,
     /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
+    /// Detached connections to report, at most once each.
+    detached: VecDeque<(Token, io::Result<Detached>)>,
     context: PushContext,
 }
 
-impl<X: Default> Connections<X> {
+impl<X: SlotState> Connections<X> {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
@@ -56,6 +59,7 @@ impl<X: Default> Connections<X> {
             sends: Slab::default(),
             work: Work::default(),
             just_sent: None,
+            detached: VecDeque::new(),
             context: PushContext::new(waker),
         }
     }
@@ -74,7 +78,7 @@ impl<X: Default> Connections<X> {
 
     /// Returns whether there is work that needs no event of the kernel.
     pub(crate) fn has_work(&self) -> bool {
-        self.just_sent.is_some() || !self.work.is_empty()
+        self.just_sent.is_some() || !self.detached.is_empty() || !self.work.is_empty()
     }
 
     /// Sends by hand; returns whether all of it is done (S7). Most responses are plain bytes that fit the
@@ -105,7 +109,7 @@ impl<X: Default> Connections<X> {
     }
 
     fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
-        let Self { slots, sends, work, just_sent, context } = self;
+        let Self { slots, sends, work, just_sent, context, .. } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         if sending.output.has_file() || !work.takes_at_once(sending.left()) {
             slot.send = sends.insert(sending);
@@ -241,6 +245,7 @@ impl<X: Default> Connections<X> {
             !is_sending(slot, token, self.just_sent.as_ref()),
             "shutdown_write of {token:?} while it sends"
         );
+        debug_assert!(slot.send != SILENT, "shutdown_write of {token:?} before its send is settled");
         if let Some(fd) = &slot.fd {
             // It fails only on a broken connection, which the receiving side reports.
             let _ = shutdown(fd, Shutdown::Write);
@@ -267,29 +272,37 @@ impl<X: Default> Connections<X> {
             return Err(io::ErrorKind::NotConnected.into());
         };
         assert!(!is_sending(slot, token, self.just_sent.as_ref()), "detach of {token:?} while it sends");
+        // An entry may name the descriptor, which the program may close at once.
+        assert!(slot.send != SILENT, "detach of {token:?} before its send is settled");
         slot.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Detaches the descriptor (C5).
-    pub(crate) fn hand_out(&mut self, token: Token) -> io::Result<OwnedFd> {
-        self.slots.detach(token).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    pub(crate) fn hand_out(&mut self, token: Token, unread: Vec<u8>) -> io::Result<Detached> {
+        let descriptor = self.slots.detach(token).ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Detached { descriptor, unread })
     }
 
-    /// Closes a detached connection.
-    pub(crate) fn close_handed_out(&mut self, token: Token) {
+    /// Reports the end of a detach.
+    pub(crate) fn note_detached(&mut self, token: Token, result: io::Result<Detached>) {
+        self.detached.push_back((token, result));
+    }
+
+    /// Closes a detached connection; returns false for any other.
+    pub(crate) fn close_handed_out(&mut self, token: Token) -> bool {
+        self.detached.retain(|(detached, _)| *detached != token);
         let was_detached = self.slots.end_detached(token);
         debug_assert!(was_detached, "close of {token:?}, which is not open");
         if was_detached {
             self.work.closed(token, Flags::default());
         }
+        was_detached
     }
 
     /// Returns the peer's address.
     pub(crate) fn peer(&self, token: Token) -> io::Result<SocketAddr> {
-        let fd =
-            self.slots.open(token).and_then(|slot| slot.fd.as_ref()).ok_or(io::ErrorKind::NotConnected)?;
-        let address = getpeername(fd.as_fd())?.ok_or(io::ErrorKind::NotConnected)?;
-        Ok(SocketAddr::try_from(address)?)
+        let fd = self.slots.open(token).and_then(|slot| slot.fd.as_ref());
+        socket::peer(fd.ok_or(io::ErrorKind::NotConnected)?)
     }
 
     /// Returns the next event that a verb caused; these come first.
@@ -297,6 +310,9 @@ impl<X: Default> Connections<X> {
         if let Some((token, output)) = self.just_sent.take() {
             self.work.after_sent = true;
             return Some(Event::Sent { token, output, result: Ok(()) });
+        }
+        if let Some((token, result)) = self.detached.pop_front() {
+            return Some(Event::Detached { token, result });
         }
         self.work.completions.pop_front().map(|completion| self.event_of(completion))
     }
@@ -341,7 +357,7 @@ impl<X: Default> Connections<X> {
 }
 
 /// See [`Connections::sender`].
-fn sender<'a, X: Default>(
+fn sender<'a, X: SlotState>(
     slots: &'a mut Slots<X>,
     token: Token,
     just_sent: Option<&(Token, Output)>,
@@ -356,7 +372,7 @@ fn sender<'a, X: Default>(
 
 /// Returns whether a connection's `Sent` is still to be reported.
 fn is_sending<X>(slot: &Slot<X>, token: Token, just_sent: Option<&(Token, Output)>) -> bool {
-    slot.send != NONE || just_sent.is_some_and(|(just, _)| *just == token)
+    slot.is_sending() || just_sent.is_some_and(|(just, _)| *just == token)
 }
 
 /// Records the outcome of a push by hand in slot and send.

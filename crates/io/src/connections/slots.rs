@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::limits::SPARE_SENDS_MAX;
+use crate::slot_array::CHUNK;
 use crate::{Output, SendError, SlotArray, Token};
 
 /// No index.
@@ -12,6 +13,13 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Instead of an index: the ring has the send.
 #[cfg(target_os = "linux")]
 pub(crate) const IN_RING: u32 = u32::MAX - 1;
+
+/// Instead of an index: a send that the worker counts as done, and whose result isn't known (S7).
+pub(crate) const SILENT: u32 = u32::MAX - 2;
+
+/// Instead of an index: the connection is being detached.
+#[cfg(target_os = "linux")]
+pub(crate) const DETACHING: u32 = u32::MAX - 3;
 
 /// State bits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,48 +118,82 @@ impl Flags {
     pub(crate) const FIN_DELIVERED: Self = Self(1 << 1);
 }
 
+/// A driver's part of a slot.
+pub(crate) trait SlotState: Default {
+    /// Returns whether the connection's file is kept even without a descriptor.
+    fn is_stored(&self) -> bool {
+        false
+    }
+}
+
+impl SlotState for () {}
+
 /// One connection: the whole cost of an idle one. `X` is the driver's data.
 #[derive(Debug)]
 pub(crate) struct Slot<X> {
-    /// `None` while the slot is free, closed but not yet reported, or detached.
+    /// `None` while the slot is free, closed but not yet reported, detached, or stored without a descriptor.
     pub(crate) fd: Option<OwnedFd>,
     generation: u32,
-    /// Index of the send in flight; in a free slot, the next free slot.
+    /// Index of the send in flight; in a free slot, the next free slot of its chunk.
     pub(crate) send: u32,
     pub(crate) flags: Flags,
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only the completion driver adds something")
-    )]
     pub(crate) extra: X,
 }
 
-impl<X: Default> Default for Slot<X> {
+impl<X: SlotState> Default for Slot<X> {
     fn default() -> Self {
         Self { fd: None, generation: 0, send: NONE, flags: Flags::default(), extra: X::default() }
     }
 }
 
 impl<X> Slot<X> {
-    fn is(&self, generation: u32) -> bool {
-        self.generation == generation && self.fd.is_some()
+    /// Returns whether the worker waits for the end of a send.
+    pub(crate) fn is_sending(&self) -> bool {
+        !matches!(self.send, NONE | SILENT)
     }
 }
 
-/// The table of slots. Grows on demand and never shrinks; reuses the slot freed last.
+impl<X: SlotState> Slot<X> {
+    fn is(&self, generation: u32) -> bool {
+        self.generation == generation && (self.fd.is_some() || self.extra.is_stored())
+    }
+}
+
+/// The free slots of a chunk.
+#[derive(Debug)]
+struct FreeSlots {
+    /// The slot freed last; its `send` is the one freed before it.
+    first: u32,
+    /// Number of slots in use.
+    used: u16,
+}
+
+/// Bits of a word of [`Slots::with_room`].
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// The table of slots. Grows on demand, by chunks. Reuses the slot freed last of the first chunk that has one, so
+/// that the last chunks become empty and [`Slots::trim`] frees them.
 #[derive(Debug)]
 pub(crate) struct Slots<X> {
     slots: SlotArray<Slot<X>>,
-    /// The slot freed last; its `send` is the one freed before it.
-    free: u32,
-    /// Slots from this one on were never used.
-    fresh: u32,
+    /// The free slots of each chunk.
+    free: Vec<FreeSlots>,
+    /// A bit for each chunk that has a free slot.
+    with_room: Vec<u64>,
     used: usize,
+    /// First generation of the slots of a new chunk: later than any that a freed chunk had.
+    first_generation: u32,
 }
 
-impl<X: Default> Slots<X> {
+impl<X: SlotState> Slots<X> {
     pub(crate) fn new() -> Self {
-        Self { slots: SlotArray::new(), free: NONE, fresh: 0, used: 0 }
+        Self {
+            slots: SlotArray::new(),
+            free: Vec::new(),
+            with_room: Vec::new(),
+            used: 0,
+            first_generation: 0,
+        }
     }
 
     /// Returns the number of slots in use.
@@ -159,27 +201,80 @@ impl<X: Default> Slots<X> {
         self.used
     }
 
+    /// Returns the number of slots, free ones included.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns the first chunk that has a free slot.
+    fn chunk_with_room(&self) -> Option<usize> {
+        let word = self.with_room.iter().position(|word| *word != 0)?;
+        Some(word * WORD_BITS + self.with_room[word].trailing_zeros() as usize)
+    }
+
     /// Returns the token that the next [`Slots::insert`] will return.
     pub(crate) fn next_token(&self) -> Token {
-        match self.slots.get(self.free as usize) {
-            Some(slot) => Token::new(self.free, slot.generation),
-            None => Token::new(self.fresh, 0),
+        match self.chunk_with_room() {
+            Some(chunk) => {
+                let slot = self.free[chunk].first;
+                Token::new(slot, self.slots[slot as usize].generation)
+            }
+            None => Token::new(self.slots.len() as u32, self.first_generation),
         }
     }
 
     /// Inserts a connection. The caller keeps [`Slots::used`] below [`NONE`].
     pub(crate) fn insert(&mut self, fd: OwnedFd) -> Token {
-        let token = self.next_token();
-        if self.free == NONE {
-            self.slots.grow_to(token.slot());
-            self.fresh += 1;
+        let chunk = self.chunk_with_room().unwrap_or_else(|| self.add_chunk());
+        let free = &mut self.free[chunk];
+        let at = free.first;
+        let slot = &mut self.slots[at as usize];
+        (free.first, free.used) = (slot.send, free.used + 1);
+        if free.first == NONE {
+            self.with_room[chunk / WORD_BITS] &= !(1 << (chunk % WORD_BITS));
         }
-        let slot = &mut self.slots[token.slot()];
-        // A slot that was never used has `NONE` too.
-        self.free = slot.send;
-        *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::default() };
+        let token = Token::new(at, slot.generation);
+        *slot = Slot { fd: Some(fd), generation: slot.generation, ..Slot::default() };
         self.used += 1;
         token
+    }
+
+    /// Adds a chunk of free slots; returns its index.
+    fn add_chunk(&mut self) -> usize {
+        let (chunk, start) = (self.free.len(), self.slots.len());
+        self.slots.grow_to(start);
+        let end = self.slots.len();
+        for slot in start..end {
+            self.slots[slot].generation = self.first_generation;
+            self.slots[slot].send = if slot + 1 < end { slot as u32 + 1 } else { NONE };
+        }
+        self.free.push(FreeSlots { first: start as u32, used: 0 });
+        self.with_room.resize(self.free.len().div_ceil(WORD_BITS), 0);
+        self.with_room[chunk / WORD_BITS] |= 1 << (chunk % WORD_BITS);
+        chunk
+    }
+
+    /// Frees the last chunks as long as none of their slots is in use.
+    pub(crate) fn trim(&mut self) {
+        while self.free.pop_if(|chunk| chunk.used == 0).is_some() {
+            let chunk = self.free.len();
+            self.with_room[chunk / WORD_BITS] &= !(1 << (chunk % WORD_BITS));
+            let generations = (chunk * CHUNK..self.slots.len()).map(|slot| self.slots[slot].generation);
+            self.first_generation = generations.fold(self.first_generation, u32::max);
+            self.slots.truncate(chunk * CHUNK);
+        }
+        self.with_room.truncate(self.free.len().div_ceil(WORD_BITS));
+        self.free.shrink_to_fit();
+        self.with_room.shrink_to_fit();
+    }
+
+    /// Returns the connection in this slot, if any, and its token.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn at(&mut self, slot: usize) -> Option<(Token, &mut Slot<X>)> {
+        let found = self.slots.get_mut(slot)?;
+        let is_held = found.is(found.generation);
+        is_held.then(|| (Token::new(slot as u32, found.generation), found))
     }
 
     /// Returns the open connection with this token.
@@ -193,7 +288,7 @@ impl<X: Default> Slots<X> {
         self.held_mut(token).filter(|slot| !slot.flags.has(Flags::CLOSING))
     }
 
-    /// Returns the connection with this token, open or closing, while its descriptor is held.
+    /// Returns the connection with this token, open or closing, while its file is held.
     pub(crate) fn held_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
         self.slots.get_mut(token.slot()).filter(|slot| slot.is(token.generation()))
     }
@@ -233,12 +328,15 @@ impl<X: Default> Slots<X> {
     pub(crate) fn release(&mut self, token: Token) {
         let Some(slot) = self.slots.get_mut(token.slot()) else { return };
         debug_assert!(
-            slot.fd.is_none() && slot.generation == token.generation(),
+            slot.fd.is_none() && !slot.extra.is_stored() && slot.generation == token.generation(),
             "released twice, or before its close"
         );
+        let chunk = token.slot() / CHUNK;
+        let free = &mut self.free[chunk];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.send = self.free;
-        self.free = token.slot() as u32;
+        (slot.send, free.first) = (free.first, token.slot() as u32);
+        free.used -= 1;
+        self.with_room[chunk / WORD_BITS] |= 1 << (chunk % WORD_BITS);
         self.used -= 1;
     }
 }
@@ -328,8 +426,8 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_connection_costs_at_most_20_bytes() {
-        assert!(size_of::<Slot<u32>>() <= 20, "{} bytes", size_of::<Slot<u32>>());
+    fn an_idle_connection_costs_at_most_16_bytes() {
+        assert!(size_of::<Slot<()>>() <= 16, "{} bytes", size_of::<Slot<()>>());
     }
 
     #[test]
@@ -344,6 +442,28 @@ mod tests {
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
         assert_eq!(slots.open_by_bits(0, new.generation(), u32::MAX).map(|(token, _)| token), Some(new));
         assert_eq!((new.slot(), slots.used()), (0, 1));
+    }
+
+    fn close<X: SlotState>(slots: &mut Slots<X>, token: Token) {
+        slots.open_mut(token).expect("the slot is open").fd = None;
+        slots.release(token);
+    }
+
+    #[test]
+    fn prefers_low_slots_and_frees_the_last_chunks() {
+        let mut slots = Slots::<()>::new();
+        let tokens: Vec<_> = (0..3 * CHUNK).map(|_| slots.insert(descriptor())).collect();
+        assert!(tokens.iter().enumerate().all(|(at, token)| token.slot() == at));
+        tokens[5..].iter().for_each(|token| close(&mut slots, *token));
+        close(&mut slots, tokens[2]);
+        assert_eq!(slots.insert(descriptor()).slot(), 2, "the first chunk has room");
+        slots.trim();
+        assert_eq!((slots.slots.len(), slots.used()), (CHUNK, 5));
+        let again: Vec<_> = (5..2 * CHUNK).map(|_| slots.insert(descriptor())).collect();
+        for token in again {
+            assert!(!tokens.contains(&token), "a generation of a freed chunk came again: {token:?}");
+            assert_eq!(slots.open(token).map(|slot| slot.generation), Some(token.generation()));
+        }
     }
 
     #[test]

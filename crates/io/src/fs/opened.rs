@@ -1,22 +1,61 @@
 //! Opened files and directories: descriptor, kind, metadata, entries.
 
 use std::fs::{File, Metadata};
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
 use super::path::OpenError;
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::dates_names;
 
 /// An open file or directory.
 #[derive(Debug)]
 pub struct Opened {
     /// The file, open for reading.
-    pub file: File,
+    pub file: OpenFile,
     /// Its kind.
     pub kind: Kind,
     /// Its metadata at the time of opening.
     pub meta: Meta,
+}
+
+/// A file that is open for reading. Most have one owner, and then need no memory of their own.
+#[derive(Debug)]
+pub enum OpenFile {
+    /// Closed when this is dropped.
+    Own(File),
+    /// Closed with the last owner.
+    Shared(Arc<File>),
+}
+
+impl Deref for OpenFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Own(file) => file,
+            Self::Shared(file) => file,
+        }
+    }
+}
+
+impl From<File> for OpenFile {
+    fn from(file: File) -> Self {
+        Self::Own(file)
+    }
+}
+
+impl From<OpenFile> for Arc<File> {
+    fn from(file: OpenFile) -> Self {
+        match file {
+            OpenFile::Own(file) => Self::new(file),
+            OpenFile::Shared(file) => file,
+        }
+    }
 }
 
 /// Kind of an opened file.
@@ -64,7 +103,7 @@ impl Opened {
             file_type if file_type.is_dir() => Kind::Directory,
             _ => return Err(OpenError::NotPlain),
         };
-        Ok(Self { file, kind, meta: Meta::from(&metadata) })
+        Ok(Self { file: file.into(), kind, meta: Meta::from(&metadata) })
     }
 }
 
@@ -77,15 +116,91 @@ impl Opened {
         self.meta = Meta::of(&self.file)?;
         Ok(())
     }
+
+    /// Returns the same file twice, with one descriptor.
+    #[must_use]
+    pub fn shared(self) -> (Self, Self) {
+        let Self { file, kind, meta } = self;
+        let file = Arc::from(file);
+        let both = [Arc::clone(&file), file].map(|file| Self { file: OpenFile::Shared(file), kind, meta });
+        both.into()
+    }
+
+    /// Returns the same file with the same descriptor; `None` unless it is [shared](Self::shared).
+    #[must_use]
+    pub fn again(&self) -> Option<Self> {
+        let OpenFile::Shared(file) = &self.file else { return None };
+        Some(Self { file: OpenFile::Shared(Arc::clone(file)), ..*self })
+    }
+
+    /// Reads as much from `offset` on as is in the page cache, without waiting for a disk.
+    ///
+    /// # Errors
+    /// [`std::io::ErrorKind::WouldBlock`] if nothing is in the page cache; [`std::io::ErrorKind::Unsupported`] if the
+    /// file system or the system (other than Linux) can't tell; and as `read_at`.
+    pub fn read_cached_at(&self, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        crate::page_cache::read_cached(&self.file, bytes, offset)
+    }
+}
+
+impl Opened {
+    /// Returns whether the times of an open directory show every change of its names: an entry that was created,
+    /// removed or renamed.
+    ///
+    /// True for the usual local file systems of Linux. On these, nothing waits for the metadata of a name that is in the
+    /// kernel's caches. Others may keep a directory's times whatever happens in it, as some that run in user space do, or
+    /// ask a server for each.
+    #[must_use]
+    pub fn dates_names(&self) -> bool {
+        self.kind == Kind::Directory && dates_names(&self.file)
+    }
+}
+
+/// Returns whether an open directory is on a file system that dates changes of names.
+#[cfg(target_os = "linux")]
+fn dates_names(directory: &File) -> bool {
+    /// `statfs(2)`: ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS, bcachefs, SquashFS, EROFS.
+    const DATING: [u32; 10] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x0102_1994,
+        0x794c_7630,
+        0xf2f5_2010,
+        0x2fc1_2fc1,
+        0xca45_1a4e,
+        0x7371_7368,
+        0xe0f5_e1e2,
+    ];
+    rustix::fs::fstatfs(directory).is_ok_and(|found| DATING.contains(&(found.f_type as u32)))
 }
 
 impl Meta {
+    /// Converts the metadata of a name. `None` unless it is a regular file.
+    pub(super) fn of_file(stat: &Stat) -> Option<Self> {
+        #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "types differ between systems")]
+        let meta = Self {
+            len: stat.st_size as u64,
+            mtime: Timestamp::new(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            ctime: Timestamp::new(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            ino: stat.st_ino as u64,
+            dev: stat.st_dev as u64,
+            links: stat.st_nlink as u64,
+        };
+        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(meta)
+    }
+
     /// Reads an open file's metadata.
     ///
     /// # Errors
     /// Fails if the file system does.
     pub fn of(file: &File) -> std::io::Result<Self> {
         file.metadata().map(|metadata| Self::from(&metadata))
+    }
+
+    /// Reads what the system knows of an open file without asking a server (Linux; elsewhere as [`of`](Self::of)).
+    pub(crate) fn known_of(file: &File) -> std::io::Result<Self> {
+        crate::page_cache::known_meta(file)
     }
 
     /// Returns whether content and metadata are unchanged since the start of a second of the clock.
@@ -127,7 +242,7 @@ impl From<&Metadata> for Meta {
 }
 
 impl Timestamp {
-    fn new(seconds: i64, nanoseconds: i64) -> Self {
+    pub(crate) fn new(seconds: i64, nanoseconds: i64) -> Self {
         Self { seconds, nanoseconds: u32::try_from(nanoseconds).unwrap_or(0) }
     }
 }
@@ -171,7 +286,7 @@ impl Opened {
         max: usize,
         mut each: impl FnMut(&[u8], Option<EntryKind>),
     ) -> Result<bool, OpenError> {
-        let mut directory = Dir::read_from(&self.file).map_err(OpenError::of)?;
+        let mut directory = Dir::read_from(&*self.file).map_err(OpenError::of)?;
         let mut left = max;
         while let Some(read) = directory.read() {
             let read = read.map_err(OpenError::of)?;
@@ -191,7 +306,7 @@ impl Opened {
     /// Reads the metadata of an entry of an open directory. `None` if it is gone or can't be read.
     #[must_use]
     pub fn entry(&self, name: &[u8]) -> Option<Entry> {
-        let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = statat(&*self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Entry::new(name, &stat))
     }
 }

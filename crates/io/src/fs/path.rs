@@ -23,6 +23,9 @@ pub enum OpenError {
     NameTooLong,
     /// The process or the system has no descriptor left: try again later.
     Descriptors,
+    /// The kernel's caches don't tell whether there is such a file: only from
+    /// [`Root::open_cached`](super::Root::open_cached).
+    WouldBlock,
     /// Something else, such as a failing disk.
     Other(io::Error),
 }
@@ -46,6 +49,26 @@ impl OpenError {
     }
 }
 
+impl Clone for OpenError {
+    fn clone(&self) -> Self {
+        match self {
+            Self::NotFound => Self::NotFound,
+            Self::Forbidden => Self::Forbidden,
+            Self::Escapes => Self::Escapes,
+            Self::Link => Self::Link,
+            Self::NotPlain => Self::NotPlain,
+            Self::TooManyLinks => Self::TooManyLinks,
+            Self::NameTooLong => Self::NameTooLong,
+            Self::Descriptors => Self::Descriptors,
+            Self::WouldBlock => Self::WouldBlock,
+            Self::Other(error) => Self::Other(match error.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => error.kind().into(),
+            }),
+        }
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -57,6 +80,7 @@ impl fmt::Display for OpenError {
             Self::TooManyLinks => f.write_str("too many symbolic links"),
             Self::NameTooLong => f.write_str("name too long"),
             Self::Descriptors => f.write_str("no descriptor left"),
+            Self::WouldBlock => f.write_str("not in memory"),
             Self::Other(error) => error.fmt(f),
         }
     }

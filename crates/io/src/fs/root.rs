@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::fs::{Mode, OFlags, Stat, fstat, stat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, stat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::opened::Opened;
+use super::opened::{Meta, Opened};
 use super::path::{self, Links, OpenError};
 use super::walk::{self, PASSAGE};
 #[cfg(not(target_os = "linux"))]
@@ -35,6 +35,10 @@ pub struct Root {
     /// The directory that the path last led to, or the error.
     directory: Result<Arc<Directory>, Errno>,
     resolver: Resolver,
+    /// The kernel can open what is in its caches, and nothing else.
+    has_cached_opens: bool,
+    /// The directory is, or was last, on a file system whose every call may wait for a server.
+    is_remote: bool,
     links: Links,
 }
 
@@ -48,7 +52,10 @@ impl Root {
         let (path, directory) = RootPath::open(path)?;
         let by_kernel = kernel::resolves(directory.descriptor.as_fd());
         let resolver = if by_kernel { Resolver::Kernel } else { Resolver::Walk };
-        Ok(Self { path: Arc::new(path), directory: Ok(directory), resolver, links: Links::default() })
+        let has_cached_opens = by_kernel && kernel::opens_cached(directory.descriptor.as_fd());
+        let is_remote = directory.is_remote;
+        let (path, directory, links) = (Arc::new(path), Ok(directory), Links::default());
+        Ok(Self { path, directory, resolver, has_cached_opens, is_remote, links })
     }
 
     /// Opens the directory `path` with a given resolver.
@@ -61,7 +68,8 @@ impl Root {
         if resolver == Resolver::Kernel && root.resolver != resolver {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel or sandbox has no openat2"));
         }
-        Ok(Self { resolver, ..root })
+        let has_cached_opens = root.has_cached_opens && resolver == Resolver::Kernel;
+        Ok(Self { resolver, has_cached_opens, ..root })
     }
 
     /// Looks the path up again. Returns true if it leads to another directory than before.
@@ -72,6 +80,9 @@ impl Root {
     pub fn look_up(&mut self) -> bool {
         let before = self.directory.as_deref().map_err(|errno| *errno);
         let Some(now) = self.path.follow(before) else { return false };
+        if let Ok(directory) = &now {
+            self.is_remote = directory.is_remote;
+        }
         self.directory = now;
         true
     }
@@ -86,6 +97,48 @@ impl Root {
     #[must_use]
     pub const fn resolver(&self) -> Resolver {
         self.resolver
+    }
+
+    /// Returns whether [`open_cached`](Self::open_cached) never waits: Linux 5.12 and later, unless a sandbox forbids
+    /// `openat2`.
+    #[must_use]
+    pub const fn has_cached_opens(&self) -> bool {
+        self.has_cached_opens
+    }
+
+    /// Returns whether the directory is on a file system whose every call may wait for a server: NFS, SMB, FUSE and the
+    /// like.
+    #[must_use]
+    pub const fn is_remote(&self) -> bool {
+        self.is_remote
+    }
+
+    /// Returns whether two roots are the same open directory.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.directory, &other.directory) {
+            (Ok(directory), Ok(other)) => Arc::ptr_eq(directory, other),
+            (directory, other) => directory.as_ref().err() == other.as_ref().err(),
+        }
+    }
+
+    /// Opens as [`open_beneath`](Self::open_beneath), but only if that doesn't wait for a disk or a server.
+    ///
+    /// Opens as `open_beneath` where the system can't do that ([`has_cached_opens`](Self::has_cached_opens)).
+    ///
+    /// # Errors
+    /// As `open_beneath`, and [`OpenError::WouldBlock`] if the path isn't in the kernel's caches, has a link that leaves
+    /// the root, or is renamed at the moment; always if [the directory is remote](Self::is_remote).
+    pub fn open_cached(&self, relative: &[u8]) -> Result<Opened, OpenError> {
+        if !self.has_cached_opens && !self.is_remote {
+            return self.open_beneath(relative);
+        }
+        path::check(relative)?;
+        let directory = self.directory.as_deref().map_err(|errno| OpenError::of(*errno))?;
+        if self.is_remote {
+            return Err(OpenError::WouldBlock);
+        }
+        Opened::new(kernel::open_cached(directory.descriptor.as_fd(), relative, self.links)?)
     }
 
     /// Opens a file or directory for reading. `relative` is a decoded path below the root without a leading
@@ -108,6 +161,23 @@ impl Root {
         // The walk takes over on repeated concurrent renames, and if a link leaves the root.
         Opened::new(by_kernel.map_or_else(|| walk::open(root, relative, self.links), Ok)?)
     }
+
+    /// Reads the metadata of the regular file of this name without opening it: one `stat`.
+    ///
+    /// **Nothing confines this to the root**: a link in place of a directory is followed, wherever it leads. So the
+    /// result may only be compared with that of a file that was opened beneath the root. If they are equal, the name
+    /// leads to the same version; that it still leads there beneath the root is known once its directory has been
+    /// opened by [`open_beneath`](Self::open_beneath).
+    ///
+    /// # Errors
+    /// [`OpenError::NotFound`] if there is no such name, not even a link to a missing file; [`OpenError::NotPlain`] for
+    /// a directory, a link or anything else that isn't a regular file; see [`OpenError`].
+    pub fn compare_at(&self, relative: &[u8]) -> Result<Meta, OpenError> {
+        path::check(relative)?;
+        let directory = self.directory.as_deref().map_err(|errno| OpenError::of(*errno))?;
+        let found = retry_on_intr(|| statat(&directory.descriptor, relative, AtFlags::SYMLINK_NOFOLLOW));
+        Meta::of_file(&found.map_err(OpenError::of)?).ok_or(OpenError::NotPlain)
+    }
 }
 
 /// A root's path, shared by its clones.
@@ -123,6 +193,7 @@ struct RootPath {
 struct Directory {
     descriptor: OwnedFd,
     inode: (u64, u64),
+    is_remote: bool,
 }
 
 impl RootPath {
@@ -178,7 +249,8 @@ impl Directory {
         let descriptor = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
         // Not the inode of the name, which may be another one by now.
         let inode = inode(&fstat(&descriptor)?);
-        Ok(Self { descriptor, inode })
+        let is_remote = kernel::is_remote(descriptor.as_fd());
+        Ok(Self { descriptor, inode, is_remote })
     }
 
     fn is(&self, found: &Stat) -> bool {
@@ -201,19 +273,77 @@ fn c_string(path: &Path) -> io::Result<CString> {
 mod kernel {
     use std::os::fd::{BorrowedFd, OwnedFd};
 
-    use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+    use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
     use rustix::io::Errno;
 
     use super::super::path::{Links, OpenError, TRIES_MAX};
     use super::super::walk::READ;
 
+    /// File systems of a server: NFS, SMB, CIFS, FUSE, 9P, Ceph, AFS, Coda, OCFS2, GFS2, Lustre (`statfs(2)`).
+    const REMOTE: [u32; 12] = [
+        0x6969,
+        0x517b,
+        0xfe53_4d42,
+        0xff53_4d42,
+        0x6573_5546,
+        0x0102_1997,
+        0x00c3_6400,
+        0x5346_414f,
+        0x7375_7245,
+        0x7461_636f,
+        0x0116_1970,
+        0x0bd0_0bd0,
+    ];
+
+    /// Returns whether an open directory is on a file system whose every call may wait for a server.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "its type differs; its value has 32 bits"
+    )]
+    pub(super) fn is_remote(directory: BorrowedFd<'_>) -> bool {
+        fstatfs(directory).is_ok_and(|found| REMOTE.contains(&(found.f_type as u32)))
+    }
+
     fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
+        resolve_by(root, path, flags, confined(links))
+    }
+
+    fn resolve_by(
+        root: BorrowedFd<'_>,
+        path: &[u8],
+        flags: OFlags,
+        how: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { b"." } else { path };
+        openat2(root, path, flags, Mode::empty(), how)
+    }
+
+    fn confined(links: Links) -> ResolveFlags {
         let which = match links {
             Links::Never => ResolveFlags::NO_SYMLINKS,
             Links::Inside | Links::Follow => ResolveFlags::NO_MAGICLINKS,
         };
-        openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | which)
+        ResolveFlags::BENEATH | which
+    }
+
+    /// Returns whether the kernel can open what is in its caches only.
+    pub(super) fn opens_cached(root: BorrowedFd<'_>) -> bool {
+        let how = confined(Links::Inside) | ResolveFlags::CACHED;
+        let tried = resolve_by(root, b"", OFlags::PATH | OFlags::CLOEXEC, how);
+        !matches!(tried, Err(Errno::INVAL))
+    }
+
+    /// Opens `path` beneath `root` if all of it is in the kernel's caches. [`OpenError::WouldBlock`] leaves it to
+    /// `open`.
+    pub(super) fn open_cached(root: BorrowedFd<'_>, path: &[u8], links: Links) -> Result<OwnedFd, OpenError> {
+        let how = if links == Links::Follow { ResolveFlags::empty() } else { confined(links) };
+        match resolve_by(root, path, READ, how | ResolveFlags::CACHED) {
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOSYS) => Err(OpenError::WouldBlock),
+            Err(Errno::XDEV) if links != Links::Follow => Err(OpenError::WouldBlock),
+            Err(Errno::LOOP) if links == Links::Never => Err(OpenError::Link),
+            opened => opened.map_err(OpenError::of),
+        }
     }
 
     /// Returns whether the kernel has the call and permits it. A folder without search permission doesn't matter

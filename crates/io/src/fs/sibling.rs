@@ -1,6 +1,7 @@
 //! A file's compressed siblings (`NAME.br`, `NAME.zst`, `NAME.gz`): codings, freshness.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::opened::Meta;
@@ -57,26 +58,48 @@ const START_BYTES: usize = 32;
 /// frames is read, so a sibling of several isn't current.
 #[must_use]
 pub fn is_current_sibling(sibling: &File, meta: &Meta, source: &Meta) -> bool {
-    meta.is_current_for(source) && !states_another_length(sibling, meta.len, source.len)
+    is_current_sibling_by(meta, source, |bytes, offset| sibling.read_at(bytes, offset)).unwrap_or(false)
 }
 
-/// Returns whether an encoded file of `coded_len` bytes states a content length other than `len`. An
-/// unreadable one states none.
-fn states_another_length(coded: &File, coded_len: u64, len: u64) -> bool {
-    let mut start = [0; START_BYTES];
-    let Ok(read) = coded.read_at(&mut start, 0) else { return false };
-    match &start[..read] {
-        [0x1f, 0x8b, 8, ..] => gzip_len(coded, coded_len).is_some_and(|stated| stated != len as u32),
-        [0x28, 0xb5, 0x2f, 0xfd, header @ ..] => zstd_len(header).is_some_and(|stated| stated != len),
-        start => br_len(start).is_some_and(|stated| stated != len),
+/// As [`is_current_sibling`], with a function that reads the sibling at an offset.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] if `read_at` fails with it. A sibling that can't be read for another reason states no
+/// length.
+pub fn is_current_sibling_by(
+    meta: &Meta,
+    source: &Meta,
+    mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<bool> {
+    if !meta.is_current_for(source) {
+        return Ok(false);
+    }
+    match states_another_length(&mut read_at, meta.len, source.len) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        stated => Ok(!stated.unwrap_or(false)),
     }
 }
 
+/// Reads bytes of a file at an offset.
+type ReadAt<'a> = &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<usize>;
+
+/// Returns whether an encoded file of `coded_len` bytes states a content length other than `len`.
+fn states_another_length(read_at: ReadAt<'_>, coded_len: u64, len: u64) -> io::Result<bool> {
+    let mut start = [0; START_BYTES];
+    let read = read_at(&mut start, 0)?;
+    Ok(match &start[..read] {
+        [0x1f, 0x8b, 8, ..] => gzip_len(read_at, coded_len)?.is_some_and(|stated| stated != len as u32),
+        [0x28, 0xb5, 0x2f, 0xfd, header @ ..] => zstd_len(header).is_some_and(|stated| stated != len),
+        start => br_len(start).is_some_and(|stated| stated != len),
+    })
+}
+
 /// Reads `ISIZE` (RFC 1952 section 2.3.1).
-fn gzip_len(coded: &File, coded_len: u64) -> Option<u32> {
+fn gzip_len(read_at: ReadAt<'_>, coded_len: u64) -> io::Result<Option<u32>> {
+    let Some(offset) = coded_len.checked_sub(4) else { return Ok(None) };
     let mut last = [0; 4];
-    coded.read_exact_at(&mut last, coded_len.checked_sub(4)?).ok()?;
-    Some(u32::from_le_bytes(last))
+    let read = read_at(&mut last, offset)?;
+    Ok((read == last.len()).then(|| u32::from_le_bytes(last)))
 }
 
 /// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1) after the magic number.
@@ -114,6 +137,7 @@ fn br_len(start: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
 
     use super::states_another_length;
 
@@ -150,10 +174,13 @@ mod tests {
         ] {
             fs::write(&path, &coded).expect("a file");
             let file = File::open(&path).expect("it was written");
-            let coded_len = coded.len() as u64;
-            assert!(!states_another_length(&file, coded_len, stated.unwrap_or(5)), "{coded:x?}");
+            let states_another = |len| {
+                let mut read_at = |bytes: &mut [u8], offset| file.read_at(bytes, offset);
+                states_another_length(&mut read_at, coded.len() as u64, len).expect("it can be read")
+            };
+            assert!(!states_another(stated.unwrap_or(5)), "{coded:x?}");
             let other = stated.map_or(5, |len| len + 1);
-            assert_eq!(states_another_length(&file, coded_len, other), stated.is_some(), "{coded:x?}");
+            assert_eq!(states_another(other), stated.is_some(), "{coded:x?}");
         }
         fs::remove_file(path).expect("the file can be removed");
     }

@@ -12,7 +12,6 @@ use rustix::time::{
 };
 
 use crate::clock::Clock;
-use crate::limits::ALARM_TIMEOUT_MS_MIN;
 
 /// A worker's alarm.
 #[derive(Debug)]
@@ -39,12 +38,7 @@ impl Alarm {
     #[inline]
     pub(super) fn cover(&mut self, timeout: Option<Duration>, clock: &Clock) -> Option<Duration> {
         let timeout = timeout?;
-        let timeout_ms =
-            timeout.as_secs().saturating_mul(1000).saturating_add(timeout.subsec_millis().into());
-        if timeout_ms < ALARM_TIMEOUT_MS_MIN {
-            return Some(timeout);
-        }
-        let due_ms = clock.now_ms.saturating_add(timeout_ms);
+        let Some(due_ms) = clock.alarm_ms(timeout) else { return Some(timeout) };
         if self.due_ms.is_some_and(|set_ms| set_ms <= due_ms) || self.set(due_ms, clock) {
             return None;
         }

@@ -23,8 +23,7 @@ use crate::listeners::accept::{Arrival, Listeners};
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::alarm;
 use crate::{
-    AcceptError, CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits,
-    socket,
+    AcceptError, CloseKind, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits, socket,
 };
 use alarm::Alarm;
 use source::{ALARM, WAKER};
@@ -112,6 +111,8 @@ impl Poll {
     }
 }
 
+impl crate::driver::sealed::Sealed for Poll {}
+
 impl Driver for Poll {
     fn name(&self) -> &'static str {
         NAME
@@ -131,6 +132,11 @@ impl Driver for Poll {
 
     fn caught_up_ms(&mut self) -> u64 {
         self.catch_up.ms()
+    }
+
+    fn rest(&mut self) -> bool {
+        self.conns.slots.trim();
+        true
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -198,9 +204,8 @@ impl Driver for Poll {
         self.end_connection(token, kind);
     }
 
-    fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        // All received bytes were delivered: the rest is still in the kernel.
-        Ok(Detached { descriptor: self.detach_connection(token)?, unread: Vec::new() })
+    fn detach(&mut self, token: Token) {
+        self.detach_connection(token);
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
@@ -252,7 +257,8 @@ impl Poll {
 impl Poll {
     pub(super) fn end_connection(&mut self, token: Token, kind: CloseKind) {
         let Some(slot) = self.conns.slots.open_mut(token) else {
-            return self.conns.close_handed_out(token);
+            self.conns.close_handed_out(token);
+            return;
         };
         let fd = slot.fd.take();
         let (send, flags) = (slot.send, slot.flags);
@@ -263,9 +269,11 @@ impl Poll {
         }
     }
 
-    pub(super) fn detach_connection(&mut self, token: Token) -> io::Result<OwnedFd> {
-        let raw = self.conns.check_detach(token)?.as_raw_fd();
-        self.poll.registry().deregister(&mut SourceFd(&raw))?;
-        self.conns.hand_out(token)
+    pub(super) fn detach_connection(&mut self, token: Token) {
+        let Ok(raw) = self.conns.check_detach(token).map(AsRawFd::as_raw_fd) else { return };
+        let deregistered = self.poll.registry().deregister(&mut SourceFd(&raw));
+        // All received bytes were delivered: the rest is still in the kernel.
+        let detached = deregistered.and_then(|()| self.conns.hand_out(token, Vec::new()));
+        self.conns.note_detached(token, detached);
     }
 }

@@ -13,13 +13,17 @@ use crate::{Output, SendError, Token};
 pub(super) const SENTS_PER_TURN_MAX: usize = 4;
 
 /// A send in flight: from the verb until its `Sent`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SimSend {
     pub(super) output: Output,
     pub(super) taken: u64,
     pub(super) decided: Option<Result<(), SendError>>,
     /// The turn in which it had to stop; it resumes in a later one.
     pub(super) parked_turn: u64,
+    /// The turn in which it was reported as done, although it is not (S7).
+    pub(super) silent_since: Option<u64>,
+    /// Another send has joined it.
+    pub(super) has_joined: bool,
 }
 
 /// A connection's use of the present turn.
@@ -44,6 +48,8 @@ pub(super) struct SimConnection {
     pub(super) end_told: bool,
     pub(super) fin_told: bool,
     pub(super) closing: bool,
+    /// A `Detached` is due.
+    pub(super) detaching: bool,
     /// No progress before this time.
     pub(super) held_until_ms: u64,
     /// No progress in this turn.
@@ -67,6 +73,7 @@ impl SimConnection {
             end_told: false,
             fin_told: false,
             closing: false,
+            detaching: false,
             held_until_ms: 0,
             idle_turn: 0,
             deferred: false,
@@ -84,13 +91,22 @@ impl SimConnection {
 
     /// Returns the next possible operation in this turn; `receiving_first` decides between both sides.
     pub(super) fn next_step(&self, turn: u64, receiving_first: bool) -> Option<OperationKind> {
+        if self.detaching {
+            return Some(OperationKind::Detached);
+        }
         let (sending, receiving) = (self.sending_step(turn), self.receiving_step(turn));
+        if sending == Some(OperationKind::Unsent) {
+            return sending;
+        }
         if receiving_first { receiving.or(sending) } else { sending.or(receiving) }
     }
 
     fn sending_step(&self, turn: u64) -> Option<OperationKind> {
         match &self.sending {
             None => self.closing.then_some(OperationKind::Closed),
+            Some(SimSend { silent_since: Some(since), .. }) => {
+                (*since != turn).then_some(OperationKind::Unsent)
+            }
             Some(sending) if sending.decided.is_some() => {
                 let sents = if self.used.turn == turn { self.used.sents } else { 0 };
                 (self.closing || sents < SENTS_PER_TURN_MAX).then_some(OperationKind::Sent)
@@ -109,7 +125,8 @@ impl SimConnection {
             return None;
         }
         let wire = self.wire.borrow();
-        if (!self.paused || leaks) && wire.at_end() {
+        // The end follows the result of a silent send (S7).
+        if (!self.paused || leaks) && wire.at_end() && !self.is_silent() {
             return Some(OperationKind::ReadEnd);
         }
         let more = wire.readable() > 0 && recvs < RECVS_PER_TURN_MAX && self.receivable_max() > 0;
@@ -117,7 +134,17 @@ impl SimConnection {
             return Some(OperationKind::Receive);
         }
         let has_ended = wire.reset || (wire.peer_finished && !self.fin_told);
-        (self.paused && has_ended).then_some(OperationKind::PeerEnd)
+        (self.paused && has_ended && !self.is_silent()).then_some(OperationKind::PeerEnd)
+    }
+
+    /// Returns whether it makes no progress at this time. The result of a silent send is never late (S7).
+    pub(super) fn is_held(&self, now_ms: u64) -> bool {
+        self.held_until_ms > now_ms && !self.is_silent()
+    }
+
+    /// Returns whether the worker counts its send as done, although it isn't.
+    pub(super) fn is_silent(&self) -> bool {
+        self.sending.as_ref().is_some_and(|sending| sending.silent_since.is_some())
     }
 
     /// Returns whether its reads of this turn are used up and input is left.

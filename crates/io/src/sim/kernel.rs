@@ -127,9 +127,9 @@ impl Kernel {
             || self.listeners.is_inbox_due()
             || (0..self.listeners.all.len()).any(|index| self.is_listener_ready(index, turn))
             || self.slots.iter().any(|slot| {
-                slot.conn.as_deref().is_some_and(|conn| {
-                    conn.held_until_ms <= self.clock_ms && conn.next_step(turn, false).is_some()
-                })
+                slot.conn
+                    .as_deref()
+                    .is_some_and(|conn| !conn.is_held(self.clock_ms) && conn.next_step(turn, false).is_some())
             })
     }
 
@@ -176,7 +176,7 @@ impl Kernel {
         let (turn, now) = (self.turn, self.clock_ms);
         let Some(conn) = self.conn_at(slot) else { return };
         conn.enter_turn(turn);
-        let held = conn.held_until_ms > now || conn.idle_turn == turn;
+        let held = conn.is_held(now) || conn.idle_turn == turn;
         if !conn.queued && !held && conn.next_step(turn, false).is_some() {
             conn.queued = true;
             self.work.push_back(Work::Slot(slot));
@@ -283,6 +283,8 @@ impl Kernel {
                 self.attempt_send(slot, fault);
                 None
             }
+            OperationKind::Detached => self.report_detached(slot),
+            OperationKind::Unsent => self.report_unsent(slot),
             OperationKind::Sent => self.report_sent(slot),
             _ => self.report_closed(slot),
         }

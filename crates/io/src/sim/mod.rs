@@ -28,14 +28,14 @@ mod transfer;
 mod wire;
 
 use std::cell::RefCell;
-use std::io::{self, Error, ErrorKind};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::{CloseKind, Detached, Driver, Event, Inbox, Output, Token, Waker};
+use crate::{CloseKind, Driver, Event, Inbox, Output, Token, Waker};
 use kernel::Kernel;
 
 pub use listeners::SimArrival;
@@ -86,6 +86,8 @@ impl Sim {
         is_live.then(|| act(&mut kernel))
     }
 }
+
+impl crate::driver::sealed::Sealed for Sim {}
 
 impl Driver for Sim {
     fn name(&self) -> &'static str {
@@ -152,13 +154,15 @@ impl Driver for Sim {
         self.apply(token, "send", |kernel| kernel.send(token, output));
     }
 
-    fn send_at_once(&mut self, token: Token, output: &mut Output, _: impl FnOnce() -> bool) -> bool {
-        self.apply(token, "send_at_once", |kernel| kernel.send_at_once(token, output)).unwrap_or(false)
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
+        let send = |kernel: &mut Kernel| kernel.send_at_once(token, output, is_awaited);
+        self.apply(token, "send_at_once", send).unwrap_or(false)
     }
 
     fn send_progress(&self, token: Token) -> u64 {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).and_then(|conn| conn.sending.as_ref()).map_or(0, |sending| sending.taken)
+        let sending = kernel.conn(token).and_then(|conn| conn.sending.as_ref());
+        sending.filter(|sending| sending.silent_since.is_none()).map_or(0, |sending| sending.taken)
     }
 
     fn bytes_taken(&self) -> u64 {
@@ -183,11 +187,8 @@ impl Driver for Sim {
         self.apply(token, "close", |kernel| kernel.close(token, kind));
     }
 
-    fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        let error = self.apply(token, "detach", |_| {
-            Error::new(ErrorKind::Unsupported, "a simulated connection has no descriptor")
-        });
-        Err(error.unwrap_or_else(|| ErrorKind::NotConnected.into()))
+    fn detach(&mut self, token: Token) {
+        self.apply(token, "detach", |kernel| kernel.detach(token));
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -25,8 +25,12 @@ pub enum OperationKind {
     PeerEnd,
     /// Attempted to pass bytes to the network.
     SendAttempt,
+    /// Reported that a send isn't done.
+    Unsent,
     /// Returned an output.
     Sent,
+    /// Reported that a connection can't be detached.
+    Detached,
     /// Ended the sending side.
     Shutdown,
     /// Closed, by the worker's verb.

@@ -46,6 +46,8 @@ pub struct SimOptions {
     pub late_completions: f64,
     /// `send_at_once` returns that all is sent, if so; otherwise a `Sent` reports it.
     pub sends_at_once: f64,
+    /// `send_at_once`, if nobody awaits the end, returns that all is sent although it isn't: an `Unsent` follows.
+    pub unsent: f64,
     /// Bytes, or the end, come although receiving is paused (within the bound of clause R3).
     pub data_after_pause: f64,
     /// Connections come although accepting is paused (within the bound of clause A3).
@@ -82,6 +84,7 @@ impl Default for SimOptions {
             reorder_within_turn: 0.0,
             late_completions: 0.0,
             sends_at_once: 0.5,
+            unsent: 0.0,
             data_after_pause: 0.0,
             accepts_after_pause: 0.0,
             fin_with_data: 1.0,
@@ -106,6 +109,7 @@ impl SimOptions {
             delays: 0.05,
             reorder_within_turn: 0.5,
             late_completions: 0.3,
+            unsent: 0.5,
             data_after_pause: 0.5,
             accepts_after_pause: 0.5,
             fin_with_data: 0.5,

@@ -83,13 +83,32 @@ impl Kernel {
         self.enqueue_completion(token.slot());
     }
 
-    /// Sends, and may complete at once if the network has accepted everything and the seed chooses so.
-    pub(super) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
-        let slot = token.slot();
+    /// Sends, and may complete at once if the network has accepted everything and the seed chooses so, or if it
+    /// has not and nobody awaits the end.
+    pub(super) fn send_at_once(
+        &mut self,
+        token: Token,
+        output: &mut Output,
+        is_awaited: impl FnOnce() -> bool,
+    ) -> bool {
+        let (slot, turn) = (token.slot(), self.turn);
         self.begin_send(token, std::mem::take(output));
-        if self.rng.chance(self.options.sends_at_once)
+        let Some(SimSend { decided, has_joined: false, .. }) =
+            self.conn_at(slot).and_then(|conn| conn.sending.as_ref())
+        else {
+            self.enqueue_completion(slot);
+            return false;
+        };
+        let is_done = matches!(decided, Some(Ok(())));
+        if !is_done && self.rng.chance(self.options.unsent) && !is_awaited() {
+            if let Some(sending) = self.conn_at(slot).and_then(|conn| conn.sending.as_mut()) {
+                sending.silent_since = Some(turn);
+            }
+            return true;
+        }
+        if is_done
+            && self.rng.chance(self.options.sends_at_once)
             && let Some(conn) = self.conn_at(slot)
-            && let Some(SimSend { decided: Some(Ok(())), .. }) = &conn.sending
             && let Some(sending) = conn.sending.take()
         {
             *output = sending.output;
@@ -102,8 +121,15 @@ impl Kernel {
     fn begin_send(&mut self, token: Token, output: Output) {
         let slot = token.slot();
         let Some(conn) = self.conn_at(slot) else { return };
+        if let Some(sending) = &mut conn.sending
+            && sending.silent_since.take().is_some()
+        {
+            sending.output.append(output);
+            sending.has_joined = true;
+            return;
+        }
         assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
-        conn.sending = Some(SimSend { output, taken: 0, decided: None, parked_turn: 0 });
+        conn.sending = Some(SimSend { output, ..SimSend::default() });
         let deferrable = !conn.deferred;
         let fault = self.operation(OperationKind::SendAttempt, Some(token), deferrable);
         if !self.apply_fault(slot, fault) {
@@ -126,6 +152,12 @@ impl Kernel {
         self.file_scratch = scratch;
         self.bytes_taken += taken as u64;
         self.trace.add_bytes(taken);
+    }
+
+    pub(super) fn report_unsent(&mut self, slot: usize) -> Option<Event> {
+        let conn = self.conn_at(slot)?;
+        conn.sending.as_mut()?.silent_since = None;
+        Some(Event::Unsent { token: conn.token })
     }
 
     pub(super) fn report_sent(&mut self, slot: usize) -> Option<Event> {
@@ -225,6 +257,10 @@ impl Kernel {
         self.apply_fault_at_verb(token.slot(), fault);
         let Some(conn) = self.conn_at(token.slot()) else { return };
         conn.closing = true;
+        conn.detaching = false;
+        if conn.is_silent() {
+            conn.sending = None;
+        }
         if let Some(sending) = &mut conn.sending {
             sending.decided.get_or_insert(Err(SendError::Cancelled));
         }
@@ -233,6 +269,20 @@ impl Kernel {
             CloseKind::Reset => conn.wire.borrow_mut().server_resets(),
         }
         self.enqueue_completion(token.slot());
+    }
+
+    pub(super) fn detach(&mut self, token: Token) {
+        let Some(conn) = self.conn_at(token.slot()) else { return };
+        assert!(conn.sending.is_none(), "clause C5: {token:?} has a send in flight");
+        conn.detaching = true;
+        self.enqueue_completion(token.slot());
+    }
+
+    pub(super) fn report_detached(&mut self, slot: usize) -> Option<Event> {
+        let conn = self.conn_at(slot)?;
+        conn.detaching = false;
+        let why = Error::new(ErrorKind::Unsupported, "a simulated connection has no descriptor");
+        Some(Event::Detached { token: conn.token, result: Err(why) })
     }
 
     pub(super) fn report_closed(&mut self, slot: usize) -> Option<Event> {

@@ -22,10 +22,13 @@ pub(super) enum Purpose {
     Listener,
     Recv,
     Send,
+    /// A send that completes only if it fails.
+    Silent,
     Writable,
     PeerEnd,
     Wake,
     Marker,
+    Alarm,
     Cancel,
 }
 
@@ -36,10 +39,12 @@ const PURPOSES: [Purpose; 16] = {
         Purpose::Listener,
         Purpose::Recv,
         Purpose::Send,
+        Purpose::Silent,
         Purpose::Writable,
         Purpose::PeerEnd,
         Purpose::Wake,
         Purpose::Marker,
+        Purpose::Alarm,
         Purpose::Cancel,
     ];
     let mut number = 0;
@@ -109,9 +114,24 @@ impl Done {
 
     /// Returns the index of a completed send's output.
     pub(super) fn into_sent(self) -> u32 {
+        self.into_index(Purpose::Send)
+    }
+
+    /// Returns the index of the output of a send that completes only if it fails.
+    pub(super) fn into_unsent(self) -> u32 {
+        self.into_index(Purpose::Silent)
+    }
+
+    fn into_index(self, purpose: Purpose) -> u32 {
         let Self { name, flags, .. } = self;
-        assert!(name.purpose() == Purpose::Send && !cqueue::more(flags), "the kernel still has the output");
+        assert!(name.purpose() == purpose && !cqueue::more(flags), "the kernel still has the output");
         name.token().slot() as u32
+    }
+
+    /// Returns a completion that no kernel has made, without a buffer of its own.
+    #[cfg(test)]
+    pub(super) fn forged(name: Name, result: i32, flags: u32) -> Self {
+        Self { name, result, flags }
     }
 
     /// # Safety

@@ -14,7 +14,7 @@ use io_uring::types::{BufRingEntry, Fd};
 use io_uring::{Submitter, opcode, squeue};
 
 use crate::connections::{GATHER_MAX, Slab};
-use crate::limits::RECV_BUFFERS_FIRST;
+use crate::limits::{RECV_BUFFERS_FIRST, SILENT_OUTPUTS_BYTES_MAX, SILENT_OUTPUTS_MAX};
 use crate::pages::Pages;
 use crate::{Output, Piece, Token};
 
@@ -169,6 +169,11 @@ impl Buffers {
         tail.store(self.tail, Ordering::Release);
     }
 
+    /// Returns whether the kernel can have filled a buffer like this.
+    pub(super) fn has(&self, buffer: &Filled) -> bool {
+        buffer.id < self.count && buffer.len() <= self.bytes
+    }
+
     /// Returns the bytes in a buffer.
     pub(super) fn get(&self, buffer: &Filled) -> &[u8] {
         let start = self.start(buffer.id);
@@ -189,6 +194,9 @@ const SPARE_GATHERS_MAX: usize = 64;
 
 const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
+/// With it the kernel counts a short send as failed, and reports it though its success would not be.
+const WHOLE: i32 = libc::MSG_WAITALL;
+
 /// A message header and its `iovec`s. The kernel reads them until the send has ended: they must not move.
 struct Gather {
     slices: [libc::iovec; GATHER_MAX],
@@ -200,30 +208,57 @@ struct InRing {
     token: Token,
     output: Output,
     gather: Option<Box<Gather>>,
+    /// A silent send has failed, and its output was taken.
+    has_failed: bool,
 }
 
 /// The outputs of all sends in the ring.
+///
+/// A silent send has no completion if it succeeds. The kernel runs a send while it is submitted, unless the entry is
+/// linked, drained or forced to a thread (ours are none of these), or must wait (`MSG_DONTWAIT` forbids that). So
+/// once the kernel has taken the entry from the queue, it no longer uses the output: it has sent all of it, or a
+/// completion says that it has not.
 #[derive(Default)]
 pub(super) struct Outputs {
     sends: Slab<InRing>,
+    /// Silent sends whose entries were queued since the last settlement.
+    silent: Vec<u32>,
+    /// Bytes of all of them.
+    silent_bytes: u64,
+    /// Empty outputs for the next silent sends.
+    empty: Vec<Output>,
+    /// Memory of all of them, in bytes.
+    empty_bytes: usize,
     #[expect(clippy::vec_box, reason = "they move between here and `sends`, where the kernel reads them")]
     spare: Vec<Box<Gather>>,
 }
 
 impl Outputs {
+    /// Adds the output of a silent send; returns its index and the entry.
+    pub(super) fn insert_silent(&mut self, token: Token, fd: Fd, output: Output) -> (u32, squeue::Entry) {
+        self.silent_bytes += output.len();
+        let (index, entry) = self.insert_with(token, fd, output, FLAGS | WHOLE);
+        self.silent.push(index);
+        (index, entry.flags(squeue::Flags::SKIP_SUCCESS))
+    }
+
     /// Adds an output in memory; returns its index and the entry that sends it. The entry points to memory of
     /// the output, which itself may move.
     pub(super) fn insert(&mut self, token: Token, fd: Fd, output: Output) -> (u32, squeue::Entry) {
+        self.insert_with(token, fd, output, FLAGS)
+    }
+
+    fn insert_with(&mut self, token: Token, fd: Fd, output: Output, flags: i32) -> (u32, squeue::Entry) {
         let (entry, gather) = if output.items().is_empty() {
             // Its length is at most a quantum.
             let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
-            (opcode::Send::new(fd, start, len).flags(FLAGS).build(), None)
+            (opcode::Send::new(fd, start, len).flags(flags).build(), None)
         } else {
             let mut gather = self.spare.pop().unwrap_or_else(|| Box::new(Gather::empty()));
             let header = gather.describe(&output);
-            (opcode::SendMsg::new(fd, header).flags(FLAGS as u32).build(), Some(gather))
+            (opcode::SendMsg::new(fd, header).flags(flags as u32).build(), Some(gather))
         };
-        (self.sends.insert(InRing { token, output, gather }), entry)
+        (self.sends.insert(InRing { token, output, gather, has_failed: false }), entry)
     }
 
     /// Removes the output of a completed send. Each index once.
@@ -238,9 +273,67 @@ impl Outputs {
         (token, output)
     }
 
-    /// Frees message headers.
+    /// Returns the output of a silent send that has failed. Each index once.
+    pub(super) fn take_unsent(&mut self, index: u32) -> Option<(Token, Output)> {
+        let send = self.sends.get_mut(index)?;
+        send.has_failed = true;
+        Some((send.token, mem::take(&mut send.output)))
+    }
+
+    /// Returns whether a silent send is unsettled.
+    pub(super) fn has_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    /// Returns the bytes of all unsettled silent sends.
+    pub(super) fn silent_bytes(&self) -> u64 {
+        self.silent_bytes
+    }
+
+    /// Frees the output of the next silent send that has not failed; returns its connection and length.
+    ///
+    /// # Safety
+    /// The kernel has taken the entries of all silent sends from its queue.
+    pub(super) unsafe fn settle(&mut self) -> Option<(Token, u64)> {
+        while let Some(index) = self.silent.pop() {
+            let has_failed = self.sends.get(index).is_some_and(|send| send.has_failed);
+            let (token, output) = self.remove(index);
+            if !has_failed {
+                let len = output.len();
+                self.recycle(output);
+                return Some((token, len));
+            }
+        }
+        self.silent_bytes = 0;
+        None
+    }
+
+    /// Returns an empty output.
+    pub(super) fn take_empty(&mut self) -> Output {
+        let Some(output) = self.empty.pop() else { return Output::default() };
+        self.empty_bytes -= output.capacity();
+        output
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        (self.empty.len(), self.empty_bytes)
+    }
+
+    fn recycle(&mut self, mut output: Output) {
+        output.clear(SILENT_OUTPUTS_BYTES_MAX);
+        let bytes = self.empty_bytes + output.capacity();
+        if self.empty.len() < SILENT_OUTPUTS_MAX && bytes <= SILENT_OUTPUTS_BYTES_MAX {
+            self.empty_bytes = bytes;
+            self.empty.push(output);
+        }
+    }
+
+    /// Frees what is kept for later sends.
     pub(super) fn trim(&mut self) {
         self.spare = Vec::new();
+        (self.empty, self.empty_bytes) = (Vec::new(), 0);
+        self.silent.shrink_to(SILENT_OUTPUTS_MAX);
     }
 }
 

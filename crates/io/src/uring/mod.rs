@@ -3,15 +3,20 @@
 //! A ring per worker, entered once a turn. Listeners are polled, and connections accepted by hand. Receives
 //! are multishot if the kernel can bound them; input comes in provided buffers, so that an idle connection
 //! holds none. An output in memory is one entry that never waits; the rest for a full socket, and files, go
-//! by hand as in the readiness driver.
+//! by hand as in the readiness driver. Beyond a number of descriptors, idle connections have none
+//! (`descriptors.rs`).
 
+mod alarm;
 mod close;
+mod descriptors;
+mod enter;
 mod entry;
 mod memory;
 mod probe;
 mod recv;
 mod ring;
 mod send;
+mod store;
 mod turn;
 
 use std::collections::VecDeque;
@@ -25,15 +30,18 @@ use io_uring::types::Fd;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::Clock;
-use crate::connections::Connections;
+use crate::connections::{Connections, Sending, Slot, SlotState};
 use crate::listeners::accept::{Arrival, Listeners};
-use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
+use crate::{CloseKind, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits, socket};
+use alarm::Alarm;
+use descriptors::Descriptors;
 use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
 use memory::Filled;
 use ring::{COMPLETION_ENTRIES, Marker, Ring, SUBMIT_ENTRIES};
+use store::Store;
 
 pub use crate::driver::UringOptions;
-pub use probe::{Report, Unavailable, probe};
+pub use probe::{Report, Unavailable, probe, probe_for};
 
 /// The name of this driver.
 pub const NAME: &str = "uring";
@@ -42,18 +50,45 @@ pub const NAME: &str = "uring";
 const _: () =
     assert!(limits::RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
 
-/// The ring's state of a connection.
+/// The ring's state of a connection: two bytes, so that a slot has 16.
 #[derive(Debug, Default)]
 struct InRing {
-    /// Receives in `turn`.
-    recvs: u8,
-    /// Full receives since the last send.
-    full: u8,
-    /// Entries whose last completion is outstanding: receiving, sending, waiting to send.
-    pending: u8,
-    /// Low byte of the turn's number: after 256 idle turns a connection may wait for one more.
+    /// Low byte of the number of the turn of its last receive: after 256 idle turns a connection may wait for one
+    /// more.
     turn: u8,
+    /// Receives in `turn`, full receives since the last send, `IN_REARM` and `IS_STORED`.
+    counts: u8,
 }
+
+/// Bits of `InRing::counts`.
+impl InRing {
+    /// The low bits: receives in `turn`.
+    const RECVS: u8 = 0b111;
+    /// Position and bits of the number of full receives.
+    const FULL_SHIFT: u32 = 3;
+    const FULL: u8 = 0b111 << Self::FULL_SHIFT;
+    /// The connection is in `rearm` or `rearm_bulk`.
+    const IN_REARM: u8 = 1 << 6;
+    /// The store has the file of the connection: see [`Store`].
+    const IS_STORED: u8 = 1 << 7;
+
+    fn set_stored(&mut self, is_stored: bool) {
+        self.counts = self.counts & !Self::IS_STORED | if is_stored { Self::IS_STORED } else { 0 };
+    }
+
+    /// Returns whether it was accepted, or something was received, in this turn or the one before.
+    fn was_active(&self, turn: u8) -> bool {
+        turn.wrapping_sub(self.turn) <= 1
+    }
+}
+
+impl SlotState for InRing {
+    fn is_stored(&self) -> bool {
+        self.counts & Self::IS_STORED != 0
+    }
+}
+
+const _: () = assert!(size_of::<Slot<InRing>>() <= 16, "docs/limits.md and ARCHITECTURE.md state it");
 
 /// The completion driver of one worker. Bound to the thread that made it.
 #[derive(Debug)]
@@ -62,11 +97,13 @@ pub struct Uring {
     /// The lent buffer.
     lent: Option<Filled>,
     conns: Connections<InRing>,
+    descriptors: Descriptors,
     listeners: Listeners,
     /// The waker: an event counter that the ring reads. Blocking: reading a non-blocking one by the ring fails
     /// with EAGAIN instead of waiting.
     wake: Arc<OwnedFd>,
     marker: Marker,
+    alarm: Alarm,
     clock: Clock,
     /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and those in `held`.
     completions: VecDeque<Done>,
@@ -80,6 +117,16 @@ pub struct Uring {
     rearm_bulk: VecDeque<Token>,
     /// Connections reported as writable; empty between turns.
     writable: VecDeque<Token>,
+    /// Silent sends that have failed, for `next` to report: at most one per connection.
+    unsent: VecDeque<(Token, Sending)>,
+    /// Connections with a send behind an unsettled silent one: at most one entry each.
+    behind: Vec<Token>,
+    /// Connections that are detached when their receives have ended, with the bytes received until then.
+    detaching: Vec<(Token, Vec<u8>)>,
+    /// True if silent sends are to be settled soon: the next wait doesn't block.
+    settles_soon: bool,
+    /// True if sends may be silent.
+    sends_silently: bool,
     /// True if receives are multishot, up to a credit of bytes.
     multishot: bool,
 }
@@ -105,13 +152,17 @@ impl Uring {
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
         ring.provide_buffers(limits::RECV_BUFFERS_MAX, bytes)?;
         ring.await_wake(wake.as_raw_fd());
+        let UringOptions { connections_max, descriptors_max, .. } = options;
+        let store = (report.stored_files && connections_max > descriptors_max).then(Store::new);
         Ok(Self {
             ring,
             lent: None,
             conns: Connections::new(waker),
+            descriptors: Descriptors::new(store, descriptors_max),
             listeners,
             wake,
             marker: Marker::default(),
+            alarm: Alarm::default(),
             clock: Clock::new(),
             completions: VecDeque::new(),
             completions_left: 0,
@@ -119,6 +170,11 @@ impl Uring {
             rearm: VecDeque::new(),
             rearm_bulk: VecDeque::new(),
             writable: VecDeque::new(),
+            unsent: VecDeque::new(),
+            behind: Vec::new(),
+            detaching: Vec::new(),
+            settles_soon: false,
+            sends_silently: report.silent_sends,
             multishot: options.multishot && report.limited_multishot,
         })
     }
@@ -131,6 +187,8 @@ impl Uring {
 pub fn start(entrances: Entrances, options: UringOptions) -> io::Result<impl Driver> {
     Uring::new(entrances, options)
 }
+
+impl crate::driver::sealed::Sealed for Uring {}
 
 impl Driver for Uring {
     fn name(&self) -> &'static str {
@@ -195,11 +253,14 @@ impl Driver for Uring {
     }
 
     fn send(&mut self, token: Token, output: Output) {
-        self.start_send(token, output, true);
+        self.start_send(token, output);
     }
 
     fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
-        self.start_send(token, std::mem::take(output), is_awaited());
+        if self.can_be_silent(output) && !is_awaited() {
+            return self.send_silently(token, output);
+        }
+        self.start_send(token, std::mem::take(output));
         false
     }
 
@@ -212,7 +273,7 @@ impl Driver for Uring {
     }
 
     fn unacknowledged(&self, token: Token) -> Option<u64> {
-        self.conns.unacknowledged(token)
+        self.with_descriptor(token, |fd| socket::unacknowledged(fd)).flatten()
     }
 
     fn waits_for_disk(&self, token: Token) -> bool {
@@ -220,19 +281,19 @@ impl Driver for Uring {
     }
 
     fn shutdown_write(&mut self, token: Token) {
-        self.conns.end_writing(token);
+        self.end_writing(token);
     }
 
     fn close(&mut self, token: Token, kind: CloseKind) {
         self.end_connection(token, kind);
     }
 
-    fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        self.detach_connection(token)
+    fn detach(&mut self, token: Token) {
+        self.detach_connection(token);
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
-        self.conns.peer(token)
+        self.with_descriptor(token, |fd| socket::peer(fd)).ok_or(io::ErrorKind::NotConnected)?
     }
 
     fn waker(&self) -> Waker {
@@ -249,7 +310,8 @@ fn name(index: ListenerId) -> Name {
 }
 
 impl Uring {
-    /// Watches the listeners without reported connections.
+    /// Watches the listeners without reported connections, and accepts by hand. A multishot accept would have no bound,
+    /// and returns a poll mask instead of a descriptor on some kernels (6.6 and 6.7).
     pub(super) fn watch_listeners(&mut self) {
         while let Some((index, fd)) = self.listeners.next_to_watch() {
             self.ring.push(Operation::poll(Fd(fd), libc::POLLIN), name(index));
@@ -265,9 +327,13 @@ impl Uring {
 
     /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
-        match self.listeners.next(self.conns.slots.used())? {
+        let has_room = self.descriptors.have_room() || !self.listeners.are_due() || self.store_some();
+        let used = if has_room { self.conns.slots.used() } else { usize::MAX };
+        match self.listeners.next(used)? {
             Arrival::Connection(fd, listener) => {
                 let token = self.conns.slots.insert(fd);
+                self.descriptors.note_opened();
+                self.note_active(token);
                 self.arm_recv(token);
                 Some(Event::Accepted { token, listener })
             }

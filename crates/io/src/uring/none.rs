@@ -15,6 +15,14 @@ pub const NAME: &str = "uring";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {}
 
+impl Report {
+    /// Returns whether idle connections need no descriptor.
+    #[must_use]
+    pub fn stores_files(&self) -> bool {
+        match *self {}
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {}
@@ -38,6 +46,14 @@ impl std::error::Error for Unavailable {}
 /// # Errors
 /// Always.
 pub fn probe() -> Result<Report, Unavailable> {
+    Err(Unavailable)
+}
+
+/// Fails: there is no io_uring.
+///
+/// # Errors
+/// Always.
+pub fn probe_for(_workers: usize) -> Result<Report, Unavailable> {
     Err(Unavailable)
 }
 

@@ -2,24 +2,28 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::time::Duration;
 
-use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg, Timeout};
+use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg, Timeout, TimeoutUpdate};
 use io_uring::register::Probe;
 use io_uring::types::Fd;
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::entry::{Name, Operation, Purpose};
-use super::ring::Ring;
-use crate::Token;
+use super::ring::{COMPLETION_ENTRIES, Ring, SUBMIT_ENTRIES};
+use super::store::Store;
+use crate::limits::{RECV_BUFFER_BYTES_MAX, RECV_BUFFERS_MAX};
+use crate::{Item, Output, Shared, Token};
 
 /// The oldest kernel with all required features.
 const KERNEL_MIN: &str = "Linux 6.1";
 
 /// Operations that the driver uses.
-const OPERATIONS: [(u8, &str); 7] = [
+const OPERATIONS: [(u8, &str); 8] = [
     (AsyncCancel2::CODE, "cancel"),
     (PollAdd::CODE, "poll"),
     (Read::CODE, "read"),
@@ -27,10 +31,13 @@ const OPERATIONS: [(u8, &str); 7] = [
     (Send::CODE, "send"),
     (SendMsg::CODE, "sendmsg"),
     (Timeout::CODE, "timeout"),
+    (TimeoutUpdate::CODE, "a moved timeout"),
 ];
 
 /// Entries of the trial ring.
 const TRIAL_ENTRIES: u32 = 8;
+/// Bytes of a send that no small socket buffer takes.
+const TRIAL_SEND_BYTES: usize = 64 * 1024;
 /// Timeout of a trial that has nothing to wait for.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
@@ -41,6 +48,18 @@ pub struct Report {
     pub no_array: bool,
     /// One entry may receive repeatedly, up to a bound (Linux 6.17).
     pub limited_multishot: bool,
+    /// Idle connections need no descriptor (Linux 6.8): there may be more than the descriptor limit.
+    pub(super) stored_files: bool,
+    /// A send without a completion reports a failure, and how far it came.
+    pub silent_sends: bool,
+}
+
+impl Report {
+    /// Returns whether idle connections need no descriptor.
+    #[must_use]
+    pub fn stores_files(&self) -> bool {
+        self.stored_files
+    }
 }
 
 impl fmt::Display for Report {
@@ -125,7 +144,27 @@ pub fn probe() -> Result<Report, Unavailable> {
     ring.provide_buffers(2, 64).map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
     let tried = try_multishot(&mut ring);
     let limited_multishot = tried.map_err(|error| Unavailable::from_error(error, "multishot receives"))?;
-    Ok(Report { no_array, limited_multishot })
+    // Everything works without, also if the trial itself fails.
+    let silent_sends = try_silent_sends(&mut ring).unwrap_or(false);
+    Ok(Report { no_array, limited_multishot, stored_files: try_store().is_ok(), silent_sends })
+}
+
+/// Probes, and checks that there is memory for the rings of this many workers. For twice as many: the kernel frees
+/// those of a trial a little later.
+///
+/// # Errors
+/// The first missing feature, or [`Unavailable::Memory`].
+pub fn probe_for(workers: usize) -> Result<Report, Unavailable> {
+    let report = probe()?;
+    let mut rings = Vec::new();
+    for _ in 0..workers.saturating_mul(2) {
+        let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array).and_then(|mut ring| {
+            ring.provide_buffers(RECV_BUFFERS_MAX, RECV_BUFFER_BYTES_MAX)?;
+            Ok(ring)
+        });
+        rings.push(ring.map_err(|error| Unavailable::from_error(error, "rings of this size"))?);
+    }
+    Ok(report)
 }
 
 fn check_features(ring: &Ring) -> Result<(), Unavailable> {
@@ -152,6 +191,15 @@ fn check_operations(ring: &Ring) -> Result<(), Unavailable> {
     }
 }
 
+/// Stores a file and opens a descriptor of it.
+fn try_store() -> io::Result<()> {
+    let (ours, _theirs) = UnixStream::pair()?;
+    let mut store = Store::new();
+    store.put(0, ours.as_fd())?;
+    store.open(0)?;
+    Ok(())
+}
+
 /// Returns whether a multishot receive ends at its bound. Kernels without the bound refuse it.
 fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
@@ -161,4 +209,40 @@ fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
     ring.enter(Some(TRIAL_WAIT))?;
     let done = ring.take().ok_or(io::ErrorKind::TimedOut)?;
     Ok(done.is_last() && done.result() == Ok(1))
+}
+
+/// Returns whether sends without a completion report that they were short, and nothing if they weren't: those of
+/// bytes, and those with shared blocks.
+fn try_silent_sends(ring: &mut Ring) -> io::Result<bool> {
+    let plain = |len| {
+        let mut output = Output::new();
+        output.bytes_mut().resize(len, 0);
+        output
+    };
+    let shared = |len| {
+        let mut output = plain(1);
+        output.push(Item::Shared(Shared::Block(Rc::new(vec![0; len].into()))));
+        output
+    };
+    Ok(reports_short_sends(ring, plain)? && reports_short_sends(ring, shared)?)
+}
+
+/// Sends a short and a long output to a small buffer; returns whether only the second one is reported.
+fn reports_short_sends(ring: &mut Ring, output: impl Fn(usize) -> Output) -> io::Result<bool> {
+    let (ours, _theirs) = UnixStream::pair()?;
+    set_socket_send_buffer_size(&ours, 0)?; // the system rounds it up
+    let fd = Fd(ours.as_raw_fd());
+    let mut results = Vec::new();
+    for len in [1, TRIAL_SEND_BYTES] {
+        ring.send_silently(Token::new(0, 0), fd, &mut output(len));
+        ring.enter(Some(Duration::ZERO))?;
+        while let Some(done) = ring.take() {
+            if done.purpose() == Purpose::Silent {
+                results.push(done.result());
+                ring.reclaim_unsent(done);
+            }
+        }
+        ring.settle(|_, _| {});
+    }
+    Ok(matches!(results[..], [Ok(sent)] if (1..TRIAL_SEND_BYTES).contains(&(sent as usize))))
 }

@@ -7,16 +7,16 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::{self, ManuallyDrop};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{IoUring, Submitter, opcode, squeue};
 use rustix::io::Errno;
 
+use super::enter::Enter;
 use super::entry::{Done, Name, Operation, Purpose};
 use super::memory::{Buffers, Filled, Outputs};
-use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 use crate::{Output, Token};
 
 /// Entries submitted by one call; more take several.
@@ -27,29 +27,31 @@ pub(super) const COMPLETION_ENTRIES: u32 = 4096;
 /// Enters for outstanding completions when the ring ends.
 const REAP_ENTERS_MAX: usize = 1000;
 /// Wait of each of them.
-pub(super) const REAP_WAIT: Duration = Duration::from_millis(5);
+const REAP_WAIT: Duration = Duration::from_millis(5);
 
-const SENT_LATE_MAX: Duration = Duration::from_millis(SENT_LATE_MS_MAX);
+/// Longest time of an alarm; the kernel refuses some that are longer.
+const ALARM_MAX: Duration = Duration::from_secs(1 << 30);
 
 /// Bytes of an eventfd's counter.
 const WAKE_COUNT_BYTES: usize = 8;
 
 /// The ring of one worker.
 pub(super) struct Ring {
-    /// First, so that it is closed before memory that the kernel uses is freed.
+    enter: Enter,
+    /// Before the others, so that it is closed before memory that the kernel uses is freed.
     ring: IoUring,
     buffers: Buffers,
     outputs: Outputs,
     /// Takes the value of a waker's counter.
     wake_count: Box<[u8; WAKE_COUNT_BYTES]>,
+    /// Time of the alarm, which the kernel reads as it takes the entry.
+    alarm: Box<Timespec>,
     /// Entries for which the queue had no room: at most one per connection and verb.
     overflow: VecDeque<squeue::Entry>,
-    /// Entries whose last completion is outstanding, except cancels.
+    /// Entries whose last completion is outstanding, except cancels and silent sends.
     in_flight: usize,
-    /// Send entries queued since the turn's enter. They never wait: submitting them completes them.
+    /// Send entries queued since the turn's enter.
     sends: usize,
-    /// True if the worker awaits one of those completions.
-    is_awaited: bool,
     /// True if they were submitted before the next enter.
     has_submitted: bool,
 }
@@ -68,15 +70,17 @@ impl Ring {
         if no_array {
             builder.setup_no_sqarray();
         }
+        let ring: IoUring = builder.build(entries)?;
         Ok(Self {
-            ring: builder.build(entries)?,
+            enter: Enter::new(ring.as_raw_fd(), ring.params().is_feature_no_iowait()),
+            ring,
             buffers: Buffers::default(),
             outputs: Outputs::default(),
             wake_count: Box::default(),
+            alarm: Box::default(),
             overflow: VecDeque::new(),
             in_flight: 0,
             sends: 0,
-            is_awaited: false,
             has_submitted: false,
         })
     }
@@ -100,6 +104,11 @@ impl Ring {
         &self.buffers
     }
 
+    /// Returns the buffer that the kernel has filled, once. One that can't be is ignored: see [`Buffers::has`].
+    pub(super) fn take_filled(&self, done: &mut Done) -> Option<Filled> {
+        done.take_filled().filter(|buffer| self.buffers.has(buffer))
+    }
+
     /// Returns a buffer to the kernel.
     pub(super) fn release(&mut self, buffer: Filled) {
         self.buffers.release(buffer);
@@ -113,7 +122,7 @@ impl Ring {
     /// Queues an operation under a name. The next [`Ring::enter`] submits it.
     pub(super) fn push(&mut self, operation: Operation, name: Name) {
         assert!(
-            name.purpose() != Purpose::Send,
+            !matches!(name.purpose(), Purpose::Send | Purpose::Silent),
             "a completion of this name frees an output: see `Ring::send`"
         );
         // SAFETY: it points to nothing that is ever freed.
@@ -128,19 +137,84 @@ impl Ring {
         unsafe { self.queue(entry, Name::new(Purpose::Wake, Token::new(0, 0))) }
     }
 
+    /// Queues an alarm after this time, or moves the one that is set. Its expiry is a completion; a move of one
+    /// that has expired has no effect.
+    pub(super) fn set_alarm(&mut self, after: Duration, is_set: bool) {
+        let name = Name::new(Purpose::Alarm, Token::new(0, 0));
+        *self.alarm = Timespec::from(after.min(ALARM_MAX));
+        let time = &raw const *self.alarm;
+        let (entry, name) = if is_set {
+            let entry = opcode::TimeoutUpdate::new(name.0, time).build().flags(squeue::Flags::SKIP_SUCCESS);
+            (entry, Name::new(Purpose::Cancel, Token::new(0, 0)))
+        } else {
+            (opcode::Timeout::new(time).build(), name)
+        };
+        // SAFETY: the ring frees the time after it is closed, and writes it only between two enters. Entries that are
+        // queued together read the time of the last one, which is the earliest.
+        unsafe { self.queue(entry, name) }
+    }
+
     /// Queues a send of an output in memory that never waits, and owns the output until [`Ring::reclaim`].
-    /// Unless its completion `is_awaited`, it doesn't end the wait of the next enter.
-    pub(super) fn send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
+    pub(super) fn send(&mut self, token: Token, fd: Fd, output: Output) {
         self.sends += 1;
-        self.is_awaited |= is_awaited;
         let (index, entry) = self.outputs.insert(token, fd, output);
         // SAFETY: nobody has access to the output before its completion is taken.
         unsafe { self.queue(entry, Name::new(Purpose::Send, Token::new(index, 0))) }
     }
 
+    /// Queues such a send, whose entry completes only if it fails ([`Ring::reclaim_unsent`]), and replaces the
+    /// output by an empty one. [`Ring::settle`] returns those that have succeeded.
+    pub(super) fn send_silently(&mut self, token: Token, fd: Fd, output: &mut Output) {
+        self.sends += 1;
+        let output = mem::replace(output, self.outputs.take_empty());
+        let (index, entry) = self.outputs.insert_silent(token, fd, output);
+        // SAFETY: nobody has access to the output before the entry's completion is taken, or before the kernel
+        // has run it without one.
+        unsafe { self.queue(entry, Name::new(Purpose::Silent, Token::new(index, 0))) }
+    }
+
+    /// Returns the connection and the output of a silent send that has failed.
+    pub(super) fn reclaim_unsent(&mut self, done: Done) -> Option<(Token, Output)> {
+        self.outputs.take_unsent(done.into_unsent())
+    }
+
+    /// Returns whether a silent send is unsettled.
+    pub(super) fn has_silent(&self) -> bool {
+        self.outputs.has_silent()
+    }
+
+    /// Returns the bytes of all unsettled silent sends.
+    pub(super) fn silent_bytes(&self) -> u64 {
+        self.outputs.silent_bytes()
+    }
+
+    /// Settles silent sends if their results are known: calls `succeeded` with the connection and the length of
+    /// each that has not failed. Their results are known once the kernel has taken all entries, and all
+    /// completions that it had posted by then were taken from it.
+    pub(super) fn settle(&mut self, mut succeeded: impl FnMut(Token, u64)) {
+        if !self.outputs.has_silent() || !self.overflow.is_empty() || self.has_completions() {
+            return;
+        }
+        let queue = self.ring.submission();
+        if !queue.is_empty() || queue.cq_overflow() {
+            return;
+        }
+        drop(queue);
+        // SAFETY: the kernel has taken all entries from its queue.
+        while let Some((token, len)) = unsafe { self.outputs.settle() } {
+            succeeded(token, len);
+        }
+    }
+
     /// Returns the connection and the output of a completed send.
     pub(super) fn reclaim(&mut self, done: Done) -> (Token, Output) {
         self.outputs.remove(done.into_sent())
+    }
+
+    /// Returns the number of outputs kept for silent sends, and their memory in bytes.
+    #[cfg(test)]
+    pub(super) fn empty_outputs(&self) -> (usize, usize) {
+        self.outputs.kept()
     }
 
     /// Frees memory of ended sends.
@@ -152,7 +226,7 @@ impl Ring {
     /// # Safety
     /// What the entry points to lives, and only the kernel uses it, until the last completion is taken.
     unsafe fn queue(&mut self, entry: squeue::Entry, name: Name) {
-        if name.purpose() != Purpose::Cancel {
+        if completes(name.purpose()) {
             self.in_flight += 1;
         }
         let entry = entry.user_data(name.0);
@@ -175,39 +249,25 @@ impl Ring {
         self.push(Operation::cancel(which), Name::new(Purpose::Cancel, Token::new(0, 0)));
     }
 
-    /// Makes the completion of this turn's sends end the next wait.
-    pub(super) fn await_sends(&mut self) {
-        self.is_awaited = true;
-    }
-
-    /// Returns the number of this turn's sends whose completions don't end the next wait.
-    pub(super) fn late_sends(&self) -> usize {
-        if self.is_awaited || self.sends > SENT_LATE_SENDS_MAX { 0 } else { self.sends }
-    }
-
     /// Submits queued entries and waits: not at all, for a time, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        let sends = self.late_sends();
-        (self.sends, self.is_awaited, self.has_submitted) = (0, false, false);
+        (self.sends, self.has_submitted) = (0, false);
         self.make_room()?;
-        if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
+        if timeout == Some(Duration::ZERO) {
+            return self.submit();
+        }
+        let entries = self.ring.submission().len();
+        passing(self.enter.submit_and_wait(entries, timeout))
+    }
+
+    /// Submits the entries in the queue without waiting, and runs the kernel's work that is due: no call without any.
+    fn submit(&mut self) -> io::Result<()> {
+        let runs_work = self.has_more();
+        let entries = self.ring.submission().len();
+        if entries == 0 && !runs_work {
             return Ok(());
         }
-        // Otherwise the completions of this enter's sends would end the wait at once, and the next turn would
-        // only wait again.
-        let (completions, timeout) = match sends {
-            0 => (1, timeout),
-            _ => (1 + sends, Some(timeout.map_or(SENT_LATE_MAX, |timeout| timeout.min(SENT_LATE_MAX)))),
-        };
-        let submitter = self.ring.submitter();
-        passing(match timeout {
-            Some(Duration::ZERO) => submitter.submit(),
-            None => submitter.submit_and_wait(completions),
-            Some(timeout) => {
-                let timespec = Timespec::from(timeout);
-                submitter.submit_with_args(completions, &SubmitArgs::new().timespec(&timespec))
-            }
-        })
+        passing(self.enter.submit(entries, runs_work))
     }
 
     /// Submits queued entries without waiting, once a turn, if one of them sends. Other completions that are
@@ -216,19 +276,26 @@ impl Ring {
         if self.sends > 0 && !self.has_submitted {
             self.has_submitted = true;
             // An error recurs at the turn's own enter, which reports it.
-            let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
+            let _ = self.make_room().and_then(|()| self.submit());
         }
     }
 
-    /// Returns whether an enter without waiting would do nothing.
-    fn has_nothing_to_say(&mut self) -> bool {
-        self.ring.submission().is_empty() && !self.has_more()
+    /// Submits all queued entries without waiting. Returns whether none is left.
+    pub(super) fn submit_all(&mut self) -> bool {
+        // An error recurs at the turn's own enter, which reports it.
+        let _ = self.make_room().and_then(|()| self.submit());
+        self.is_submitted()
+    }
+
+    /// Returns whether no entry is queued.
+    pub(super) fn is_submitted(&mut self) -> bool {
+        self.overflow.is_empty() && self.ring.submission().is_empty()
     }
 
     /// Submits entries until the overflow fits into the queue.
     fn make_room(&mut self) -> io::Result<()> {
         while !self.overflow.is_empty() {
-            passing(self.ring.submit())?;
+            self.submit()?;
             if self.ring.submission().is_full() {
                 break; // the kernel takes nothing until completions have been taken
             }
@@ -252,8 +319,10 @@ impl Ring {
             let entry = self.ring.completion().next()?;
             // SAFETY: it was just taken.
             let done = unsafe { Done::new(&entry) };
-            if done.purpose() != Purpose::Cancel {
+            if completes(done.purpose()) {
                 self.in_flight -= usize::from(done.is_last());
+            }
+            if done.purpose() != Purpose::Cancel {
                 return Some(done);
             }
         }
@@ -292,6 +361,11 @@ impl Drop for Ring {
     }
 }
 
+/// Returns whether each entry for this purpose has a last completion.
+fn completes(purpose: Purpose) -> bool {
+    !matches!(purpose, Purpose::Cancel | Purpose::Silent)
+}
+
 /// Ignores errors after which the next turn continues: a timeout, a signal, a full completion queue.
 fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
@@ -303,8 +377,10 @@ fn passing(result: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// Time up to which the driver has caught up with the kernel (T4), by an expired timeout entry. The kernel runs completions in the order in which they became ready: when this
-/// one arrives, so has everything that was ready when it was submitted.
+/// Time up to which the driver has caught up with the kernel (T4), by an expired timeout entry.
+///
+/// The kernel runs completions in the order in which they became ready: when this one arrives, so has everything that
+/// was ready when it was submitted.
 #[derive(Debug, Default)]
 pub(super) struct Marker {
     caught_up_ms: u64,

@@ -5,11 +5,12 @@ use std::os::fd::AsRawFd;
 use io_uring::types::Fd;
 
 use super::Uring;
+use super::close::finish_close;
 use super::entry::{Done, Name, Operation, Purpose};
 use super::recv::reset_full;
 use super::turn::{pend, settle};
-use crate::connections::{Flags, GATHER_MAX, IN_RING, NONE, Sending};
-use crate::limits::{SEND_QUANTUM_BYTES, SENT_LATE_BYTES_MAX};
+use crate::connections::{Flags, GATHER_MAX, IN_RING, NONE, SILENT, Sending};
+use crate::limits::{SEND_QUANTUM_BYTES, SILENT_BYTES_PER_TURN_MAX, SILENT_SEND_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
@@ -30,11 +31,22 @@ fn fits_an_entry(output: &Output) -> bool {
         && items.iter().all(in_memory)
 }
 
+/// Returns whether a send with this error is to be resumed.
+fn is_transient(errno: Errno) -> bool {
+    matches!(errno, Errno::AGAIN | Errno::INTR | Errno::CANCELED)
+}
+
 impl Uring {
-    /// Sends. If the end `is_awaited`, it ends the next enter's wait.
-    pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
+    /// Sends, and reports the end.
+    pub(super) fn start_send(&mut self, token: Token, output: Output) {
         let Some(slot) = self.conns.sender(token) else { return };
+        if slot.fd.is_none() {
+            return self.send_with_descriptor(token, output);
+        }
         reset_full(slot);
+        if slot.send == SILENT {
+            return self.send_behind(token, output);
+        }
         if !fits_an_entry(&output) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
@@ -43,22 +55,161 @@ impl Uring {
         }
         let Some(fd) = pend(slot, Flags::SENDING) else { return };
         slot.send = IN_RING;
-        let is_awaited = is_awaited || output.len() > SENT_LATE_BYTES_MAX;
-        self.ring.send(token, fd, output, is_awaited);
+        self.ring.send(token, fd, output);
+    }
+
+    /// Returns whether an output can be sent by an entry that reports only its failure.
+    pub(super) fn can_be_silent(&self, output: &Output) -> bool {
+        self.sends_silently && output.len() <= SILENT_SEND_BYTES_MAX && fits_an_entry(output)
+    }
+
+    /// Sends by such an entry and returns true, unless another one of the connection is unsettled.
+    pub(super) fn send_silently(&mut self, token: Token, output: &mut Output) -> bool {
+        let Some(slot) = self.conns.sender(token) else { return false };
+        reset_full(slot);
+        if slot.send == SILENT {
+            self.send_behind(token, std::mem::take(output));
+            return false;
+        }
+        let Some(fd) = pend(slot, Flags::SENDING) else {
+            if self.open_descriptor(token) {
+                return self.send_silently(token, output);
+            }
+            self.send_with_descriptor(token, std::mem::take(output));
+            return false;
+        };
+        slot.send = SILENT;
+        self.ring.send_silently(token, fd, output);
+        self.settles_soon |= self.ring.silent_bytes() > SILENT_BYTES_PER_TURN_MAX;
+        true
+    }
+
+    /// Begins a send after a silent one whose result isn't known, or hasn't been reported. `unsent` has entries only
+    /// up to the first event of a turn.
+    fn send_behind(&mut self, token: Token, output: Output) {
+        if let Some(at) = self.unsent.iter().position(|(unsent, _)| *unsent == token)
+            && let Some((_, mut sending)) = self.unsent.remove(at)
+        {
+            sending.output.append(output);
+            return self.continue_send(token, sending);
+        }
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        slot.send = self.conns.sends.insert(Sending::new(output, 0));
+        self.behind.push(token);
+    }
+
+    /// Settles silent sends, then begins the sends behind them. Called when the completions of an enter were
+    /// taken.
+    pub(super) fn settle_silent(&mut self) {
+        let Self { ring, conns, descriptors, .. } = self;
+        ring.settle(|token, len| {
+            conns.note_taken(len);
+            let Some(slot) = conns.slots.held_mut(token) else { return };
+            settle(slot, Flags::SENDING);
+            if slot.send == SILENT {
+                slot.send = NONE;
+            }
+            if slot.flags.has(Flags::CLOSING) {
+                finish_close(conns, descriptors, token);
+            }
+        });
+        if self.ring.has_silent() {
+            return;
+        }
+        self.settles_soon = false;
+        while let Some(token) = self.behind.pop() {
+            let Some(slot) = self.conns.slots.open_mut(token) else { continue };
+            match self.conns.sends.get(slot.send).map(|sending| sending.result.is_some()) {
+                Some(true) => self.conns.work.complete(token, slot.send, &mut slot.flags),
+                Some(false) => {
+                    slot.flags.set(Flags::WRITABLE);
+                    self.conns.work.sends.enqueue(token, &mut slot.flags);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Handles the completion of a silent send, which has failed: a short one is to be resumed.
+    pub(super) fn silent_failed(&mut self, done: Done) {
+        let sent = done.result();
+        let Some((token, first)) = self.ring.reclaim_unsent(done) else { return };
+        let taken = sent.map_or(0, u64::from).min(first.len());
+        self.conns.note_taken(taken);
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
+        settle(slot, Flags::SENDING);
+        if slot.flags.has(Flags::CLOSING) {
+            return self.finish_close(token);
+        }
+        let mut sending = Sending::new(first, taken);
+        if let Err(errno) = sent
+            && !is_transient(errno)
+        {
+            slot.flags.set(Flags::BROKEN);
+            sending.result = Some(Err(SendError::Broken(errno.into())));
+        }
+        match self.conns.sends.get_mut(slot.send) {
+            Some(second) => {
+                sending.output.append(std::mem::take(&mut second.output));
+                *second = sending;
+            }
+            None => self.unsent.push_back((token, sending)),
+        }
+    }
+
+    /// Returns the event of the next silent send that has failed, which is in flight from now on.
+    #[inline]
+    pub(super) fn next_unsent(&mut self) -> Option<Event> {
+        while let Some((token, sending)) = self.unsent.pop_front() {
+            if self.conns.slots.open(token).is_some() {
+                self.continue_send(token, sending);
+                return Some(Event::Unsent { token });
+            }
+        }
+        None
+    }
+
+    fn continue_send(&mut self, token: Token, sending: Sending) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        let has_ended = sending.result.is_some();
+        slot.send = self.conns.sends.insert(sending);
+        if has_ended {
+            self.conns.work.complete(token, slot.send, &mut slot.flags);
+        } else {
+            self.await_writable(token);
+        }
+    }
+
+    /// Sends once the connection has a descriptor, perhaps in a later turn.
+    #[cold]
+    fn send_with_descriptor(&mut self, token: Token, output: Output) {
+        if self.open_descriptor(token) {
+            return self.start_send(token, output);
+        }
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        slot.send = self.conns.sends.insert(Sending::new(output, 0));
+        self.await_descriptor(token);
+    }
+
+    /// Defers a send to the next turn, as if its socket had room by then.
+    fn await_descriptor(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        slot.flags.set(Flags::AWAITING);
+        self.writable.push_back(token);
     }
 
     /// Handles the completion of a send.
     pub(super) fn sent(&mut self, done: Done) -> Option<Event> {
         let sent = done.result();
         let (token, output) = self.ring.reclaim(done);
-        let taken = sent.map_or(0, u64::from);
+        let taken = sent.map_or(0, u64::from).min(output.len());
         self.conns.note_taken(taken);
         let slot = self.conns.slots.held_mut(token)?;
         settle(slot, Flags::SENDING);
         let closing = slot.flags.has(Flags::CLOSING);
         let result = match sent {
             Ok(_) if taken >= output.len() => Ok(()),
-            Err(errno) if !closing && !matches!(errno, Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {
+            Err(errno) if !closing && !is_transient(errno) => {
                 slot.flags.set(Flags::BROKEN);
                 Err(SendError::Broken(errno.into()))
             }
@@ -82,8 +233,26 @@ impl Uring {
         if slot.send == NONE || slot.flags.has(Flags::AWAITING) {
             return;
         }
-        let Some(fd) = pend(slot, Flags::AWAITING) else { return };
+        let Some(fd) = pend(slot, Flags::AWAITING) else { return self.await_descriptor(token) };
         self.ring.push(Operation::poll(fd, libc::POLLOUT), writable_name(token));
+    }
+
+    /// Queues a send whose socket has room, once the connection has a descriptor.
+    pub(super) fn note_writable(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
+        settle(slot, Flags::AWAITING);
+        if slot.flags.has(Flags::CLOSING) {
+            return self.finish_close(token);
+        }
+        if slot.send == NONE {
+            return;
+        }
+        if slot.fd.is_none() && !self.open_descriptor(token) {
+            return self.await_descriptor(token);
+        }
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        slot.flags.set(Flags::WRITABLE);
+        self.conns.work.sends.enqueue(token, &mut slot.flags);
     }
 
     /// Handles a completion of the entry that waits for room.
@@ -102,6 +271,7 @@ impl Uring {
     /// Waits for room at a peer that has ended its side. The kernel adds `POLLRDHUP` to every entry, so a
     /// one-shot entry would complete at once, again and again; a multishot one completes on changes.
     fn await_behind_fin(&mut self, token: Token) {
+        self.open_descriptor(token);
         let Some(fd) = self.conns.slots.open_mut(token).and_then(|slot| slot.fd.as_ref()) else {
             return self.writable.push_back(token);
         };
@@ -116,146 +286,4 @@ impl Uring {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-    use std::time::Duration;
-
-    use super::{Flags, Uring};
-    use crate::driver::UringOptions;
-    use crate::limits::{SENT_LATE_BYTES_MAX, SENT_LATE_SENDS_MAX};
-    use crate::{CloseKind, Driver, Event, Output, Token};
-
-    const BUFFER_BYTES: usize = 1024;
-
-    /// Returns a driver with `count` connections, and their peers. `None` if the kernel has no io_uring.
-    fn connected(count: usize) -> Option<(Uring, Vec<Token>, Vec<TcpStream>)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("an address");
-        let options = UringOptions { recv_buffer_bytes: BUFFER_BYTES, ..UringOptions::default() };
-        let mut driver =
-            Uring::new(vec![listener], options).map_err(|why| println!("skipped: {why}")).ok()?;
-        let peers = (0..count).map(|_| TcpStream::connect(address).expect("connects")).collect();
-        let mut tokens = Vec::new();
-        while tokens.len() < count {
-            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
-            while let Some(event) = driver.next() {
-                if let Event::Accepted { token, .. } = event {
-                    tokens.push(token);
-                }
-            }
-        }
-        driver.wait(Some(Duration::ZERO)).expect("the receives are submitted");
-        Some((driver, tokens, peers))
-    }
-
-    fn send(driver: &mut Uring, token: Token, len: usize, is_awaited: bool) {
-        let mut output = Output::new();
-        output.bytes_mut().resize(len, b'x');
-        assert!(!driver.send_at_once(token, &mut output, || is_awaited));
-    }
-
-    /// Responds to the first event, and returns the number of further events in the same turn.
-    fn response_the_first(driver: &mut Uring, token: Token) -> usize {
-        for _ in 0..100 {
-            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
-            let mut behind = None;
-            while let Some(event) = driver.next() {
-                match (event, behind) {
-                    (Event::Received { .. }, None) => {
-                        send(driver, token, 6, false);
-                        behind = Some(0);
-                    }
-                    (_, seen) => behind = seen.map(|count| count + 1),
-                }
-            }
-            if let Some(behind) = behind {
-                return behind;
-            }
-        }
-        panic!("nothing came")
-    }
-
-    #[test]
-    fn only_short_unawaited_sends_end_late() {
-        let longest = SENT_LATE_BYTES_MAX as usize;
-        for (len, is_awaited, late) in [(longest, false, 1), (longest, true, 0), (longest + 1, false, 0)] {
-            let Some((mut driver, tokens, _peers)) = connected(1) else { return };
-            send(&mut driver, tokens[0], len, is_awaited);
-            assert_eq!(driver.ring.late_sends(), late, "{len} {is_awaited}");
-            let mut turns = 0;
-            while driver.conns.slots.open(tokens[0]).is_some_and(|slot| slot.send != super::NONE) {
-                // Nothing else happens: the test would block here if the end of the send didn't end the wait.
-                driver.wait(None).expect("the driver waits");
-                while driver.next().is_some() {}
-                turns += 1;
-            }
-            assert_eq!(turns, 1);
-        }
-    }
-
-    #[test]
-    fn bounds_late_ends_by_what_an_enter_processes() {
-        for count in [SENT_LATE_SENDS_MAX, SENT_LATE_SENDS_MAX + 1] {
-            let Some((mut driver, tokens, _peers)) = connected(count) else { return };
-            tokens.iter().for_each(|token| send(&mut driver, *token, 6, false));
-            assert_eq!(driver.ring.late_sends(), if count > SENT_LATE_SENDS_MAX { 0 } else { count });
-        }
-    }
-
-    /// Input behind a response sent in the same turn waits for its end: more of a pipeline, or the client's
-    /// FIN.
-    #[test]
-    fn input_after_a_response_awaits_its_end() {
-        for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
-            let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
-            peers[0].write_all(&vec![b'?'; bytes]).expect("the queue has room");
-            if is_ended {
-                peers[0].shutdown(Shutdown::Write).expect("it can");
-            }
-            let behind = response_the_first(&mut driver, tokens[0]);
-            if behind == 0 && expected == 0 {
-                println!("skipped: each receive has a turn of its own");
-                continue;
-            }
-            assert_eq!(driver.ring.late_sends(), expected, "{bytes} {is_ended}");
-        }
-    }
-
-    #[test]
-    fn a_close_awaits_the_late_end() {
-        let Some((mut driver, tokens, _peers)) = connected(1) else { return };
-        send(&mut driver, tokens[0], 6, false);
-        driver.close(tokens[0], CloseKind::Normal);
-        assert_eq!(driver.ring.late_sends(), 0);
-    }
-
-    /// A wake is reported after everything that happened before it.
-    #[test]
-    fn a_wake_follows_the_late_end() {
-        let Some((mut driver, tokens, _peers)) = connected(1) else { return };
-        send(&mut driver, tokens[0], 6, false);
-        driver.waker().wake();
-        let mut woken = Vec::new();
-        while woken.len() < 2 {
-            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
-            while let Some(event) = driver.next() {
-                woken.push(matches!(event, Event::Woken));
-            }
-        }
-        assert_eq!(woken, [false, true], "the end of the send comes first");
-    }
-
-    #[test]
-    fn a_receive_whose_cancel_found_nothing_is_cancelled_again() {
-        let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
-        // As if a cancel had been sent and found nothing.
-        driver.conns.slots.open_mut(tokens[0]).expect("the slot is open").flags.set(Flags::CANCELLING);
-        driver.close(tokens[0], CloseKind::Normal);
-        peers[0].write_all(b"x").expect("the queue has room");
-        while driver.connections() > 0 {
-            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
-            while driver.next().is_some() {}
-        }
-    }
-}
+mod tests;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use io_uring::types::Fd;
 
+use super::descriptors::until_retry;
 use super::entry::{Done, Purpose};
 use super::ring::COMPLETION_ENTRIES;
 use super::{InRing, Uring};
-use crate::connections::{Flags, NONE, Pushed, Slot};
-use crate::{Event, ListenerId, Token};
+use crate::connections::{Flags, Pushed, Slot};
+use crate::{Event, ListenerId};
 
 /// Capacity that idle queues keep.
 const QUEUE_KEPT: usize = 64;
@@ -18,10 +19,18 @@ const QUEUE_KEPT: usize = 64;
 impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_lent();
+        let was_short = self.descriptors.begin_turn();
         self.rearm_recvs();
         self.watch_listeners();
-        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
+        let is_short = was_short || self.descriptors.are_short();
+        let timeout = if is_short { until_retry(timeout) } else { timeout };
+        let timeout = if self.is_busy() {
+            Some(Duration::ZERO)
+        } else {
+            self.alarm.cover(timeout, &self.clock, &mut self.ring)
+        };
         self.ring.enter(timeout)?;
+        self.store_surplus();
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
@@ -29,8 +38,10 @@ impl Uring {
             self.completions.push_front(done);
         }
         self.take_completions();
+        self.settle_silent();
         self.completions_left = self.completions.len();
-        while let Some(token) = self.writable.pop_front() {
+        for _ in 0..self.writable.len() {
+            let Some(token) = self.writable.pop_front() else { break };
             self.note_writable(token);
         }
         self.conns.note_fetched();
@@ -47,22 +58,32 @@ impl Uring {
             return false;
         }
         self.ring.trim();
+        self.conns.slots.trim();
+        self.descriptors.trim();
         self.completions.shrink_to(QUEUE_KEPT);
         self.held.shrink_to(QUEUE_KEPT);
         self.rearm.shrink_to(QUEUE_KEPT);
         self.rearm_bulk.shrink_to(QUEUE_KEPT);
         self.writable.shrink_to(QUEUE_KEPT);
+        self.unsent.shrink_to(QUEUE_KEPT);
+        self.behind.shrink_to(QUEUE_KEPT);
         true
     }
 
     /// Returns whether there is work that needs no event of the kernel.
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.conns.has_work()
             || !self.completions.is_empty()
             || !self.held.is_empty()
-            || !self.rearm.is_empty()
-            || !self.rearm_bulk.is_empty()
+            || (self.waits_to_be_armed() && !self.descriptors.are_short())
+            || !self.unsent.is_empty()
+            || !self.behind.is_empty()
+            || self.settles_soon
             || self.listeners.are_due()
+    }
+
+    fn waits_to_be_armed(&self) -> bool {
+        !self.rearm.is_empty() || !self.rearm_bulk.is_empty()
     }
 
     /// Moves completions from the ring to `completions`.
@@ -72,7 +93,9 @@ impl Uring {
             match done.purpose() {
                 Purpose::Listener => self.listeners.watch_ended(done.token().slot() as ListenerId),
                 Purpose::Writable => self.awaited(&done),
+                Purpose::Silent => self.silent_failed(done),
                 Purpose::Marker => self.marker.completed(),
+                Purpose::Alarm => self.alarm.note(),
                 Purpose::Wake => {
                     self.conns.work.woken = true;
                     self.listeners.inbox.note_wake();
@@ -83,28 +106,20 @@ impl Uring {
         }
     }
 
-    fn note_writable(&mut self, token: Token) {
-        let Some(slot) = self.conns.slots.held_mut(token) else { return };
-        settle(slot, Flags::AWAITING);
-        if slot.flags.has(Flags::CLOSING) {
-            self.finish_close(token);
-        } else if slot.send != NONE {
-            slot.flags.set(Flags::WRITABLE);
-            self.conns.work.sends.enqueue(token, &mut slot.flags);
-        }
-    }
-
     pub(super) fn release_lent(&mut self) {
         if let Some(buffer) = self.lent.take() {
             self.ring.release(buffer);
         }
     }
 
-    /// Returns the turn's next event: completions of verbs, then the kernel's, then sends by hand, then new
-    /// connections.
+    /// Returns the turn's next event: failed silent sends, completions of verbs, then the kernel's, then sends by
+    /// hand, then new connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.release_lent();
         self.conns.work.after_sent = false;
+        if let Some(event) = self.next_unsent() {
+            return Some(event);
+        }
         loop {
             if let Some(event) = self.conns.next_completion() {
                 return Some(self.after_event(event));
@@ -117,7 +132,7 @@ impl Uring {
                 }
                 continue;
             }
-            // A wake follows what had happened before it: the ends of sends may have been late.
+            // A wake follows what had happened before it.
             if let Some(woken) = self.conns.next_woken() {
                 return Some(woken);
             }
@@ -141,9 +156,15 @@ impl Uring {
         match done.purpose() {
             Purpose::Recv => self.received(done),
             Purpose::Send => self.sent(done),
-            Purpose::PeerEnd => self.watch_ended(&done),
+            Purpose::PeerEnd => self.watch_ended(done),
             // Handled earlier: see `take_completions` and `Ring::take`.
-            Purpose::Listener | Purpose::Writable | Purpose::Wake | Purpose::Marker | Purpose::Cancel => None,
+            Purpose::Listener
+            | Purpose::Silent
+            | Purpose::Writable
+            | Purpose::Wake
+            | Purpose::Marker
+            | Purpose::Alarm
+            | Purpose::Cancel => None,
         }
     }
 
@@ -156,11 +177,15 @@ impl Uring {
     }
 }
 
+/// Flags of a connection's entries whose last completion is outstanding: receiving, watching for the peer's end,
+/// sending, waiting to send.
+pub(super) const IN_KERNEL: Flags =
+    Flags::ARMED.and(Flags::END_WATCHED).and(Flags::SENDING).and(Flags::AWAITING);
+
 /// Marks an entry to be pushed by `flag`; returns the connection's descriptor.
 pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
     let fd = slot.fd.as_ref()?.as_raw_fd();
     slot.flags.set(flag);
-    slot.extra.pending += 1;
     Some(Fd(fd))
 }
 
@@ -168,5 +193,4 @@ pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
 pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
     debug_assert!(slot.flags.has(flag), "an entry has completed twice");
     slot.flags.clear(flag);
-    slot.extra.pending -= 1;
 }

@@ -20,7 +20,7 @@ use socket2::SockRef;
 
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
-    Ended, Note, SentAs, World, file_of, first_accepted, pattern, plain, with_file,
+    Ended, Note, SentAs, World, detach, file_of, first_accepted, pattern, plain, with_file,
 };
 use crate::contract::{Harness, PeerId, PeerState, Setup, is_missing};
 
@@ -337,7 +337,7 @@ fn an_idle_wait_is_one_wait<K: Kernel>() {
 
 fn a_detached_connection_wakes_no_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
+    let fd = world.detach(token).expect("the connection is detached").descriptor;
     world.idle();
     world.harness.write(peer, b"for another");
     sleeps(&mut world);
@@ -351,7 +351,7 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
         let (mut driver, address) = a_driver::<K>(options);
         let _peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
-        let fd = driver.detach(token).expect("the connection is detached").descriptor;
+        let fd = detach(&mut driver, token).descriptor;
         assert_eq!(SockRef::from(&fd).tcp_nodelay().expect("told"), nodelay);
         assert_eq!(SockRef::from(&fd).keepalive().expect("told"), keepalive);
         assert!(rustix::io::fcntl_getfd(&fd).expect("told").contains(rustix::io::FdFlags::CLOEXEC));
@@ -364,7 +364,7 @@ fn bounds_unsent_bytes_in_the_kernel<K: Kernel>() {
     let (mut driver, address) = a_driver::<K>(ListenOptions::default());
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
-    let fd = driver.detach(token).expect("the connection is detached").descriptor;
+    let fd = detach(&mut driver, token).descriptor;
     let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
     assert_eq!(bound, SEND_UNSENT_BYTES_FIRST);
 }
@@ -382,7 +382,7 @@ fn a_reading_client_gets_a_larger_unsent_bound<K: Kernel>() {
             assert!(world.peer_gets(peer, piece.len()) == piece);
         }
         world.until("it is told", |world| !world.is_sending(token));
-        let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
+        let fd = world.detach(token).expect("the connection is detached").descriptor;
         let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
         assert_eq!(bound == SEND_UNSENT_BYTES_MAX, is_trusted, "{bound}");
     }
@@ -423,7 +423,7 @@ fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     world.recv_pause(token);
     world.harness.write(peer, b"a");
     world.idle();
-    let detached = world.driver().detach(token).expect("the connection is detached");
+    let detached = world.detach(token).expect("the connection is detached");
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);
@@ -443,8 +443,12 @@ macro_rules! kernel_suite {
         )+
     };
     ($kernel:ty) => {
+        kernel_suite! { $kernel; descriptors_run_out, descriptors_stay_within_connections_max }
+        kernel_suite! { each of $kernel }
+    };
+    (each of $kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, short_files_precede_long_downloads, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
+            a_wake_ends_a_wait_without_limit, uses_the_kernel_s_clock, reports_an_unreadable_file, a_reset_that_fails_a_send_is_no_fin, short_files_precede_long_downloads, downloads_progress_side_by_side, uploads_progress_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, short_responses_precede_files, long_sends_start_after_other_work, catches_up_with_the_last_input_of_a_crowd, catches_up_under_load_from_a_crowd, discards_readiness_of_an_ended_send, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_no_driver, accepted_connections_have_the_listener_s_options, rejects_an_empty_buffer, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, fetches_and_sends_an_uncached_file, input_after_urgent_data_arrives, bounds_unsent_bytes_in_the_kernel, a_reading_client_gets_a_larger_unsent_bound }
@@ -477,4 +481,10 @@ mod on_poll {
 #[cfg(target_os = "linux")]
 mod on_uring {
     kernel_suite!(crate::contract::sockets::on_uring::ByCompletion<true>);
+}
+
+/// Connections aren't bounded by descriptors here.
+#[cfg(target_os = "linux")]
+mod on_uring_stored {
+    kernel_suite!(each of crate::contract::sockets::on_uring::Stored<true>);
 }

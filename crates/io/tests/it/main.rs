@@ -2,6 +2,8 @@
 
 mod acceptor;
 mod contract;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod fs;
 mod kernel;
 mod listen;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use shearwater_engine::tasks::{Coroutine, StackOptions, Stacks, Suspend, yield_now};
 use shearwater_engine::{Call, Gone, Request, Response};
 
-pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, offload};
+pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, OffloadPool, Offloaded, offload};
 
 /// A worker's function that starts a deferred handler.
 pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
@@ -20,16 +20,20 @@ pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
 /// Creates a [`DeferredHandler`] on a worker's thread. The argument returns the worker's stacks for coroutines.
 pub(crate) type MakeDeferred = Box<dyn Fn(&dyn Fn() -> Rc<Stacks>) -> DeferredHandler + Send + Sync>;
 
-/// Creates a worker's deferred handlers. Allocates stacks only if one of them is a coroutine.
+/// Creates a worker's deferred handlers, and its stacks if one of them is a coroutine.
 ///
 /// # Panics
 /// If the signal stack or handler for stack overflows can't be installed.
-pub(crate) fn instantiate(all: &[MakeDeferred], options: StackOptions) -> Vec<DeferredHandler> {
+pub(crate) fn instantiate(
+    all: &[MakeDeferred],
+    options: StackOptions,
+) -> (Vec<DeferredHandler>, Option<Rc<Stacks>>) {
     let stacks = OnceCell::new();
     let allocate = || {
         Stacks::new(options).unwrap_or_else(|error| panic!("can't prepare stacks for coroutines: {error}"))
     };
-    all.iter().map(|make| make(&|| Rc::clone(stacks.get_or_init(allocate)))).collect()
+    let handlers = all.iter().map(|make| make(&|| Rc::clone(stacks.get_or_init(allocate)))).collect();
+    (handlers, stacks.into_inner())
 }
 
 /// The result of a deferred handler: `()`, or a `Result` whose error is logged.

@@ -63,13 +63,40 @@ type Work = Box<dyn FnOnce() + Send>;
 pub fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
-    offload_to(pool(), work)
+    static POOL: OnceLock<OffloadPool> = OnceLock::new();
+    POOL.get_or_init(|| OffloadPool::new("offload", OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX)).offload(work)
 }
 
-fn offload_to<T: Send + 'static>(
-    pool: &'static Pool,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> impl Future<Output = Result<T, Offloaded>> {
+/// A thread pool of its own, for blocking work that must not wait for that of [`offload`](offload()), nor delay it.
+///
+/// Threads start on demand and end after [`OFFLOAD_IDLE`] without work. Clones share them.
+#[derive(Debug, Clone)]
+pub struct OffloadPool(Arc<Pool>);
+
+impl OffloadPool {
+    /// Creates a pool of at most `threads_max` threads with this name, and `waiting_max` queued pieces of work.
+    #[must_use]
+    pub fn new(name: &'static str, threads_max: usize, waiting_max: usize) -> Self {
+        let (state, has_work) = (Mutex::default(), Condvar::new());
+        Self(Arc::new(Pool { name, threads_max, waiting_max, state, has_work }))
+    }
+
+    /// Runs work on a thread of this pool, as [`offload`](offload()) does.
+    ///
+    /// # Errors
+    /// [`Offloaded`] if the queue is full or the work panicked.
+    pub fn offload<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, Offloaded>> + use<T, W> {
+        offload_to(&self.0, work)
+    }
+}
+
+fn offload_to<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
+    pool: &Arc<Pool>,
+    work: W,
+) -> impl Future<Output = Result<T, Offloaded>> + use<T, W> {
     let awaited = Awaited { result: None, waker: None, outstanding: Piece::begin() };
     let awaiting = Awaiting(Arc::new(Mutex::new(awaited)));
     let slot = Arc::clone(&awaiting.0);
@@ -117,9 +144,11 @@ fn put<T>(awaited: &Mutex<Awaited<T>>, result: Result<T, Offloaded>) {
     drop(outstanding);
 }
 
-/// The process's threads and their queue.
-#[derive(Default)]
+/// Threads and their queue.
 struct Pool {
+    name: &'static str,
+    threads_max: usize,
+    waiting_max: usize,
     state: Mutex<State>,
     has_work: Condvar,
 }
@@ -131,22 +160,24 @@ struct State {
     idle: usize,
 }
 
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(Pool::default)
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Pool {
     /// Queues a piece of work. Returns false if the queue is full.
-    fn queue(&'static self, work: Work) -> bool {
+    fn queue(self: &Arc<Self>, work: Work) -> bool {
         let mut state = lock(&self.state);
-        if state.waiting.len() >= OFFLOAD_WAITING_MAX {
+        if state.waiting.len() >= self.waiting_max {
             return false;
         }
-        let wants_thread = state.idle <= state.waiting.len() && state.threads < OFFLOAD_THREADS_MAX;
+        let wants_thread = state.idle <= state.waiting.len() && state.threads < self.threads_max;
         if wants_thread {
-            let named = thread::Builder::new().name("offload".to_owned());
-            match named.spawn(|| self.serve(OFFLOAD_IDLE)) {
+            let named = thread::Builder::new().name(self.name.to_owned());
+            let pool = Arc::clone(self);
+            match named.spawn(move || pool.serve(OFFLOAD_IDLE)) {
                 Ok(_) => state.threads += 1,
                 // The existing threads will run it.
                 Err(_) if state.threads > 0 => {}
@@ -281,14 +312,19 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
-    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, lock, offload_to};
+    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, OffloadPool, Pool, lock, offload_to};
 
     /// Time after which a test fails.
     const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
+    /// Returns a pool with the limits of `offload`.
+    fn pool() -> Arc<Pool> {
+        OffloadPool::new("offload", OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX).0
+    }
+
     #[test]
     fn limits_threads_and_queued_work() {
-        let pool: &'static Pool = Box::leak(Box::default());
+        let pool = pool();
         let gate = Arc::new(Barrier::new(OFFLOAD_THREADS_MAX + 1));
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
         for _ in 0..OFFLOAD_THREADS_MAX {
@@ -315,7 +351,7 @@ mod tests {
 
     #[test]
     fn ends_an_idle_thread() {
-        let pool: &'static Pool = Box::leak(Box::default());
+        let pool = pool();
         lock(&pool.state).threads = 1;
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
         lock(&pool.state).waiting.push_back(Box::new(move || done.send(()).expect("the test receives")));
@@ -336,12 +372,12 @@ mod tests {
 
     #[test]
     fn survives_results_that_panic_on_drop() {
-        let pool: &'static Pool = Box::leak(Box::default());
+        let pool = pool();
         let (dropped, is_dropped) = sync_channel(1);
         for _ in 0..=OFFLOAD_THREADS_MAX {
             let (go, may_go) = sync_channel(1);
             let dropped = dropped.clone();
-            drop(offload_to(pool, move || {
+            drop(offload_to(&pool, move || {
                 may_go.recv().expect("sent once the future is dropped");
                 Bomb(dropped)
             }));
@@ -349,7 +385,7 @@ mod tests {
             is_dropped.recv_timeout(TEST_TIMEOUT).expect("a thread ran it");
         }
         let (done, is_done) = sync_channel(1);
-        drop(offload_to(pool, move || done.send(()).expect("the test receives")));
+        drop(offload_to(&pool, move || done.send(()).expect("the test receives")));
         is_done.recv_timeout(TEST_TIMEOUT).expect("a thread is left or started");
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use matchit::Params;
+use shearwater_engine::tasks::Stacks;
 use shearwater_engine::{BodyPolicy, Context, FieldLines, Prebuilt, Request, Response, Service};
 use shearwater_http1::Head;
 
@@ -37,11 +38,13 @@ impl Routes {
     pub fn service(&self, worker: usize) -> RoutesService {
         let table = Arc::clone(&self.0);
         let parts = &table.parts;
+        let (deferred, stacks) = handlers::instantiate(&parts.deferred, parts.stacks);
         RoutesService(Rc::new(WorkerRoutes {
             static_responses: table.static_responses.iter().map(StaticResponse::encode).collect(),
             services: parts.services.iter().map(|make| make(worker)).collect(),
             locals: parts.locals.iter().map(|(of, make)| (*of, make(worker))).collect(),
-            deferred: handlers::instantiate(&parts.deferred, parts.stacks),
+            deferred,
+            stacks,
             table,
         }))
     }
@@ -62,6 +65,8 @@ struct WorkerRoutes {
     services: Vec<Box<dyn Service>>,
     locals: Vec<(TypeId, Box<dyn Any>)>,
     deferred: Vec<DeferredHandler>,
+    /// Stacks of its coroutines, if there are any.
+    stacks: Option<Rc<Stacks>>,
 }
 
 impl Service for RoutesService {
@@ -92,6 +97,13 @@ impl Service for RoutesService {
                 Some(target) => worker.call(target, request, response),
                 None => worker.respond_inexact(None, request, response),
             },
+        }
+    }
+
+    fn trim(&self) {
+        self.0.services.iter().for_each(|service| service.trim());
+        if let Some(stacks) = &self.0.stacks {
+            stacks.trim();
         }
     }
 }

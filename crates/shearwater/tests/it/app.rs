@@ -101,6 +101,28 @@ impl Service for Readable {
 }
 
 #[test]
+fn trims_mounted_services() {
+    struct Counter(Rc<Cell<u32>>);
+    impl Service for Counter {
+        fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+
+        fn trim(&self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    thread_local! {
+        static TRIMS: Rc<Cell<u32>> = Rc::default();
+    }
+    let mut app = App::new();
+    for path in ["/one", "/two"] {
+        app.mount(path, |_| Counter(TRIMS.with(Rc::clone)));
+    }
+    app.get_coroutine("/coroutine", |_: &mut CoroutineCall| {});
+    app.build().expect("no mistakes").service(0).trim();
+    assert_eq!(TRIMS.with(|trims| trims.get()), 2);
+}
+
+#[test]
 fn routes_extension_methods() {
     let mut app = app();
     app.route("PROPFIND", "/dav", name_method);

@@ -13,6 +13,7 @@ mod misbehaving;
 mod mistakes;
 mod patterns;
 mod process;
+mod retried;
 mod served;
 mod sockets;
 mod start;

@@ -154,26 +154,25 @@ const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
 /// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
-    let uring = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring);
-    let uring = uring.verbosity(Verbosity::Off).start_app(App::new());
-    match uring {
-        Ok(running) => {
-            drop(Served::running(running));
-            vec![DriverChoice::Auto, DriverChoice::Uring]
-        }
-        Err(why) => {
-            println!("skipped: {why}");
-            vec![DriverChoice::Auto]
-        }
-    }
+    let works = |driver: &DriverChoice| {
+        let server = Server::new("127.0.0.1:0").workers(1).driver(*driver).verbosity(Verbosity::Off);
+        let started = server.start_app(App::new());
+        started
+            .map(|running| drop(Served::running(running)))
+            .map_err(|why| println!("skipped: {why}"))
+            .is_ok()
+    };
+    let all = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
+    all.into_iter().filter(works).collect()
 }
 
 /// Returns a server with one worker on a free port.
 pub(crate) fn here() -> Server {
     let driver = match std::env::var(DRIVER).as_deref() {
         Err(_) | Ok("auto") => DriverChoice::Auto,
+        Ok("epoll") => DriverChoice::Epoll,
         Ok("uring") => DriverChoice::Uring,
-        Ok(other) => panic!("{DRIVER}={other}: auto or uring"),
+        Ok(other) => panic!("{DRIVER}={other}: auto, epoll or uring"),
     };
     let accept = match std::env::var(ACCEPT).as_deref() {
         Err(_) | Ok("reuseport") => AcceptMode::Reuseport,

@@ -51,16 +51,17 @@ pub(crate) struct SitesServer {
     address: SocketAddr,
 }
 
-/// Runs a test on each available driver. The folders 0 and 1 are `one/` and `two/`.
+/// Runs a test on each available driver, with folders in the system's caches and on a slow disk. The folders 0 and 1 are `one/` and `two/`.
 pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&SitesServer)) {
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
-    let served = drivers.into_iter().filter_map(|driver| SitesServer::start(driver, files, sites));
+    let each = drivers.into_iter().flat_map(|driver| [false, true].map(|is_slow| (driver, is_slow)));
+    let served = each.filter_map(|(driver, is_slow)| SitesServer::start(driver, is_slow, files, sites));
     let tested = served.map(|served| test(&served)).count();
     assert!(tested > 0, "there is a driver");
 }
 
 impl SitesServer {
-    fn start(driver: DriverChoice, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
+    fn start(driver: DriverChoice, is_slow: bool, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
         let folder = TestFolder::new();
         for name in ["one", "two"] {
             std::fs::create_dir(folder.at(name)).expect("a folder");
@@ -68,7 +69,10 @@ impl SitesServer {
         for (name, content) in files {
             folder.file(name, content);
         }
-        let open = |name| Folder::open(&folder.at(name)).expect("a folder");
+        let open = |name| {
+            let opened = Folder::open(&folder.at(name)).expect("a folder");
+            if is_slow { opened.with_slow_disk(|_| ()) } else { opened }
+        };
         let folders = ["one", "two"].map(open).into();
         let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
         let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));

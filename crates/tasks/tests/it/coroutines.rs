@@ -377,6 +377,41 @@ fn a_bounded_number_of_stacks_is_kept() {
 }
 
 #[test]
+fn trimming_frees_the_memory_of_unused_stacks_only() {
+    let (mut worker, event) = (CoroutineWorker::with_stacks(10, 10), TestEvent::default());
+    let later = TestEvent::default();
+    worker.hold(0, &later);
+    for number in 1..5 {
+        worker.hold(number, &event);
+    }
+    event.happen();
+    worker.turn();
+    worker.assert_left(1, 1, 4);
+    worker.stacks.trim();
+    worker.assert_left(1, 1, 0);
+    worker.hold(5, &later);
+    later.happen();
+    worker.turn();
+    worker.assert_left(0, 0, 2);
+    worker.stacks.trim();
+    worker.assert_left(0, 0, 0);
+    worker.hold(6, &TestEvent::default());
+    worker.assert_queue(1, 0, &[0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn trimming_keeps_the_stacks_of_woken_coroutines() {
+    let (first, later) = (TestEvent::default(), TestEvent::default());
+    let (mut worker, _) = queue_for_one_stack(1..2, &first, &later);
+    first.happen();
+    worker.turn();
+    worker.stacks.trim();
+    worker.assert_left(1, 0, 1);
+    worker.turn();
+    worker.assert_queue(1, 0, &[0, 1]);
+}
+
+#[test]
 fn there_is_at_least_one_stack_of_the_smallest_size() {
     let mut worker = CoroutineWorker::with(StackOptions { stack_bytes: 0, spare_max: 0, stacks_max: 0 });
     assert_eq!(worker.stacks.stack_bytes(), STACK_BYTES_MIN);

@@ -77,17 +77,21 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 
 /// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
-    let probe = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring).verbosity(Verbosity::Off);
-    match probe.start_app(shearwater::App::new()) {
-        Ok(running) => {
-            running.control().stop();
-            running.wait_for_control().expect("ends normally");
-            vec![DriverChoice::Auto, DriverChoice::Uring]
+    let works = |driver: &DriverChoice| {
+        let server = Server::new("127.0.0.1:0").workers(1).driver(*driver).verbosity(Verbosity::Off);
+        match server.start_app(shearwater::App::new()) {
+            Ok(running) => {
+                running.control().stop();
+                running.wait_for_control().expect("ends normally");
+                true
+            }
+            Err(shearwater::Error::Start(StartError::Driver { why })) => {
+                println!("skipped: {why}");
+                false
+            }
+            Err(other) => panic!("{other}"),
         }
-        Err(shearwater::Error::Start(StartError::Driver { why })) => {
-            println!("skipped: {why}");
-            vec![DriverChoice::Auto]
-        }
-        Err(other) => panic!("{other}"),
-    }
+    };
+    let all = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
+    all.into_iter().filter(works).collect()
 }

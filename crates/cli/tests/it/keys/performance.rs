@@ -82,7 +82,9 @@ pub(crate) fn cache() {
         ("file_bytes_max = 6", false, true),
         ("file_bytes_max = 5", false, false),
         ("file_bytes_max = 6\nbytes_max = 100000", true, true),
-        ("file_bytes_max = 6\nbytes_max = 6", true, false),
+        // One file fits, with its overhead.
+        ("file_bytes_max = 6\nbytes_max = 2000", false, true),
+        ("file_bytes_max = 6\nbytes_max = 2000", true, false),
         ("entries_max = 2", true, true),
         ("entries_max = 1", true, false),
     ] {

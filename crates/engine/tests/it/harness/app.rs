@@ -1,6 +1,6 @@
 //! The app under test: each response names its request, so that mix-ups are detected.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::Write;
 use std::panic;
@@ -23,6 +23,11 @@ pub(crate) const FILE_BYTES: usize = 1200 * 1024;
 pub(crate) const BUFFER_BYTES_MAX: u64 = 32 * 1024;
 /// Size above which `/pulled-refuses` rejects the body.
 pub(crate) const REFUSED_AT: usize = 100;
+
+thread_local! {
+    /// Number of times that an idle worker has trimmed the app.
+    pub(crate) static SERVICE_TRIMS: Cell<u32> = const { Cell::new(0) };
+}
 
 /// The app under test.
 pub(crate) struct TestApp;
@@ -85,6 +90,10 @@ impl Service for TestApp {
             "empty" => {}
             _ => drop(response.text(&named(request))),
         }
+    }
+
+    fn trim(&self) {
+        SERVICE_TRIMS.set(SERVICE_TRIMS.get() + 1);
     }
 }
 

@@ -154,7 +154,7 @@ pub(crate) fn c4_a_broken_connection_stays<H: Harness>() {
 pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     if !world.harness.detaches() {
-        assert!(world.driver().detach(token).is_err(), "unsupported calls fail");
+        assert!(world.detach(token).is_err(), "unsupported calls fail");
         world.send(token, plain(b"still here"));
         assert_eq!(world.peer_gets(peer, 10), b"still here");
         return;
@@ -162,7 +162,7 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     world.send(token, plain(b"by the driver"));
     assert_eq!(world.peer_gets(peer, 13), b"by the driver");
     world.until("it is sent", |world| !world.is_sending(token));
-    let detached = world.driver().detach(token).expect("the connection is detached");
+    let detached = world.detach(token).expect("the connection is detached");
     assert_eq!(detached.unread, b"", "nothing has come");
     let mut stream = TcpStream::from(detached.descriptor);
     let waiting = stream.read(&mut [0; 8]).expect_err("there is nothing to read");
@@ -181,6 +181,43 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     assert_eq!(world.peer_gets(peer, 12), b"; still here");
     drop(stream);
     assert_eq!(world.peer_ends(peer).0, PeerState::Eof);
+}
+
+/// A close takes the place of the event, and the driver closes the descriptor.
+pub(crate) fn c5_a_close_ends_a_detach<H: Harness>() {
+    for turns in 0..2 {
+        let (mut world, peer, token) = World::<H>::connected();
+        world.idle();
+        world.harness.write(peer, b"unread");
+        world.begin_detach(token);
+        (0..turns).for_each(|_| world.wait(1));
+        world.close(token, CloseKind::Normal);
+        world.until("it is closed", |world| world.page(token).closed);
+        assert_eq!(world.count(|note| matches!(note, Note::Detached(_))), 0);
+        assert_ne!(world.peer_ends(peer).0, PeerState::Open);
+    }
+}
+
+/// Input that arrives meanwhile is returned, and other connections are served.
+pub(crate) fn c5_input_during_a_detach_is_returned<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    if !world.harness.detaches() {
+        return;
+    }
+    let (other_peer, other) = world.connect();
+    world.idle();
+    world.harness.write(peer, b"before");
+    world.begin_detach(token);
+    world.harness.write(peer, b" and after");
+    world.harness.write(other_peer, b"other");
+    world.until("the other is heard", |world| world.page(other).received == b"other");
+    let mut detached = world.detached(token).expect("the connection is detached");
+    let mut stream = TcpStream::from(detached.descriptor);
+    stream.set_nonblocking(false).expect("it can block");
+    let before = detached.unread.len();
+    detached.unread.resize(16, 0);
+    stream.read_exact(&mut detached.unread[before..]).expect("the rest is in the socket");
+    assert_eq!(detached.unread, b"before and after");
 }
 
 pub(crate) fn k1_a_slot_comes_again_with_another_generation<H: Harness>() {
@@ -236,7 +273,7 @@ pub(crate) fn k2_verbs_on_closed_tokens_do_nothing<H: Harness>() {
         |driver, token| driver.send(token, plain(b"to nobody")),
         |driver, token| driver.shutdown_write(token),
         |driver, token| driver.close(token, CloseKind::Reset),
-        |driver, token| drop(driver.detach(token)),
+        |driver, token| driver.detach(token),
     ];
     for dead in [old, Token::new(4000, 3)] {
         for verb in verbs {

@@ -5,6 +5,7 @@
 pub(crate) mod accepting;
 pub(crate) mod closing;
 mod on_sim;
+pub(crate) mod outputs;
 pub(crate) mod receiving;
 pub(crate) mod sending;
 pub(crate) mod sockets;
@@ -167,7 +168,8 @@ macro_rules! contract_suite {
                 s2_a_second_send_is_refused, s3_partial_sends_resume_in_order, s3_a_gathered_output_is_in_order,
                 s5_a_file_is_sent_in_shares, s5_reports_a_short_file, s5_files_sent_one_after_the_other_share_the_turn,
                 s6_progress_never_goes_back, s7_a_send_done_at_once_has_no_event, s7_sends_not_done_at_once_come_back,
-                s7_unawaited_sends_come_back,
+                s7_unawaited_sends_arrive, s7_what_a_full_socket_left_arrives,
+                s7_sends_after_one_done_at_once_are_in_order, s7_the_end_follows_what_was_sent,
                 s8_shows_acknowledged_bytes_before_there_is_room,
                 s11_counts_all_bytes_taken;
             versions: s10_a_file_in_its_version_is_sent_whole, s10_a_changed_file_ends_short_of_its_last_bytes,
@@ -176,7 +178,8 @@ macro_rules! contract_suite {
                 s10_a_touched_file_is_sent_whole_if_the_system_reports_writes;
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cancels_a_send,
                 c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_response_to_a_sent_comes_before_closed,
-                c2_close_in_response_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
+                c2_close_in_response_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out,
+                c5_a_close_ends_a_detach, c5_input_during_a_detach_is_returned;
             closing: k1_a_slot_comes_again_with_another_generation, k1_slots_are_dense, k1_a_closing_slot_is_not_reused,
                 k2_verbs_on_closed_tokens_do_nothing;
             turns: w1_a_wake_ends_the_next_wait, w1_wakes_may_merge, w1_a_wake_between_events;

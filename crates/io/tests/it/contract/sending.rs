@@ -7,8 +7,8 @@ use std::sync::Arc;
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver, Item, Output, Shared, Token};
 
-use super::Harness;
 use super::world::{Ended, Note, SentAs, World, block_item, file_of, mixed, pattern, plain, with_file};
+use super::{Harness, PeerState};
 
 pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
@@ -240,19 +240,102 @@ pub(crate) fn s7_a_send_done_at_once_has_no_event<H: Harness>() {
     world.close_and_wait(token);
 }
 
-pub(crate) fn s7_unawaited_sends_come_back<H: Harness>() {
+pub(crate) fn s7_unawaited_sends_arrive<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     // Also without other events, and if the socket takes only a part.
-    for len in [1, 6, 4096, 4097, 3_000_000] {
+    for len in [1, 6, 60_000, 70_000, 3_000_000] {
         let response = pattern(len, len as u64);
         world.send_for(token, &mut plain(&response), false);
         assert!(world.peer_gets(peer, len) == response);
-        world.until("it comes back", |world| !world.is_sending(token));
+        world.until("none is in flight", |world| !world.is_sending(token));
     }
-    // A close doesn't wait for the next event either.
-    world.send_for(token, &mut plain(b"the last"), false);
     world.close_and_wait(token);
-    assert!(!world.is_sending(token));
+}
+
+/// Sends that count as done at first, one a turn, until the peer's buffers are full: returns all bytes.
+fn fill<H: Harness>(world: &mut World<H>, token: Token) -> Vec<u8> {
+    const LEN: usize = 30_000;
+    let mut sent = Vec::new();
+    while !world.is_sending(token) {
+        let response = pattern(LEN, sent.len() as u64);
+        let mut output = plain(&response[..LEN / 2]);
+        output.push(block_item(&response[LEN / 2..]));
+        world.send_for(token, &mut output, false);
+        sent.extend_from_slice(&response);
+        // What is unsent is reported in this turn.
+        world.turn(1);
+        assert!(sent.len() < 100_000_000, "no buffer is as large");
+    }
+    sent
+}
+
+pub(crate) fn s7_what_a_full_socket_left_arrives<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let sent = fill(&mut world, token);
+    assert!(world.peer_gets(peer, sent.len()) == sent);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.driver().bytes_taken(), sent.len() as u64);
+    world.close_and_wait(token);
+}
+
+/// Several sends in a turn, before the driver knows how the first one has ended.
+pub(crate) fn s7_sends_after_one_done_at_once_are_in_order<H: Harness>() {
+    const LEN: usize = 20_000;
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let (mut wanted, mut got) = (Vec::new(), Vec::new());
+    for round in 0..400 {
+        while !world.is_sending(token) && wanted.len() < got.len() + 8 * LEN {
+            let response = pattern(LEN, wanted.len() as u64);
+            world.send_for(token, &mut plain(&response), round % 3 == 0);
+            wanted.extend_from_slice(&response);
+        }
+        // A reader that is often behind.
+        if round % 8 > 3 {
+            world.harness.read(peer, LEN * (round % 5), &mut got);
+        }
+        world.turn(1);
+    }
+    let left = wanted.len() - got.len();
+    got.extend(world.peer_gets(peer, left));
+    assert!(got == wanted);
+    world.until("none is in flight", |world| !world.is_sending(token));
+    assert_eq!(world.driver().bytes_taken(), wanted.len() as u64);
+}
+
+/// The end of the peer's side right after a send that counts as done, although the buffers are full.
+pub(crate) fn s7_the_end_follows_what_was_sent<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let mut sent = fill(&mut world, token);
+    let mut got = Vec::new();
+    world.until("it comes back", |world| {
+        world.harness.read(peer, 5000, &mut got);
+        !world.is_sending(token)
+    });
+    world.harness.write(peer, b"question");
+    world.harness.shutdown(peer);
+    let response = pattern(60_000, 2);
+    let mut has_sent = false;
+    while !has_sent {
+        world.wait(5);
+        while let Some(note) = world.step() {
+            if matches!(note, Note::Received(..)) {
+                world.send_for(token, &mut plain(&response), false);
+                has_sent = true;
+            }
+        }
+    }
+    // An end before an `Unsent` would be noticed.
+    world.until("it has ended", |world| world.page(token).ended.is_some());
+    sent.extend_from_slice(&response);
+    let left = sent.len() - got.len();
+    got.extend(world.peer_gets(peer, left));
+    assert!(got == sent);
+    world.until("none is in flight", |world| !world.is_sending(token));
+    world.close_and_wait(token);
+    assert_eq!(world.peer_ends(peer), (PeerState::Eof, Vec::new()));
 }
 
 pub(crate) fn s7_sends_not_done_at_once_come_back<H: Harness>() {

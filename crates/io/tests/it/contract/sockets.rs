@@ -217,11 +217,32 @@ pub(crate) mod on_uring {
 
         fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Uring> {
             let Setup { connections_max, recv_buffer_bytes, .. } = setup;
-            Uring::new(entrances, UringOptions { connections_max, recv_buffer_bytes, multishot: MULTISHOT })
+            let bounds = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
+            Uring::new(entrances, UringOptions { multishot: MULTISHOT, ..bounds })
         }
 
         fn missing() -> Option<String> {
             probe().err().map(|why| why.to_string())
+        }
+    }
+
+    /// The completion driver, whose idle connections have no descriptor.
+    pub(crate) struct Stored<const MULTISHOT: bool>;
+
+    impl<const MULTISHOT: bool> Kernel for Stored<MULTISHOT> {
+        type Driver = Uring;
+
+        fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Uring> {
+            let Setup { connections_max, recv_buffer_bytes, .. } = setup;
+            let bounds = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
+            Uring::new(entrances, UringOptions { multishot: MULTISHOT, descriptors_max: 0, ..bounds })
+        }
+
+        fn missing() -> Option<String> {
+            match probe() {
+                Ok(report) => (!report.stores_files()).then(|| "this kernel can't store files".to_owned()),
+                Err(why) => Some(why.to_string()),
+            }
         }
     }
 
@@ -235,5 +256,17 @@ pub(crate) mod on_uring {
         use super::super::super::contract_suite;
 
         contract_suite!(super::super::SocketHarness<super::ByCompletion<false>>);
+    }
+
+    mod stored {
+        use super::super::super::contract_suite;
+
+        contract_suite!(super::super::SocketHarness<super::Stored<true>>);
+    }
+
+    mod stored_one_by_one {
+        use super::super::super::contract_suite;
+
+        contract_suite!(super::super::SocketHarness<super::Stored<false>>);
     }
 }

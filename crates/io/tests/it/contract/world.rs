@@ -2,19 +2,15 @@
 //! invariants.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
-use std::rc::Rc;
+use std::io;
 use std::time::Duration;
 
 use shearwater_io::limits::RECV_AFTER_PAUSE_MAX;
 use shearwater_io::{
-    AcceptError, CloseKind, Driver, Event, FileSlice, Item, ListenerId, Output, ReadEnd, SendError, Shared,
-    SharedFile, Token,
+    AcceptError, CloseKind, Detached, Driver, Event, ListenerId, Output, ReadEnd, SendError, Token,
 };
 
-use testkit::random;
-
+pub(crate) use super::outputs::{block_item, file_item, file_of, mixed, pattern, plain, with_file};
 use super::{Harness, PeerId, PeerState, Setup};
 
 /// Maximum turns of a test's wait.
@@ -32,7 +28,9 @@ pub(crate) enum Note {
     Received(Token, usize),
     FinReceived(Token),
     ReadClosed(Token, Ended),
+    Unsent(Token),
     Sent(Token, SentAs),
+    Detached(Token),
     Closed(Token),
     Woken,
 }
@@ -67,13 +65,18 @@ pub(crate) struct ConnectionLog {
     pub output: Output,
     pub closed: bool,
     in_flight: Option<Contents>,
+    /// The last output that was sent at once: the driver may take that back once.
+    at_once: Option<Contents>,
     closing: bool,
+    detaching: bool,
+    /// The result of the last detach.
+    detached: Option<io::Result<Detached>>,
     paused: bool,
     after_pause: usize,
 }
 
 /// Contents of an output, to compare at its return.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Contents {
     bytes: Vec<u8>,
     items: Vec<(usize, u64)>,
@@ -83,6 +86,14 @@ impl Contents {
     fn of(output: &Output) -> Self {
         let items = output.items().iter().map(|(at, item)| (*at, item.len())).collect();
         Self { bytes: output.bytes().to_vec(), items }
+    }
+
+    /// Returns the contents of both, one after the other.
+    fn then(mut self, other: &Self) -> Self {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.items.extend(other.items.iter().map(|(at, len)| (before + at, *len)));
+        self
     }
 }
 
@@ -148,7 +159,9 @@ impl<H: Harness> World<H> {
             Event::Received { token } => self.note_received(token),
             Event::FinReceived { token } => self.note_fin_received(token),
             Event::ReadClosed { token, end } => self.note_read_closed(token, &end),
+            Event::Unsent { token } => self.note_unsent(token),
             Event::Sent { token, output, result } => self.note_sent(token, output, &result),
+            Event::Detached { token, result } => self.note_detached(token, result),
             Event::Closed { token } => self.note_closed(token),
             Event::Woken => Note::Woken,
         }
@@ -170,6 +183,7 @@ impl<H: Harness> World<H> {
     fn open_page(&mut self, token: Token) -> &mut ConnectionLog {
         let page = self.pages.get_mut(&token).expect("A1: an event before Accepted");
         assert!(!page.closed && !page.closing, "C2: an event of {token:?} after its close");
+        assert!(!page.detaching, "C5: an event of {token:?} after its detach");
         page
     }
 
@@ -208,11 +222,20 @@ impl<H: Harness> World<H> {
         Note::ReadClosed(token, ended)
     }
 
+    fn note_unsent(&mut self, token: Token) -> Note {
+        let page = self.open_page(token);
+        assert_eq!(page.ended, None, "S7: the end came before Unsent");
+        assert!(page.in_flight.is_none(), "S7: Unsent while a send is in flight");
+        page.in_flight = Some(page.at_once.take().expect("S7: Unsent without a send at once"));
+        Note::Unsent(token)
+    }
+
     fn note_sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) -> Note {
         let page = self.pages.get_mut(&token).expect("S1: a Sent before Accepted");
         assert!(!page.closed, "C2: Sent after Closed");
         let contents = page.in_flight.take().expect("S1: a Sent that nobody is waiting for");
-        assert_eq!(contents, Contents::of(&output), "S1: the output has changed");
+        let (before, returned) = (page.at_once.take().unwrap_or_default(), Contents::of(&output));
+        assert!(returned == contents || returned == before.then(&contents), "S1: the output has changed");
         let sent = match result {
             Ok(()) => SentAs::Whole,
             Err(SendError::Broken(_)) => SentAs::Broken,
@@ -225,6 +248,15 @@ impl<H: Harness> World<H> {
         page.sent.push(sent);
         page.output = output;
         Note::Sent(token, sent)
+    }
+
+    fn note_detached(&mut self, token: Token, result: io::Result<Detached>) -> Note {
+        let page = self.pages.get_mut(&token).expect("C5: Detached before Accepted");
+        assert!(page.detaching && !page.closing, "C5: Detached without a detach");
+        page.detaching = result.is_ok();
+        let before = page.detached.replace(result);
+        assert!(!matches!(before, Some(Ok(_))), "C5: detached twice");
+        Note::Detached(token)
     }
 
     fn note_closed(&mut self, token: Token) -> Note {
@@ -331,7 +363,9 @@ impl<H: Harness> World<H> {
         let page = self.pages.get_mut(&token).expect("the connection is there");
         assert!(page.in_flight.is_none(), "one send at a time");
         if at_once {
-            assert_eq!(Contents::of(output), contents, "the output is unchanged");
+            let left = Contents::of(output);
+            assert!(left == contents || output.is_empty(), "S7: the output is unchanged or another one");
+            page.at_once = Some(contents);
         } else {
             assert!(output.is_empty(), "the output was moved");
             page.in_flight = Some(contents);
@@ -346,6 +380,26 @@ impl<H: Harness> World<H> {
     pub(crate) fn close(&mut self, token: Token, kind: CloseKind) {
         self.pages.get_mut(&token).expect("the connection is there").closing = true;
         self.driver().close(token, kind);
+    }
+
+    /// Detaches a connection, without waiting for the result.
+    pub(crate) fn begin_detach(&mut self, token: Token) {
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        page.detaching = true;
+        self.driver().detach(token);
+    }
+
+    /// Detaches a connection, and takes turns until it is.
+    pub(crate) fn detach(&mut self, token: Token) -> io::Result<Detached> {
+        self.begin_detach(token);
+        self.detached(token)
+    }
+
+    /// Takes turns until a connection is detached.
+    pub(crate) fn detached(&mut self, token: Token) -> io::Result<Detached> {
+        self.until("it is detached", |world| world.page(token).detached.is_some());
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        page.detached.take().expect("a result")
     }
 
     /// Closes a connection, and takes turns until it is closed.
@@ -384,69 +438,16 @@ pub(crate) fn first_accepted(driver: &mut impl Driver) -> Token {
     panic!("nobody comes");
 }
 
-/// Returns an output of plain bytes.
-pub(crate) fn plain(bytes: &[u8]) -> Output {
-    let mut output = Output::new();
-    output.bytes_mut().extend_from_slice(bytes);
-    output
-}
-
-/// Returns bytes in which no two nearby sections are equal.
-pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    random::bytes(&mut random::part(seed, 0), len)
-}
-
-/// Returns an open, unlinked file with these contents.
-pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("shearwater-io-{}-{number}", std::process::id()));
-    let mut options = File::options();
-    let mut file = options.read(true).write(true).create_new(true).open(&path).expect("a file can be made");
-    std::fs::remove_file(&path).expect("and its name removed");
-    file.write_all(contents).expect("and written");
-    Rc::new(SharedFile::new(file))
-}
-
-/// Returns a range of a file as an item.
-pub(crate) fn file_item(file: &Rc<SharedFile>, offset: u64, len: u64) -> Item {
-    Item::File(FileSlice { file: Rc::clone(file), offset, len })
-}
-
-/// Returns an output of some bytes and a range of a file.
-pub(crate) fn with_file(head: &[u8], file: &Rc<SharedFile>, offset: u64, len: u64) -> Output {
-    let mut output = plain(head);
-    output.push(file_item(file, offset, len));
-    output
-}
-
-/// Returns a shared block as an item.
-pub(crate) fn block_item(block: &[u8]) -> Item {
-    Item::Shared(Shared::Block(Rc::new(block.into())))
-}
-
-/// Returns an output of all kinds of items, of about `pieces` times 100 KB, and its bytes.
-pub(crate) fn mixed(pieces: u64) -> (Output, Vec<u8>) {
-    let contents = pattern(700_000, 7);
-    let file = file_of(&contents);
-    let mut output = Output::new();
-    let mut wanted = Vec::new();
-    for piece in 0..pieces {
-        let head = pattern(200 + piece as usize * 13, piece);
-        output.bytes_mut().extend_from_slice(&head);
-        wanted.extend_from_slice(&head);
-        if piece % 3 == 1 {
-            let block = pattern(90_000, piece + 1000);
-            output.push(block_item(&block));
-            wanted.extend_from_slice(&block);
-        } else {
-            let from = piece as usize * 1001 % 400_000;
-            output.push(file_item(&file, from as u64, 130_000));
-            wanted.extend_from_slice(&contents[from..from + 130_000]);
+/// Detaches a connection of a driver without other events.
+pub(crate) fn detach(driver: &mut impl Driver, token: Token) -> Detached {
+    driver.detach(token);
+    for _ in 0..TURNS_MAX {
+        while let Some(event) = driver.next() {
+            if let Event::Detached { result, .. } = event {
+                return result.expect("the connection is detached");
+            }
         }
+        driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
     }
-    output.bytes_mut().extend_from_slice(b"the end");
-    wanted.extend_from_slice(b"the end");
-    (output, wanted)
+    panic!("it is never detached");
 }

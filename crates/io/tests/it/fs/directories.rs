@@ -79,9 +79,9 @@ fn reads_a_bounded_number_of_names() {
 /// Returns the content of the file `f`, or the error of opening it.
 fn content(root: &Root) -> String {
     match root.open_beneath(b"f") {
-        Ok(mut opened) => {
+        Ok(opened) => {
             let mut content = String::new();
-            opened.file.read_to_string(&mut content).expect("readable");
+            (&*opened.file).read_to_string(&mut content).expect("readable");
             content
         }
         Err(OpenError::Other(error)) => panic!("{error}"),
@@ -166,4 +166,46 @@ fn clones_that_find_the_same_directory_share_its_descriptor() {
     replace(&tree, "new");
     assert!(clones.iter_mut().all(Root::look_up) && clones.iter().all(|root| content(root) == "new"));
     assert_eq!(open(), 1, "the one before is closed");
+}
+
+/// The metadata of a name equals that of the file opened by it, and shows each change of what the name leads to.
+#[test]
+fn compares_a_file_without_opening_it() {
+    let tree = Tree::new();
+    tree.file("root/d/f", "f");
+    tree.link("root/link", "d/f");
+    tree.link("root/nowhere", "none");
+    tree.link("root/to_dir", "d");
+    for root in roots(&tree.root()) {
+        let opened = root.open_beneath(b"d/f").expect("the file").meta;
+        for name in [&b"d/f"[..], b"to_dir/f"] {
+            assert_eq!(root.compare_at(name).expect("the file"), opened);
+        }
+        for name in [&b"link"[..], b"nowhere", b"d", b""] {
+            let found = root.compare_at(name);
+            assert!(matches!(found, Err(OpenError::NotPlain | OpenError::NotFound)), "{found:?}");
+        }
+        for name in [&b"none"[..], b"d/none", b"d/f/none", b"d/f\0"] {
+            assert!(matches!(root.compare_at(name), Err(OpenError::NotFound)));
+        }
+        for name in [&b"../outside/f"[..], b"/etc/passwd"] {
+            assert!(matches!(root.compare_at(name), Err(OpenError::Escapes)));
+        }
+        tree.file("root/d/f", "longer");
+        assert_ne!(root.compare_at(b"d/f").expect("the file"), opened);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn knows_file_systems_that_date_changes_of_names() {
+    let dates = |path: &str| {
+        let root = Root::open(std::path::Path::new(path)).expect("a directory");
+        root.open_beneath(b"").expect("a directory").dates_names()
+    };
+    assert!(!dates("/proc") && !dates("/sys"));
+    let tree = Tree::new();
+    tree.file("root/f", "f");
+    let root = Root::open(&tree.root()).expect("the folder");
+    assert!(!root.open_beneath(b"f").expect("a file").dates_names(), "no directory");
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use shearwater_io::fs::{Resolver, Root};
 use testkit::TestFolder;
 
+mod cached;
 mod directories;
 mod mounts;
 mod race;

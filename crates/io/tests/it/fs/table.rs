@@ -8,18 +8,27 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use shearwater_io::fs::{Kind, Links, OpenError, Resolver, Root};
+use shearwater_io::fs::{Kind, Links, OpenError, Opened, Resolver, Root};
 
 use super::Tree;
 use super::roots;
 
 /// Returns the result of opening: content, a directory, or the error's name.
+///
+/// Opening only what is cached must have the same result, or none.
 fn outcome(root: &Root, path: &[u8]) -> String {
-    match root.open_beneath(path) {
+    let outcome = described(root.open_beneath(path), path);
+    let cached = described(root.open_cached(path), path);
+    assert!(cached == outcome || cached == "WouldBlock", "{cached} instead of {outcome}");
+    outcome
+}
+
+fn described(opened: Result<Opened, OpenError>, path: &[u8]) -> String {
+    match opened {
         Ok(opened) if opened.kind == Kind::Directory => "directory".to_owned(),
-        Ok(mut opened) => {
+        Ok(opened) => {
             let mut content = String::new();
-            opened.file.read_to_string(&mut content).expect("readable");
+            (&*opened.file).read_to_string(&mut content).expect("readable");
             assert_eq!(opened.meta.len, content.len() as u64);
             content
         }

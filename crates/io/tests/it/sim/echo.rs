@@ -74,6 +74,8 @@ impl Echo {
             }
             Event::AcceptFailed { .. } => self.sim.accept_resume(),
             Event::ListenerFailed { .. }
+            | Event::Unsent { .. }
+            | Event::Detached { .. }
             | Event::FinReceived { .. }
             | Event::Closed { .. }
             | Event::AcceptStopped

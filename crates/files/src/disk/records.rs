@@ -1,0 +1,154 @@
+//! Results of disk work on another thread, for the worker that responds from them.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+
+use shearwater_io::fs::{Meta, OpenError, Opened, Root};
+
+use crate::disk::{Disk, DiskHook, NamesResult};
+use crate::listing::names::{FolderNames, ListedFolder};
+use crate::listing::rows::{ListOrder, ListPage};
+use crate::now::Now;
+
+/// Everything that was opened and read.
+#[derive(Default)]
+pub(crate) struct Records {
+    opened: Vec<(Vec<u8>, Result<Opened, OpenError>)>,
+    read: Vec<(Meta, u64, Vec<u8>)>,
+    /// Metadata at the open and after reading.
+    metas: Vec<(Meta, Meta)>,
+    names: Vec<(Vec<u8>, bool, NamesResult)>,
+    rows: Vec<(Vec<u8>, u8, Arc<ListPage>)>,
+}
+
+impl Records {
+    /// Returns the result of opening a name. Without a free descriptor, others can't be opened either.
+    pub(crate) fn opened(&self, name: &[u8]) -> Option<Result<Opened, OpenError>> {
+        let known = self.opened.iter().find(|(known, _)| known == name);
+        let (_, result) =
+            known.or_else(|| self.opened.iter().find(|(_, result)| lacks_descriptors(result)))?;
+        match result {
+            Ok(opened) => opened.again().map(Ok),
+            Err(error) => Some(Err(error.clone())),
+        }
+    }
+
+    /// Copies what was read of a file at this offset.
+    pub(crate) fn read_at(&self, meta: &Meta, bytes: &mut [u8], offset: u64) -> Option<usize> {
+        let of_file = self.read.iter().filter(|(known, ..)| known == meta);
+        let holds = |at: u64, read: &[u8]| {
+            let end = at + read.len() as u64;
+            at <= offset && (offset < end || offset == end && end == meta.len)
+        };
+        let there = of_file.filter(|(_, at, read)| holds(*at, read));
+        // Parts overlap: the longest counts.
+        let (_, at, read) = there.max_by_key(|(_, at, read)| at + read.len() as u64)?;
+        let from = &read[(offset - at) as usize..];
+        let len = from.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&from[..len]);
+        Some(len)
+    }
+
+    /// Returns the metadata that a file of this metadata had after it was read.
+    pub(crate) fn meta(&self, meta: &Meta) -> Option<Meta> {
+        self.metas.iter().find(|(known, _)| known == meta).map(|(_, after)| *after)
+    }
+
+    pub(crate) fn names(&self, folder: &ListedFolder<'_>, is_descending: bool) -> Option<NamesResult> {
+        let is_it =
+            |(name, descends, _): &&(Vec<u8>, bool, _)| name == folder.name && *descends == is_descending;
+        self.names.iter().find(is_it).map(|(.., names)| names.clone())
+    }
+
+    pub(crate) fn rows(
+        &self,
+        folder: &ListedFolder<'_>,
+        order: ListOrder,
+        start: usize,
+    ) -> Option<Arc<ListPage>> {
+        let is_it = |(name, key, page): &&(Vec<u8>, u8, Arc<ListPage>)| {
+            name == folder.name && *key == order.key() && page.before == start
+        };
+        self.rows.iter().find(is_it).map(|(.., page)| Arc::clone(page))
+    }
+}
+
+fn lacks_descriptors(result: &Result<Opened, OpenError>) -> bool {
+    matches!(result, Err(OpenError::Descriptors))
+}
+
+/// Waits for the disk, and records the results.
+pub(crate) struct Recorder<'a> {
+    root: &'a Root,
+    hook: Option<DiskHook>,
+    /// Names of the folder that the worker has.
+    known_names: Option<Arc<FolderNames>>,
+    records: RefCell<Records>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(root: &'a Root, hook: Option<DiskHook>, known_names: Option<Arc<FolderNames>>) -> Self {
+        Self { root, hook, known_names, records: RefCell::default() }
+    }
+
+    /// Returns the root, to read without recording.
+    pub(crate) fn root(&self) -> &'a Root {
+        self.root
+    }
+
+    pub(crate) fn into_records(self) -> Records {
+        self.records.into_inner()
+    }
+}
+
+impl Disk for Recorder<'_> {
+    /// Opens each name once: a file that is replaced meanwhile stays the same one for this request.
+    fn open(&self, name: &[u8]) -> Result<Opened, OpenError> {
+        if let Some(result) = self.records.borrow().opened(name) {
+            return result;
+        }
+        if let Some(hook) = &self.hook {
+            hook(name);
+        }
+        let (own, recorded) = match self.root.open_beneath(name).map(Opened::shared) {
+            Ok((own, recorded)) => (Ok(own), Ok(recorded)),
+            Err(error) => (Err(error.clone()), Err(error)),
+        };
+        self.records.borrow_mut().opened.push((name.to_vec(), recorded));
+        own
+    }
+
+    fn read_at(&self, opened: &Opened, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.root.read_at(opened, bytes, offset)?;
+        self.records.borrow_mut().read.push((opened.meta, offset, bytes[..read].to_vec()));
+        Ok(read)
+    }
+
+    fn meta(&self, opened: &Opened) -> io::Result<Meta> {
+        let meta = self.root.meta(opened)?;
+        self.records.borrow_mut().metas.push((opened.meta, meta));
+        Ok(meta)
+    }
+
+    fn names(&self, folder: &ListedFolder<'_>, is_descending: bool, now: Now) -> NamesResult {
+        let names = match &self.known_names {
+            Some(names) => Ok(Arc::clone(names)),
+            None => self.root.names(folder, is_descending, now),
+        };
+        self.records.borrow_mut().names.push((folder.name.to_vec(), is_descending, names.clone()));
+        names
+    }
+
+    fn rows(
+        &self,
+        folder: &ListedFolder<'_>,
+        order: ListOrder,
+        names: &FolderNames,
+        start: usize,
+    ) -> Result<Arc<ListPage>, OpenError> {
+        let page = self.root.rows(folder, order, names, start)?;
+        self.records.borrow_mut().rows.push((folder.name.to_vec(), order.key(), Arc::clone(&page)));
+        Ok(page)
+    }
+}

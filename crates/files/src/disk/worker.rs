@@ -1,0 +1,247 @@
+//! A worker's disk: what is in the kernel's caches, what another thread has found for a request, and nothing that waits.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shearwater::{Request, Response};
+use shearwater_io::fs::{Meta, OpenError, Opened, Root};
+
+use crate::disk::work::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
+use crate::disk::{Disk, NamesResult};
+use crate::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_WAIT_S_MAX};
+use crate::listing::names::{FolderNames, ListedFolder};
+use crate::listing::rows::{ListOrder, ListPage};
+use crate::now::Now;
+
+/// A folder's disk for one worker.
+pub(crate) struct WorkerDisk {
+    /// Its root is the present one.
+    pub(crate) folder: WorkFolder,
+    /// Work that is not finished, as far as known.
+    jobs: Vec<(DiskWork, Rc<Job>)>,
+    /// Results for the present request, only while it is handled.
+    found: Vec<Rc<Found>>,
+    /// The present request waits here for the disk: it can't be called again.
+    waits: bool,
+    /// False once the file system was found unable to read without waiting.
+    reads_cached: Cell<bool>,
+}
+
+/// Results of a request's disk work so far, in several folders.
+#[derive(Clone, Default)]
+struct FoundSoFar(Vec<Rc<Found>>);
+
+/// Disk work that came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiskFailure {
+    /// The queue is full, or no thread can be started.
+    Busy,
+    /// The disk hasn't responded in time.
+    Late,
+    /// The work has panicked.
+    Panicked,
+}
+
+impl WorkerDisk {
+    pub(crate) fn new(folder: WorkFolder) -> Self {
+        let (jobs, found, reads_cached) = (Vec::new(), Vec::new(), Cell::new(true));
+        Self { folder, jobs, found, waits: false, reads_cached }
+    }
+
+    /// Begins a request. Takes what was found for it, and returns the time from which on that is valid.
+    pub(crate) fn begin(&mut self, request: &Request<'_>, response: &Response<'_>, now: Now) -> Now {
+        self.waits = !response.can_be_deferred();
+        let Some(FoundSoFar(all)) = request.retried() else { return now };
+        let own = all.iter().filter(|found| found.threads.is(&self.folder.threads));
+        self.found = own.cloned().collect();
+        self.found.first().map_or(now, |first| first.now)
+    }
+
+    /// Returns whether another thread has found something for the present request.
+    pub(crate) fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// Ends a request.
+    pub(crate) fn end(&mut self) {
+        self.waits = false;
+        if !self.found.is_empty() {
+            self.found = Vec::new();
+        }
+        if !self.jobs.is_empty() {
+            self.jobs.retain(|(_, job)| !job.is_finished());
+        }
+    }
+
+    /// Takes over the root that was looked up for this request on another thread. Returns whether it is another
+    /// directory; `None` if it wasn't looked up.
+    pub(crate) fn take_root(&mut self) -> Option<bool> {
+        let found = self.found.iter().rev().find(|found| found.failure.is_none())?;
+        let is_another = !found.root.is_same(&self.folder.root);
+        if is_another {
+            self.folder.root = found.root.clone();
+        }
+        Some(is_another)
+    }
+
+    /// Has the request called again once another thread has done this work.
+    ///
+    /// # Errors
+    /// If earlier work for this request has failed, or there was too much.
+    pub(crate) fn wait_for(
+        &mut self,
+        work: DiskWork,
+        names: Option<Arc<FolderNames>>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        now: Now,
+    ) -> Result<(), DiskFailure> {
+        may_continue(&self.found)?;
+        let job = self.job(work, names, now);
+        let mut so_far = request.retried::<FoundSoFar>().cloned().unwrap_or_default();
+        response.retry_when(request, |timers| {
+            let sleep = timers.sleep(Duration::from_secs(DISK_WAIT_S_MAX));
+            async move {
+                so_far.0.push(job.found(sleep).await);
+                Rc::new(so_far) as Rc<dyn std::any::Any>
+            }
+        });
+        Ok(())
+    }
+
+    /// Has a request wait for this work: in progress for another one, or begun now.
+    fn job(&mut self, work: DiskWork, names: Option<Arc<FolderNames>>, now: Now) -> WaitingRequest {
+        let is_same = |(known, job): &&(DiskWork, Rc<Job>)| *known == work && !job.is_finished();
+        if let Some((_, job)) = self.jobs.iter().find(is_same) {
+            return job.join();
+        }
+        let waiting = Job::start(self.folder.clone(), work.clone(), names, now);
+        self.jobs.push((work, Rc::clone(waiting.job())));
+        waiting
+    }
+
+    /// Returns whether the worker may call what might wait.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.waits || self.has_cached_meta() && !self.root().has_cached_opens()
+    }
+
+    /// Returns whether metadata of an opened file can be read here.
+    pub(crate) fn has_cached_meta(&self) -> bool {
+        self.waits || !self.root().is_remote() && !self.is_cold()
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.folder.root
+    }
+
+    fn is_cold(&self) -> bool {
+        self.folder.threads.hook.is_some()
+    }
+
+    fn found<T>(&self, mut look: impl FnMut(&Found) -> Option<T>) -> Option<T> {
+        let of_root = self.found.iter().rev().filter(|found| found.root.is_same(self.root()));
+        of_root.filter_map(|found| look(found)).next()
+    }
+}
+
+/// Returns the reason not to begin further work for a request.
+fn may_continue(found: &[Rc<Found>]) -> Result<(), DiskFailure> {
+    match found.iter().find_map(|found| found.failure) {
+        Some(failure) => Err(failure),
+        None if found.len() >= DISK_JOBS_PER_REQUEST_MAX => Err(DiskFailure::Busy),
+        None => Ok(()),
+    }
+}
+
+impl Disk for WorkerDisk {
+    fn open(&self, name: &[u8]) -> Result<Opened, OpenError> {
+        if self.found.is_empty() && self.has_cached_meta() && !self.waits {
+            return self.root().open_cached(name);
+        }
+        if let Some(result) = self.found(|found| found.records.opened(name)) {
+            return result;
+        }
+        match self.waits {
+            true => self.root().open_beneath(name),
+            false if self.is_cold() => Err(OpenError::WouldBlock),
+            false => self.root().open_cached(name),
+        }
+    }
+
+    fn read_at(&self, opened: &Opened, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        if let Some(read) = self.found(|found| found.records.read_at(&opened.meta, bytes, offset)) {
+            return Ok(read);
+        }
+        if !self.has_cached_meta() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if self.may_wait() || !self.reads_cached.get() {
+            return self.root().read_at(opened, bytes, offset);
+        }
+        match opened.read_cached_at(bytes, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                self.reads_cached.set(false);
+                self.root().read_at(opened, bytes, offset)
+            }
+            read => read,
+        }
+    }
+
+    fn meta(&self, opened: &Opened) -> io::Result<Meta> {
+        match self.found(|found| found.records.meta(&opened.meta)) {
+            Some(meta) => Ok(meta),
+            None if self.has_cached_meta() => self.root().meta(opened),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn names(&self, folder: &ListedFolder<'_>, is_descending: bool, now: Now) -> NamesResult {
+        match self.found(|found| found.records.names(folder, is_descending)) {
+            Some(names) => names,
+            None if self.may_wait() => self.root().names(folder, is_descending, now),
+            None => Err(OpenError::WouldBlock),
+        }
+    }
+
+    fn rows(
+        &self,
+        folder: &ListedFolder<'_>,
+        order: ListOrder,
+        names: &FolderNames,
+        start: usize,
+    ) -> Result<Arc<ListPage>, OpenError> {
+        match self.found(|found| found.records.rows(folder, order, start)) {
+            Some(page) => Ok(page),
+            None if self.may_wait() => self.root().rows(folder, order, names, start),
+            None => Err(OpenError::WouldBlock),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use shearwater_io::fs::Root;
+
+    use super::{DISK_JOBS_PER_REQUEST_MAX, DiskFailure, Found, may_continue};
+    use crate::disk::DiskThreads;
+    use crate::disk::records::Records;
+    use crate::now::Now;
+
+    fn found(failure: Option<DiskFailure>) -> Rc<Found> {
+        let (root, now) = (Root::open("/".as_ref()).expect("it is there"), Now { ms: 1, unix_seconds: 1 });
+        Rc::new(Found { threads: DiskThreads::new(), root, now, records: Records::default(), failure })
+    }
+
+    #[test]
+    fn bounds_the_work_of_a_request() {
+        let done = vec![found(None); DISK_JOBS_PER_REQUEST_MAX];
+        assert_eq!(may_continue(&done[1..]), Ok(()));
+        assert_eq!(may_continue(&done), Err(DiskFailure::Busy));
+        assert_eq!(may_continue(&[found(None), found(Some(DiskFailure::Late))]), Err(DiskFailure::Late));
+    }
+}
