@@ -6,10 +6,12 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::experiment::{Experiment, Subject};
+use crate::programs::GUIDED;
 use crate::series::{Series, ServerRounds};
 use crate::statistics::{Estimate, VALUES_MIN, estimate};
 
-/// Groups of rows: those that are run by default, and those of peers that nothing is required of; the others are run by name.
+/// Groups of rows: those that are run by default, and those of peers and of guided builds, which nothing is required of. The
+/// others are run by name.
 const DEFAULT: &str = "default";
 const PEERS: &str = "peers";
 
@@ -42,9 +44,9 @@ pub(crate) enum RowVerdict {
 }
 
 /// Returns the rows and groups of these names; without names those of the default run.
-pub(crate) fn select(only: Option<&str>, peers: bool) -> Result<Vec<&'static BarRow>, String> {
+pub(crate) fn select(only: Option<&str>, peers: bool, guided: bool) -> Result<Vec<&'static BarRow>, String> {
     let Some(only) = only else {
-        let groups = [Some(DEFAULT), peers.then_some(PEERS)];
+        let groups = [Some(DEFAULT), peers.then_some(PEERS), guided.then_some(GUIDED)];
         return Ok(groups.iter().flatten().flat_map(|group| &GROUPS[*group]).collect());
     };
     let mut found = Vec::new();
@@ -276,6 +278,41 @@ mod tests {
     }
 
     #[test]
+    fn a_server_is_divided_by_itself_under_another_scenario() {
+        let row = all().find(|row| row.name == "tail-hot-uring").expect("a row");
+        let series = |scenario: &str, p99_ms: f64| {
+            let subject = Subject { experiment: Experiment::Load, scenario, server: "shearwater-uring" };
+            let plan = SeriesPlan::of([subject]).expect("names").remove(0);
+            let mut series = plan.not_run(SETTINGS, "planted");
+            series.servers[0].rounds = vec![Ok([("p99_ms", p99_ms), ("cpu_us", 9.0)].into()).into(); 16];
+            series
+        };
+        let judge = |meanwhile| row.judge(&[series("tail-hot-alone", 0.2), series("tail-hot", meanwhile)]);
+        let median = |verdict: &RowVerdict| verdict.estimate().map(|estimate| estimate.median);
+        let (near, far) = (judge(0.4), judge(0.5));
+        assert_eq!((median(&near), near.is_met()), (Some(2.0), true));
+        assert_eq!((median(&far), far.is_met()), (Some(2.5), false));
+        let alone = [series("tail-hot", 0.4)];
+        assert_eq!(row.judge(&alone), RowVerdict::NotMeasured("shearwater-uring was not run".to_owned()));
+    }
+
+    #[test]
+    fn rows_whose_namespace_is_not_permitted_are_not_measured_with_the_reason() {
+        for name in ["100k-epoll", "1m-uring", "nginx-100k-uring"] {
+            let rows = select(Some(name), false, false).expect("a row");
+            let mut plans = SeriesPlan::of(rows[0].subjects()).expect("names");
+            assert!(plans[0].scenario.congestion_control.is_some(), "{name}");
+            let series = [plans.remove(0).not_run(SETTINGS, "planted")];
+            assert_eq!(rows[0].judge(&series), RowVerdict::NotMeasured("planted".to_owned()));
+            let text = report::bar(&rows, &series);
+            assert!(
+                text.contains("NOT MEASURED: planted") && !text.contains("namespace of its own"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn a_row_with_too_few_valid_rounds_is_not_measured() {
         let judge = |valid: usize, rounds: u32| {
             let mut others = vec![round(4.0); valid];
@@ -293,10 +330,10 @@ mod tests {
 
     #[test]
     fn selects_rows_and_groups_by_name() {
-        let count = |only, peers| select(only, peers).expect("rows").len();
-        assert_eq!(count(None, true), count(None, false) + count(Some("peers"), false));
+        let count = |only, further| select(only, further, further).expect("rows").len();
+        assert_eq!(count(None, true), count(None, false) + count(Some("peers,guided"), false));
         assert_eq!(count(Some("fresh-rss-epoll,axum"), false), 1 + count(Some("axum"), false));
-        assert!(select(Some("nothing"), false).is_err() && select(Some(""), false).is_err());
+        assert!(["nothing", ""].iter().all(|name| select(Some(name), false, false).is_err()));
         let names: BTreeSet<&str> = all().map(|row| &*row.name).collect();
         assert_eq!(names.len(), all().count());
         assert!(groups().all(|(group, _)| !names.contains(group)));
@@ -315,11 +352,11 @@ mod tests {
             assert!(bounds.iter().flatten().count() <= 1, "{}: two bounds", row.name);
             assert!(!plans(&[row]).is_empty());
         }
-        let only = plans(&select(Some("churn-uring,fresh-rss-epoll"), false).expect("rows"));
+        let only = plans(&select(Some("churn-uring,fresh-rss-epoll"), false, false).expect("rows"));
         let servers: Vec<&str> = only[0].servers.iter().map(|spec| &*spec.name).collect();
         assert_eq!((only.len(), servers), (2, vec!["null-uring", "shearwater-uring"]));
-        let default = plans(&select(None, false).expect("rows"));
+        let default = plans(&select(None, false, false).expect("rows"));
         let minutes = default.iter().map(|plan| plan.estimated_s(SETTINGS)).sum::<f64>() / 60.0;
-        assert!((5.0..=25.0).contains(&minutes), "{minutes}");
+        assert!((5.0..=40.0).contains(&minutes), "{minutes}");
     }
 }

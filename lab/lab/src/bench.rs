@@ -17,8 +17,6 @@ use crate::programs::{OurPrograms, root};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
 
-/// Load before a window, by our own client, which checks status and length of every response.
-const WARM_UP_MS: u64 = 300;
 /// Most connections of the warm-up: it warms the server and doesn't fill it.
 const WARM_UP_CONNECTIONS_MAX: u32 = 64;
 
@@ -126,6 +124,10 @@ impl ServerSetup<'_> {
             ("driver", spec.drivers.concat()),
             ("workers", self.workers.to_string()),
             ("public", public),
+            (
+                "file",
+                bench.folder.served(&scenario.targets().next().unwrap_or_default()).display().to_string(),
+            ),
             ("folder", folder),
             ("null_bytes", self.null_bytes.to_string()),
             ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
@@ -166,10 +168,12 @@ impl ServerSetup<'_> {
     /// Starts the server, probes it, and sends it a load for a moment.
     pub(crate) fn start_warm(&self) -> Result<StartedServer, String> {
         let mut server = self.start()?;
-        let load = self.scenario.load(self.address, server.bytes, WARM_UP_MS);
+        let load = self.scenario.load(self.address, server.bytes, self.scenario.warm_up_ms());
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
-        let counts =
-            self.run_load(&Load { connections, pacing: Pacing::Closed, latencies: false, ..load })?;
+        // In another order than in the window: a cache must not know what comes next.
+        let load =
+            Load { connections, pacing: Pacing::Closed, latencies: false, seed: load.seed + 1, ..load };
+        let counts = self.run_load(&load)?;
         match counts.status_errors + counts.socket_errors() {
             0 if counts.responses > 0 => {}
             0 => return Err("warm-up: no response".to_owned()),

@@ -51,17 +51,17 @@ pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
 /// Returns the figures of a round, or why it does not count.
 fn figures(counts: &LoadCounts) -> Result<RoundFigures, String> {
     let errors = counts.socket_errors() - counts.timeouts + counts.status_errors;
-    let (ms, mib) = (|us: u64| us as f64 / 1e3, |bytes: u64| bytes as f64 / 1_048_576.0);
-    let longest_turn_ms = ms(counts.client_longest_turn_us);
+    let (ms, mib) = (|ns: u64| ns as f64 / 1e6, |bytes: u64| bytes as f64 / 1_048_576.0);
+    let longest_turn_ms = counts.client_longest_turn_us as f64 / 1e3;
     match counts.latency {
         _ if errors > 0 => Err(format!("{errors} errors")),
         _ if counts.client_longest_turn_us > CLIENT_TURN_US_MAX => {
             Err(format!("the client itself was held up for {longest_turn_ms} ms"))
         }
         Some(latency) if counts.responses > 0 && counts.least_downloaded_bytes > 0 => Ok([
-            ("p99_ms", ms(latency.p99_us)),
-            ("p50_ms", ms(latency.p50_us)),
-            ("max_ms", ms(latency.max_us)),
+            ("p99_ms", ms(latency.p99_ns)),
+            ("p50_ms", ms(latency.p50_ns)),
+            ("max_ms", ms(latency.max_ns)),
             ("client_longest_turn_ms", longest_turn_ms),
             ("responses", counts.responses as f64),
             ("downloaded_mib", mib(counts.downloaded_bytes)),
@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_round_counts_only_if_all_downloads_progressed_and_the_client_kept_up() {
-        let latency = Some(Latency { p50_us: 400, p99_us: 1_500, p999_us: 8_000, max_us: 9_000 });
+        let latency =
+            Some(Latency { p50_ns: 400_000, p99_ns: 1_500_000, p999_ns: 8_000_000, max_ns: 9_000_000 });
         let least_downloaded_bytes = 1 << 20;
         let sound = LoadCounts { responses: 500, latency, least_downloaded_bytes, ..LoadCounts::default() };
         assert!(figures(&sound).is_ok_and(|figures| figures["p99_ms"] == 1.5));

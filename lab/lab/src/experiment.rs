@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{MeasuredRound, RunSettings, ServerSetup};
+use crate::scenario::Scenario;
 use crate::{block, downloads, trials};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,11 +86,13 @@ impl Experiment {
     }
 
     /// Returns the seconds of a round, start and end of the server included.
-    pub(crate) fn round_s(self, settings: RunSettings) -> f64 {
+    pub(crate) fn round_s(self, scenario: &Scenario, settings: RunSettings) -> f64 {
+        let warm_up_s = scenario.warm_up_ms() as f64 / 1e3;
         match self {
-            Self::Load => f64::from(settings.seconds) + 0.6,
+            Self::Load => f64::from(settings.seconds) + warm_up_s + 0.3,
             Self::FreshMemory | Self::Start => 1.0,
-            Self::SystemCalls | Self::Downloads => 2.0,
+            Self::SystemCalls => 1.7 + warm_up_s,
+            Self::Downloads => 2.0,
             Self::IdleConnections => 4.0,
             Self::Quiet => 13.0,
             Self::Instructions => 15.0,

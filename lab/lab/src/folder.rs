@@ -16,11 +16,12 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates the folder and all files that the scenarios request.
+    /// Creates the folder and the files that the scenarios request, but for sets of files.
     pub(crate) fn create() -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("shearwater-lab-{}", std::process::id()));
         let mut folder = Self { path, written: Instant::now() };
-        for scenario in scenario::all().iter().filter(|scenario| scenario.source == ResponseSource::File) {
+        let has_files = |scenario: &&Scenario| scenario.source == ResponseSource::File && scenario.files == 0;
+        for scenario in scenario::all().iter().filter(has_files) {
             for target in scenario.targets() {
                 folder
                     .serve(&target, &file_bytes(scenario.file_bytes))
@@ -37,6 +38,24 @@ impl RunFolder {
         fs::write(path, bytes)?;
         self.written = Instant::now();
         Ok(())
+    }
+
+    /// Writes the set of files of a scenario that has one, unless another scenario had the same.
+    pub(crate) fn serve_set(&mut self, scenario: &Scenario) -> Result<(), String> {
+        let Some(set) = scenario.file_set() else { return Ok(()) };
+        if self.served(&set.target(0)).exists() {
+            return Ok(());
+        }
+        crate::progress(&format!("{}: writing {} files", scenario.name, set.count));
+        // The first file last: where it is, all are.
+        for number in (0..set.count).rev() {
+            let target = set.target(number);
+            self.serve(&target, &set.content(number).whole())
+                .map_err(|error| format!("{target}: {error}"))?;
+        }
+        // Written back in the middle of a window they would disturb it.
+        let folder = fs::File::open(&self.path).map_err(|error| error.to_string())?;
+        rustix::fs::syncfs(folder).map_err(|error| format!("syncfs: {error}"))
     }
 
     /// Waits until the files of a scenario are old enough, where that matters.

@@ -37,7 +37,7 @@ pub(crate) fn describe() -> Value {
     })
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -7,10 +7,13 @@ mod bar;
 mod bench;
 mod block;
 mod client;
+mod connections;
 mod downloads;
 mod experiment;
+mod file_set;
 mod folder;
 mod machine;
+mod namespace;
 mod pgo;
 mod process;
 mod programs;
@@ -22,12 +25,14 @@ mod statistics;
 mod training;
 mod trials;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
 use bar::BarRow;
 use bench::{Bench, RunSettings};
+use connections::ConnectionsArgs;
 use experiment::{Experiment, Subject};
 use folder::RunFolder;
 use series::{Series, SeriesPlan};
@@ -38,6 +43,7 @@ Examples:
   cargo lab compare --scenario 1k --servers null-epoll,shearwater-epoll,nginx
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
+  cargo lab connections --count 15000 --hold 30
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -71,6 +77,9 @@ enum LabCommand {
         /// Also rows of peers that nothing is required of
         #[arg(long)]
         peers: bool,
+        /// Also ours built as `dist` and guided by the recorded profile, of which nothing is required
+        #[arg(long)]
+        guided: bool,
         /// List the rows and measure nothing
         #[arg(long)]
         list: bool,
@@ -81,6 +90,8 @@ enum LabCommand {
     },
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
+    /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
+    Connections(ConnectionsArgs),
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -89,7 +100,7 @@ enum LabCommand {
         epoll_only: bool,
     },
     /// Show which tools and peers are installed, and how to install the others
-    ServerSetup {
+    Setup {
         /// Build the peers from crates first, which takes minutes
         #[arg(long)]
         build_peers: bool,
@@ -99,6 +110,12 @@ enum LabCommand {
     /// Run a load from a file of JSON (the lab calls it)
     #[command(hide = true)]
     Client { load: std::path::PathBuf },
+    /// Hold connections for `connections`, as standard input says (the lab calls it)
+    #[command(hide = true)]
+    Hold { task: String },
+    /// Try to enter a network namespace for so many connections (the lab calls it)
+    #[command(hide = true)]
+    TryNamespace { connections: u32 },
 }
 
 #[derive(Debug, Args)]
@@ -106,7 +123,8 @@ struct ComparisonArgs {
     /// Loads, as `list` names them, separated by commas
     #[arg(long)]
     scenario: String,
-    /// Servers, as `list` names them, separated by commas; the first is the base
+    /// Servers, as `list` names them, separated by commas; the first is the base. NAME@BUILD is one of ours in another
+    /// build: a profile of cargo, or `guided` by the recorded profile
     #[arg(long)]
     servers: String,
     #[command(flatten)]
@@ -115,12 +133,9 @@ struct ComparisonArgs {
 
 #[derive(Debug, Args)]
 struct ProgramArgs {
-    /// Cargo profile of our programs
-    #[arg(long, default_value = "dist")]
+    /// Cargo profile of our programs where no other build is named
+    #[arg(long, default_value = "release")]
     profile: String,
-    /// Build without the recorded profile, which is used where there is one (`cargo lab pgo generate`)
-    #[arg(long)]
-    no_pgo: bool,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -155,8 +170,8 @@ fn run(command: LabCommand) -> Result<bool, String> {
                 .all(Series::is_whole))
         }
         LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
-        LabCommand::Bar { only, peers, settings, programs, .. } => {
-            let rows = bar::select(only.as_deref(), peers)?;
+        LabCommand::Bar { only, peers, guided, settings, programs, .. } => {
+            let rows = bar::select(only.as_deref(), peers, guided)?;
             let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
             let measured = measure("bar", plans, &rows, settings, &programs)?;
             Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
@@ -166,8 +181,11 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
             Ok(measured.iter().all(Series::is_whole))
         }
+        LabCommand::Connections(args) => connections::run(&args),
+        LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
+        LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
-        LabCommand::ServerSetup { build_peers } => {
+        LabCommand::Setup { build_peers } => {
             if build_peers {
                 programs::build_peers()?;
             }
@@ -222,8 +240,16 @@ fn measure(
 ) -> Result<Vec<Series>, String> {
     let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
     progress(&format!("about {minutes:.1} minutes"));
-    let programs = pgo::build_programs(&args.profile, !args.no_pgo)?;
-    let folder = RunFolder::create()?;
+    let servers = plans.iter().flat_map(|plan| &plan.servers);
+    let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
+    let programs = pgo::build_programs(&args.profile, &builds)?;
+    let mut folder = RunFolder::create()?;
+    plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
+    if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
+        && let Err(why) = namespace::gain_rights()
+    {
+        progress(&why);
+    }
     let bench = Bench { programs: &programs, folder: &folder, settings };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;

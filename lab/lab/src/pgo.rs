@@ -1,5 +1,6 @@
 //! Builds guided by a profile: it is recorded by training our programs, and used for the same sources and compiler only.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -8,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{output, succeed};
-use crate::programs::{OurPrograms, build_plain, cargo, root, target};
+use crate::programs::{GUIDED, OurPrograms, build_plain, cargo, root, target};
 use crate::training;
 
-/// Cargo's profile whose programs are guided: the packaged and measured one.
+/// Cargo's profile whose programs are guided: the packaged one.
 const CARGO_PROFILE: &str = "dist";
 /// Programs that may be guided. Each is trained: the profile of other programs on the same engine does harm.
 const TRAINED: &str =
@@ -19,6 +20,7 @@ const TRAINED: &str =
 /// Each of these programs leaves a trace.
 const TRACES: usize = 3;
 const PROGRAM: &str = "--package shearwater-cli --bin shearwater";
+const HELP: &str = "help: `cargo lab pgo generate` records a profile";
 /// Sources of our programs; folders named `tests` don't count.
 const SOURCES: [&str; 3] = ["Cargo.lock", "Cargo.toml", "crates"];
 
@@ -42,7 +44,7 @@ pub(crate) fn run(action: Option<PgoAction>, uring: bool) -> Result<(), String> 
         }
         (None | Some(PgoAction::Use), Ok(profile)) => build_with(&profile, PROGRAM)?,
         (Some(PgoAction::Use), Err(why)) => {
-            return Err(format!("{why}\nhelp: `cargo lab pgo generate` records a profile"));
+            return Err(format!("{why}\n{HELP}"));
         }
         (None | Some(PgoAction::Off), found) => {
             let why =
@@ -55,28 +57,21 @@ pub(crate) fn run(action: Option<PgoAction>, uring: bool) -> Result<(), String> 
     Ok(())
 }
 
-/// Builds everything that the lab measures and that is ours.
-pub(crate) fn build_programs(profile: &str, may_be_guided: bool) -> Result<OurPrograms, String> {
-    // The null server is never guided: it is what others are compared with.
-    let plain = build_plain(profile, &format!("--package null-server {TRAINED}"))?;
-    let (guided, guidance) = match guide(profile, may_be_guided) {
-        Ok(found) => {
-            let name = found.file_stem().unwrap_or_default().display().to_string();
-            (Some(build_with(&found, TRAINED)?), format!("profile {name}"))
-        }
-        Err(why) => (None, format!("none: {why}")),
-    };
-    crate::progress(&format!("our programs: cargo's profile {profile}; guided by: {guidance}"));
-    Ok(OurPrograms { plain, guided, profile: profile.to_owned(), guidance })
-}
-
-/// Returns the profile to build with, or why there is none.
-fn guide(profile: &str, may_be_guided: bool) -> Result<PathBuf, String> {
-    match (may_be_guided, profile) {
-        (false, _) => Err("disabled by --no-pgo".to_owned()),
-        (true, CARGO_PROFILE) => find(),
-        (true, _) => Err(format!("only programs built as {CARGO_PROFILE} are")),
+/// Builds everything that the lab measures and that is ours: in the usual profile of cargo, and in each further build.
+pub(crate) fn build_programs(usual: &str, further: &BTreeSet<&str>) -> Result<OurPrograms, String> {
+    let mut programs = OurPrograms { usual: usual.to_owned(), ..OurPrograms::default() };
+    // Missing, it ends the run before anything is built.
+    let guide = further.contains(GUIDED).then(find).transpose().map_err(|why| format!("{why}\n{HELP}"))?;
+    for &build in further.iter().chain([&usual]) {
+        crate::progress(&format!("building our programs: {build}"));
+        let folder = match &guide {
+            Some(profile) if build == GUIDED => build_with(profile, TRAINED)?,
+            _ => build_plain(build, &format!("--package null-server {TRAINED}"))?,
+        };
+        programs.folders.insert(build.to_owned(), folder);
     }
+    programs.guided_by = guide.map(|found| found.file_stem().unwrap_or_default().display().to_string());
+    Ok(programs)
 }
 
 /// Finds the profile for these sources and this compiler, or says why there is none.
@@ -196,12 +191,6 @@ fn build(flag: &str, path: &Path, target: &Path, words: &str) -> Result<PathBuf,
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_unguided_build_says_why() {
-        assert!(guide("dist", false).is_err_and(|why| why.contains("--no-pgo")));
-        assert!(guide("release", true).is_err_and(|why| why.contains("only programs built as dist")));
-    }
 
     #[test]
     fn a_profile_is_found_only_for_its_sources_and_compiler() {

@@ -1,6 +1,7 @@
-//! Programs to measure: ours, built in one of cargo's profiles, guided by a recorded profile where there is one, and also
-//! without it; peers from crates, built in a workspace of their own with its own lock file, `lab/peers`.
+//! Programs to measure: ours, as users build them and in other builds where one is named; peers from crates, built in a
+//! workspace of their own with its own lock file, `lab/peers`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,29 +12,37 @@ use crate::process::succeed;
 /// The installed version of static-web-server: a measurement names what it compares.
 const STATIC_WEB_SERVER: &str = "static-web-server@2.44.1";
 
+/// The build guided by a recorded profile; other builds have the name of cargo's profile.
+pub(crate) const GUIDED: &str = "guided";
+
+/// Our programs in each build that a run needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OurPrograms {
-    pub(crate) plain: PathBuf,
-    pub(crate) guided: Option<PathBuf>,
-    /// Cargo's profile that they are built in.
-    pub(crate) profile: String,
-    /// Recorded profile that they are built with, or why there is none.
-    pub(crate) guidance: String,
+    /// Folders, by build.
+    pub(crate) folders: BTreeMap<String, PathBuf>,
+    /// Build of servers that name none.
+    pub(crate) usual: String,
+    /// Recorded profile of the guided build, where that takes part.
+    pub(crate) guided_by: Option<String>,
 }
 
 impl OurPrograms {
-    /// Returns a program, guided where there is a profile.
-    pub(crate) fn ours(&self, name: &str) -> PathBuf {
-        self.guided.as_ref().unwrap_or(&self.plain).join(name)
+    /// Returns a program in a build, by default in the usual one.
+    pub(crate) fn path(&self, build: Option<&str>, name: &str) -> PathBuf {
+        let folder = self.folders.get(build.unwrap_or(&self.usual));
+        folder.map_or_else(|| name.into(), |folder| folder.join(name))
     }
 
-    /// Returns a program that is never guided.
-    pub(crate) fn plain(&self, name: &str) -> PathBuf {
-        self.plain.join(name)
+    /// Describes a build.
+    pub(crate) fn describe(&self, build: Option<&str>) -> String {
+        match (build.unwrap_or(&self.usual), &self.guided_by) {
+            (GUIDED, Some(profile)) => format!("guided by profile {profile}"),
+            (build, _) => format!("cargo's profile {build}"),
+        }
     }
 }
 
-/// Builds without a recorded profile and returns the folder.
+/// Builds in one of cargo's profiles, without a recorded one, and returns the folder.
 pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(cargo());
     command.current_dir(root()).args(["build", "--quiet", "--profile", profile]).args(words.split(' '));
@@ -106,18 +115,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ours_are_guided() {
-        let guided = OurPrograms {
-            plain: "plain".into(),
-            guided: Some("guided".into()),
-            profile: "dist".to_owned(),
-            guidance: "profile 0123".to_owned(),
+    fn a_program_is_of_the_usual_build_unless_another_is_named() {
+        let folders =
+            ["release", GUIDED].map(|build| (build.to_owned(), PathBuf::from("target").join(build)));
+        let programs = OurPrograms {
+            folders: folders.into(),
+            usual: "release".to_owned(),
+            guided_by: Some("0123".to_owned()),
         };
-        let plain = OurPrograms { guided: None, ..guided.clone() };
-        assert!(guided.ours("shearwater").starts_with("guided"));
-        for path in [guided.plain("null-server"), guided.plain("shearwater"), plain.ours("shearwater")] {
-            assert!(path.starts_with("plain"), "{}", path.display());
-        }
+        assert_eq!(programs.path(None, "shearwater"), Path::new("target/release/shearwater"));
+        assert_eq!(programs.path(Some(GUIDED), "shearwater"), Path::new("target/guided/shearwater"));
+        assert_eq!(programs.describe(None), "cargo's profile release");
+        assert_eq!(programs.describe(Some(GUIDED)), "guided by profile 0123");
     }
 
     #[test]

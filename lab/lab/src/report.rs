@@ -72,8 +72,8 @@ fn notes(measured: &[Series]) -> String {
             }
         }
     }
-    let warnings = measured.iter().filter_map(Series::receive_buffer_note).map(|note| note + "\n");
-    out.extend(warnings.chain(identities));
+    let notes = measured.iter().flat_map(|series| [series.namespace_note(), series.receive_buffer_note()]);
+    out.extend(notes.flatten().map(|note| note + "\n").chain(identities));
     out
 }
 
@@ -166,8 +166,8 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>)
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "unix_seconds": unix_seconds(),
         "commit": machine::commit(),
-        "profile": bench.programs.profile,
-        "profile_guided": bench.programs.guidance,
+        "profile": bench.programs.usual,
+        "guided_by": bench.programs.guided_by,
         "settings": bench.settings,
         "machine": machine::describe(),
         "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),

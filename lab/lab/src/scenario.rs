@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::client::{CheckedRequest, Load, Pacing};
+use crate::file_set::FileSet;
 
 /// Number of varied paths.
 pub(crate) const VARIED_PATHS: usize = 64;
@@ -17,6 +18,9 @@ pub(crate) const PLAINTEXT: &str = "Hello, World!";
 const SENDFILE_BYTES_MIN: usize = 64 * 1024;
 /// Connections where a scenario doesn't say.
 const CONNECTIONS: u32 = 64;
+/// Load before a window, in ms, by our own client, which checks every response; with a set of files long enough to ask for most.
+const WARM_UP_MS: u64 = 300;
+const WARM_UP_SET_MS: u64 = 2_000;
 
 static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
     let mut table: BTreeMap<String, Vec<Scenario>> =
@@ -55,6 +59,8 @@ pub(crate) struct Scenario {
     pub(crate) source: ResponseSource,
     pub(crate) path: String,
     pub(crate) file_bytes: usize,
+    pub(crate) files: u32,
+    pub(crate) hot_percent: u32,
     /// Text of a response that is no file.
     pub(crate) body: String,
     pub(crate) post: bool,
@@ -65,7 +71,9 @@ pub(crate) struct Scenario {
     pub(crate) varied: bool,
     pub(crate) rate: Option<u32>,
     pub(crate) receive_buffer_bytes: Option<u32>,
+    pub(crate) latencies: bool,
     pub(crate) ready_min: Option<f64>,
+    pub(crate) congestion_control: Option<String>,
 }
 
 pub(crate) fn all() -> &'static [Scenario] {
@@ -83,12 +91,22 @@ pub(crate) fn find(name: &str) -> Result<&'static Scenario, String> {
 impl Scenario {
     /// Returns true if wrk can send it; what it can't, our own client sends.
     pub(crate) fn uses_wrk(&self) -> bool {
-        let differs = self.varied || self.post || self.requests_per_connection > 0;
+        let differs = self.varied || self.files > 0 || self.post || self.requests_per_connection > 0;
         !differs && self.receive_buffer_bytes.is_none() && !self.has_latencies()
     }
 
     pub(crate) fn has_latencies(&self) -> bool {
-        self.rate.is_some() || self.ready_min.is_some()
+        self.latencies || self.rate.is_some() || self.ready_min.is_some()
+    }
+
+    /// Returns the set of files that it asks for in random order.
+    pub(crate) fn file_set(&self) -> Option<FileSet> {
+        let (count, bytes) = (self.files, self.file_bytes as u32);
+        (count > 0).then(|| FileSet { path: self.path.clone(), count, bytes })
+    }
+
+    pub(crate) fn warm_up_ms(&self) -> u64 {
+        if self.files > 0 && self.hot_percent < 100 { WARM_UP_SET_MS } else { WARM_UP_MS }
     }
 
     /// Returns the age in seconds that its files must have: our server copies a freshly changed large one instead of using
@@ -101,16 +119,19 @@ impl Scenario {
         }
     }
 
-    /// Returns the targets in the order in which a connection requests them.
+    /// Returns the targets in the order in which a connection requests them; of a set the first file alone.
     pub(crate) fn targets(&self) -> impl Iterator<Item = String> {
         let numbers = if self.varied { VARIED_PATHS } else { 1 };
-        (0..numbers).map(move |at| self.path.replace("NN", &format!("{:02}", at * STRIDE % VARIED_PATHS)))
+        let target = move |at: usize| self.path.replace("NN", &format!("{:02}", at * STRIDE % VARIED_PATHS));
+        (0..numbers).map(move |at| self.file_set().map_or_else(|| target(at), |set| set.target(0)))
     }
 
     /// Returns the expected body: every server must send just this. Null servers have a filler of their own.
     pub(crate) fn body(&self) -> Vec<u8> {
         match self.source {
-            ResponseSource::File => file_bytes(self.file_bytes),
+            ResponseSource::File => {
+                self.file_set().map_or_else(|| file_bytes(self.file_bytes), |set| set.content(0).whole())
+            }
             _ => self.body.clone().into_bytes(),
         }
     }
@@ -130,7 +151,7 @@ impl Scenario {
 
     /// Returns the load for our own client; whole responses have `bytes`.
     pub(crate) fn load(&self, address: SocketAddr, bytes: u64, millis: u64) -> Load {
-        let requests = self.requests().map(|request| CheckedRequest { request, status: 200, bytes });
+        let checked = |request| CheckedRequest { request, status: 200, bytes, content: None };
         Load {
             address,
             millis,
@@ -143,7 +164,10 @@ impl Scenario {
             latencies: self.has_latencies(),
             downloads: Vec::new(),
             own_headers: self.varied,
-            requests: requests.collect(),
+            requests: self.requests().map(checked).collect(),
+            files: self.file_set(),
+            hot_percent: self.hot_percent,
+            seed: 0,
         }
     }
 }

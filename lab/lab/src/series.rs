@@ -1,10 +1,13 @@
 //! Servers in turn: in each round every server has one, in random order, so that drift of the machine affects all of them alike.
 //! Under a load the base runs twice under two names: their difference is noise.
 
+use std::thread;
+
 use serde::{Serialize, Serializer};
 
 use crate::bench::{Bench, MeasuredRound, RunSettings, ServerSetup};
 use crate::experiment::{Experiment, Subject};
+use crate::namespace::NetworkNamespace;
 use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{self, REFERENCE, ServerSpec};
@@ -12,6 +15,8 @@ use crate::statistics::{Estimate, estimate};
 
 /// Mark of the base's second name.
 const AGAIN: &str = " (again)";
+/// Version of servers that no round was run of.
+const NOT_RUN: &str = "not run";
 
 /// An experiment with some servers under one scenario; the first is the base.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +49,8 @@ pub(crate) struct Series {
     pub(crate) plan: SeriesPlan,
     /// Length of the null servers' responses.
     null_bytes: u64,
+    /// Congestion control of the network namespace that it was run in.
+    congestion_control: Option<&'static str>,
     /// Rounds that should count.
     pub(crate) rounds: u32,
     pub(crate) seed: u64,
@@ -73,11 +80,39 @@ impl SeriesPlan {
     /// Returns the seconds that it takes if all rounds count and the files are old enough.
     pub(crate) fn estimated_s(&self, settings: RunSettings) -> f64 {
         let names = self.servers.len() + usize::from(self.experiment == Experiment::Load);
-        f64::from(self.experiment.rounds(settings)) * names as f64 * self.experiment.round_s(settings)
+        f64::from(self.experiment.rounds(settings))
+            * names as f64
+            * self.experiment.round_s(self.scenario, settings)
     }
 
-    /// Runs all rounds. Errors are those of our own server, whose responses give the null servers their length.
+    /// Runs all rounds, in a network namespace if the scenario wants one. Errors are those of our own server, whose responses
+    /// give the null servers their length.
     pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Series, String> {
+        let Some(name) = &self.scenario.congestion_control else { return self.run_here(bench) };
+        let namespace = NetworkNamespace { congestion_control: Some(name), ehash_entries: None };
+        let plan = self.clone();
+        // A thread of its own: the others stay where they are.
+        let run = move || match namespace.enter() {
+            Ok(()) => plan.run_here(bench),
+            Err(why) => Ok(plan.not_run(bench.settings, &why)),
+        };
+        thread::scope(|scope| scope.spawn(run).join())
+            .map_err(|_| format!("{}: panicked", self.scenario.name))?
+    }
+
+    /// Returns a series in which each server has failed, for this reason.
+    pub(crate) fn not_run(self, settings: RunSettings, why: &str) -> Series {
+        crate::progress(&format!("{}: not run: {why}", self.scenario.name));
+        let rounds = self.experiment.rounds(settings);
+        let mut series = Series::new(self, rounds, settings.seed, |_| NOT_RUN.to_owned());
+        series.congestion_control = None;
+        for server in &mut series.servers {
+            server.rounds.push(Err(why.to_owned()).into());
+        }
+        series
+    }
+
+    fn run_here(self, bench: &Bench<'_>) -> Result<Series, String> {
         let Self { experiment, scenario, .. } = self;
         let settings = bench.settings;
         let seconds = self.estimated_s(settings);
@@ -169,7 +204,8 @@ impl Series {
                 servers.push(ServerRounds { label, spec, version, rounds: Vec::new() });
             }
         }
-        Self { plan, null_bytes: 0, rounds, seed, servers }
+        let congestion_control = plan.scenario.congestion_control.as_deref();
+        Self { plan, null_bytes: 0, congestion_control, rounds, seed, servers }
     }
 
     /// Returns true if every server has a round that counts.
@@ -189,6 +225,12 @@ impl Series {
     /// Estimates the ratio of a figure to the base's.
     pub(crate) fn ratio_to_base(&self, server: &ServerRounds, figure: &str) -> Option<Estimate> {
         estimate(&server.combine(self.servers.first()?, figure, |own, base| own / base), self.seed)
+    }
+
+    /// Returns a note where it was run in a network namespace.
+    pub(crate) fn namespace_note(&self) -> Option<String> {
+        let (scenario, name) = (&self.plan.scenario.name, self.congestion_control?);
+        Some(format!("{scenario}: in a network namespace of its own, congestion control {name}"))
     }
 
     /// Returns a warning where connections were granted smaller receive buffers than the scenario requests.

@@ -24,7 +24,6 @@ static SERVERS: LazyLock<Vec<ServerSpec>> = LazyLock::new(|| {
 enum ProgramOrigin {
     #[default]
     Ours,
-    Plain,
     Peers,
     System,
 }
@@ -45,6 +44,9 @@ pub(crate) struct ServerSpec {
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) sites: Option<[u32; 2]>,
     pub(crate) pool: bool,
+    /// Build of our program, if not the usual one.
+    #[serde(skip)]
+    pub(crate) build: Option<String>,
     version: Option<String>,
     pub(crate) install: Option<String>,
 }
@@ -53,8 +55,11 @@ pub(crate) fn all() -> &'static [ServerSpec] {
     &SERVERS
 }
 
-/// Finds the server of this name that serves a scenario.
+/// Finds the server of this name that serves a scenario. `NAME@BUILD` is one of ours in another build.
 pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<&'static ServerSpec, String> {
+    if let Some((base, build)) = name.split_once('@') {
+        return find(base, scenario)?.in_build(build);
+    }
     let mut named = all().iter().filter(|spec| spec.name == name).peekable();
     if named.peek().is_none() {
         let mut names: Vec<&str> = all().iter().map(|spec| &*spec.name).collect();
@@ -75,6 +80,16 @@ impl ServerSpec {
         drivers.into_iter().map(one).collect()
     }
 
+    /// Returns the same server in another build: a profile of cargo, or the guided one.
+    fn in_build(&self, build: &str) -> Result<&'static Self, String> {
+        if self.is_null() || self.is_foreign() || build.is_empty() {
+            return Err(format!("{}@{build}: only our own programs have several builds", self.name));
+        }
+        let name = format!("{}@{build}", self.name);
+        // Never freed: there are as many as names on the command line and in the rows.
+        Ok(Box::leak(Box::new(Self { name, build: Some(build.to_owned()), ..self.clone() })))
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         self.program == "null-server"
     }
@@ -82,8 +97,7 @@ impl ServerSpec {
     /// Returns the program's file, or a name to look up.
     pub(crate) fn path(&self, programs: &OurPrograms) -> PathBuf {
         match self.origin {
-            ProgramOrigin::Ours => programs.ours(&self.program),
-            ProgramOrigin::Plain => programs.plain(&self.program),
+            ProgramOrigin::Ours => programs.path(self.build.as_deref(), &self.program),
             ProgramOrigin::Peers | ProgramOrigin::System => self.path_of_foreign(),
         }
     }
@@ -110,15 +124,12 @@ impl ServerSpec {
         }
     }
 
-    /// Returns the version that is measured; for ours the checkout's commit.
+    /// Returns the version that is measured; for ours the checkout's commit and the build.
     pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
-        match self.origin {
-            _ if self.is_foreign() => self.foreign_version(),
-            ProgramOrigin::Ours if programs.guided.is_some() => {
-                format!("{}, guided by {}", commit(), programs.guidance)
-            }
-            _ => commit(),
+        if self.is_foreign() {
+            return self.foreign_version();
         }
+        format!("{}, {}", commit(), programs.describe(self.build.as_deref()))
     }
 }
 
@@ -157,6 +168,12 @@ mod tests {
             let find = |scenario| find(name, scenario::find(scenario).expect("a scenario"));
             assert!(find(serves).is_ok() && find(not).is_err(), "{name}");
         }
+        let find_1k = |name| find(name, scenario::find("1k").expect("a scenario"));
+        let guided = find_1k("shearwater-uring@guided").expect("ours");
+        assert_eq!((&*guided.name, guided.build.as_deref()), ("shearwater-uring@guided", Some("guided")));
+        assert!(
+            ["null-epoll@dist", "nginx@dist", "shearwater-epoll@"].map(find_1k).iter().all(Result::is_err)
+        );
         let unknown = find("apache", scenario::find("1k").expect("a scenario"));
         assert!(unknown.is_err_and(|error| error.contains("static-web-server")));
     }

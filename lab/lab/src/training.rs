@@ -111,7 +111,7 @@ fn probe(address: SocketAddr, (request, status, body): TrainingRequest) -> Resul
     if response.status() != status || response.body != body {
         return Err(format!("{request:?}: {:?}, {} bytes", response.head.text(), response.body.len()));
     }
-    Ok(CheckedRequest { request, status, bytes: length(&response) })
+    Ok(CheckedRequest { request, status, bytes: length(&response), content: None })
 }
 
 /// Returns the headers of each client.

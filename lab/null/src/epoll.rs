@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{RecvFlags, SocketFlags};
 
 use crate::response::{CARRIED_BYTES, ConstantResponse};
 
@@ -122,7 +122,7 @@ impl EpollConnection {
     /// Sends owed bytes until the socket's buffer is full. Returns false at the connection's end.
     fn send(&mut self, response: &ConstantResponse) -> bool {
         while self.owed_bytes > 0 {
-            match rustix::net::send(&self.socket, response.piece(self.owed_bytes), SendFlags::NOSIGNAL) {
+            match response.send(&self.socket, self.owed_bytes) {
                 Ok(length) => self.owed_bytes -= length,
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,

@@ -1,4 +1,4 @@
-//! The null server: sends constant bytes for every request, with as few system calls as the kernel allows. It parses
+//! The null server: sends constant bytes or a file for every request, with as few system calls as the kernel allows. It parses
 //! nothing and enforces no limits: it is the floor that real servers are compared with.
 //!
 //! One worker, the main thread. Without `--pipeline` every receive gets one response, which is right for clients that wait
@@ -9,12 +9,15 @@
 
 mod buffers;
 mod epoll;
+mod file;
 mod response;
 mod uring;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -41,6 +44,10 @@ struct NullArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(RESPONSE_BYTES_MIN..=RESPONSE_BYTES_MAX))]
     bytes: u32,
 
+    /// File to send as the body, by sendfile (epoll only: a ring would leave it to threads)
+    #[arg(long)]
+    file: Option<PathBuf>,
+
     /// One response per blank line instead of one per receive
     #[arg(long)]
     pipeline: bool,
@@ -54,14 +61,23 @@ enum NullDriver {
 
 fn main() -> ExitCode {
     let args = NullArgs::parse();
-    let response = ConstantResponse::new(args.bytes as usize, args.pipeline);
-    let served = listen(args.listen).and_then(|listener| match args.driver {
-        NullDriver::Epoll => epoll::serve(&listener, &response),
-        NullDriver::Uring => uring::serve(&listener, &response),
-    });
-    let Err(error) = served;
+    let Err(error) = serve(&args);
     eprintln!("null-server: {error}");
     ExitCode::FAILURE
+}
+
+fn serve(args: &NullArgs) -> io::Result<Infallible> {
+    let bytes = args.bytes as usize;
+    let response = match (&args.file, args.driver) {
+        (None, _) => ConstantResponse::new(bytes, args.pipeline),
+        (Some(path), NullDriver::Epoll) => ConstantResponse::with_file(bytes, args.pipeline, path)?,
+        (Some(_), NullDriver::Uring) => return Err(io::Error::other("--file needs --driver epoll")),
+    };
+    let listener = listen(args.listen)?;
+    match args.driver {
+        NullDriver::Epoll => epoll::serve(&listener, &response),
+        NullDriver::Uring => uring::serve(&listener, &response),
+    }
 }
 
 /// Binds and listens, non-blocking.

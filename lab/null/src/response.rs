@@ -1,5 +1,14 @@
 //! The constant response, and how many bytes of it a receive is owed.
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
+use crate::file::FileResponse;
+
 /// Shortest whole response: the head alone, with room for its padding.
 pub(crate) const RESPONSE_BYTES_MIN: i64 = 64;
 /// Longest whole response.
@@ -21,6 +30,8 @@ pub(crate) struct ConstantResponse {
     block: &'static [u8],
     bytes: usize,
     pipeline: bool,
+    /// Sent instead of the block.
+    file: Option<FileResponse>,
 }
 
 impl ConstantResponse {
@@ -28,7 +39,25 @@ impl ConstantResponse {
     pub(crate) fn new(bytes: usize, pipeline: bool) -> Self {
         let one = whole(bytes);
         let block = if bytes <= BATCHED_BYTES_MAX { one.repeat(BATCH) } else { one };
-        Self { block: Box::leak(block.into_boxed_slice()), bytes, pipeline }
+        Self { block: Box::leak(block.into_boxed_slice()), bytes, pipeline, file: None }
+    }
+
+    /// Builds one whose body is a file.
+    pub(crate) fn with_file(bytes: usize, pipeline: bool, path: &Path) -> io::Result<Self> {
+        Ok(Self { block: &[], bytes, pipeline, file: Some(FileResponse::open(path, bytes)?) })
+    }
+
+    /// Sends once to a client that is owed so many bytes; returns how many the socket took.
+    pub(crate) fn send(&self, socket: &OwnedFd, owed_bytes: usize) -> Result<usize, Errno> {
+        match &self.file {
+            None => send(socket, self.piece(owed_bytes), SendFlags::NOSIGNAL),
+            Some(file) => file.send(socket, self.start(owed_bytes), self.bytes),
+        }
+    }
+
+    /// Returns the offset in the response of the first byte owed.
+    fn start(&self, owed_bytes: usize) -> usize {
+        (self.bytes - owed_bytes % self.bytes) % self.bytes
     }
 
     /// Returns true if one send always takes a whole response, from a client that reads.
@@ -38,8 +67,7 @@ impl ConstantResponse {
 
     /// Returns the next piece for a client that is owed so many bytes: at most a batch.
     pub(crate) fn piece(&self, owed_bytes: usize) -> &'static [u8] {
-        let start = (self.bytes - owed_bytes % self.bytes) % self.bytes;
-        let rest = &self.block[start..];
+        let rest = &self.block[self.start(owed_bytes)..];
         &rest[..rest.len().min(owed_bytes)]
     }
 

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::load::{Load, LoadCounts};
+use super::load::{CheckedRequest, Load, LoadCounts};
 
 /// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
 /// minute, don't use them up.
@@ -34,14 +34,49 @@ pub(crate) fn connect(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<
     Ok(socket)
 }
 
+/// End of a head.
+const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
+
+/// The order in which a connection sends requests, and expects their responses.
+#[derive(Debug, Clone)]
+struct RequestOrder {
+    /// Index of the next one.
+    at: usize,
+    random: Option<fastrand::Rng>,
+}
+
+impl RequestOrder {
+    /// Returns the order of a connection, which begins elsewhere than those of others.
+    fn new(load: &Load, connection: u32) -> Self {
+        let seed = (load.seed << u32::BITS) + u64::from(connection);
+        let random = load.files.as_ref().map(|_| fastrand::Rng::with_seed(seed));
+        let mut order = Self { at: connection as usize % load.requests.len(), random };
+        if order.random.is_some() {
+            order.advance(load);
+        }
+        order
+    }
+
+    fn advance(&mut self, load: &Load) {
+        let count = load.requests.len();
+        self.at = match &mut self.random {
+            None => (self.at + 1) % count,
+            Some(random) => {
+                let is_hot = random.u32(..100) < load.hot_percent;
+                if is_hot { 0 } else { random.usize(..count) }
+            }
+        };
+    }
+}
+
 pub(super) struct LoadConnection {
     socket: Socket,
     /// Headers of this connection's own, which replace those of the requests.
     own_headers: Option<String>,
-    /// Index of the next request to send.
-    next: usize,
-    /// Index of the request whose response is next.
-    expected: usize,
+    /// The next request to send.
+    next: RequestOrder,
+    /// The request whose response is next.
+    expected: RequestOrder,
     /// Bytes that the socket did not take yet.
     unsent: Vec<u8>,
     /// Responses that are still missing.
@@ -50,6 +85,10 @@ pub(super) struct LoadConnection {
     pub(super) responses: u32,
     /// Bytes of the next response.
     received: u64,
+    /// Bytes of a blank line that they end with, in a head whose length is not known.
+    blank: usize,
+    /// Offset of its content, once it is known.
+    content_start: Option<u64>,
     /// False if its status line differs, as far as it has arrived.
     is_good: bool,
     /// Start of the latency of the outstanding request.
@@ -69,16 +108,18 @@ pub(super) enum ReceiveResult {
 
 impl LoadConnection {
     pub(super) fn new(socket: Socket, load: &Load, number: u32) -> Self {
-        let first = number as usize % load.requests.len();
+        let first = RequestOrder::new(load, number);
         Self {
             socket,
             own_headers: load.own_headers.then(|| browser_headers(number)),
-            next: first,
+            next: first.clone(),
             expected: first,
             unsent: Vec::new(),
             outstanding: 0,
             responses: 0,
             received: 0,
+            blank: 0,
+            content_start: None,
             is_good: true,
             since: None,
         }
@@ -88,8 +129,13 @@ impl LoadConnection {
     pub(super) fn renew(&mut self, socket: Socket) {
         self.socket = socket;
         self.unsent.clear();
-        (self.outstanding, self.responses, self.received, self.is_good) = (0, 0, 0, true);
-        self.expected = self.next;
+        (self.outstanding, self.responses) = (0, 0);
+        self.expected = self.next.clone();
+        self.begin_response();
+    }
+
+    fn begin_response(&mut self) {
+        (self.received, self.blank, self.content_start, self.is_good) = (0, 0, None, true);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -98,9 +144,10 @@ impl LoadConnection {
 
     /// Sends the next requests.
     pub(super) fn send(&mut self, load: &Load, since: Option<Instant>) -> Result<(), Errno> {
+        self.since = since.filter(|_| load.hot_percent == 0 || self.next.at == 0);
         for _ in 0..load.depth {
-            let request = &load.requests[self.next].request;
-            self.next = (self.next + 1) % load.requests.len();
+            let request = &load.requests[self.next.at].request;
+            self.next.advance(load);
             match (&self.own_headers, request.split_once("\r\n")) {
                 (Some(headers), Some((line, _))) => {
                     self.unsent.extend_from_slice(line.as_bytes());
@@ -111,7 +158,6 @@ impl LoadConnection {
             }
         }
         self.outstanding += load.depth;
-        self.since = since;
         self.flush()
     }
 
@@ -151,24 +197,45 @@ impl LoadConnection {
 
     /// Takes bytes of one response and returns those after it.
     fn take<'a>(&mut self, bytes: &'a [u8], load: &Load, counts: &mut LoadCounts) -> &'a [u8] {
-        let wanted = &load.requests[self.expected];
-        let missing = usize::try_from(wanted.bytes - self.received).unwrap_or(usize::MAX);
+        let wanted = &load.requests[self.expected.at];
+        let whole = self.whole_bytes(wanted, bytes);
+        let missing = usize::try_from(whole - self.received).unwrap_or(usize::MAX);
         let (now, later) = bytes.split_at(bytes.len().min(missing));
         let status = start_of_response(wanted.status);
         if let Some(rest) = usize::try_from(self.received).ok().and_then(|start| status.get(start..)) {
             let length = rest.len().min(now.len());
             self.is_good &= now[..length] == rest[..length];
         }
+        if let (Some(content), Some(start)) = (&wanted.content, self.content_start) {
+            let head = usize::try_from(start.saturating_sub(self.received)).unwrap_or(usize::MAX);
+            let offset = self.received.saturating_sub(start);
+            self.is_good &= now.get(head..).is_none_or(|now| content.has_at(offset, now));
+        }
         self.received += now.len() as u64;
-        if self.received == wanted.bytes {
+        if self.received == whole {
             counts.responses += 1;
             counts.status_errors += u64::from(!self.is_good);
             self.responses += 1;
             self.outstanding -= 1;
-            self.expected = (self.expected + 1) % load.requests.len();
-            (self.received, self.is_good) = (0, true);
+            self.expected.advance(load);
+            self.begin_response();
         }
         later
+    }
+
+    /// Returns the length of the next response, of which these bytes come next; more than any if they don't say yet.
+    fn whole_bytes(&mut self, wanted: &CheckedRequest, bytes: &[u8]) -> u64 {
+        let Some(content) = &wanted.content else { return wanted.bytes };
+        if self.content_start.is_none() {
+            let end = bytes.iter().position(|&byte| {
+                // A byte that doesn't continue it may begin it.
+                let fits = [self.blank, 0].into_iter().find(|&at| byte == BLANK_LINE[at]);
+                self.blank = fits.map_or(0, |at| at + 1);
+                self.blank == BLANK_LINE.len()
+            });
+            self.content_start = end.map(|end| self.received + end as u64 + 1);
+        }
+        self.content_start.map_or(u64::MAX, |start| start + content.bytes)
     }
 }
 

@@ -5,13 +5,17 @@ use std::net::SocketAddr;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::file_set::{FileContent, FileSet};
+
 /// A request and what its response must be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CheckedRequest {
     pub(crate) request: String,
     pub(crate) status: u16,
-    /// Length of the whole response.
+    /// Length of the whole response, where its content is not known.
     pub(crate) bytes: u64,
+    /// Content, after a head of any length.
+    pub(crate) content: Option<FileContent>,
 }
 
 /// Moment at which a connection sends.
@@ -47,6 +51,12 @@ pub(crate) struct Load {
     pub(crate) own_headers: bool,
     /// Sent in turn; each connection starts at another one.
     pub(crate) requests: Vec<CheckedRequest>,
+    /// Requested in random order instead.
+    pub(crate) files: Option<FileSet>,
+    /// Percentage of requests for the first of them. If not zero, only their latencies are recorded.
+    pub(crate) hot_percent: u32,
+    /// Seed of the random order.
+    pub(crate) seed: u64,
 }
 
 /// A client's counts; wrk's script prints the fields that have no default.
@@ -82,19 +92,19 @@ pub(crate) struct LoadCounts {
     pub(crate) latency: Option<Latency>,
 }
 
-/// Percentiles of the latencies, in microseconds.
+/// Percentiles of the latencies, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latency {
-    pub(crate) p50_us: u64,
-    pub(crate) p99_us: u64,
-    pub(crate) p999_us: u64,
-    pub(crate) max_us: u64,
+    pub(crate) p50_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) p999_ns: u64,
+    pub(crate) max_ns: u64,
 }
 
 impl Latency {
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50_us: at(0.5), p99_us: at(0.99), p999_us: at(0.999), max_us: histogram.max() }
+        Self { p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999), max_ns: histogram.max() }
     }
 }
 

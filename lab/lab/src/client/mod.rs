@@ -1,7 +1,7 @@
 //! The load generator: one thread, one event loop; a closed loop, a fixed rate or rounds; pipelining, connections that end,
 //! requests that differ, receive buffers of a given size, and large downloads beside the requests.
 //!
-//! It checks each response's status and its length, which is known from a probe.
+//! It checks each response's status, and its length, which is known from a probe, or every byte of a file of a set.
 //! At a fixed rate a timer wakes it for each request to the nanosecond, and a latency counts from when its request was due, so
 //! that a stalled server can't hide behind a waiting client.
 
@@ -42,8 +42,8 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 const CONNECT_FAILURES_MAX: u64 = 100;
 /// Latency beyond which a response counts as a timeout at a fixed rate.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Largest recorded latency in microseconds.
-const LATENCY_US_MAX: u64 = 600_000_000;
+/// Largest recorded latency in nanoseconds.
+const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Time for downloads to start before the first request.
 const LEAD: Duration = Duration::from_millis(100);
 /// Maximum length of a download: beyond, its file has a hole, which costs the server other work.
@@ -85,7 +85,8 @@ struct Download {
 
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
 pub(crate) fn run(load: &Load) -> Result<LoadCounts, String> {
-    let counts = LoadClient::open(load).and_then(LoadClient::run);
+    let of_set = load.files.as_ref().map(|set| Load { requests: set.requests(), ..load.clone() });
+    let counts = LoadClient::open(of_set.as_ref().unwrap_or(load)).and_then(LoadClient::run);
     counts.map_err(|error| format!("client: {error}"))
 }
 
@@ -112,7 +113,7 @@ impl<'a> LoadClient<'a> {
             next_due: started,
             end: started,
             looked: started,
-            latencies: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(Error::other)?,
+            latencies: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?,
             lost: Vec::new(),
             counts: LoadCounts::default(),
         };
@@ -304,7 +305,7 @@ impl<'a> LoadClient<'a> {
         let latency = since.elapsed();
         let has_timeout = matches!(self.load.pacing, Pacing::Rate(_));
         self.counts.timeouts += u64::from(has_timeout && latency > TIMEOUT);
-        self.latencies.saturating_record(micros(latency).max(1));
+        self.latencies.saturating_record(nanos(latency));
     }
 
     fn reconnect(&mut self, number: usize) {
@@ -344,14 +345,20 @@ impl<'a> LoadClient<'a> {
     fn finish(mut self) -> LoadCounts {
         if let Pacing::Rate(rate) = self.load.pacing {
             // Responses that never came count with the time until now, and so do requests that found no idle connection.
-            self.lost.extend(self.connections.iter_mut().filter_map(|connection| connection.since.take()));
+            for connection in self.connections.iter_mut().filter(|connection| !connection.is_idle()) {
+                match connection.since.take() {
+                    Some(since) => self.lost.push(since),
+                    // Its latency would not have been recorded.
+                    None => self.counts.timeouts += 1,
+                }
+            }
             while self.next_due < self.end {
                 self.lost.push(self.next_due);
                 self.next_due += interval(rate);
             }
             for since in self.lost {
                 self.counts.timeouts += 1;
-                self.latencies.saturating_record(micros(since.elapsed().max(TIMEOUT)));
+                self.latencies.saturating_record(nanos(since.elapsed().max(TIMEOUT)));
             }
         }
         let downloaded = self.downloads.iter().map(|download| download.bytes);
@@ -364,6 +371,11 @@ impl<'a> LoadClient<'a> {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Returns at least 1, the least that a histogram takes.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use super::*;
+use crate::file_set::FileSet;
 use crate::scenario;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -13,23 +14,30 @@ const LONGER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nokk";
 
 /// Sends these bytes for every blank line, a thread per connection, for as long as the test's process lives.
 fn serve(response: &'static [u8]) -> SocketAddr {
+    serve_each(move |_| response.to_vec())
+}
+
+/// Sends what `respond` returns for the target.
+fn serve_each(respond: impl Fn(&str) -> Vec<u8> + Copy + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || converse(stream, response));
+            thread::spawn(move || converse(stream, respond));
         }
     });
     address
 }
 
-fn converse(mut stream: TcpStream, response: &[u8]) {
+fn converse(mut stream: TcpStream, respond: impl Fn(&str) -> Vec<u8>) {
     let (mut unread, mut buffer) = (Vec::new(), [0; 4096]);
+    stream.set_nodelay(true).expect("a socket");
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
         unread.extend_from_slice(&buffer[..length]);
         while let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
-            unread.drain(..end + 4);
-            if stream.write_all(response).is_err() {
+            let head = String::from_utf8(unread.drain(..end + 4).collect()).expect("ASCII");
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            if stream.write_all(&respond(target)).is_err() {
                 return;
             }
         }
@@ -63,6 +71,7 @@ fn sends_every_request_and_expects_its_own_status_and_length() {
         request: "GET / HTTP/1.1\r\n\r\n".to_owned(),
         status,
         bytes: RESPONSE.len() as u64,
+        content: None,
     };
     let mut load = Load { depth: 4, requests: vec![request(200); 3], ..load("plaintext", RESPONSE) };
     let right = counts(&load);
@@ -70,6 +79,56 @@ fn sends_every_request_and_expects_its_own_status_and_length() {
     load.requests[1].status = 404;
     let wrong = counts(&load);
     assert!(wrong.status_errors > 0 && wrong.status_errors < wrong.responses, "{wrong:?}");
+}
+
+const FILE_BYTES: u32 = 100;
+
+/// Returns a set of files, and a load that asks for them.
+fn load_of_set(respond: impl Fn(&str) -> Vec<u8> + Copy + Send + 'static) -> (FileSet, Load) {
+    let set = FileSet { path: "/set".to_owned(), count: 20, bytes: FILE_BYTES };
+    let address = serve_each(respond);
+    let (files, responses_max) = (Some(set.clone()), Some(300));
+    (set, Load { address, depth: 3, files, responses_max, millis: 60_000, ..load("plaintext", RESPONSE) })
+}
+
+/// Returns the file of a target, with a head whose length depends on it.
+fn file(target: &str) -> Vec<u8> {
+    let filler = "-".repeat(usize::from(target.as_bytes()[8] % 8));
+    let head = format!("HTTP/1.1 200 OK\r\nServer: {filler}\r\nContent-Length: {FILE_BYTES}\r\n\r\n");
+    head.bytes().chain(format!("{target}\n").bytes().cycle().take(FILE_BYTES as usize)).collect()
+}
+
+#[test]
+fn files_of_a_set_are_requested_at_random_and_every_byte_is_checked() {
+    let (_, load) = load_of_set(file);
+    let right = counts(&load);
+    assert!(right.responses >= 300 && right.status_errors + right.socket_errors() == 0, "{right:?}");
+    // A wrong last byte of some files, and a head without an end.
+    let (_, load) = load_of_set(|target| {
+        let mut whole = file(target);
+        *whole.last_mut().expect("a file") ^= target.as_bytes()[10] & 1;
+        whole
+    });
+    let wrong = counts(&load);
+    assert!(wrong.status_errors > 0 && wrong.status_errors < wrong.responses, "{wrong:?}");
+    let (_, load) = load_of_set(|_| b"HTTP/1.1 200 OK\r\n\r".to_vec());
+    assert_eq!(counts(&Load { millis: 150, ..load }).responses, 0);
+}
+
+#[test]
+fn the_hot_file_of_a_set_is_requested_as_often_as_wanted() {
+    let (set, _) = load_of_set(file);
+    let first: &'static str = set.target(0).leak();
+    // Other files get what no file is.
+    let (_, mut load) =
+        load_of_set(move |target| if target == first { file(target) } else { file("/set/d000/") });
+    load.hot_percent = 100;
+    let hot = counts(&load);
+    assert!(hot.responses >= 300 && hot.status_errors == 0, "{hot:?}");
+    load.hot_percent = 50;
+    let half = counts(&load);
+    let share = half.status_errors as f64 / half.responses as f64;
+    assert!((0.3..0.7).contains(&share), "{half:?}");
 }
 
 #[test]
@@ -118,7 +177,7 @@ fn a_fixed_rate_sends_what_is_due_and_records_latencies() {
     // Nothing is late, unless the machine stood still for seconds.
     assert!((right.requests, right.responses) == (50, 50) || right.timeouts > 0, "{right:?}");
     let latency = right.latency.expect("recorded");
-    assert!(latency.p50_us <= latency.p99_us && latency.p99_us <= latency.max_us && latency.p50_us > 0);
+    assert!(latency.p50_ns <= latency.p99_ns && latency.p99_ns <= latency.max_ns && latency.p50_ns > 1_000);
     for wrong in [REFUSAL, LONGER] {
         assert!(counts(&at_a_rate(wrong)).status_errors > 0);
     }
@@ -128,17 +187,17 @@ fn a_fixed_rate_sends_what_is_due_and_records_latencies() {
 fn requests_leave_when_they_are_due_to_less_than_a_millisecond() {
     // 3.7 ms apart: waits in whole milliseconds would be 0.5 ms late on average, and so would the median latency.
     let load = Load { pacing: Pacing::Rate(270), ..at_a_rate(RESPONSE) };
-    let median_us = || counts(&load).latency.expect("recorded").p50_us;
+    let median_ns = || counts(&load).latency.expect("recorded").p50_ns;
     // The least of some runs: other programs delay this one too.
-    let least_us = (0..20).map(|_| median_us()).find(|median_us| *median_us < 400);
-    assert!(least_us.is_some());
+    let least_ns = (0..20).map(|_| median_ns()).find(|median_ns| *median_ns < 400_000);
+    assert!(least_ns.is_some());
 }
 
 #[test]
 fn responses_that_never_come_and_requests_that_never_leave_are_the_slowest() {
     let counts = counts(&at_a_rate(b""));
     assert_eq!((counts.requests, counts.responses, counts.timeouts), (4, 0, 50), "{counts:?}");
-    assert!(counts.latency.is_some_and(|latency| latency.p50_us >= 1_990_000), "{counts:?}");
+    assert!(counts.latency.is_some_and(|latency| latency.p50_ns >= 1_990_000_000), "{counts:?}");
 }
 
 #[test]

@@ -1,0 +1,266 @@
+//! Many connections at once: `cargo lab connections` opens them from client processes, holds them, and watches the server's memory
+//! and CPU time until all are gone. docs/million.md explains what a machine needs for it.
+
+mod fleet;
+mod holder;
+mod plan;
+mod protocol;
+mod reading;
+mod report;
+mod run;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+
+use crate::bench::{Bench, RunSettings, ServerSetup, StartedServer};
+use crate::folder::RunFolder;
+use crate::namespace::NetworkNamespace;
+use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
+use crate::programs::{OurPrograms, build_plain, lookup};
+use crate::scenario::{self, Scenario};
+use crate::server::{self, ServerSpec};
+use crate::{machine, print, progress};
+use fleet::{Exchange, Fleet};
+use plan::{MachineLimits, Plan, buckets_wanted};
+use report::Bounds;
+use run::{Findings, Run};
+
+pub(crate) use holder::run as hold;
+
+/// Requested on every connection.
+const SCENARIO: &str = "1k";
+/// Our program; others keep their own timeouts.
+const OURS: &str = "shearwater";
+/// Length of a null server's response.
+const NULL_BYTES: u64 = 1_300;
+/// Timeout of idle connections where none should expire, besides the time they are held.
+const KEEP_ALIVE: u32 = 3_600;
+/// Time besides connecting, holding and asking until the first connection expires.
+const KEEP_ALIVE_SPARE: u32 = 60;
+/// Longest timeout that our server can be configured with.
+const KEEP_ALIVE_MAX: u32 = 86_400;
+/// Connections that the server must allow besides those held.
+const OTHER_CONNECTIONS: u32 = 1_000;
+/// Lines of the server's log that are shown.
+const LOG_LINES_MAX: usize = 20;
+
+/// A run's connections and phases.
+#[derive(Debug, Args)]
+pub(crate) struct ConnectionsArgs {
+    /// Connections, each with one verified response before it is held
+    #[arg(long, value_parser = value_parser!(u32).range(1..=3_500_000))]
+    count: u32,
+    /// Server, as `list` names them
+    #[arg(long, default_value = "shearwater-uring")]
+    server: String,
+    /// Seconds for which they are held while some of them ask again
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(0..=86_400))]
+    hold: u32,
+    /// Connections opened per second, at most
+    #[arg(long, default_value_t = 20_000, value_parser = value_parser!(u32).range(1..))]
+    rate: u32,
+    /// Requests per second while they are held, on random connections
+    #[arg(long, default_value_t = 1_000)]
+    trickle: u32,
+    /// Busy connections, measured alone and beside the idle ones
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(0..=10_000))]
+    busy: u32,
+    /// Requests per second on the busy connections [default: as many as they can]
+    #[arg(long)]
+    busy_rate: Option<u32>,
+    /// Connections that time out while the others are held; our server only
+    #[arg(long, default_value_t = 0)]
+    expire: u32,
+    /// Seconds until the server closes an idle connection; our server only [default: fits the run]
+    #[arg(long, value_parser = value_parser!(u32).range(1..=86_400))]
+    keep_alive: Option<u32>,
+    /// Workers of the server; one is pinned to a core
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_024))]
+    workers: u32,
+    /// Descriptor limit of the server [default: this process's]
+    #[arg(long)]
+    server_descriptors: Option<u32>,
+    /// Stay in the present network namespace
+    #[arg(long)]
+    no_namespace: bool,
+    /// Print the plan and run nothing
+    #[arg(long)]
+    plan: bool,
+    /// Cargo profile of our programs
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ConnectionsArgs {
+    /// Returns the seconds until an idle connection expires: after all of the run, or just after the other phases.
+    fn keep_alive_s(&self) -> u32 {
+        let connecting = 2 * (self.count / self.rate + 1);
+        let own = if self.expire > 0 { KEEP_ALIVE_SPARE } else { KEEP_ALIVE };
+        self.keep_alive.unwrap_or((own + connecting + self.hold).min(KEEP_ALIVE_MAX))
+    }
+
+    fn check(&self, spec: &ServerSpec) -> Result<(), String> {
+        if self.expire > self.count {
+            return Err(format!("--expire {}: there are only {} connections", self.expire, self.count));
+        }
+        if spec.build.is_some() {
+            return Err(format!("{}: choose the build with --profile", spec.name));
+        }
+        if spec.program != OURS && (self.expire > 0 || self.keep_alive.is_some()) {
+            return Err(format!("--expire, --keep-alive: the timeouts of {} are its own", spec.name));
+        }
+        Ok(())
+    }
+}
+
+/// Tries to enter a namespace, in a process that is good for nothing else; the lab calls it.
+pub(crate) fn try_namespace(connections: u32) -> Result<(), String> {
+    namespace(connections).enter()
+}
+
+fn namespace(connections: u32) -> NetworkNamespace<'static> {
+    NetworkNamespace { congestion_control: Some("reno"), ehash_entries: Some(buckets_wanted(connections)) }
+}
+
+/// Runs all phases and prints the figures; returns false if a connection failed or a bound was missed.
+pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
+    let scenario = scenario::find(SCENARIO)?;
+    let spec = server::find(&args.server, scenario)?;
+    args.check(spec)?;
+    // Before the namespace, in which nothing can be downloaded.
+    let programs =
+        if args.plan || spec.is_foreign() { OurPrograms::default() } else { build(&args.profile)? };
+    let has_namespace = !args.no_namespace && enter_namespace(args.count)?;
+    let limits = MachineLimits::read()?;
+    let plan = Plan::of(args.count, limits.descriptors_max)?;
+    eprint!("{}", plan.text(&limits));
+    let refusals = plan.refusals(&limits);
+    if !refusals.is_empty() {
+        return Err(refusals.join("\nerror: "));
+    }
+    if args.plan {
+        return Ok(true);
+    }
+    let bounds = Bounds::of(args.count, spec.program == OURS, has_namespace);
+    let findings = measure(args, scenario, spec, &programs, &plan, bounds)?;
+    let figures = report::figures(args, &findings, &bounds);
+    let record = report::describe(&plan, &limits, &findings, &figures);
+    progress(&format!("written to {}", crate::report::write("connections", &record)?.display()));
+    print(&if args.json { format!("{record:#}\n") } else { report::text(&findings, &figures) })?;
+    Ok(report::is_met(&findings, &figures))
+}
+
+/// Builds our programs in one of cargo's profiles.
+fn build(profile: &str) -> Result<OurPrograms, String> {
+    let folder = build_plain(profile, "--package shearwater-cli --package null-server --bins")?;
+    let folders = [(profile.to_owned(), folder)].into();
+    Ok(OurPrograms { folders, usual: profile.to_owned(), guided_by: None })
+}
+
+/// Enters a network namespace with a table for all connections; returns false and says why if the system permits none.
+fn enter_namespace(connections: u32) -> Result<bool, String> {
+    // A thread may have moved halfway when it fails, so another process tries first.
+    let mut command = Command::new(std::env::current_exe().map_err(|error| format!("own path: {error}"))?);
+    command.args(["try-namespace", &connections.to_string()]).stdin(Stdio::null());
+    if let Err(why) = output(command) {
+        progress(&format!("the present network namespace, whose settings are the machine's: {why}"));
+        return Ok(false);
+    }
+    namespace(connections).enter()?;
+    progress("a network namespace of its own: reno, its own connection table");
+    Ok(true)
+}
+
+/// Starts the server and the client processes, and runs all phases.
+fn measure(
+    args: &ConnectionsArgs,
+    scenario: &'static Scenario,
+    spec: &'static ServerSpec,
+    programs: &OurPrograms,
+    plan: &Plan,
+    bounds: Bounds,
+) -> Result<Findings, String> {
+    let folder = RunFolder::create()?;
+    // The validators of a new file change while it becomes older.
+    folder.settle(scenario);
+    let bench = Bench { programs, folder: &folder, settings: RunSettings::default() };
+    let spec = if spec.program == OURS { configured(args, spec) } else { spec };
+    let address = free_address()?;
+    let setup =
+        ServerSetup { bench: &bench, spec, scenario, address, workers: args.workers, null_bytes: NULL_BYTES };
+    let server = start(args, &setup)?;
+    progress(&format!("server: {}", server.line));
+    show_log(&folder);
+    let response = setup.probe()?;
+    let keep_alive_ms = args.keep_alive_s().saturating_mul(1_000);
+    let request = scenario.request();
+    let cores = client_cores();
+    let exchange = Exchange { server: address, request, response: &response, keep_alive_ms };
+    let fleet = Fleet::start(plan, &exchange, &cores.0)?;
+    let run = Run {
+        args,
+        setup,
+        server,
+        fleet,
+        keep_alive: Duration::from_millis(keep_alive_ms.into()),
+        bounds,
+        openers: cores.1,
+        progress: reading::ProgressLine::new(),
+        findings: Findings::default(),
+    };
+    let found = run.run();
+    if !found.as_ref().is_ok_and(|findings| findings.ended_cleanly && findings.counts.failed() == 0) {
+        show_log(&folder);
+    }
+    found
+}
+
+/// Returns our server with a configuration of its own.
+fn configured(args: &ConnectionsArgs, spec: &ServerSpec) -> &'static ServerSpec {
+    let connections_max = args.count + args.count / 8 + args.busy + OTHER_CONNECTIONS;
+    let mut spec = spec.clone();
+    "--config {config}".clone_into(&mut spec.arguments);
+    spec.config = Some("connections.toml".to_owned());
+    spec.values.insert("connections_max".to_owned(), connections_max.to_string());
+    spec.values.insert("keep_alive_s".to_owned(), args.keep_alive_s().to_string());
+    // Once per process.
+    Box::leak(Box::new(spec))
+}
+
+/// Starts the server: with several workers on all cores, with the descriptors asked for, and so that it ends with the lab.
+fn start(args: &ConnectionsArgs, setup: &ServerSetup<'_>) -> Result<StartedServer, String> {
+    let mut command = setup.command()?;
+    if let Some(limit) = args.server_descriptors {
+        command = under("prlimit", &[&format!("--nofile={limit}:{limit}")], &command);
+    }
+    if lookup("setpriv".as_ref()).is_some() {
+        command = under("setpriv", &["--pdeathsig", "KILL"], &command);
+    }
+    if args.workers > 1 {
+        command = under("taskset", &["-c", &format!("0-{}", machine::cores() - 1)], &command);
+    }
+    setup.start_as(&command)
+}
+
+/// Returns the cores of the client processes, and how many there are.
+fn client_cores() -> (String, usize) {
+    match machine::cores() {
+        1 => (SERVER_CORE.to_string(), 1),
+        cores => (format!("{CLIENT_CORE}-{}", cores - 1), cores - 1),
+    }
+}
+
+/// Shows the last lines of the server's log.
+fn show_log(folder: &RunFolder) {
+    let log = fs::read_to_string(folder.path().join("server.log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in &lines[lines.len().saturating_sub(LOG_LINES_MAX)..] {
+        eprintln!("server: {line}");
+    }
+}
