@@ -15,6 +15,7 @@ mod folder;
 mod machine;
 mod namespace;
 mod pgo;
+mod plausibility;
 mod process;
 mod programs;
 mod report;
@@ -26,6 +27,7 @@ mod training;
 mod trials;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -92,6 +94,11 @@ enum LabCommand {
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
     Connections(ConnectionsArgs),
+    /// Check figures against arithmetic, the kernel and the machine; exits with 1 if one of FILE can't be true
+    Plausible {
+        /// Figures in TOML, in the form of lab/lab/claims.toml [default: the published figures there]
+        file: Option<PathBuf>,
+    },
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -109,7 +116,7 @@ enum LabCommand {
     List,
     /// Run a load from a file of JSON (the lab calls it)
     #[command(hide = true)]
-    Client { load: std::path::PathBuf },
+    Client { load: PathBuf },
     /// Hold connections for `connections`, as standard input says (the lab calls it)
     #[command(hide = true)]
     Hold { task: String },
@@ -184,6 +191,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
+        LabCommand::Plausible { file } => plausibility::run(file.as_deref()),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
         LabCommand::Setup { build_peers } => {
             if build_peers {
