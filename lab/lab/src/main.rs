@@ -25,9 +25,10 @@ mod server;
 mod statistics;
 mod training;
 mod trials;
+mod tune;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -111,6 +112,15 @@ enum LabCommand {
         /// Build the peers from crates first, which takes minutes
         #[arg(long)]
         build_peers: bool,
+    },
+    /// Show settings of the system that limit a measurement; with --apply exits with 1 if one could not be set
+    Tune {
+        /// Change them, as root, until the next start of the machine
+        #[arg(long)]
+        apply: bool,
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List scenarios and servers
     List,
@@ -200,6 +210,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let (table, is_ready) = machine::setup();
             print(&report::align(&table)).map(|_| is_ready)
         }
+        LabCommand::Tune { apply, json } => tune::run(Path::new("/"), apply, json),
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
