@@ -113,7 +113,7 @@ impl Experiment {
             Self::FreshMemory => trials::fresh_memory(setup).into(),
             Self::IdleConnections => trials::hold_connections(setup).into(),
             Self::Quiet => trials::watch_idle(setup).into(),
-            Self::Allocations => trials::allocations().into(),
+            Self::Allocations => trials::allocations(setup).into(),
             Self::Downloads => downloads::run(setup).into(),
             Self::Start => trials::start(setup).into(),
         }

@@ -6,12 +6,14 @@
 mod bar;
 mod bench;
 mod block;
+mod change_points;
 mod client;
 mod connections;
 mod downloads;
 mod experiment;
 mod file_set;
 mod folder;
+mod gate;
 mod machine;
 mod namespace;
 mod pgo;
@@ -38,6 +40,8 @@ use bench::{Bench, RunSettings};
 use connections::ConnectionsArgs;
 use experiment::{Experiment, Subject};
 use folder::RunFolder;
+use gate::GateArgs;
+use programs::OurPrograms;
 use series::{Series, SeriesPlan};
 
 const HELP: &str = "\
@@ -91,6 +95,8 @@ enum LabCommand {
         #[command(flatten)]
         programs: ProgramArgs,
     },
+    /// Compare counts per response of two revisions, and keep them; exits with 1 on a regression
+    Gate(GateArgs),
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
@@ -198,6 +204,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
             Ok(measured.iter().all(Series::is_whole))
         }
+        LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
@@ -257,11 +264,23 @@ fn measure(
     settings: RunSettings,
     args: &ProgramArgs,
 ) -> Result<Vec<Series>, String> {
-    let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
-    progress(&format!("about {minutes:.1} minutes"));
     let servers = plans.iter().flat_map(|plan| &plan.servers);
     let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
     let programs = pgo::build_programs(&args.profile, &builds)?;
+    measure_built(name, plans, rows, settings, &programs, args.json)
+}
+
+/// Does the same with programs that are built.
+fn measure_built(
+    name: &str,
+    plans: Vec<SeriesPlan>,
+    rows: &[&BarRow],
+    settings: RunSettings,
+    programs: &OurPrograms,
+    json: bool,
+) -> Result<Vec<Series>, String> {
+    let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
+    progress(&format!("about {minutes:.1} minutes"));
     let mut folder = RunFolder::create()?;
     plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
     if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
@@ -269,12 +288,12 @@ fn measure(
     {
         progress(&why);
     }
-    let bench = Bench { programs: &programs, folder: &folder, settings };
+    let bench = Bench { programs, folder: &folder, settings };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
     let record = report::describe(rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    let text = match (args.json, rows) {
+    let text = match (json, rows) {
         (true, _) => format!("{record:#}\n"),
         (false, []) => report::comparison(&measured),
         (false, rows) => report::bar(rows, &measured),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::machine::{commit, printed_version};
+use crate::machine::{commit, commit_in, printed_version};
 use crate::programs::{OurPrograms, locked, lookup, peer};
 use crate::scenario::{ResponseSource, Scenario};
 
@@ -129,7 +129,11 @@ impl ServerSpec {
         if self.is_foreign() {
             return self.foreign_version();
         }
-        format!("{}, {}", commit(), programs.describe(self.build.as_deref()))
+        let build = self.build.as_deref();
+        match build.and_then(|build| programs.sources.get(build)) {
+            Some((sources, _)) => commit_in(sources),
+            None => format!("{}, {}", commit(), programs.describe(build)),
+        }
     }
 }
 
