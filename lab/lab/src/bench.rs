@@ -24,7 +24,7 @@ const WARM_UP_CONNECTIONS_MAX: u32 = 64;
 #[cfg(not(test))]
 const OWN_CLIENT: &[&str] = &["client"];
 #[cfg(test)]
-const OWN_CLIENT: &[&str] = crate::block::broken_peer::CLIENT;
+const OWN_CLIENT: &[&str] = crate::block::tests::broken_peer::CLIENT;
 
 /// Rounds and their length.
 #[derive(Debug, Clone, Copy, Default, Args, Serialize)]

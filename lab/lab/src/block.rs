@@ -254,10 +254,9 @@ impl Window {
 }
 
 #[cfg(test)]
-pub(crate) mod broken_peer;
-
-#[cfg(test)]
 pub(crate) mod tests {
+    pub(crate) mod broken_peer;
+
     use super::*;
     use crate::{scenario, server};
 

@@ -72,7 +72,9 @@ pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
     let mut counts = rows.iter().filter(|row| row.wanted() != "-");
     let is_met = counts.all(|row| row.judge(&measured).is_met());
     if args.self_test {
-        return Ok(!is_met && measured.iter().all(Series::is_whole));
+        let is_noticed = !is_met && measured.iter().all(Series::is_whole);
+        println!("self-test: the gate {} more work", if is_noticed { "notices" } else { "DOES NOT NOTICE" });
+        return Ok(is_noticed);
     }
     if let Some(path) = &args.markdown {
         let text = markdown(&rows, &measured);

@@ -129,10 +129,9 @@ impl ServerSpec {
         if self.is_foreign() {
             return self.foreign_version();
         }
-        let build = self.build.as_deref();
-        match build.and_then(|build| programs.sources.get(build)) {
+        match programs.sources.get(self.build.as_ref().unwrap_or(&programs.usual)) {
             Some((sources, _)) => commit_in(sources),
-            None => format!("{}, {}", commit(), programs.describe(build)),
+            None => format!("{}, {}", commit(), programs.describe(self.build.as_deref())),
         }
     }
 }

@@ -18,8 +18,8 @@ use crate::{bar, block, client, process, scenario};
 
 /// Arguments of this test program that run the lab's client with the load that follows.
 pub(crate) const CLIENT: &[&str] =
-    &["--ignored", "--exact", "--nocapture", "block::broken_peer::runs_a_load"];
-const SERVER: &str = "--ignored --exact --nocapture block::broken_peer::serves";
+    &["--ignored", "--exact", "--nocapture", "block::tests::broken_peer::runs_a_load"];
+const SERVER: &str = "--ignored --exact --nocapture block::tests::broken_peer::serves";
 /// Connections that are served wrongly, by their number: start and probe open a few, warm-up and window 64 each.
 const ALL: &str = "0 1000000";
 const WARM_UP: &str = "20 25";
