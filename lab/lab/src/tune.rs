@@ -1,5 +1,6 @@
 //! Settings of the system as data (`tune.toml`): which of them limit a measurement, and how to change them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,16 +25,11 @@ struct Setting {
     applied: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    setting: Vec<Setting>,
-}
-
 /// Returns the settings that a system has, its files below `root`.
 fn find(root: &Path) -> Vec<Setting> {
-    let settings: Settings = toml::from_str(include_str!("../tune.toml")).expect("a test parses it");
-    let mut settings = settings.setting;
+    let settings: BTreeMap<String, Vec<Setting>> =
+        toml::from_str(include_str!("../tune.toml")).expect("a test parses it");
+    let mut settings: Vec<Setting> = settings.into_values().flatten().collect();
     settings.iter_mut().for_each(|setting| setting.read(root));
     settings.retain(|setting| !setting.current.is_empty());
     settings
@@ -127,34 +123,35 @@ mod tests {
 
     #[test]
     fn names_and_changes_settings_that_are_too_small_in_every_file() {
-        let (folder, cpus) = (TestFolder::new(), ["cpu0", "cpu1"]);
+        let folder = TestFolder::new();
         let root = folder.path();
+        let governors =
+            ["cpu0", "cpu1"].map(|cpu| format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"));
+        folder.file(&governors[0], "powersave\n").file(&governors[1], "powersave\n");
         folder.file("proc/sys/net/core/somaxconn", "4096\n").file("proc/sys/net/core/rmem_max", "4194304\n");
         folder.file("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
-        folder.file("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n");
-        let governor = |cpu| format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor");
-        folder.file(governor("cpu0"), "powersave\n").file(governor("cpu1"), "powersave\n");
-        let state = |it: &Setting| (it.name.clone(), it.current.clone(), it.is_right);
-        let found: Vec<_> = find(root).iter().filter(|it| !it.path.is_empty()).map(state).collect();
+        let of_files = || find(root).into_iter().filter(|it| !it.path.is_empty()).collect::<Vec<_>>();
+        let found: Vec<String> = of_files().iter().map(|it| format!("{} {}", it.name, it.is_right)).collect();
         let expected = [
-            ("net.core.somaxconn", "4096", false),
-            ("net.ipv4.ip_local_port_range", "32768 60999", false),
-            ("net.core.rmem_max", "4194304", true),
-            ("net.ipv4.tcp_congestion_control", "bbr", false),
-            ("scaling_governor", "powersave", false),
+            "net.core.somaxconn false",
+            "net.ipv4.ip_local_port_range false",
+            "net.core.rmem_max true",
+            "scaling_governor false",
         ];
-        assert_eq!(found, expected.map(|(name, current, is)| (name.to_owned(), current.to_owned(), is)));
-        let text = render(&find(root));
+        assert_eq!(found, expected);
+        let text = render(&of_files());
         for part in ["overflows the accept queue", "sysctl -w net.ipv4.ip_local_port_range='1024 65535'"] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let mut settings = find(root);
-        settings.iter_mut().filter(|it| !it.path.is_empty()).for_each(|it| it.apply(root));
+        let mut settings = of_files();
+        settings.iter_mut().for_each(|it| it.apply(root));
         assert!(
-            cpus.iter()
-                .all(|cpu| fs::read_to_string(folder.at(governor(cpu))).expect("a file") == "performance")
+            settings.iter().all(|it| it.is_right && it.applied.as_deref() == Some("set")),
+            "{settings:?}"
         );
-        assert!(settings.iter().all(|it| it.path.is_empty() || it.applied.as_deref() == Some("set")));
+        for governor in governors {
+            assert_eq!(fs::read_to_string(folder.at(governor)).expect("a file"), "performance");
+        }
         fs::remove_dir_all(folder.at("proc")).expect("it is writable");
         settings[0].apply(root);
         assert!(settings[0].applied.as_ref().is_some_and(|it| it.starts_with("NOT SET: ")), "{settings:?}");
