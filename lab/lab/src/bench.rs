@@ -38,6 +38,9 @@ pub(crate) struct RunSettings {
     /// Rounds in which system calls are counted
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(0..=1_000))]
     pub(crate) syscall_rounds: u32,
+    /// Rounds in which instructions are counted, at least one
+    #[arg(skip)]
+    pub(crate) instruction_rounds: u32,
     /// Seed of block orders and intervals
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

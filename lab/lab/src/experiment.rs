@@ -81,7 +81,8 @@ impl Experiment {
             Self::SystemCalls => settings.syscall_rounds,
             Self::Downloads => 8,
             Self::FreshMemory | Self::IdleConnections | Self::Start => 3,
-            Self::Instructions | Self::Quiet | Self::Allocations => 1,
+            Self::Instructions => settings.instruction_rounds.max(1),
+            Self::Quiet | Self::Allocations => 1,
         }
     }
 
