@@ -46,6 +46,7 @@ pub(crate) struct RunFigures {
     pub(crate) cores: Option<f64>,
     pub(crate) server_busy_percent: Option<f64>,
     pub(crate) client_busy_percent: Option<f64>,
+    pub(crate) busy_percent: Option<f64>,
     pub(crate) link_gbit_per_s: Option<f64>,
     pub(crate) memory_bytes: Option<f64>,
     pub(crate) buffer_bytes: Option<f64>,
@@ -107,7 +108,7 @@ const RULES: &[Rule] = &[
     }),
     ("stall", Weight::Invalid, "% of the time busy, server and client together", |it| {
         let is_loaded = it.offered_per_s.is_none() && it.connections? >= BUSY_CONNECTIONS_MIN;
-        is_loaded.then_some((it.server_busy_percent? + it.client_busy_percent?, 50.0, ANY))
+        is_loaded.then_some((it.busy_percent?, 40.0, ANY))
     }),
     ("time-wait", Weight::Invalid, "closed connections that keep their port", |it| {
         let opened_per_s = it.responses_per_s? / it.requests_per_connection?;
