@@ -11,6 +11,7 @@ use serde_json::Value;
 use testkit::Response;
 
 use crate::client::{Load, LoadCounts, Pacing};
+use crate::file_set::FileContent;
 use crate::folder::RunFolder;
 use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
 use crate::programs::{OurPrograms, root};
@@ -19,6 +20,11 @@ use crate::server::ServerSpec;
 
 /// Most connections of the warm-up: it warms the server and doesn't fill it.
 const WARM_UP_CONNECTIONS_MAX: u32 = 64;
+/// Arguments that make this program a client.
+#[cfg(not(test))]
+const OWN_CLIENT: &[&str] = &["client"];
+#[cfg(test)]
+const OWN_CLIENT: &[&str] = crate::block::tests::broken_peer::CLIENT;
 
 /// Rounds and their length.
 #[derive(Debug, Clone, Copy, Default, Args, Serialize)]
@@ -32,6 +38,9 @@ pub(crate) struct RunSettings {
     /// Rounds in which system calls are counted
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(0..=1_000))]
     pub(crate) syscall_rounds: u32,
+    /// Rounds in which instructions are counted, at least one
+    #[arg(skip)]
+    pub(crate) instruction_rounds: u32,
     /// Seed of block orders and intervals
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -171,8 +180,13 @@ impl ServerSetup<'_> {
         let load = self.scenario.load(self.address, server.bytes, self.scenario.warm_up_ms());
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
         // In another order than in the window: a cache must not know what comes next.
-        let load =
+        let mut load =
             Load { connections, pacing: Pacing::Closed, latencies: false, seed: load.seed + 1, ..load };
+        if !self.spec.is_null() {
+            // Every byte is compared here, where the client's own CPU time doesn't matter.
+            let content = FileContent::of(&self.scenario.body());
+            load.requests.iter_mut().for_each(|request| request.content.clone_from(&content));
+        }
         let counts = self.run_load(&load)?;
         match counts.status_errors + counts.socket_errors() {
             0 if counts.responses > 0 => {}
@@ -193,6 +207,7 @@ impl ServerSetup<'_> {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
             (200, bytes) if self.spec.is_null() => Err(format!("probe: {bytes} bytes, not {null_bytes}")),
             (200, _) if response.body == body => Ok(response),
+            (200, _) if response.body.len() == body.len() => Err("probe: the body differs".to_owned()),
             (200, _) => Err(format!(
                 "probe: a body of {} bytes, not the {} expected",
                 response.body.len(),
@@ -207,7 +222,7 @@ impl ServerSetup<'_> {
         let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
         let load = serde_json::to_string(load).map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.arg("client").arg(self.bench.folder.write("load.json", &load)?);
+        command.args(OWN_CLIENT).arg(self.bench.folder.write("load.json", &load)?);
         Ok(command)
     }
 

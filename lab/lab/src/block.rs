@@ -9,7 +9,8 @@ use serde_json::json;
 use crate::bench::{
     MeasuredRound, RoundFigures, RunSettings, ServerSetup, StartedServer, exchange, length, run_client,
 };
-use crate::client::LoadCounts;
+use crate::client::{Latency, LoadCounts, SOURCE_ADDRESSES};
+use crate::plausibility::{RunFigures, is_client_bound};
 use crate::process::{self, CLIENT_CORE, SERVER_CORE, Threads, on_core, under};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
@@ -29,8 +30,6 @@ const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
 /// Maximum time of others on the server's core, in per cent of the window. It replaces the wait where the server's threads wait
 /// for one another; it is counted in ticks and includes interrupts.
 const FOREIGN_PERCENT_MAX: f64 = 5.0;
-/// Share of the window, in per cent, from which a busy client limits what it measures.
-const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
 /// Maximum length of a head where heads may differ.
 const HEAD_BYTES_MAX: u64 = 1_024;
 
@@ -156,7 +155,7 @@ impl Window {
         ]);
         figures.extend(self.handlers_ready_a_turn.map(|ready| ("handlers_ready_a_turn", ready)));
         // Where the client was the limit, requests per second say nothing about the server.
-        if self.client_busy_percent < CLIENT_BUSY_PERCENT_MAX || scenario.has_latencies() {
+        if !is_client_bound(self.client_busy_percent) || scenario.has_latencies() {
             figures.insert("responses_per_s", counts.responses as f64 / (counts.duration_us as f64 / 1e6));
         }
         if let Some(latency) = counts.latency {
@@ -205,7 +204,39 @@ impl Window {
             fault_if(ready.is_nan() || ready < least, text);
         }
         faults.extend(self.disturbance(scenario, spec, settings));
+        faults.extend(self.run_figures(scenario, settings).faults().map(|(_, reason)| reason));
         faults
+    }
+
+    /// Returns the figures for the rules of plausibility. Bytes and failures have stricter rules here.
+    fn run_figures(&self, scenario: &Scenario, settings: RunSettings) -> RunFigures {
+        let counts = &self.counts;
+        let seconds = match scenario.rate {
+            Some(_) => f64::from(settings.seconds),
+            None => counts.duration_us as f64 / 1e6,
+        };
+        let busy = percent(self.server_cpu_ns + self.server_wait_ns, self.window_ns);
+        let ms = |ns: fn(&Latency) -> u64| counts.latency.as_ref().map(|latency| ns(latency) as f64 / 1e6);
+        RunFigures {
+            connections: Some(scenario.connections.into()),
+            depth: Some(scenario.depth.into()),
+            requests_per_connection: Some(scenario.requests_per_connection.into()).filter(|ends| *ends > 0.0),
+            address_pairs: Some(SOURCE_ADDRESSES as f64),
+            ports: process::ephemeral_ports(),
+            seconds: Some(seconds),
+            offered_per_s: scenario.rate.map(Into::into),
+            responses_per_s: Some(counts.responses as f64 / seconds),
+            mean_ms: ms(|it| it.mean_ns),
+            p50_ms: ms(|it| it.p50_ns),
+            p99_ms: ms(|it| it.p99_ns),
+            p999_ms: ms(|it| it.p999_ns),
+            max_ms: ms(|it| it.max_ns),
+            cores: Some(1.0),
+            server_busy_percent: Some(percent(self.server_cpu_ns, self.window_ns)),
+            // What waits for its core has work.
+            busy_percent: Some(busy + self.client_busy_percent).filter(|_| !scenario.waits),
+            ..RunFigures::default()
+        }
     }
 
     /// Returns the fault if something else ran on the server's core for too long. A share that is no number is too long.
@@ -226,11 +257,19 @@ impl Window {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    pub(crate) mod broken_peer;
+
     use super::*;
     use crate::{scenario, server};
 
-    pub(crate) const SETTINGS: RunSettings =
-        RunSettings { blocks: 16, seconds: 1, syscall_rounds: 5, seed: 1, wait_percent: None };
+    pub(crate) const SETTINGS: RunSettings = RunSettings {
+        blocks: 16,
+        seconds: 1,
+        seed: 1,
+        syscall_rounds: 5,
+        instruction_rounds: 1,
+        wait_percent: None,
+    };
 
     /// Returns a block of 1,000 responses that counts.
     fn sound() -> Window {
@@ -246,6 +285,7 @@ pub(crate) mod tests {
             server_cpu_ns: 5_000_000,
             server_wait_ns: 1_000_000,
             window_ns: 2_000_000_000,
+            client_busy_percent: 60.0,
             ..Window::default()
         }
     }
@@ -261,7 +301,7 @@ pub(crate) mod tests {
     #[test]
     fn every_wrong_count_is_a_fault() {
         type Change = fn(&mut Window);
-        let cases: [(&str, Change, &[&str]); 17] = [
+        let cases: [(&str, Change, &[&str]); 20] = [
             ("1k", |_| {}, &[]),
             ("1k", |it| it.counts.bytes += 64 * 150, &[]),
             (
@@ -288,18 +328,34 @@ pub(crate) mod tests {
             ("1k-churn", |it| it.server_wait_ns = 61_000_000, &["waited for its CPU 3.0 % of the time"]),
             (
                 "1k",
+                |it| it.client_busy_percent = 20.0,
+                &["20.3 % of the time busy, server and client together, at least 40 expected"],
+            ),
+            ("1k", |it| it.server_cpu_ns = 2_200_000_000, &["110 % CPU, at most 105 expected"]),
+            (
+                "1k-lone",
+                |it| it.counts.latency = Some(Latency { mean_ns: 9, max_ns: 8, ..Latency::default() }),
+                &[
+                    "0 requests in flight on average, at least 0.5 expected",
+                    "0 ms on average, at most 0 expected",
+                ],
+            ),
+            (
+                "1k",
                 |it| (it.window_ns, it.server_wait_ns) = (0, 0),
-                &["waited for its CPU NaN % of the time"],
+                &["waited for its CPU NaN % of the time", "inf % CPU, at most 105 expected"],
             ),
         ];
         for (scenario, change, expected) in cases {
             assert_eq!(faults(scenario, "nginx", &change), expected);
         }
-        let sent = |requests| faults("1k-rate", "nginx", &|it| it.counts.requests = requests);
-        assert_eq!(
-            (sent(5_000), sent(4_999)),
-            (vec![], vec!["4999 of 5000 due requests were sent".to_owned()])
-        );
+        let sent = |requests, responses: u64| {
+            let counts = LoadCounts { requests, responses, bytes: responses * 150, ..sound().counts };
+            faults("1k-rate", "nginx", &|it| it.counts = counts)
+        };
+        assert_eq!(sent(5_000, 5_000), [""; 0]);
+        assert_eq!(sent(4_999, 4_999), ["4999 of 5000 due requests were sent"]);
+        assert_eq!(sent(5_000, 4_900), ["98 % of the rate that was offered, at least 99 expected"]);
         // 1,000 contents of 4 KiB, whatever the lengths of their heads.
         let of_set = |bytes| faults("tail", "nginx", &|it| it.counts.bytes = bytes).len();
         assert_eq!([4_096_000, 5_000_000, 5_120_000 + 64 * 5_120].map(of_set), [0; 3]);
@@ -320,7 +376,7 @@ pub(crate) mod tests {
             window.figures(scenario::find(scenario).expect("a scenario"))
         };
         assert_eq!(figures(50.0, "1k")["responses_per_s"], 500.0);
-        let bound = figures(CLIENT_BUSY_PERCENT_MAX, "1k");
+        let bound = figures(90.0, "1k");
         assert!(!bound.contains_key("responses_per_s") && bound["cpu_us"] == 5.0);
         assert!(figures(95.0, "1k-rate").contains_key("responses_per_s"));
     }

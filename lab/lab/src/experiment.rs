@@ -81,7 +81,8 @@ impl Experiment {
             Self::SystemCalls => settings.syscall_rounds,
             Self::Downloads => 8,
             Self::FreshMemory | Self::IdleConnections | Self::Start => 3,
-            Self::Instructions | Self::Quiet | Self::Allocations => 1,
+            Self::Instructions => settings.instruction_rounds.max(1),
+            Self::Quiet | Self::Allocations => 1,
         }
     }
 
@@ -113,7 +114,7 @@ impl Experiment {
             Self::FreshMemory => trials::fresh_memory(setup).into(),
             Self::IdleConnections => trials::hold_connections(setup).into(),
             Self::Quiet => trials::watch_idle(setup).into(),
-            Self::Allocations => trials::allocations().into(),
+            Self::Allocations => trials::allocations(setup).into(),
             Self::Downloads => downloads::run(setup).into(),
             Self::Start => trials::start(setup).into(),
         }

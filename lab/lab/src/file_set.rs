@@ -48,6 +48,12 @@ impl FileSet {
 }
 
 impl FileContent {
+    /// Returns a text's content, if it is one.
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(text).ok().filter(|line| !line.is_empty())?;
+        Some(Self { line: line.to_owned(), bytes: text.len() as u64 })
+    }
+
     pub(crate) fn whole(&self) -> Vec<u8> {
         self.line.bytes().cycle().take(self.bytes as usize).collect()
     }

@@ -66,8 +66,12 @@ pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
 
 /// Returns the checkout's commit, marked if files differ from it.
 pub(crate) fn commit() -> String {
+    commit_in(&root())
+}
+
+pub(crate) fn commit_in(sources: &Path) -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").current_dir(root()).args(arguments).output().ok()?;
+        let output = Command::new("git").current_dir(sources).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());

@@ -6,15 +6,18 @@
 mod bar;
 mod bench;
 mod block;
+mod change_points;
 mod client;
 mod connections;
 mod downloads;
 mod experiment;
 mod file_set;
 mod folder;
+mod gate;
 mod machine;
 mod namespace;
 mod pgo;
+mod plausibility;
 mod process;
 mod programs;
 mod report;
@@ -24,8 +27,10 @@ mod server;
 mod statistics;
 mod training;
 mod trials;
+mod tune;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -35,6 +40,8 @@ use bench::{Bench, RunSettings};
 use connections::ConnectionsArgs;
 use experiment::{Experiment, Subject};
 use folder::RunFolder;
+use gate::GateArgs;
+use programs::OurPrograms;
 use series::{Series, SeriesPlan};
 
 const HELP: &str = "\
@@ -88,10 +95,17 @@ enum LabCommand {
         #[command(flatten)]
         programs: ProgramArgs,
     },
+    /// Compare counts per response of two revisions, and keep them; exits with 1 on a regression
+    Gate(GateArgs),
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
     Connections(ConnectionsArgs),
+    /// Check figures against arithmetic, the kernel and the machine; exits with 1 if one of FILE can't be true
+    Plausible {
+        /// Figures in TOML, in the form of lab/lab/claims.toml [default: the published figures there]
+        file: Option<PathBuf>,
+    },
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -105,11 +119,20 @@ enum LabCommand {
         #[arg(long)]
         build_peers: bool,
     },
+    /// Show settings of the system that limit a measurement; with --apply exits with 1 if one could not be set
+    Tune {
+        /// Change them, as root, until the next start of the machine
+        #[arg(long)]
+        apply: bool,
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List scenarios and servers
     List,
     /// Run a load from a file of JSON (the lab calls it)
     #[command(hide = true)]
-    Client { load: std::path::PathBuf },
+    Client { load: PathBuf },
     /// Hold connections for `connections`, as standard input says (the lab calls it)
     #[command(hide = true)]
     Hold { task: String },
@@ -181,9 +204,11 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
             Ok(measured.iter().all(Series::is_whole))
         }
+        LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
+        LabCommand::Plausible { file } => plausibility::run(file.as_deref()),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
         LabCommand::Setup { build_peers } => {
             if build_peers {
@@ -192,6 +217,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let (table, is_ready) = machine::setup();
             print(&report::align(&table)).map(|_| is_ready)
         }
+        LabCommand::Tune { apply, json } => tune::run(Path::new("/"), apply, json),
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
@@ -238,11 +264,23 @@ fn measure(
     settings: RunSettings,
     args: &ProgramArgs,
 ) -> Result<Vec<Series>, String> {
-    let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
-    progress(&format!("about {minutes:.1} minutes"));
     let servers = plans.iter().flat_map(|plan| &plan.servers);
     let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
     let programs = pgo::build_programs(&args.profile, &builds)?;
+    measure_built(name, plans, rows, settings, &programs, args.json)
+}
+
+/// Does the same with programs that are built.
+fn measure_built(
+    name: &str,
+    plans: Vec<SeriesPlan>,
+    rows: &[&BarRow],
+    settings: RunSettings,
+    programs: &OurPrograms,
+    json: bool,
+) -> Result<Vec<Series>, String> {
+    let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
+    progress(&format!("about {minutes:.1} minutes"));
     let mut folder = RunFolder::create()?;
     plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
     if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
@@ -250,12 +288,12 @@ fn measure(
     {
         progress(&why);
     }
-    let bench = Bench { programs: &programs, folder: &folder, settings };
+    let bench = Bench { programs, folder: &folder, settings };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
     let record = report::describe(rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    let text = match (args.json, rows) {
+    let text = match (json, rows) {
         (true, _) => format!("{record:#}\n"),
         (false, []) => report::comparison(&measured),
         (false, rows) => report::bar(rows, &measured),

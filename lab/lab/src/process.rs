@@ -208,6 +208,13 @@ fn parse_idle(text: &str, core: usize) -> Option<u64> {
     Some((fields.next()?? + fields.next()??) * TICK_NS)
 }
 
+/// Returns the number of ports for outgoing connections.
+pub(crate) fn ephemeral_ports() -> Option<f64> {
+    let text = read("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let ends: Vec<f64> = text.split_whitespace().filter_map(|end| end.parse().ok()).collect();
+    Some(ends.last()? - ends.first()? + 1.0)
+}
+
 /// Returns the CPU time of this process's ended children, in ticks of 10 ms.
 pub(crate) fn children_cpu_ns() -> u64 {
     let fields = read("/proc/self/stat").ok().and_then(|text| stat(&text)).unwrap_or_default();

@@ -20,6 +20,8 @@ pub(crate) const GUIDED: &str = "guided";
 pub(crate) struct OurPrograms {
     /// Folders, by build.
     pub(crate) folders: BTreeMap<String, PathBuf>,
+    /// Sources of builds of another revision, and where they are built.
+    pub(crate) sources: BTreeMap<String, (PathBuf, PathBuf)>,
     /// Build of servers that name none.
     pub(crate) usual: String,
     /// Recorded profile of the guided build, where that takes part.
@@ -44,10 +46,16 @@ impl OurPrograms {
 
 /// Builds in one of cargo's profiles, without a recorded one, and returns the folder.
 pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
+    build_in(&root(), &target(), profile, words)
+}
+
+/// Builds the sources in a folder likewise.
+pub(crate) fn build_in(sources: &Path, target: &Path, profile: &str, words: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(cargo());
-    command.current_dir(root()).args(["build", "--quiet", "--profile", profile]).args(words.split(' '));
+    command.current_dir(sources).args(["build", "--quiet", "--profile", profile]).args(words.split(' '));
+    command.env("CARGO_TARGET_DIR", target);
     succeed(command)?;
-    Ok(target().join(if profile == "dev" { "debug" } else { profile }))
+    Ok(target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
 /// Builds the peers from crates, with pinned versions.
@@ -122,6 +130,7 @@ mod tests {
             folders: folders.into(),
             usual: "release".to_owned(),
             guided_by: Some("0123".to_owned()),
+            ..OurPrograms::default()
         };
         assert_eq!(programs.path(None, "shearwater"), Path::new("target/release/shearwater"));
         assert_eq!(programs.path(Some(GUIDED), "shearwater"), Path::new("target/guided/shearwater"));

@@ -126,7 +126,7 @@ pub(crate) fn list_rows() -> String {
 }
 
 /// Formats a median and its interval.
-fn show(estimate: Option<Estimate>) -> String {
+pub(crate) fn show(estimate: Option<Estimate>) -> String {
     let Some(Estimate { median, low, high, values }) = estimate else { return NONE.to_owned() };
     let decimals = if median < 1_000.0 { 3 } else { 0 };
     match (low, high) {
@@ -206,6 +206,6 @@ pub(crate) fn write(name: &str, record: &Value) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-fn unix_seconds() -> u64 {
+pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::machine::{commit, printed_version};
+use crate::machine::{commit, commit_in, printed_version};
 use crate::programs::{OurPrograms, locked, lookup, peer};
 use crate::scenario::{ResponseSource, Scenario};
 
@@ -129,7 +129,10 @@ impl ServerSpec {
         if self.is_foreign() {
             return self.foreign_version();
         }
-        format!("{}, {}", commit(), programs.describe(self.build.as_deref()))
+        match programs.sources.get(self.build.as_ref().unwrap_or(&programs.usual)) {
+            Some((sources, _)) => commit_in(sources),
+            None => format!("{}, {}", commit(), programs.describe(self.build.as_deref())),
+        }
     }
 }
 

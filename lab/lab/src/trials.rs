@@ -101,10 +101,14 @@ pub(crate) fn watch_idle(setup: &ServerSetup<'_>) -> Result<RoundFigures, String
     Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", spent.switches as f64 / seconds)].into())
 }
 
-/// Runs the test that counts allocations; the worst driver's figure counts.
-pub(crate) fn allocations() -> Result<RoundFigures, String> {
+/// Runs the test that counts allocations, of the server's revision; the worst driver's figure counts.
+pub(crate) fn allocations(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let mut command = Command::new(cargo());
     command.current_dir(root()).args(ALLOCATIONS_TEST.split(' '));
+    let build = setup.spec.build.as_deref().unwrap_or_default();
+    if let Some((sources, target)) = setup.bench.programs.sources.get(build) {
+        command.current_dir(sources).env("CARGO_TARGET_DIR", target);
+    }
     Ok([("allocations", parse_allocations(&output(command)?)?)].into())
 }
 

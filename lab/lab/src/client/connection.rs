@@ -12,7 +12,7 @@ use super::load::{CheckedRequest, Load, LoadCounts};
 
 /// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
 /// minute, don't use them up.
-const SOURCE_ADDRESSES: u64 = 200;
+pub(crate) const SOURCE_ADDRESSES: u64 = 200;
 
 /// Connects with receive buffers of so many bytes, as far as the kernel grants them. On loopback this is immediate, so it may
 /// block. `serial` numbers a client's connections.

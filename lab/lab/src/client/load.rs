@@ -95,6 +95,7 @@ pub(crate) struct LoadCounts {
 /// Percentiles of the latencies, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latency {
+    pub(crate) mean_ns: u64,
     pub(crate) p50_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
@@ -104,7 +105,8 @@ pub(crate) struct Latency {
 impl Latency {
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999), max_ns: histogram.max() }
+        let mean_ns = histogram.mean() as u64;
+        Self { mean_ns, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999), max_ns: histogram.max() }
     }
 }
 

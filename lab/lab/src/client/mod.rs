@@ -24,8 +24,8 @@ use rustix::time::{
 };
 use socket2::Socket;
 
-pub(crate) use connection::connect;
 use connection::{LoadConnection, ReceiveResult};
+pub(crate) use connection::{SOURCE_ADDRESSES, connect};
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, Pacing};
 
 /// Events per wait.
@@ -40,7 +40,7 @@ const RECEIVE_BYTES: usize = 64 * 1024;
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Failed connects after which the run ends.
 const CONNECT_FAILURES_MAX: u64 = 100;
-/// Latency beyond which a response counts as a timeout at a fixed rate.
+/// Latency beyond which a response counts as a timeout at a fixed rate, and time for the last responses of a closed loop.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest recorded latency in nanoseconds.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
@@ -68,6 +68,8 @@ struct LoadClient<'a> {
     /// Next due time at a fixed rate.
     next_due: Instant,
     end: Instant,
+    /// True after the end of a closed loop, when only outstanding responses are awaited.
+    is_ending: bool,
     /// Last return from a wait: until the next look at the schedule the client itself is the delay.
     looked: Instant,
     latencies: Histogram<u64>,
@@ -112,6 +114,7 @@ impl<'a> LoadClient<'a> {
             readable: VecDeque::new(),
             next_due: started,
             end: started,
+            is_ending: false,
             looked: started,
             latencies: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?,
             lost: Vec::new(),
@@ -214,13 +217,18 @@ impl<'a> LoadClient<'a> {
     }
 
     /// Returns true after the last response, or when those still missing have taken too long.
-    fn is_over(&self) -> bool {
+    fn is_over(&mut self) -> bool {
         let now = Instant::now();
+        self.is_ending = self.load.pacing == Pacing::Closed && now >= self.end;
         let is_full = self.load.responses_max.is_some_and(|most| self.counts.responses >= most);
         let has_failed = self.counts.connect_errors >= CONNECT_FAILURES_MAX
             || !self.downloads.is_empty() && self.counts.read_errors > 0;
         let is_at_end = match self.load.pacing {
-            Pacing::Closed | Pacing::Rounds => now >= self.end,
+            Pacing::Closed => {
+                let is_idle = || self.connections.iter().all(LoadConnection::is_idle);
+                self.is_ending && (is_idle() || now >= self.end + TIMEOUT)
+            }
+            Pacing::Rounds => now >= self.end,
             Pacing::Rate(_) => {
                 let is_sent = self.next_due >= self.end && self.idle.len() == self.connections.len();
                 now >= self.end && is_sent || now >= self.end + TIMEOUT
@@ -268,6 +276,9 @@ impl<'a> LoadClient<'a> {
     fn ready(&mut self, number: usize, buffer: &mut [u8]) {
         loop {
             if self.load.pacing == Pacing::Closed && self.connections[number].is_idle() {
+                if self.is_ending {
+                    return;
+                }
                 self.send(number, None);
             } else if self.connections[number].flush().is_err() {
                 self.counts.write_errors += 1;
@@ -343,6 +354,10 @@ impl<'a> LoadClient<'a> {
     }
 
     fn finish(mut self) -> LoadCounts {
+        if self.is_ending {
+            let missing = self.connections.iter().filter(|connection| !connection.is_idle());
+            self.counts.timeouts += missing.count() as u64;
+        }
         if let Pacing::Rate(rate) = self.load.pacing {
             // Responses that never came count with the time until now, and so do requests that found no idle connection.
             for connection in self.connections.iter_mut().filter(|connection| !connection.is_idle()) {

@@ -160,7 +160,7 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
 fn build(profile: &str) -> Result<OurPrograms, String> {
     let folder = build_plain(profile, "--package shearwater-cli --package null-server --bins")?;
     let folders = [(profile.to_owned(), folder)].into();
-    Ok(OurPrograms { folders, usual: profile.to_owned(), guided_by: None })
+    Ok(OurPrograms { folders, usual: profile.to_owned(), ..OurPrograms::default() })
 }
 
 /// Enters a network namespace with a table for all connections; returns false and says why if the system permits none.
