@@ -12,6 +12,7 @@ mod downloads;
 mod experiment;
 mod file_set;
 mod folder;
+mod load;
 mod machine;
 mod namespace;
 mod pgo;
@@ -44,6 +45,7 @@ Examples:
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
+  cargo lab load http://127.0.0.1:8080/ --rate 20k --duration 30s
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -88,6 +90,8 @@ enum LabCommand {
         #[command(flatten)]
         programs: ProgramArgs,
     },
+    /// Load any server by the lab's own client and compare every response; exits with 1 if one was wrong or a rate was not kept
+    Load(Box<load::LoadArgs>),
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
@@ -181,6 +185,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
             Ok(measured.iter().all(Series::is_whole))
         }
+        LabCommand::Load(args) => load::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),

@@ -6,10 +6,17 @@
 //! that a stalled server can't hide behind a waiting client.
 
 mod connection;
+mod generated;
 mod load;
+mod response;
+mod schedule;
+#[cfg(test)]
+mod tests;
+mod ticks;
 
 use std::collections::VecDeque;
 use std::io::{self, Error};
+use std::iter::repeat_n;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -19,21 +26,21 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use socket2::Socket;
 
 pub(crate) use connection::connect;
-use connection::{LoadConnection, ReceiveResult};
-pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, Pacing};
+use connection::{LoadConnection, ReceiveResult, begin_connect};
+pub(crate) use generated::{GeneratedRequests, HEADER_BYTES_MAX};
+pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, Pacing};
+pub(crate) use response::ExpectedResponse;
+use ticks::TICK;
+pub(crate) use ticks::{LoadMoment, Observer, Stage};
 
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
 /// Events per wait at a fixed rate: few enough that due requests leave in between.
 const RATE_EVENTS_MAX: usize = 64;
-/// Due requests sent before responses are received again.
-const SENDS_MAX: usize = 64;
 /// Bytes per receive, shared by all connections.
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Maximum wait without a look at the clock.
@@ -51,29 +58,54 @@ pub(crate) const DOWNLOAD_BYTES_MAX: u64 = 176 << 20;
 /// Event data of the timer, and of the first download; connections have their numbers.
 const TIMER: u64 = u64::MAX;
 const DOWNLOADS: u64 = 1 << 32;
+/// Events after which a socket is read until its end.
+const ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 struct LoadClient<'a> {
     load: &'a Load,
+    observer: Option<Observer<'a>>,
     epoll: OwnedFd,
     events: Vec<Event>,
     timer: OwnedFd,
     connections: Vec<LoadConnection>,
-    /// Connections opened so far.
-    opened: u64,
     /// Connections without an outstanding request, longest idle first. Unused in a closed loop.
     idle: VecDeque<usize>,
     downloads: Vec<Download>,
     /// Downloads that may have bytes to receive.
     readable: VecDeque<usize>,
-    /// Next due time at a fixed rate.
+    /// Next due time at a fixed rate, and the one that the timer is set to.
     next_due: Instant,
+    timer_due: Option<Instant>,
+    arrivals: fastrand::Rng,
+    begin: Instant,
     end: Instant,
+    last_tick: Instant,
+    /// Number of the stage, and the connections that it may have.
+    stage: usize,
+    active: usize,
     /// Last return from a wait: until the next look at the schedule the client itself is the delay.
     looked: Instant,
-    latencies: Histogram<u64>,
+    /// Latencies of each stage; one if there are none.
+    latencies: Vec<Histogram<u64>>,
     /// Due times of requests whose connection failed.
     lost: Vec<Instant>,
+    /// Responses before the end.
+    responses_in_time: u64,
+    connect_error: Option<io::Error>,
     counts: LoadCounts,
+}
+
+/// A run in detail.
+#[derive(Debug)]
+pub(crate) struct LoadOutcome {
+    pub(crate) counts: LoadCounts,
+    /// Latencies of each stage; one if there are none.
+    pub(crate) latencies: Vec<Histogram<u64>>,
+    /// Requests due at a fixed rate.
+    pub(crate) due: u64,
+    pub(crate) responses_in_time: u64,
+    /// The last failed connect.
+    pub(crate) connect_error: Option<io::Error>,
 }
 
 /// A large download, which is received as fast as possible and never finished.
@@ -86,39 +118,53 @@ struct Download {
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
 pub(crate) fn run(load: &Load) -> Result<LoadCounts, String> {
     let of_set = load.files.as_ref().map(|set| Load { requests: set.requests(), ..load.clone() });
-    let counts = LoadClient::open(of_set.as_ref().unwrap_or(load)).and_then(LoadClient::run);
-    counts.map_err(|error| format!("client: {error}"))
+    run_observed(of_set.as_ref().unwrap_or(load), None).map(|outcome| outcome.counts)
 }
 
-/// Returns the time between two requests.
-fn interval(rate: u32) -> Duration {
-    Duration::from_secs(1) / rate.max(1)
+/// Runs a load without a set of files, and reports its progress.
+pub(crate) fn run_observed<'a>(
+    load: &'a Load,
+    observer: Option<Observer<'a>>,
+) -> Result<LoadOutcome, String> {
+    let outcome = LoadClient::open(load, observer).and_then(LoadClient::run);
+    outcome.map_err(|error| format!("client: {error}"))
 }
 
 impl<'a> LoadClient<'a> {
     /// Opens all connections.
-    fn open(load: &'a Load) -> io::Result<Self> {
+    fn open(load: &'a Load, observer: Option<Observer<'a>>) -> io::Result<Self> {
         let started = Instant::now();
         let events_max = if matches!(load.pacing, Pacing::Rate(_)) { RATE_EVENTS_MAX } else { EVENTS_MAX };
+        let histogram = || Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other);
         let mut client = Self {
             load,
+            observer,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(events_max),
             timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?,
             connections: Vec::new(),
-            opened: 0,
             idle: (0..load.connections as usize).collect(),
             downloads: Vec::new(),
             readable: VecDeque::new(),
             next_due: started,
+            timer_due: None,
+            arrivals: fastrand::Rng::with_seed(load.seed),
+            begin: started,
             end: started,
+            last_tick: started,
+            stage: 0,
+            active: usize::MAX,
             looked: started,
-            latencies: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?,
+            latencies: (0..load.options.stages.len().max(1))
+                .map(|_| histogram())
+                .collect::<Result<_, _>>()?,
             lost: Vec::new(),
+            responses_in_time: 0,
+            connect_error: None,
             counts: LoadCounts::default(),
         };
         for number in 0..load.connections {
-            let socket = client.connect(number.into())?;
+            let socket = client.connect(number.into(), true)?;
             client.connections.push(LoadConnection::new(socket, load, number));
         }
         load.downloads.iter().try_for_each(|target| client.start_download(target))?;
@@ -129,21 +175,23 @@ impl<'a> LoadClient<'a> {
         Ok(client)
     }
 
-    fn run(mut self) -> io::Result<LoadCounts> {
-        let begin = self.next_due;
-        self.end = begin + Duration::from_millis(self.load.millis);
-        self.set_timer()?;
+    fn run(mut self) -> io::Result<LoadOutcome> {
+        self.begin = self.next_due;
+        self.end = self.begin + Duration::from_millis(self.load.millis);
+        self.last_tick = self.begin - TICK;
+        epoll::add(&self.epoll, &self.timer, EventData::new_u64(TIMER), EventFlags::IN)?;
         self.looked = Instant::now();
         self.serve()?;
-        self.counts.duration_us = micros(begin.elapsed());
+        self.counts.duration_us = micros(self.begin.elapsed());
         Ok(self.finish())
     }
 
     /// Opens a connection whose events have this data.
-    fn connect(&mut self, data: u64) -> io::Result<Socket> {
+    fn connect(&mut self, data: u64, may_block: bool) -> io::Result<Socket> {
         let requested = self.load.receive_buffer_bytes;
-        let socket = connect(self.load.address, self.opened, requested)?;
-        self.opened += 1;
+        let connect = if may_block { connect } else { begin_connect };
+        let socket = connect(self.load.address, self.counts.connections_opened, requested)?;
+        self.counts.connections_opened += 1;
         if requested.is_some() {
             // The kernel doubles the figure, for its own records.
             let granted = socket.recv_buffer_size()? as u64 / 2;
@@ -156,7 +204,7 @@ impl<'a> LoadClient<'a> {
     }
 
     fn start_download(&mut self, target: &str) -> io::Result<()> {
-        let socket = self.connect(DOWNLOADS + self.downloads.len() as u64)?;
+        let socket = self.connect(DOWNLOADS + self.downloads.len() as u64, true)?;
         let request = format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n");
         if rustix::net::send(&socket, request.as_bytes(), SendFlags::NOSIGNAL)? != request.len() {
             return Err(Error::other("the request of a download was cut"));
@@ -165,39 +213,33 @@ impl<'a> LoadClient<'a> {
         Ok(())
     }
 
-    /// Lets the timer expire whenever a request is due. Waits themselves count in milliseconds.
-    fn set_timer(&self) -> io::Result<()> {
-        let Pacing::Rate(rate) = self.load.pacing else { return Ok(()) };
-        let until = self.next_due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
-        let [it_value, it_interval] = [until, interval(rate)].map(Timespec::try_from);
-        let times = Itimerspec {
-            it_value: it_value.map_err(Error::other)?,
-            it_interval: it_interval.map_err(Error::other)?,
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
-        epoll::add(&self.epoll, &self.timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        Ok(())
-    }
-
     /// Requests come first: what this thread adds to a latency is one receive of a download.
     fn serve(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; RECEIVE_BYTES];
+        let patience = if self.load.options.expected.is_some() { TICK } else { WAIT_MAX };
         while !self.is_over() {
             self.send_what_is_due();
-            self.wait(if self.readable.is_empty() { WAIT_MAX } else { Duration::ZERO })?;
+            self.set_timer()?;
+            self.wait(if self.readable.is_empty() { patience } else { Duration::ZERO })?;
             self.looked = Instant::now();
             let events = std::mem::take(&mut self.events);
             for event in &events {
                 match event.data.u64() {
                     // Reading starts its next interval; how many have passed, the clock says.
                     TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
-                    number if number < DOWNLOADS => self.ready(number as usize, &mut buffer),
+                    number if number < DOWNLOADS => {
+                        let flags = event.flags;
+                        self.ready(number as usize, &mut buffer, flags.intersects(ENDS));
+                    }
                     number => self.queue_download((number - DOWNLOADS) as usize),
                 }
             }
             self.events = events;
             if let Some(number) = self.readable.pop_front() {
                 self.receive_download(number, &mut buffer);
+            }
+            if patience == TICK {
+                self.tick(self.looked, &mut buffer);
             }
         }
         Ok(())
@@ -214,44 +256,22 @@ impl<'a> LoadClient<'a> {
     }
 
     /// Returns true after the last response, or when those still missing have taken too long.
-    fn is_over(&self) -> bool {
+    fn is_over(&mut self) -> bool {
         let now = Instant::now();
+        if now < self.end {
+            self.responses_in_time = self.counts.responses;
+        }
         let is_full = self.load.responses_max.is_some_and(|most| self.counts.responses >= most);
         let has_failed = self.counts.connect_errors >= CONNECT_FAILURES_MAX
             || !self.downloads.is_empty() && self.counts.read_errors > 0;
         let is_at_end = match self.load.pacing {
             Pacing::Closed | Pacing::Rounds => now >= self.end,
             Pacing::Rate(_) => {
-                let is_sent = self.next_due >= self.end && self.idle.len() == self.connections.len();
-                now >= self.end && is_sent || now >= self.end + TIMEOUT
+                let is_sent = || self.next_due >= self.end && self.connections.iter().all(|it| it.is_idle());
+                now >= self.end && is_sent() || now >= self.end + self.timeout()
             }
         };
         is_full || has_failed || is_at_end
-    }
-
-    fn send_what_is_due(&mut self) {
-        match self.load.pacing {
-            Pacing::Rounds if self.idle.len() == self.connections.len() => {
-                while let Some(number) = self.idle.pop_front() {
-                    self.send(number, None);
-                }
-            }
-            Pacing::Closed | Pacing::Rounds => {}
-            Pacing::Rate(rate) => {
-                let now = Instant::now();
-                let turn_us = &mut self.counts.client_longest_turn_us;
-                *turn_us = (*turn_us).max(micros(now - self.looked));
-                self.looked = now;
-                for _ in 0..SENDS_MAX {
-                    if self.next_due > now || self.next_due >= self.end {
-                        return;
-                    }
-                    let Some(number) = self.idle.pop_front() else { return };
-                    self.send(number, Some(self.next_due));
-                    self.next_due += interval(rate);
-                }
-            }
-        }
     }
 
     /// Sends the next requests; their latency counts from when they were due, else from now.
@@ -265,57 +285,93 @@ impl<'a> LoadClient<'a> {
     }
 
     /// Receives until the socket is empty; in a closed loop sends the next requests as soon as the last responses are whole.
-    fn ready(&mut self, number: usize, buffer: &mut [u8]) {
+    /// Unless the connection may be at its end, a short receive says that the socket is empty.
+    fn ready(&mut self, number: usize, buffer: &mut [u8], may_end: bool) {
+        // An event of a connection that this turn has closed.
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        if self.load.pacing == Pacing::Closed && connection.is_idle() && number < self.active {
+            self.send(number, None);
+        } else if connection.flush(self.load).is_err() {
+            return self.fail(number, |counts| &mut counts.write_errors);
+        }
         loop {
-            if self.load.pacing == Pacing::Closed && self.connections[number].is_idle() {
-                self.send(number, None);
-            } else if self.connections[number].flush().is_err() {
-                self.counts.write_errors += 1;
-                return self.reconnect(number);
-            }
             let responses = self.counts.responses;
-            match self.connections[number].receive(self.load, buffer, &mut self.counts) {
+            let received = self.connections[number].receive(self.load, buffer, &mut self.counts);
+            match received {
                 ReceiveResult::Nothing => return,
-                ReceiveResult::Bytes => {}
-                ReceiveResult::End => {
-                    self.counts.read_errors += 1;
+                ReceiveResult::Bytes | ReceiveResult::Last | ReceiveResult::Closing => {}
+                ReceiveResult::End => return self.fail(number, |counts| &mut counts.read_errors),
+                ReceiveResult::Unexpected => return self.fail(number, |counts| &mut counts.status_errors),
+                ReceiveResult::Malformed => return self.fail(number, |counts| &mut counts.malformed_errors),
+            }
+            let connection = &self.connections[number];
+            let (is_idle, completed) = (connection.is_idle(), self.counts.responses - responses);
+            if completed > 0 {
+                let now = self.record_latency(number, completed);
+                let limit = self.load.requests_per_connection;
+                let is_at_limit = limit > 0 && is_idle && self.connections[number].responses >= limit;
+                if is_idle && self.load.pacing != Pacing::Closed && number < self.active {
+                    self.idle.push_back(number);
+                }
+                if is_at_limit || matches!(received, ReceiveResult::Closing) {
                     return self.reconnect(number);
                 }
-                ReceiveResult::Unexpected => {
-                    self.counts.status_errors += 1;
-                    return self.reconnect(number);
+                if is_idle && self.load.pacing == Pacing::Closed && number < self.active {
+                    self.send(number, now);
                 }
             }
-            if responses == self.counts.responses || !self.connections[number].is_idle() {
-                continue;
-            }
-            self.record_latency(number);
-            if self.load.pacing != Pacing::Closed {
-                self.idle.push_back(number);
-            }
-            let limit = self.load.requests_per_connection;
-            if limit > 0 && self.connections[number].responses >= limit {
-                return self.reconnect(number);
+            if matches!(received, ReceiveResult::Last) && !may_end {
+                return;
             }
         }
     }
 
-    fn record_latency(&mut self, number: usize) {
-        let Some(since) = self.connections[number].since.take() else { return };
-        let latency = since.elapsed();
-        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_));
-        self.counts.timeouts += u64::from(has_timeout && latency > TIMEOUT);
-        self.latencies.saturating_record(nanos(latency));
+    /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
+    fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
+        let connection = &mut self.connections[number];
+        let since = connection.since?;
+        if connection.is_idle() {
+            connection.since = None;
+        }
+        let now = Instant::now();
+        let latency = now.saturating_duration_since(since);
+        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_)) || self.load.options.timeout.is_some();
+        self.counts.timeouts += if has_timeout && latency > self.timeout() { completed } else { 0 };
+        self.latencies[self.stage].saturating_record_n(nanos(latency), completed);
+        Some(now)
+    }
+
+    /// Counts a failed connection and replaces it. One that the server closed between two requests is no error where
+    /// responses are parsed.
+    fn fail(&mut self, number: usize, error: fn(&mut LoadCounts) -> &mut u64) {
+        let connection = &self.connections[number];
+        let is_parsed = self.load.options.expected.is_some();
+        if is_parsed
+            && !connection.is_connected
+            && let Some(failure) = connection.failure
+        {
+            self.counts.connect_errors += 1;
+            self.connect_error = Some(failure.into());
+        } else if !is_parsed || !connection.is_idle() {
+            *error(&mut self.counts) += 1;
+        }
+        self.reconnect(number);
     }
 
     fn reconnect(&mut self, number: usize) {
         let was_idle = self.connections[number].is_idle();
-        self.lost.extend(self.connections[number].since.take());
-        match self.connect(number as u64) {
-            Ok(socket) => self.connections[number].renew(socket),
-            Err(_) => return self.counts.connect_errors += 1,
+        let outstanding = self.connections[number].outstanding as usize;
+        if let Some(since) = self.connections[number].since.take() {
+            self.lost.extend(repeat_n(since, outstanding));
         }
-        if self.load.pacing != Pacing::Closed && !was_idle {
+        match self.connect(number as u64, self.load.options.expected.is_none()) {
+            Ok(socket) => self.connections[number].renew(socket),
+            Err(error) => {
+                self.counts.connect_errors += 1;
+                return self.connect_error = Some(error);
+            }
+        }
+        if self.load.pacing != Pacing::Closed && !was_idle && number < self.active {
             self.idle.push_back(number);
         }
     }
@@ -341,32 +397,6 @@ impl<'a> LoadClient<'a> {
         self.counts.read_errors += u64::from(!is_right || download.bytes > DOWNLOAD_BYTES_MAX);
         self.queue_download(number);
     }
-
-    fn finish(mut self) -> LoadCounts {
-        if let Pacing::Rate(rate) = self.load.pacing {
-            // Responses that never came count with the time until now, and so do requests that found no idle connection.
-            for connection in self.connections.iter_mut().filter(|connection| !connection.is_idle()) {
-                match connection.since.take() {
-                    Some(since) => self.lost.push(since),
-                    // Its latency would not have been recorded.
-                    None => self.counts.timeouts += 1,
-                }
-            }
-            while self.next_due < self.end {
-                self.lost.push(self.next_due);
-                self.next_due += interval(rate);
-            }
-            for since in self.lost {
-                self.counts.timeouts += 1;
-                self.latencies.saturating_record(nanos(since.elapsed().max(TIMEOUT)));
-            }
-        }
-        let downloaded = self.downloads.iter().map(|download| download.bytes);
-        self.counts.downloaded_bytes = downloaded.clone().sum();
-        self.counts.least_downloaded_bytes = downloaded.min().unwrap_or(0);
-        self.counts.latency = self.load.latencies.then(|| Latency::of(&self.latencies));
-        self.counts
-    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -377,6 +407,3 @@ fn micros(duration: Duration) -> u64 {
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
-
-#[cfg(test)]
-mod tests;
