@@ -45,7 +45,7 @@ Examples:
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
-  cargo lab load http://127.0.0.1:8080/ --rate 20k --duration 30s
+  cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty

@@ -106,10 +106,6 @@ pub(super) struct LoadConnection {
     /// Bytes that may be read and written before the next tick.
     allowed_read: usize,
     allowed_write: usize,
-    /// True once bytes have been sent.
-    pub(super) is_connected: bool,
-    /// Why the socket failed.
-    pub(super) failure: Option<Errno>,
     /// Responses that are still missing.
     pub(super) outstanding: u32,
     /// The next response, where responses are parsed.
@@ -135,8 +131,8 @@ pub(super) enum ReceiveResult {
     /// The socket is empty now.
     Last,
     Nothing,
-    /// The connection is closed or has failed.
-    End,
+    /// The connection is closed, or has failed.
+    End(Option<Errno>),
     /// The last response of the connection.
     Closing,
     /// More bytes than the outstanding responses have.
@@ -158,8 +154,6 @@ impl LoadConnection {
             random: fastrand::Rng::with_seed((load.seed << u32::BITS) + u64::from(number)),
             allowed_read: at_most(load.options.read_bytes_per_s),
             allowed_write: at_most(load.options.write_bytes_per_s),
-            is_connected: false,
-            failure: None,
             outstanding: 0,
             response: ResponseProgress::default(),
             responses: 0,
@@ -175,8 +169,7 @@ impl LoadConnection {
     pub(super) fn renew(&mut self, socket: Socket) {
         self.socket = socket;
         self.unsent.clear();
-        (self.unsent_body, self.is_connected, self.failure) = (UnsentBody::default(), false, None);
-        self.response = ResponseProgress::default();
+        (self.unsent_body, self.response) = Default::default();
         (self.outstanding, self.responses) = (0, 0);
         self.expected = self.next.clone();
         self.begin_response();
@@ -234,19 +227,14 @@ impl LoadConnection {
             let length = match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(error) => {
-                    self.failure = Some(error);
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             };
-            self.is_connected = true;
             if load.options.write_bytes_per_s.is_some() {
                 self.allowed_write -= length;
             }
-            if self.unsent.is_empty() {
-                self.unsent_body.advance(length);
-            } else {
-                drop(self.unsent.drain(..length));
+            match &load.options.generated {
+                Some(generated) if self.unsent.is_empty() => generated.advance(&mut self.unsent_body, length),
+                _ => drop(self.unsent.drain(..length)),
             }
         }
     }
@@ -268,10 +256,7 @@ impl LoadConnection {
                 self.count_parsed(load, counts);
                 return ReceiveResult::Closing;
             }
-            received => {
-                self.failure = received.err();
-                return ReceiveResult::End;
-            }
+            received => return ReceiveResult::End(received.err()),
         };
         counts.bytes += length as u64;
         if load.options.read_bytes_per_s.is_some() {

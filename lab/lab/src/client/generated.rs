@@ -4,22 +4,19 @@ use std::ops::RangeInclusive;
 
 use fastrand::Rng;
 
-/// Random text that headers and bodies are cut from, so that a long body is never copied.
-const TEXT_BYTES: usize = 1 << 20;
-/// Maximum length of a generated header's value.
-pub(crate) const HEADER_BYTES_MAX: u64 = TEXT_BYTES as u64 / 2;
+/// Least length of the random text that headers and bodies are cut from, so that a long body is never copied.
+const TEXT_BYTES_MIN: u64 = 1 << 20;
 /// Digits at the start of a header, which no other request has.
 const SERIAL_DIGITS: usize = 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct GeneratedRequests {
     /// Request line and headers, without the blank line.
-    pub(crate) head: String,
-    /// Lengths of the value of `X-Large-Header`.
-    pub(crate) header_bytes: Option<RangeInclusive<u64>>,
-    /// Percentage of requests with that header.
-    pub(crate) header_percent: u32,
-    pub(crate) body_bytes: Option<RangeInclusive<u64>>,
+    head: String,
+    /// Lengths of the value of `X-Large-Header`, and the percentage of requests that have it.
+    header_bytes: Option<RangeInclusive<u64>>,
+    header_percent: u32,
+    body_bytes: Option<RangeInclusive<u64>>,
     text: Vec<u8>,
 }
 
@@ -31,10 +28,16 @@ pub(super) struct UnsentBody {
 }
 
 impl GeneratedRequests {
-    pub(crate) fn new(head: String, seed: u64) -> Self {
-        let mut random = Rng::with_seed(seed);
-        let text = (0..TEXT_BYTES).map(|_| random.alphanumeric() as u8).collect();
-        Self { head, header_bytes: None, header_percent: 100, body_bytes: None, text }
+    pub(crate) fn new(
+        head: String,
+        header_bytes: Option<RangeInclusive<u64>>,
+        header_percent: u32,
+        body_bytes: Option<RangeInclusive<u64>>,
+    ) -> Self {
+        let longest = header_bytes.as_ref().map_or(0, |lengths| *lengths.end());
+        let mut random = Rng::with_seed(longest);
+        let text = (0..TEXT_BYTES_MIN.max(longest * 2)).map(|_| random.alphanumeric() as u8).collect();
+        Self { head, header_bytes, header_percent, body_bytes, text }
     }
 
     /// Appends the head of the next request and returns its body.
@@ -45,29 +48,26 @@ impl GeneratedRequests {
         {
             let length = random.u64(lengths.clone()) as usize;
             let serial = format!("{:016x}", random.u64(..));
-            let start = random.usize(..TEXT_BYTES / 2);
+            let start = random.usize(..self.text.len() / 2);
             unsent.extend_from_slice(b"X-Large-Header: ");
             unsent.extend_from_slice(&serial.as_bytes()[..length.min(SERIAL_DIGITS)]);
             unsent.extend_from_slice(&self.text[start..start + length.saturating_sub(SERIAL_DIGITS)]);
             unsent.extend_from_slice(b"\r\n");
         }
-        let Some(lengths) = &self.body_bytes else {
-            unsent.extend_from_slice(b"\r\n");
-            return UnsentBody::default();
-        };
-        let bytes = random.u64(lengths.clone());
-        unsent.extend_from_slice(format!("Content-Length: {bytes}\r\n\r\n").as_bytes());
-        UnsentBody { start: random.usize(..TEXT_BYTES), bytes }
+        let bytes = self.body_bytes.clone().map(|lengths| random.u64(lengths));
+        let framing = bytes.map_or("\r\n".to_owned(), |bytes| format!("Content-Length: {bytes}\r\n\r\n"));
+        unsent.extend_from_slice(framing.as_bytes());
+        UnsentBody { start: random.usize(..self.text.len()), bytes: bytes.unwrap_or(0) }
     }
 
-    /// Returns one whole request.
+    /// Returns the first request of a seed.
     pub(crate) fn first(&self, seed: u64) -> Vec<u8> {
         let mut request = Vec::new();
         let mut body = self.append(&mut Rng::with_seed(seed), &mut request);
         while body.bytes > 0 {
             let piece = self.piece(body);
             request.extend_from_slice(piece);
-            body.advance(piece.len());
+            self.advance(&mut body, piece.len());
         }
         request
     }
@@ -77,11 +77,9 @@ impl GeneratedRequests {
         let rest = &self.text[body.start..];
         &rest[..usize::try_from(body.bytes).map_or(rest.len(), |bytes| bytes.min(rest.len()))]
     }
-}
 
-impl UnsentBody {
-    pub(super) fn advance(&mut self, bytes: usize) {
-        self.start = (self.start + bytes) % TEXT_BYTES;
-        self.bytes -= bytes as u64;
+    pub(super) fn advance(&self, body: &mut UnsentBody, bytes: usize) {
+        body.start = (body.start + bytes) % self.text.len();
+        body.bytes -= bytes as u64;
     }
 }

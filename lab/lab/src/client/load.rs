@@ -1,5 +1,6 @@
 //! A client's task and its counts, which pass between processes as JSON.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -125,6 +126,19 @@ pub(crate) struct LoadCounts {
     pub(crate) least_downloaded_bytes: u64,
     #[serde(default)]
     pub(crate) latency: Option<Latency>,
+}
+
+/// A run in detail.
+#[derive(Debug)]
+pub(crate) struct LoadOutcome {
+    pub(crate) counts: LoadCounts,
+    /// Latencies of each stage; one if there are none.
+    pub(crate) latencies: Vec<Histogram<u64>>,
+    /// Requests due at a fixed rate.
+    pub(crate) due: u64,
+    pub(crate) responses_in_time: u64,
+    /// The last failed connect.
+    pub(crate) connect_error: Option<io::Error>,
 }
 
 /// Percentiles of the latencies, in nanoseconds.

@@ -11,7 +11,7 @@ mod load;
 mod response;
 mod schedule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod ticks;
 
 use std::collections::VecDeque;
@@ -31,8 +31,8 @@ use socket2::Socket;
 
 pub(crate) use connection::connect;
 use connection::{LoadConnection, ReceiveResult, begin_connect};
-pub(crate) use generated::{GeneratedRequests, HEADER_BYTES_MAX};
-pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, Pacing};
+pub(crate) use generated::GeneratedRequests;
+pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
 use ticks::TICK;
 pub(crate) use ticks::{LoadMoment, Observer, Stage};
@@ -58,6 +58,9 @@ pub(crate) const DOWNLOAD_BYTES_MAX: u64 = 176 << 20;
 /// Event data of the timer, and of the first download; connections have their numbers.
 const TIMER: u64 = u64::MAX;
 const DOWNLOADS: u64 = 1 << 32;
+/// Errors that only a connecting socket has.
+const CONNECT_ERRORS: [Errno; 4] =
+    [Errno::CONNREFUSED, Errno::TIMEDOUT, Errno::HOSTUNREACH, Errno::NETUNREACH];
 /// Events after which a socket is read until its end.
 const ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
@@ -95,19 +98,6 @@ struct LoadClient<'a> {
     counts: LoadCounts,
 }
 
-/// A run in detail.
-#[derive(Debug)]
-pub(crate) struct LoadOutcome {
-    pub(crate) counts: LoadCounts,
-    /// Latencies of each stage; one if there are none.
-    pub(crate) latencies: Vec<Histogram<u64>>,
-    /// Requests due at a fixed rate.
-    pub(crate) due: u64,
-    pub(crate) responses_in_time: u64,
-    /// The last failed connect.
-    pub(crate) connect_error: Option<io::Error>,
-}
-
 /// A large download, which is received as fast as possible and never finished.
 struct Download {
     socket: Socket,
@@ -135,7 +125,7 @@ impl<'a> LoadClient<'a> {
     fn open(load: &'a Load, observer: Option<Observer<'a>>) -> io::Result<Self> {
         let started = Instant::now();
         let events_max = if matches!(load.pacing, Pacing::Rate(_)) { RATE_EVENTS_MAX } else { EVENTS_MAX };
-        let histogram = || Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other);
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?;
         let mut client = Self {
             load,
             observer,
@@ -155,9 +145,7 @@ impl<'a> LoadClient<'a> {
             stage: 0,
             active: usize::MAX,
             looked: started,
-            latencies: (0..load.options.stages.len().max(1))
-                .map(|_| histogram())
-                .collect::<Result<_, _>>()?,
+            latencies: vec![histogram; load.options.stages.len().max(1)],
             lost: Vec::new(),
             responses_in_time: 0,
             connect_error: None,
@@ -168,8 +156,8 @@ impl<'a> LoadClient<'a> {
             client.connections.push(LoadConnection::new(socket, load, number));
         }
         load.downloads.iter().try_for_each(|target| client.start_download(target))?;
-        // A closed loop starts with its first connection, a schedule when all are open.
-        if load.pacing != Pacing::Closed {
+        // A closed loop of a scenario starts with its first connection, all else when all are open.
+        if load.pacing != Pacing::Closed || load.options.expected.is_some() {
             client.next_due = Instant::now() + if load.downloads.is_empty() { Duration::ZERO } else { LEAD };
         }
         Ok(client)
@@ -278,9 +266,8 @@ impl<'a> LoadClient<'a> {
     fn send(&mut self, number: usize, due: Option<Instant>) {
         let since = self.load.latencies.then(|| due.unwrap_or_else(Instant::now));
         self.counts.requests += u64::from(self.load.depth);
-        if self.connections[number].send(self.load, since).is_err() {
-            self.counts.write_errors += 1;
-            self.reconnect(number);
+        if let Err(error) = self.connections[number].send(self.load, since) {
+            self.fail(number, Some(error), |counts| &mut counts.write_errors);
         }
     }
 
@@ -291,8 +278,8 @@ impl<'a> LoadClient<'a> {
         let Some(connection) = self.connections.get_mut(number) else { return };
         if self.load.pacing == Pacing::Closed && connection.is_idle() && number < self.active {
             self.send(number, None);
-        } else if connection.flush(self.load).is_err() {
-            return self.fail(number, |counts| &mut counts.write_errors);
+        } else if let Err(error) = connection.flush(self.load) {
+            return self.fail(number, Some(error), |counts| &mut counts.write_errors);
         }
         loop {
             let responses = self.counts.responses;
@@ -300,9 +287,9 @@ impl<'a> LoadClient<'a> {
             match received {
                 ReceiveResult::Nothing => return,
                 ReceiveResult::Bytes | ReceiveResult::Last | ReceiveResult::Closing => {}
-                ReceiveResult::End => return self.fail(number, |counts| &mut counts.read_errors),
-                ReceiveResult::Unexpected => return self.fail(number, |counts| &mut counts.status_errors),
-                ReceiveResult::Malformed => return self.fail(number, |counts| &mut counts.malformed_errors),
+                ReceiveResult::End(error) => return self.fail(number, error, |it| &mut it.read_errors),
+                ReceiveResult::Unexpected => return self.fail(number, None, |it| &mut it.status_errors),
+                ReceiveResult::Malformed => return self.fail(number, None, |it| &mut it.malformed_errors),
             }
             let connection = &self.connections[number];
             let (is_idle, completed) = (connection.is_idle(), self.counts.responses - responses);
@@ -341,18 +328,14 @@ impl<'a> LoadClient<'a> {
         Some(now)
     }
 
-    /// Counts a failed connection and replaces it. One that the server closed between two requests is no error where
-    /// responses are parsed.
-    fn fail(&mut self, number: usize, error: fn(&mut LoadCounts) -> &mut u64) {
-        let connection = &self.connections[number];
+    /// Counts a failed connection and replaces it. Where responses are parsed, one that the server closes between two requests
+    /// is no error.
+    fn fail(&mut self, number: usize, errno: Option<Errno>, error: fn(&mut LoadCounts) -> &mut u64) {
         let is_parsed = self.load.options.expected.is_some();
-        if is_parsed
-            && !connection.is_connected
-            && let Some(failure) = connection.failure
-        {
+        if is_parsed && let Some(errno) = errno.filter(|errno| CONNECT_ERRORS.contains(errno)) {
             self.counts.connect_errors += 1;
-            self.connect_error = Some(failure.into());
-        } else if !is_parsed || !connection.is_idle() {
+            self.connect_error = Some(errno.into());
+        } else if !is_parsed || !self.connections[number].is_idle() {
             *error(&mut self.counts) += 1;
         }
         self.reconnect(number);

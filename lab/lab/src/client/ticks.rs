@@ -74,6 +74,9 @@ impl LoadClient<'_> {
 
     fn change_connections(&mut self, elapsed: Duration) {
         let (stage, wanted) = Stage::at(&self.load.options.stages, elapsed);
+        // Between two ticks the end of a stage may have passed.
+        let wanted =
+            if stage > self.stage { self.load.options.stages[stage - 1].connections } else { wanted };
         let before = std::mem::replace(&mut self.active, wanted as usize);
         self.stage = stage;
         // Connections beyond the number close after the response that they wait for.

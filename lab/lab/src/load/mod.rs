@@ -16,23 +16,23 @@ use sha2::{Digest, Sha256};
 use testkit::Response;
 
 use crate::client::{
-    self, CheckedRequest, ExpectedResponse, GeneratedRequests, HEADER_BYTES_MAX, Load, LoadMoment,
-    LoadOptions, LoadOutcome, Pacing, Stage,
+    self, CheckedRequest, ExpectedResponse, GeneratedRequests, Load, LoadMoment, LoadOptions, LoadOutcome,
+    Pacing, Stage,
 };
 use crate::connections::grouped;
 use crate::print;
 use report::LoadSummary;
-use target::{Target, parse_count, parse_duration, parse_header, parse_lengths, parse_stage};
+use target::{Target, parse_duration, parse_header, parse_lengths, parse_stage};
 
 const HELP: &str = "\
 Examples:
   cargo lab load http://127.0.0.1:8080/ -c 64 -d 10s                        as fast as it gets
-  cargo lab load http://127.0.0.1:8080/ --rate 20k --arrivals poisson       at a rate; exits with 1 if it was not kept
+  cargo lab load http://127.0.0.1:8080/ --rate 20000 --arrivals poisson       at a rate; exits with 1 if it was not kept
   cargo lab load http://127.0.0.1:8080/ --requests-per-connection 10        connections that end
   cargo lab load http://127.0.0.1:8080/ --stages 100,100:10s,1000:30s,0:5s  100 for 10 s, then to 1,000 and back
-  cargo lab load http://127.0.0.1:8080/ --header-bytes 10k-60k              a fresh X-Large-Header in each request
-  cargo lab load http://127.0.0.1:8080/ --body-bytes 1M-9400k --timeout 30s POST with bodies of random lengths
-  cargo lab load http://127.0.0.1:8080/1m.bin --read-bytes-per-s 64k        slow readers
+  cargo lab load http://127.0.0.1:8080/ --header-bytes 10000-60000          a fresh X-Large-Header in each request
+  cargo lab load http://127.0.0.1:8080/ --body-bytes 1000-9000              POST with bodies of random lengths
+  cargo lab load http://127.0.0.1:8080/1m.bin --read-bytes-per-s 64000      slow readers
 
 At a rate a latency counts from when its request was due, so that a stalled server can't hide by stalling the client too.
 Exit status: 0 passed; 1 a wrong response, a socket error, or a rate that was not kept; 2 wrong usage.";
@@ -59,11 +59,11 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
     /// Ends the run after so many responses
-    #[arg(short = 'n', long, value_parser = parse_count)]
+    #[arg(short = 'n', long)]
     requests: Option<u64>,
     /// Requests a second over all connections [default: each connection sends as soon as it has its responses]
-    #[arg(short, long, value_parser = parse_count)]
-    rate: Option<u64>,
+    #[arg(short, long, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    rate: Option<u32>,
     /// Intervals between the requests of a rate
     #[arg(long, value_enum, default_value = "constant", requires = "rate")]
     arrivals: Arrivals,
@@ -77,10 +77,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_delimiter = ',', value_parser = parse_stage, conflicts_with_all = ["connections", "duration"])]
     stages: Vec<Stage>,
     /// Maximum speed at which each connection reads
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     read_bytes_per_s: Option<u64>,
     /// Maximum speed at which each connection writes
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     write_bytes_per_s: Option<u64>,
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long)]
@@ -131,7 +131,11 @@ enum ExpectedBytes {
 }
 
 fn parse_expected_bytes(text: &str) -> Result<ExpectedBytes, String> {
-    if text == "any" { Ok(ExpectedBytes::Any) } else { parse_count(text).map(ExpectedBytes::Exactly) }
+    if text == "any" {
+        Ok(ExpectedBytes::Any)
+    } else {
+        text.parse().map(ExpectedBytes::Exactly).map_err(|_| "expected a number or `any`".to_owned())
+    }
 }
 
 fn parse_sha(text: &str) -> Result<String, String> {
@@ -158,48 +162,27 @@ pub(crate) fn run(args: &LoadArgs) -> Result<bool, String> {
 }
 
 impl LoadArgs {
-    /// Refuses options that contradict each other or what the machine has.
+    /// Refuses options that contradict each other, or need more than the machine has.
     fn check(&self, descriptors: u64) -> Result<(), String> {
-        let refuse_if = |is_wrong: bool, text: String| if is_wrong { Err(text) } else { Ok(()) };
-        let pipeline = self.pipeline;
-        refuse_if(
-            !self.requests_per_connection.is_multiple_of(pipeline),
-            format!("--requests-per-connection must be a multiple of --pipeline\nhelp: {}", pipeline * 10),
-        )?;
-        refuse_if(
-            pipeline > 1 && self.body_bytes.is_some(),
-            "requests with bodies can't be pipelined\nhelp: leave out --pipeline or --body-bytes".to_owned(),
-        )?;
-        refuse_if(
-            self.rate.is_some_and(|rate| !(1..=10_000_000).contains(&rate)),
-            "--rate must be from 1 to 10M requests a second".to_owned(),
-        )?;
-        refuse_if(
-            self.header_bytes.as_ref().is_some_and(|lengths| *lengths.end() > HEADER_BYTES_MAX),
-            format!("--header-bytes must be at most {HEADER_BYTES_MAX}"),
-        )?;
-        refuse_if(
-            [self.read_bytes_per_s, self.write_bytes_per_s].contains(&Some(0)),
-            "a speed must be at least 1 byte a second".to_owned(),
-        )?;
-        refuse_if(
-            self.total().is_zero(),
-            "the load has no duration\nhelp: --duration 10s, or --stages 100:10s".to_owned(),
-        )?;
-        let method = self.method();
-        refuse_if(
-            http::Method::from_bytes(method.as_bytes()).is_err() || method == "CONNECT",
-            format!("`{method}` is no method\nhelp: GET, HEAD, POST, PUT, DELETE, …"),
-        )?;
-        let connections = self.connections_max();
+        let (connections, pipeline, method) = (self.connections_max(), self.pipeline, self.method());
         let needed = u64::from(connections) + OTHER_DESCRIPTORS;
-        refuse_if(
-            needed > descriptors,
+        let error = if !self.requests_per_connection.is_multiple_of(pipeline) {
+            format!("--requests-per-connection must be a multiple of --pipeline\nhelp: {}", pipeline * 10)
+        } else if pipeline > 1 && self.body_bytes.is_some() {
+            "requests with bodies can't be pipelined\nhelp: leave out --pipeline or --body-bytes".to_owned()
+        } else if self.total().is_zero() {
+            "the load has no duration\nhelp: --duration 10s, or --stages 100:10s".to_owned()
+        } else if http::Method::from_bytes(method.as_bytes()).is_err() || method == "CONNECT" {
+            format!("`{method}` is no method\nhelp: GET, HEAD, POST, PUT, DELETE, …")
+        } else if needed > descriptors {
             format!(
-                "{} connections take {needed} descriptors, but this process may have {descriptors}\nhelp: ulimit -n {needed}",
-                grouped(connections.into())
-            ),
-        )
+                "{connections} connections take {needed} descriptors, but this process may have {descriptors}\n\
+                 help: ulimit -n {needed}"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(error)
     }
 
     fn method(&self) -> &str {
@@ -222,11 +205,8 @@ impl LoadArgs {
     }
 
     fn generated(&self) -> GeneratedRequests {
-        let mut generated = GeneratedRequests::new(self.head(), self.seed.into());
-        generated.header_bytes.clone_from(&self.header_bytes);
-        generated.header_percent = self.header_percent;
-        generated.body_bytes.clone_from(&self.body_bytes);
-        generated
+        let (header_bytes, body_bytes) = (self.header_bytes.clone(), self.body_bytes.clone());
+        GeneratedRequests::new(self.head(), header_bytes, self.header_percent, body_bytes)
     }
 
     /// Requests once from each address of the host until one responds, and returns what to expect of all responses.
@@ -288,7 +268,7 @@ impl LoadArgs {
             connections: if self.stages.is_empty() { self.connections } else { 0 },
             depth: self.pipeline,
             requests_per_connection: self.requests_per_connection,
-            pacing: self.rate.map_or(Pacing::Closed, |rate| Pacing::Rate(rate as u32)),
+            pacing: self.rate.map_or(Pacing::Closed, Pacing::Rate),
             receive_buffer_bytes: self.read_bytes_per_s.map(slow_buffer),
             latencies: true,
             downloads: Vec::new(),
