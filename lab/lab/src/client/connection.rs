@@ -55,6 +55,8 @@ fn unconnected(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -
     Ok(socket)
 }
 
+/// Largest buffer that a connection keeps between requests.
+const UNSENT_BYTES_KEPT: usize = 16 * 1024;
 /// End of a head.
 const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
 
@@ -180,7 +182,7 @@ impl LoadConnection {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.outstanding == 0
+        self.outstanding == 0 && self.unsent_body.bytes == 0
     }
 
     /// Sets how many bytes may be read and written until the next tick.
@@ -236,6 +238,9 @@ impl LoadConnection {
                 Some(generated) if self.unsent.is_empty() => generated.advance(&mut self.unsent_body, length),
                 _ => drop(self.unsent.drain(..length)),
             }
+            if self.unsent.is_empty() && self.unsent.capacity() > UNSENT_BYTES_KEPT {
+                self.unsent = Vec::new();
+            }
         }
     }
 
@@ -274,18 +279,13 @@ impl LoadConnection {
             match self.response.take(bytes, expected) {
                 Err(_) => return ReceiveResult::Malformed,
                 Ok(None) => break,
-                // A response before the end of its request leaves the connection unusable.
-                Ok(Some(later)) => match self.count_parsed(load, counts) || self.has_unsent() {
-                    true => return ReceiveResult::Closing,
-                    false => bytes = later,
-                },
+                Ok(Some(later)) => bytes = later,
+            }
+            if self.count_parsed(load, counts) {
+                return ReceiveResult::Closing;
             }
         }
         if length < most { ReceiveResult::Last } else { ReceiveResult::Bytes }
-    }
-
-    fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || self.unsent_body.bytes > 0
     }
 
     /// Counts a whole response and returns true if the connection ends after it.

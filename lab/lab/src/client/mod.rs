@@ -35,7 +35,7 @@ pub(crate) use generated::GeneratedRequests;
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
 use ticks::TICK;
-pub(crate) use ticks::{LoadMoment, Observer, Stage};
+pub(crate) use ticks::{Observer, Stage};
 
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
@@ -274,15 +274,17 @@ impl<'a> LoadClient<'a> {
     /// Receives until the socket is empty; in a closed loop sends the next requests as soon as the last responses are whole.
     /// Unless the connection may be at its end, a short receive says that the socket is empty.
     fn ready(&mut self, number: usize, buffer: &mut [u8], may_end: bool) {
-        // An event of a connection that this turn has closed.
-        let Some(connection) = self.connections.get_mut(number) else { return };
-        if self.load.pacing == Pacing::Closed && connection.is_idle() && number < self.active {
+        let connection = &mut self.connections[number];
+        let was_idle = connection.is_idle();
+        if was_idle && self.load.pacing == Pacing::Closed && number < self.active {
             self.send(number, None);
         } else if let Err(error) = connection.flush(self.load) {
             return self.fail(number, Some(error), |counts| &mut counts.write_errors);
+        } else if !was_idle && connection.is_idle() {
+            self.end_batch(number, None);
         }
         loop {
-            let responses = self.counts.responses;
+            let (responses, was_idle) = (self.counts.responses, self.connections[number].is_idle());
             let received = self.connections[number].receive(self.load, buffer, &mut self.counts);
             match received {
                 ReceiveResult::Nothing => return,
@@ -291,21 +293,15 @@ impl<'a> LoadClient<'a> {
                 ReceiveResult::Unexpected => return self.fail(number, None, |it| &mut it.status_errors),
                 ReceiveResult::Malformed => return self.fail(number, None, |it| &mut it.malformed_errors),
             }
-            let connection = &self.connections[number];
-            let (is_idle, completed) = (connection.is_idle(), self.counts.responses - responses);
-            if completed > 0 {
-                let now = self.record_latency(number, completed);
-                let limit = self.load.requests_per_connection;
-                let is_at_limit = limit > 0 && is_idle && self.connections[number].responses >= limit;
-                if is_idle && self.load.pacing != Pacing::Closed && number < self.active {
-                    self.idle.push_back(number);
+            let now = self.record_latency(number, self.counts.responses - responses);
+            if matches!(received, ReceiveResult::Closing) {
+                if self.connections[number].is_idle() {
+                    self.queue_idle(number);
                 }
-                if is_at_limit || matches!(received, ReceiveResult::Closing) {
-                    return self.reconnect(number);
-                }
-                if is_idle && self.load.pacing == Pacing::Closed && number < self.active {
-                    self.send(number, now);
-                }
+                return self.reconnect(number);
+            }
+            if !was_idle && self.connections[number].is_idle() {
+                self.end_batch(number, now);
             }
             if matches!(received, ReceiveResult::Last) && !may_end {
                 return;
@@ -313,11 +309,28 @@ impl<'a> LoadClient<'a> {
         }
     }
 
+    fn queue_idle(&mut self, number: usize) {
+        if self.load.pacing != Pacing::Closed && number < self.active {
+            self.idle.push_back(number);
+        }
+    }
+
+    /// Makes a connection ready for the next requests, or replaces it after its last; in a closed loop sends them.
+    fn end_batch(&mut self, number: usize, now: Option<Instant>) {
+        self.queue_idle(number);
+        let limit = self.load.requests_per_connection;
+        if limit > 0 && self.connections[number].responses >= limit {
+            self.reconnect(number);
+        } else if self.load.pacing == Pacing::Closed && number < self.active {
+            self.send(number, now);
+        }
+    }
+
     /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
     fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
         let connection = &mut self.connections[number];
-        let since = connection.since?;
-        if connection.is_idle() {
+        let since = connection.since.filter(|_| completed > 0)?;
+        if connection.outstanding == 0 {
             connection.since = None;
         }
         let now = Instant::now();
@@ -354,8 +367,8 @@ impl<'a> LoadClient<'a> {
                 return self.connect_error = Some(error);
             }
         }
-        if self.load.pacing != Pacing::Closed && !was_idle && number < self.active {
-            self.idle.push_back(number);
+        if !was_idle {
+            self.queue_idle(number);
         }
     }
 

@@ -79,7 +79,7 @@ impl LoadClient<'_> {
         let mut due = self.counts.requests;
         if let Pacing::Rate(rate) = self.load.pacing {
             // Responses that never came count with the time until now, and so do requests that found no idle connection.
-            for connection in self.connections.iter_mut().filter(|connection| !connection.is_idle()) {
+            for connection in self.connections.iter_mut().filter(|connection| connection.outstanding > 0) {
                 match connection.since.take() {
                     Some(since) => self.lost.extend(repeat_n(since, connection.outstanding as usize)),
                     // Its latency would not have been recorded.

@@ -35,16 +35,8 @@ impl Stage {
     }
 }
 
-/// A moment of a run, for a line of progress.
-#[derive(Debug)]
-pub(crate) struct LoadMoment<'a> {
-    pub(crate) elapsed: Duration,
-    pub(crate) connections: usize,
-    pub(crate) counts: &'a LoadCounts,
-}
-
-/// Receives the moments of a run.
-pub(crate) type Observer<'a> = &'a mut dyn FnMut(&LoadMoment<'_>);
+/// Receives the progress of a run: time since its start, open connections, counts.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(Duration, usize, &LoadCounts);
 
 impl LoadClient<'_> {
     pub(super) fn tick(&mut self, now: Instant, buffer: &mut [u8]) {
@@ -68,7 +60,7 @@ impl LoadClient<'_> {
             }
         }
         if let Some(observer) = &mut self.observer {
-            observer(&LoadMoment { elapsed, connections: self.connections.len(), counts: &self.counts });
+            observer(elapsed, self.connections.len(), &self.counts);
         }
     }
 

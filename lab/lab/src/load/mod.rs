@@ -16,10 +16,9 @@ use sha2::{Digest, Sha256};
 use testkit::Response;
 
 use crate::client::{
-    self, CheckedRequest, ExpectedResponse, GeneratedRequests, Load, LoadMoment, LoadOptions, LoadOutcome,
+    self, CheckedRequest, ExpectedResponse, GeneratedRequests, Load, LoadCounts, LoadOptions, LoadOutcome,
     Pacing, Stage,
 };
-use crate::connections::grouped;
 use crate::print;
 use report::LoadSummary;
 use target::{Target, parse_duration, parse_header, parse_lengths, parse_stage};
@@ -59,7 +58,7 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
     /// Ends the run after so many responses
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, conflicts_with = "rate")]
     requests: Option<u64>,
     /// Requests a second over all connections [default: each connection sends as soon as it has its responses]
     #[arg(short, long, value_parser = value_parser!(u32).range(1..=10_000_000))]
@@ -103,9 +102,12 @@ pub(crate) struct LoadArgs {
     /// Status that every response must have
     #[arg(long, default_value_t = 200, value_parser = value_parser!(u16).range(200..=599))]
     expect_status: u16,
-    /// Length that every response's body must have, or `any` [default: that of the first response]
-    #[arg(long, value_parser = parse_expected_bytes)]
-    expect_bytes: Option<ExpectedBytes>,
+    /// Length that every response's body must have [default: that of the first response]
+    #[arg(long, value_name = "BYTES")]
+    expect_bytes: Option<u64>,
+    /// Accepts bodies of different lengths
+    #[arg(long, conflicts_with_all = ["expect_bytes", "expect_sha"])]
+    any_length: bool,
     /// SHA-256 that every response's body must have; each is compared byte by byte with one that has it
     #[arg(long, value_name = "SHA-256", value_parser = parse_sha)]
     expect_sha: Option<String>,
@@ -122,20 +124,6 @@ enum Arrivals {
     Constant,
     /// Exponentially distributed, as of many clients that know nothing of each other
     Poisson,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExpectedBytes {
-    Any,
-    Exactly(u64),
-}
-
-fn parse_expected_bytes(text: &str) -> Result<ExpectedBytes, String> {
-    if text == "any" {
-        Ok(ExpectedBytes::Any)
-    } else {
-        text.parse().map(ExpectedBytes::Exactly).map_err(|_| "expected a number or `any`".to_owned())
-    }
 }
 
 fn parse_sha(text: &str) -> Result<String, String> {
@@ -232,21 +220,17 @@ impl LoadArgs {
             ));
         }
         let mut expected = ExpectedResponse::new(self.method(), status);
-        expected.body_bytes = match self.expect_bytes {
-            None => Some(length),
-            Some(ExpectedBytes::Any) => None,
-            Some(ExpectedBytes::Exactly(bytes)) if bytes == length => Some(bytes),
-            Some(ExpectedBytes::Exactly(bytes)) => {
-                return Err(format!("expected a body of {bytes} bytes, found one of {length}"));
-            }
-        };
+        if let Some(wanted) = self.expect_bytes.filter(|bytes| *bytes != length) {
+            return Err(format!("expected a body of {wanted} bytes, found one of {length}"));
+        }
+        expected.body_bytes = (!self.any_length).then_some(length);
         if let Some(wanted) = &self.expect_sha {
             let found: String =
                 Sha256::digest(&first.body).iter().map(|byte| format!("{byte:02x}")).collect();
             if found != *wanted {
                 return Err(format!("expected a body with SHA-256 {wanted}, found {found}"));
             }
-            (expected.body_bytes, expected.body) = (Some(length), Some(first.body.clone()));
+            expected.body = Some(first.body.clone());
         }
         expected.learn_head(first);
         Ok(expected)
@@ -298,20 +282,18 @@ impl LoadArgs {
         let load = self.load(address, expected);
         let (mut shown, mut responses) = (Duration::ZERO, 0);
         let total_s = self.total().as_secs_f64();
-        let mut show = |moment: &LoadMoment<'_>| {
-            let interval = moment.elapsed.saturating_sub(shown);
-            if interval < PROGRESS_INTERVAL {
-                return;
+        let mut show = |elapsed: Duration, connections: usize, counts: &LoadCounts| {
+            let interval = elapsed.saturating_sub(shown);
+            if interval >= PROGRESS_INTERVAL {
+                let rate = (counts.responses - responses) as f64 / interval.as_secs_f64();
+                (shown, responses) = (elapsed, counts.responses);
+                eprint!(
+                    "\r\x1b[K{:.1} of {total_s:.1} s, {connections} connections, {rate:.0} responses/s, {} errors",
+                    elapsed.as_secs_f64(),
+                    counts.socket_errors() + counts.wrong_responses()
+                );
+                let _ = stderr().flush();
             }
-            let rate = (moment.counts.responses - responses) as f64 / interval.as_secs_f64();
-            (shown, responses) = (moment.elapsed, moment.counts.responses);
-            let errors = moment.counts.socket_errors() + moment.counts.wrong_responses();
-            let (connections, rate) = (grouped(moment.connections as u64), grouped(rate as u64));
-            let elapsed_s = moment.elapsed.as_secs_f64();
-            eprint!(
-                "\r\x1b[K{elapsed_s:.1} of {total_s:.1} s, {connections} connections, {rate} responses/s, {errors} errors"
-            );
-            let _ = stderr().flush();
         };
         let cpu_before_ns = testkit::process::own_cpu_ns();
         let is_live = stderr().is_terminal();

@@ -56,7 +56,11 @@ fn right_responses_of_any_framing_pass() {
     const CLOSING: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok";
     const INTERIM: &str = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     for response in [RESPONSE, CHUNKED, CLOSING, INTERIM] {
-        let summary = load(serve(move |_, _| response.to_owned()), "").expect("it responds");
+        let address = serve(move |_, _| response.to_owned());
+        // A busy machine may delay the end of a short run.
+        let mut at_rate = (0..9).map(|_| load(address, "--rate 400").expect("it responds"));
+        assert!(at_rate.any(|summary| failures(&summary) == "[]"), "{response}");
+        let summary = load(address, "").expect("it responds");
         let responses = summary["counts"]["responses"].as_u64().expect("a count");
         assert_eq!((failures(&summary).as_str(), responses > 0), ("[]", true), "{response}: {summary:#}");
         assert_eq!(
@@ -133,16 +137,17 @@ fn generated_headers_and_bodies_have_the_lengths_of_the_options() {
             (if is_right { 200 } else { 400 }, if value.is_some() { "with" } else { "without" });
         format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n\r\n{share}", share.len())
     });
-    let load = |expected: &str, seed| {
-        let mut args =
-            args(address, &format!("-X PUT --body-bytes 1000-9000 --expect-bytes {expected} --seed {seed}"));
+    let load = |expected: &str, seed: u32| {
+        let mut args = args(address, &format!("-X PUT --body-bytes 1000-9000 {expected} --seed {seed}"));
         let args = args.as_mut().expect("valid");
         args.headers = ["Host: h\r\n", "A: b\r\n"].map(str::to_owned).to_vec();
         (args.header_bytes, args.header_percent) = (Some(30..=90), 50);
         measured(args)
     };
-    assert_eq!(failures(&load("any", 1).expect("right requests")), "[]");
-    let with = (1..20).find_map(|seed| load("4", seed).ok()).expect("a first request with the header");
+    assert_eq!(failures(&load("--any-length", 1).expect("right requests")), "[]");
+    let with = (1..20)
+        .find_map(|seed| load("--expect-bytes 4", seed).ok())
+        .expect("a first request with the header");
     let [other, all] = ["length_errors", "responses"].map(|it| with["counts"][it].as_u64().expect("a count"));
     assert!(0 < other && other < all, "about half: {with:#}");
 }
