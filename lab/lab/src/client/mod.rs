@@ -34,6 +34,7 @@ use connection::{LoadConnection, ReceiveResult, begin_connect};
 pub(crate) use generated::GeneratedRequests;
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
+use schedule::{micros, nanos};
 use ticks::TICK;
 pub(crate) use ticks::{Observer, Stage};
 
@@ -47,8 +48,6 @@ const RECEIVE_BYTES: usize = 64 * 1024;
 const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Failed connects after which the run ends.
 const CONNECT_FAILURES_MAX: u64 = 100;
-/// Latency beyond which a response counts as a timeout at a fixed rate.
-const TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest recorded latency in nanoseconds.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Time for downloads to start before the first request.
@@ -393,13 +392,4 @@ impl<'a> LoadClient<'a> {
         self.counts.read_errors += u64::from(!is_right || download.bytes > DOWNLOAD_BYTES_MAX);
         self.queue_download(number);
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Returns at least 1, the least that a histogram takes.
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
-use super::{Latency, LoadClient, LoadOutcome, Pacing, TIMEOUT, micros, nanos};
+use super::{Latency, LoadClient, LoadOutcome, Pacing};
 
+/// Latency beyond which a response counts as a timeout at a fixed rate.
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Due requests sent before responses are received again.
 const SENDS_MAX: usize = 64;
 
@@ -114,4 +116,13 @@ impl LoadClient<'_> {
             connect_error: self.connect_error,
         }
     }
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Returns at least 1, the least that a histogram takes.
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
