@@ -16,30 +16,14 @@ use super::response::ResponseProgress;
 /// minute, don't use them up.
 const SOURCE_ADDRESSES: u64 = 200;
 
-/// Connects with receive buffers of so many bytes, as far as the kernel grants them. On loopback this is immediate, so it may
-/// block. `serial` numbers a client's connections.
-pub(crate) fn connect(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -> io::Result<Socket> {
-    let socket = unconnected(to, serial, receive_buffer_bytes)?;
-    socket.connect(&to.into())?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-/// Connects likewise without blocking; a failure shows in the first event.
-pub(super) fn begin_connect(
+/// Connects with receive buffers of so many bytes, as far as the kernel grants them. `serial` numbers a client's connections. On
+/// loopback this is immediate, unless the server's queue is full; without `may_block` a failure shows in the first event.
+pub(crate) fn connect(
     to: SocketAddr,
     serial: u64,
     receive_buffer_bytes: Option<u32>,
+    may_block: bool,
 ) -> io::Result<Socket> {
-    let socket = unconnected(to, serial, receive_buffer_bytes)?;
-    socket.set_nonblocking(true)?;
-    match socket.connect(&to.into()) {
-        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
-        _ => Ok(socket),
-    }
-}
-
-fn unconnected(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     if let IpAddr::V4(address) = to.ip()
         && address.is_loopback()
@@ -50,6 +34,13 @@ fn unconnected(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -
     if let Some(bytes) = receive_buffer_bytes {
         // Before connecting, which agrees on the window's scale. A requested buffer is not resized later.
         socket.set_recv_buffer_size(bytes as usize)?;
+    }
+    socket.set_nonblocking(!may_block)?;
+    match socket.connect(&to.into()) {
+        Err(error) if may_block || error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
+            return Err(error);
+        }
+        _ => socket.set_nonblocking(true)?,
     }
     socket.set_tcp_nodelay(true)?;
     Ok(socket)

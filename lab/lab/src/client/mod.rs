@@ -30,7 +30,7 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use socket2::Socket;
 
 pub(crate) use connection::connect;
-use connection::{LoadConnection, ReceiveResult, begin_connect};
+use connection::{LoadConnection, ReceiveResult};
 pub(crate) use generated::GeneratedRequests;
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
@@ -176,8 +176,7 @@ impl<'a> LoadClient<'a> {
     /// Opens a connection whose events have this data.
     fn connect(&mut self, data: u64, may_block: bool) -> io::Result<Socket> {
         let requested = self.load.receive_buffer_bytes;
-        let connect = if may_block { connect } else { begin_connect };
-        let socket = connect(self.load.address, self.counts.connections_opened, requested)?;
+        let socket = connect(self.load.address, self.counts.connections_opened, requested, may_block)?;
         self.counts.connections_opened += 1;
         if requested.is_some() {
             // The kernel doubles the figure, for its own records.
