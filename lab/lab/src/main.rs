@@ -14,6 +14,7 @@ mod experiment;
 mod file_set;
 mod folder;
 mod gate;
+mod load;
 mod machine;
 mod namespace;
 mod pgo;
@@ -51,6 +52,7 @@ Examples:
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
+  cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -97,6 +99,8 @@ enum LabCommand {
     },
     /// Compare counts per response of two revisions, and keep them; exits with 1 on a regression
     Gate(GateArgs),
+    /// Load any server by the lab's own client and compare every response; exits with 1 if one was wrong or a rate was not kept
+    Load(Box<load::LoadArgs>),
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
@@ -205,6 +209,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Gate(args) => gate::run(&args),
+        LabCommand::Load(args) => load::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),

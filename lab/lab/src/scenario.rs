@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::client::{CheckedRequest, Load, Pacing};
+use crate::client::{CheckedRequest, Load, LoadOptions, Pacing};
 use crate::file_set::FileSet;
 
 /// Number of varied paths.
@@ -169,6 +169,7 @@ impl Scenario {
             files: self.file_set(),
             hot_percent: self.hot_percent,
             seed: 0,
+            options: LoadOptions::default(),
         }
     }
 }

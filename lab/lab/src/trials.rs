@@ -69,7 +69,7 @@ pub(crate) fn hold_connections(setup: &ServerSetup<'_>) -> Result<RoundFigures, 
 
 /// Returns a connection after one response.
 fn served(setup: &ServerSetup<'_>, serial: u32, response_bytes: u64) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::from(client::connect(setup.address, serial.into(), None)?);
+    let mut stream = TcpStream::from(client::connect(setup.address, serial.into(), None, true)?);
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(setup.scenario.request().as_bytes())?;

@@ -8,15 +8,22 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::generated::UnsentBody;
 use super::load::{CheckedRequest, Load, LoadCounts};
+use super::response::ResponseProgress;
 
 /// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
 /// minute, don't use them up.
 pub(crate) const SOURCE_ADDRESSES: u64 = 200;
 
-/// Connects with receive buffers of so many bytes, as far as the kernel grants them. On loopback this is immediate, so it may
-/// block. `serial` numbers a client's connections.
-pub(crate) fn connect(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<u32>) -> io::Result<Socket> {
+/// Connects with receive buffers of so many bytes, as far as the kernel grants them. `serial` numbers a client's connections. On
+/// loopback this is immediate, unless the server's queue is full; without `may_block` a failure shows in the first event.
+pub(crate) fn connect(
+    to: SocketAddr,
+    serial: u64,
+    receive_buffer_bytes: Option<u32>,
+    may_block: bool,
+) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     if let IpAddr::V4(address) = to.ip()
         && address.is_loopback()
@@ -28,12 +35,19 @@ pub(crate) fn connect(to: SocketAddr, serial: u64, receive_buffer_bytes: Option<
         // Before connecting, which agrees on the window's scale. A requested buffer is not resized later.
         socket.set_recv_buffer_size(bytes as usize)?;
     }
-    socket.connect(&to.into())?;
+    socket.set_nonblocking(!may_block)?;
+    match socket.connect(&to.into()) {
+        Err(error) if may_block || error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
+            return Err(error);
+        }
+        _ => socket.set_nonblocking(true)?,
+    }
     socket.set_tcp_nodelay(true)?;
-    socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
+/// Largest buffer that a connection keeps between requests.
+const UNSENT_BYTES_KEPT: usize = 16 * 1024;
 /// End of a head.
 const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
 
@@ -77,10 +91,18 @@ pub(super) struct LoadConnection {
     next: RequestOrder,
     /// The request whose response is next.
     expected: RequestOrder,
-    /// Bytes that the socket did not take yet.
+    /// Bytes that the socket did not take yet, and the body after them.
     unsent: Vec<u8>,
+    unsent_body: UnsentBody,
+    /// Lengths of generated requests.
+    random: fastrand::Rng,
+    /// Bytes that may be read and written before the next tick.
+    allowed_read: usize,
+    allowed_write: usize,
     /// Responses that are still missing.
-    outstanding: u32,
+    pub(super) outstanding: u32,
+    /// The next response, where responses are parsed.
+    response: ResponseProgress,
     /// Whole responses on this socket.
     pub(super) responses: u32,
     /// Bytes of the next response.
@@ -97,25 +119,36 @@ pub(super) struct LoadConnection {
 
 /// Outcome of one receive.
 pub(super) enum ReceiveResult {
+    /// The socket may have more.
     Bytes,
-    /// The socket is empty.
+    /// The socket is empty now.
+    Last,
     Nothing,
-    /// The connection is closed or has failed.
-    End,
+    /// The connection is closed, or has failed.
+    End(Option<Errno>),
+    /// The last response of the connection.
+    Closing,
     /// More bytes than the outstanding responses have.
     Unexpected,
+    Malformed,
 }
 
 impl LoadConnection {
     pub(super) fn new(socket: Socket, load: &Load, number: u32) -> Self {
         let first = RequestOrder::new(load, number);
+        let at_most = |rate: Option<u64>| if rate.is_some() { 0 } else { usize::MAX };
         Self {
             socket,
             own_headers: load.own_headers.then(|| browser_headers(number)),
             next: first.clone(),
             expected: first,
             unsent: Vec::new(),
+            unsent_body: UnsentBody::default(),
+            random: fastrand::Rng::with_seed((load.seed << u32::BITS) + u64::from(number)),
+            allowed_read: at_most(load.options.read_bytes_per_s),
+            allowed_write: at_most(load.options.write_bytes_per_s),
             outstanding: 0,
+            response: ResponseProgress::default(),
             responses: 0,
             received: 0,
             blank: 0,
@@ -129,6 +162,7 @@ impl LoadConnection {
     pub(super) fn renew(&mut self, socket: Socket) {
         self.socket = socket;
         self.unsent.clear();
+        (self.unsent_body, self.response) = Default::default();
         (self.outstanding, self.responses) = (0, 0);
         self.expected = self.next.clone();
         self.begin_response();
@@ -139,13 +173,23 @@ impl LoadConnection {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.outstanding == 0
+        self.outstanding == 0 && self.unsent_body.bytes == 0
+    }
+
+    /// Sets how many bytes may be read and written until the next tick.
+    pub(super) fn allow(&mut self, read: Option<u64>, write: Option<u64>) {
+        let bytes = |allowed: Option<u64>| allowed.map_or(usize::MAX, |bytes| bytes as usize);
+        (self.allowed_read, self.allowed_write) = (bytes(read), bytes(write));
     }
 
     /// Sends the next requests.
     pub(super) fn send(&mut self, load: &Load, since: Option<Instant>) -> Result<(), Errno> {
         self.since = since.filter(|_| load.hot_percent == 0 || self.next.at == 0);
         for _ in 0..load.depth {
+            if let Some(generated) = &load.options.generated {
+                self.unsent_body = generated.append(&mut self.random, &mut self.unsent);
+                continue;
+            }
             let request = &load.requests[self.next.at].request;
             self.next.advance(load);
             match (&self.own_headers, request.split_once("\r\n")) {
@@ -158,19 +202,37 @@ impl LoadConnection {
             }
         }
         self.outstanding += load.depth;
-        self.flush()
+        self.flush(load)
     }
 
     /// Sends what did not fit the socket's buffer earlier.
-    pub(super) fn flush(&mut self) -> Result<(), Errno> {
-        while !self.unsent.is_empty() {
-            match rustix::net::send(&self.socket, &self.unsent, SendFlags::NOSIGNAL) {
-                Ok(length) => drop(self.unsent.drain(..length)),
+    pub(super) fn flush(&mut self, load: &Load) -> Result<(), Errno> {
+        loop {
+            let bytes = match (&load.options.generated, self.unsent.is_empty()) {
+                (_, false) => &self.unsent,
+                (Some(generated), true) => generated.piece(self.unsent_body),
+                (None, true) => return Ok(()),
+            };
+            let bytes = &bytes[..bytes.len().min(self.allowed_write)];
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let length = match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(length) => length,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error),
+            };
+            if load.options.write_bytes_per_s.is_some() {
+                self.allowed_write -= length;
+            }
+            match &load.options.generated {
+                Some(generated) if self.unsent.is_empty() => generated.advance(&mut self.unsent_body, length),
+                _ => drop(self.unsent.drain(..length)),
+            }
+            if self.unsent.is_empty() && self.unsent.capacity() > UNSENT_BYTES_KEPT {
+                self.unsent = Vec::new();
             }
         }
-        Ok(())
     }
 
     pub(super) fn receive(
@@ -179,20 +241,53 @@ impl LoadConnection {
         buffer: &mut [u8],
         counts: &mut LoadCounts,
     ) -> ReceiveResult {
-        let length = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+        let most = buffer.len().min(self.allowed_read);
+        if most == 0 {
+            return ReceiveResult::Nothing;
+        }
+        let length = match rustix::net::recv(&self.socket, &mut buffer[..most], RecvFlags::empty()) {
             Ok((length @ 1.., _)) => length,
             Err(Errno::AGAIN) => return ReceiveResult::Nothing,
-            Ok(_) | Err(_) => return ReceiveResult::End,
+            Ok((0, _)) if self.response.ends_with_connection() => {
+                self.count_parsed(load, counts);
+                return ReceiveResult::Closing;
+            }
+            received => return ReceiveResult::End(received.err()),
         };
         counts.bytes += length as u64;
+        if load.options.read_bytes_per_s.is_some() {
+            self.allowed_read -= length;
+        }
         let mut bytes = &buffer[..length];
         while !bytes.is_empty() {
             if self.outstanding == 0 {
                 return ReceiveResult::Unexpected;
             }
-            bytes = self.take(bytes, load, counts);
+            let Some(expected) = &load.options.expected else {
+                bytes = self.take(bytes, load, counts);
+                continue;
+            };
+            match self.response.take(bytes, expected) {
+                Err(_) => return ReceiveResult::Malformed,
+                Ok(None) => break,
+                Ok(Some(later)) => bytes = later,
+            }
+            if self.count_parsed(load, counts) {
+                return ReceiveResult::Closing;
+            }
         }
-        ReceiveResult::Bytes
+        if length < most { ReceiveResult::Last } else { ReceiveResult::Bytes }
+    }
+
+    /// Counts a whole response and returns true if the connection ends after it.
+    fn count_parsed(&mut self, load: &Load, counts: &mut LoadCounts) -> bool {
+        let response = std::mem::take(&mut self.response);
+        if let Some(expected) = &load.options.expected {
+            response.count(expected, counts);
+        }
+        self.responses += 1;
+        self.outstanding -= 1;
+        response.closes
     }
 
     /// Takes bytes of one response and returns those after it.

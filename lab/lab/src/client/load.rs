@@ -1,10 +1,15 @@
 //! A client's task and its counts, which pass between processes as JSON.
 
+use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::generated::GeneratedRequests;
+use super::response::ExpectedResponse;
+use super::ticks::Stage;
 use crate::file_set::{FileContent, FileSet};
 
 /// A request and what its response must be.
@@ -57,6 +62,27 @@ pub(crate) struct Load {
     pub(crate) hot_percent: u32,
     /// Seed of the random order.
     pub(crate) seed: u64,
+    /// Not passed between processes.
+    #[serde(skip)]
+    pub(crate) options: LoadOptions,
+}
+
+/// Options of `cargo lab load`, which no scenario has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LoadOptions {
+    /// Parses responses and compares them with this, in place of the lengths in the requests.
+    pub(crate) expected: Option<ExpectedResponse>,
+    /// Sent instead of the requests.
+    pub(crate) generated: Option<GeneratedRequests>,
+    /// Latency beyond which a response counts as a timeout.
+    pub(crate) timeout: Option<Duration>,
+    /// Draws the intervals of a rate from an exponential distribution.
+    pub(crate) has_random_arrivals: bool,
+    /// Changes of the number of connections; `connections` are open at the start.
+    pub(crate) stages: Vec<Stage>,
+    /// Maximum speed of each connection.
+    pub(crate) read_bytes_per_s: Option<u64>,
+    pub(crate) write_bytes_per_s: Option<u64>,
 }
 
 /// A client's counts; wrk's script prints the fields that have no default.
@@ -74,12 +100,22 @@ pub(crate) struct LoadCounts {
     pub(crate) timeouts: u64,
     /// Responses with another status, or more bytes than expected.
     pub(crate) status_errors: u64,
+    /// Parsed responses with the right status and a body of another length, or of other bytes.
+    #[serde(default)]
+    pub(crate) length_errors: u64,
+    #[serde(default)]
+    pub(crate) content_errors: u64,
+    /// Responses that are not HTTP/1.1.
+    #[serde(default)]
+    pub(crate) malformed_errors: u64,
     /// Smallest receive buffer granted to a connection, where one was requested.
     #[serde(default)]
     pub(crate) receive_buffer_bytes_granted: Option<u64>,
     /// Requests sent.
     #[serde(default)]
     pub(crate) requests: u64,
+    #[serde(default)]
+    pub(crate) connections_opened: u64,
     /// Longest time at a fixed rate that the client was busy without a look at the schedule.
     #[serde(default)]
     pub(crate) client_longest_turn_us: u64,
@@ -90,6 +126,19 @@ pub(crate) struct LoadCounts {
     pub(crate) least_downloaded_bytes: u64,
     #[serde(default)]
     pub(crate) latency: Option<Latency>,
+}
+
+/// A run in detail.
+#[derive(Debug)]
+pub(crate) struct LoadOutcome {
+    pub(crate) counts: LoadCounts,
+    /// Latencies of each stage; one if there are none.
+    pub(crate) latencies: Vec<Histogram<u64>>,
+    /// Requests due at a fixed rate.
+    pub(crate) due: u64,
+    pub(crate) responses_in_time: u64,
+    /// The last failed connect.
+    pub(crate) connect_error: Option<io::Error>,
 }
 
 /// Percentiles of the latencies, in nanoseconds.
@@ -114,6 +163,11 @@ impl LoadCounts {
     /// Returns the number of failures that are no response.
     pub(crate) fn socket_errors(&self) -> u64 {
         self.connect_errors + self.read_errors + self.write_errors + self.timeouts
+    }
+
+    /// Returns the number of responses that are not as expected.
+    pub(crate) fn wrong_responses(&self) -> u64 {
+        self.status_errors + self.length_errors + self.content_errors + self.malformed_errors
     }
 
     /// Finds and parses the line in a client's output.

@@ -19,6 +19,12 @@ fn serve(response: &'static [u8]) -> SocketAddr {
 
 /// Sends what `respond` returns for the target.
 fn serve_each(respond: impl Fn(&str) -> Vec<u8> + Copy + Send + 'static) -> SocketAddr {
+    serve_heads(move |head| respond(head.split(' ').nth(1).unwrap_or_default()))
+}
+
+/// Sends what `respond` returns for a head, which begins with the body of the request before. A response with `Connection: close`
+/// ends the connection.
+pub(crate) fn serve_heads(respond: impl Fn(&str) -> Vec<u8> + Copy + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
@@ -30,14 +36,15 @@ fn serve_each(respond: impl Fn(&str) -> Vec<u8> + Copy + Send + 'static) -> Sock
 }
 
 fn converse(mut stream: TcpStream, respond: impl Fn(&str) -> Vec<u8>) {
-    let (mut unread, mut buffer) = (Vec::new(), [0; 4096]);
+    let (mut unread, mut buffer) = (Vec::new(), [0; 65_536]);
     stream.set_nodelay(true).expect("a socket");
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
         unread.extend_from_slice(&buffer[..length]);
         while let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(unread.drain(..end + 4).collect()).expect("ASCII");
-            let target = head.split(' ').nth(1).unwrap_or_default();
-            if stream.write_all(&respond(target)).is_err() {
+            let response = respond(&head);
+            let closes = response.windows(17).any(|window| window == b"Connection: close");
+            if stream.write_all(&response).is_err() || closes {
                 return;
             }
         }

@@ -29,6 +29,7 @@ use report::Bounds;
 use run::{Findings, Run};
 
 pub(crate) use holder::run as hold;
+pub(crate) use plan::grouped;
 
 /// Requested on every connection.
 const SCENARIO: &str = "1k";

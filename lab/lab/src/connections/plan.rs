@@ -199,7 +199,7 @@ fn gib(bytes: u64) -> String {
 }
 
 /// Formats a number with separators.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

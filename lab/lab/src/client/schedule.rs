@@ -1,0 +1,131 @@
+//! A fixed rate: due times, and the account of requests that were not sent or not responded to.
+
+use std::io::{self, Error};
+use std::iter::repeat_n;
+use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+
+use super::{Latency, LoadClient, LoadOutcome, Pacing};
+
+/// Latency beyond which a response counts as a timeout at a fixed rate, and time for the last responses of a closed loop.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Due requests sent before responses are received again.
+const SENDS_MAX: usize = 64;
+
+impl LoadClient<'_> {
+    /// Returns the time from one batch of requests to the next.
+    fn next_interval(&mut self, rate: u32) -> Duration {
+        let interval = Duration::from_secs(self.load.depth.into()) / rate.max(1);
+        match self.load.options.has_random_arrivals {
+            true => interval.mul_f64(-(1.0 - self.arrivals.f64()).ln()),
+            false => interval,
+        }
+    }
+
+    fn advance_due(&mut self, rate: u32) {
+        let interval = self.next_interval(rate);
+        self.next_due += interval;
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.load.options.timeout.unwrap_or(TIMEOUT)
+    }
+
+    /// Lets the timer expire whenever a request is due. Waits themselves count in milliseconds.
+    pub(super) fn set_timer(&mut self) -> io::Result<()> {
+        let Pacing::Rate(rate) = self.load.pacing else { return Ok(()) };
+        let has_random_arrivals = self.load.options.has_random_arrivals;
+        if self.timer_due.is_some_and(|due| !has_random_arrivals || due == self.next_due) {
+            return Ok(());
+        }
+        self.timer_due = Some(self.next_due);
+        let until = self.next_due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let interval = if has_random_arrivals { Duration::ZERO } else { self.next_interval(rate) };
+        let [it_value, it_interval] = [until, interval].map(Timespec::try_from);
+        let times = Itimerspec {
+            it_value: it_value.map_err(Error::other)?,
+            it_interval: it_interval.map_err(Error::other)?,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
+        Ok(())
+    }
+
+    pub(super) fn send_what_is_due(&mut self) {
+        match self.load.pacing {
+            Pacing::Rounds if self.idle.len() == self.connections.len() => {
+                while let Some(number) = self.idle.pop_front() {
+                    self.send(number, None);
+                }
+            }
+            Pacing::Closed | Pacing::Rounds => {}
+            Pacing::Rate(rate) => {
+                let now = Instant::now();
+                let turn_us = &mut self.counts.client_longest_turn_us;
+                *turn_us = (*turn_us).max(micros(now - self.looked));
+                self.looked = now;
+                for _ in 0..SENDS_MAX {
+                    if self.next_due > now || self.next_due >= self.end {
+                        return;
+                    }
+                    let Some(number) = self.idle.pop_front() else { return };
+                    self.send(number, Some(self.next_due));
+                    self.advance_due(rate);
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> LoadOutcome {
+        let mut due = self.counts.requests;
+        if let Pacing::Rate(rate) = self.load.pacing {
+            // Responses that never came count with the time until now, and so do requests that found no idle connection.
+            for connection in self.connections.iter_mut().filter(|connection| connection.outstanding > 0) {
+                match connection.since.take() {
+                    Some(since) => self.lost.extend(repeat_n(since, connection.outstanding as usize)),
+                    // Its latency would not have been recorded.
+                    None => self.counts.timeouts += 1,
+                }
+            }
+            while self.next_due < self.end {
+                self.lost.extend(repeat_n(self.next_due, self.load.depth as usize));
+                due += u64::from(self.load.depth);
+                self.advance_due(rate);
+            }
+            let timeout = self.timeout();
+            for since in &self.lost {
+                self.counts.timeouts += 1;
+                self.latencies[self.stage].saturating_record(nanos(since.elapsed().max(timeout)));
+            }
+        } else if self.is_ending() {
+            let missing = self.connections.iter().filter(|connection| !connection.is_idle());
+            self.counts.timeouts += missing.count() as u64;
+        } else if let Some(timeout) = self.load.options.timeout {
+            let late = self.connections.iter().filter(|it| it.since.is_some_and(|it| it.elapsed() > timeout));
+            self.counts.timeouts += late.map(|connection| u64::from(connection.outstanding)).sum::<u64>();
+        }
+        let downloaded = self.downloads.iter().map(|download| download.bytes);
+        self.counts.downloaded_bytes = downloaded.clone().sum();
+        self.counts.least_downloaded_bytes = downloaded.min().unwrap_or(0);
+        let latencies = std::mem::take(&mut self.latencies);
+        let all = latencies.iter().cloned().reduce(|all, stage| all + &stage);
+        self.counts.latency = all.filter(|_| self.load.latencies).as_ref().map(Latency::of);
+        LoadOutcome {
+            counts: self.counts,
+            latencies,
+            due,
+            responses_in_time: self.responses_in_time,
+            connect_error: self.connect_error,
+        }
+    }
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Returns at least 1, the least that a histogram takes.
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
