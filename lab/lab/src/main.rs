@@ -17,6 +17,7 @@ mod namespace;
 mod pgo;
 mod process;
 mod programs;
+mod render;
 mod report;
 mod scenario;
 mod series;
@@ -44,6 +45,7 @@ Examples:
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
+  cargo lab report                    a page of HTML of all results in lab/results
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -92,6 +94,8 @@ enum LabCommand {
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
     Connections(ConnectionsArgs),
+    /// Render results as a page of HTML and a summary in Markdown
+    Report(render::ReportArgs),
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -182,6 +186,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Connections(args) => connections::run(&args),
+        LabCommand::Report(args) => render::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),

@@ -1,0 +1,174 @@
+//! The report of the fixtures: parts, figures, escaping, and what it must not load.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/report")
+}
+
+fn render(names: &[&str]) -> Report {
+    let paths: Vec<PathBuf> = names.iter().map(|name| fixtures().join(name)).collect();
+    Report::render(&input::read(&paths).expect("fixtures"), &BTreeMap::new()).expect("a report")
+}
+
+fn render_all() -> Report {
+    let files = input::read(&[fixtures()]).expect("fixtures");
+    let records = input::read_records(&fixtures().join("records")).expect("records");
+    Report::render(&files, &records).expect("a report")
+}
+
+/// Returns the error of a report on a file with this text.
+fn error_of(text: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.json");
+    std::fs::write(&path, text).expect("a file");
+    input::read(&[path]).expect_err("no result")
+}
+
+/// Returns the name of each element, after checking that all are closed in order.
+fn elements(html: &str) -> Vec<String> {
+    let (mut open, mut all) = (Vec::new(), Vec::new());
+    for tag in html.split('<').skip(1).filter(|tag| !tag.starts_with('!')) {
+        let (tag, text) = tag.split_once('>').expect("a tag ends");
+        assert!(!text.contains('>') || open.contains(&"style"), "{text}");
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
+        match tag {
+            end if end.starts_with('/') => assert_eq!(open.pop(), Some(name), "{tag}"),
+            empty if empty.ends_with('/') => all.push(name.to_owned()),
+            _ => {
+                open.push(name);
+                all.push(name.to_owned());
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    all
+}
+
+#[test]
+fn all_parts_are_there_with_their_figures() {
+    let page = render_all().page;
+    for part in ["verdicts", "cpu", "bar", "curve", "percentiles", "memory", "resilience", "tools", "records"]
+    {
+        assert!(page.contains(&format!("<section id=\"{part}\">")), "{part}");
+    }
+    for text in [
+        "1.60 × less CPU than nginx, 95 % 1.58–1.62",
+        "8.00 × less CPU than nginx",
+        "no difference beyond noise: lighttpd",
+        "shearwater-epoll: less CPU per response than a peer in 2 of 4 comparisons",
+        "<span class=\"verdict bad\">MISSED</span>",
+        "<span class=\"verdict noise\">met, within noise</span>",
+        "<span class=\"verdict missing\">NOT MEASURED: no user namespaces</span>",
+        "1,203,456",
+        "93.2 % of the offered rate",
+        "caddy is not installed",
+        "2 connections",
+        "cargo lab compare --scenario 1k,1k-x16",
+        "shearwater $TEMP&#x2f;public --listen 127.0.0.1:1",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn parts_without_results_are_left_out() {
+    let report = render(&["bar.json"]);
+    assert!(report.page.contains("<section id=\"bar\">") && report.summary.contains("## The bar"));
+    for part in
+        ["verdicts", "cpu", "curve", "percentiles", "memory", "resilience", "tools", "records", "invalid"]
+    {
+        assert!(!report.page.contains(&format!("\"{part}\">")), "{part}");
+        assert!(!report.page.contains(&format!("#{part}\"")), "{part}");
+    }
+    assert!(!report.page.contains("class=\"warning\""));
+}
+
+#[test]
+fn names_from_results_are_escaped_and_nothing_is_loaded() {
+    let Report { page, summary, .. } = render_all();
+    assert!(page.contains("&lt;script&gt;alert(1)") && summary.contains("&lt;script>alert(1)"));
+    assert!(summary.contains("&lt;b>2&lt;/b> \\| x"), "a table's cell ends at a bare |");
+    let elements = elements(&page);
+    for element in ["script", "link", "img", "iframe", "b2", "object", "image"] {
+        assert!(!elements.iter().any(|name| name == element), "{element}");
+    }
+    for loaded in ["http://", "https://", "@import", "url(", "src="] {
+        assert!(!page.contains(loaded), "{loaded}");
+    }
+    assert!(!summary.contains("<script") && !summary.contains("<b>"));
+}
+
+#[test]
+fn every_chart_has_a_title_a_unit_and_its_figures_as_a_table() {
+    let page = render_all().page;
+    // Six of the curve, two of percentiles, one of memory, two of records.
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 11);
+    assert_eq!(page.matches("The table below has the figures.").count(), 11);
+    assert!(!page.contains("NaN") && !page.contains("inf"), "a place that is no number");
+    // Hollow marks of nginx and h2o beyond what they can do, in six charts.
+    assert_eq!(page.matches(" invalid\"").count(), 2 * 6);
+    assert!(
+        page.contains("<td>nginx</td><td class=\"number\">150,000</td><td class=\"number\">110,000</td>")
+    );
+}
+
+#[test]
+fn axes_place_values_in_per_cent() {
+    let axis = |scale, values: &[f64]| chart::Axis::over(scale, values.iter().copied());
+    let labels = |axis: chart::Axis| axis.ticks().into_iter().map(|tick| tick.label).collect::<Vec<_>>();
+    let nines = axis(Scale::Nines, &[0.0, 0.5, 0.999, 1.0]);
+    assert_eq!([0.0, 0.9, 0.99, 0.999].map(|it| nines.at(it)), [0.0, 33.3, 66.7, 100.0]);
+    assert_eq!(labels(nines), ["0", "50", "90", "99", "99.9"]);
+    assert_eq!(labels(axis(Scale::Linear, &[3.0, 14.0])), ["0", "5", "10"]);
+    assert_eq!(labels(axis(Scale::Log, &[500.0, 150_000.0])), ["1,000", "10k", "100k"]);
+    assert_eq!(labels(axis(Scale::Log, &[0.98, 1.04])), ["0.98", "1", "1.02", "1.04"]);
+    assert_eq!(labels(axis(Scale::Linear, &[])), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+    let shown = [0.0, 0.0451, 4.0, 12.34, 123.4, 1_234_567.8].map(number);
+    assert_eq!(shown, ["0.00", "0.0451", "4.00", "12.3", "123", "1,234,568"]);
+}
+
+#[test]
+fn of_the_same_measurement_the_newest_counts() {
+    let row = |time: u64, verdict: &str| {
+        let row = json!({ "row": "r", "scenario": "s", "case": "c", "wanted": "≤ 1", "measured": null, "verdict": verdict });
+        serde_json::from_value::<ResultFile>(json!({ "unix_seconds": time, "rows": [row] })).expect("a file")
+    };
+    let files = [row(1, "met"), row(2, "MISSED")];
+    let rows = input::newest(&files, |file| &file.rows, |row| row.row.clone());
+    assert_eq!(rows.iter().map(|row| &*row.verdict).collect::<Vec<_>>(), ["MISSED"]);
+}
+
+#[test]
+fn changes_of_records_are_marked_between_the_runs() {
+    let records = input::read_records(&fixtures().join("records")).expect("records");
+    let rise = |values: &[f64]| values.windows(2).position(|pair| pair[1] > pair[0] + 50.0).map(|at| at + 1);
+    let flat = sections::records(&records, |values| rise(values).into_iter().collect());
+    let changed: Vec<&str> =
+        flat.iter().filter(|it| it["changed"] == true).filter_map(|it| it["commit"].as_str()).collect();
+    assert_eq!(changed, ["c07"]);
+    let items: Vec<Value> = flat.iter().take(12).map(|item| Value::from(Serde(item))).collect();
+    let chart = Chart::of(&items, ["run", "value"], [None; 2]).expect("a chart");
+    assert_eq!(json!(chart)["changes"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn errors_name_the_file_and_the_field() {
+    let missing = error_of(
+        r#"{"series": [{"experiment": "load", "scenario": "1k", "seed": 1, "servers": [{"label": "x"}]}]}"#,
+    );
+    assert!(missing.contains("run.json: `series[0].servers[0]`: missing field `rounds`"), "{missing}");
+    let wrong =
+        error_of(r#"{"curve": [{"server": "a", "scenario": "1k", "offered_per_s": "many", "valid": true}]}"#);
+    assert!(
+        wrong.contains("`curve[0].offered_per_s`: invalid type: string \"many\", expected f64"),
+        "{wrong}"
+    );
+    assert!(error_of("{}").contains("run.json: no result in it\nhelp: "));
+    assert!(error_of("oops").contains("run.json: expected value at line 1 column 1"));
+    let nothing = input::read(&[fixtures().join("none.json")]).expect_err("no file");
+    assert!(nothing.contains("none.json") && nothing.contains("help: "), "{nothing}");
+}
