@@ -1,7 +1,7 @@
 //! Charts: values as percentages of a plot, which a template draws as SVG.
 
-use minijinja::Value;
-use serde::Serialize;
+use minijinja::Value as Item;
+use serde_json::{Value, json};
 
 /// How an axis places values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,47 +19,13 @@ pub(super) struct Axis {
     to: f64,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Tick {
-    pub(super) at: f64,
-    pub(super) label: String,
-}
-
 /// A value with the ends of its interval, which are the value itself if it has none.
-#[derive(Debug, Clone, Copy)]
 struct Point {
+    server: String,
     x: f64,
     y: [f64; 3],
     is_valid: bool,
     is_change: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Line {
-    name: String,
-    /// The points of a `polyline` in a square of 100.
-    path: String,
-    dots: Vec<Dot>,
-}
-
-#[derive(Debug, Serialize)]
-struct Dot {
-    x: f64,
-    y: f64,
-    low: f64,
-    high: f64,
-    is_valid: bool,
-    text: String,
-}
-
-/// A chart in per cent of its plot.
-#[derive(Debug, Serialize)]
-pub(super) struct Chart {
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
-    lines: Vec<Line>,
-    /// Places of vertical lines.
-    changes: Vec<f64>,
 }
 
 impl Scale {
@@ -104,7 +70,7 @@ impl Axis {
         (share.clamp(0.0, 1.0) * 1_000.0).round() / 10.0
     }
 
-    pub(super) fn ticks(&self) -> Vec<Tick> {
+    pub(super) fn ticks(&self) -> Vec<Value> {
         let values: Vec<f64> = match self.scale {
             Scale::Linear => even_ticks(self.from, self.to),
             // Within one decade even steps read better.
@@ -130,7 +96,7 @@ impl Axis {
         values
             .into_iter()
             .filter(is_inside)
-            .map(|value| Tick { at: self.at(value), label: label(value) })
+            .map(|value| json!({ "at": self.at(value), "label": label(value) }))
             .collect()
     }
 }
@@ -173,51 +139,54 @@ fn short(value: f64) -> String {
     format!("{text}{unit}")
 }
 
-impl Chart {
-    /// Draws a figure of some items over another one, a line for each server. Items without the figure are left out.
-    ///
-    /// `x` and `y` are dotted names of fields; a `y` of three numbers is a median with its interval. Items may have `valid`
-    /// and `changed`, which marks a change since the item before.
-    pub(super) fn of(items: &[Value], [x, y]: [&str; 2], scales: [Option<Scale>; 2]) -> Option<Self> {
-        let mut points: Vec<(String, Point)> = Vec::new();
-        for item in items {
-            let server = item.get_attr("server").ok()?.to_string();
-            points.extend(Point::of(item, x, y).map(|point| (server, point)));
+/// Draws a figure of some items over another one, a line for each server. Items without the figure are left out.
+///
+/// The fields are dotted names; a figure of three numbers is a median with its interval. Items may have `valid`, and
+/// `changed`, which marks a change since the item before.
+pub(super) fn chart(items: &[Item], fields: [&str; 2], scales: [Option<Scale>; 2]) -> Value {
+    let mut points: Vec<Point> = items.iter().filter_map(|item| Point::of(item, fields)).collect();
+    // The maximum, at infinitely many nines, has no place.
+    points.retain(|point| scales[0] != Some(Scale::Nines) || point.x < 1.0);
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let x_scale = scales[0].unwrap_or(Scale::fit(points.iter().map(|point| point.x)));
+    let y_scale = scales[1].unwrap_or(Scale::fit(points.iter().map(|point| point.y[0])));
+    let x_axis = Axis::over(x_scale, points.iter().map(|point| point.x));
+    let y_axis = Axis::over(y_scale, points.iter().flat_map(|point| point.y));
+    let mut servers: Vec<&str> = Vec::new();
+    for point in &points {
+        if !servers.contains(&&*point.server) {
+            servers.push(&point.server);
         }
-        // The maximum, at infinitely many nines, has no place.
-        points.retain(|(_, point)| scales[0] != Some(Scale::Nines) || point.x < 1.0);
-        points.sort_by(|(_, a), (_, b)| a.x.total_cmp(&b.x));
-        let all = || points.iter().map(|(_, point)| point);
-        let x_axis = Axis::over(scales[0].unwrap_or(Scale::fit(all().map(|it| it.x))), all().map(|it| it.x));
-        let y_scale = scales[1].unwrap_or(Scale::fit(all().map(|it| it.y[0])));
-        let y_axis = Axis::over(y_scale, all().flat_map(|it| it.y));
-        let mut lines: Vec<Line> = Vec::new();
-        for (server, point) in &points {
-            let at = lines.iter().position(|line| line.name == *server).unwrap_or_else(|| {
-                lines.push(Line { name: server.clone(), path: String::new(), dots: Vec::new() });
-                lines.len() - 1
-            });
-            let (x, [y, low, high]) = (x_axis.at(point.x), point.y.map(|y| y_axis.at(y)));
-            lines[at].path.push_str(&format!("{x},{:.1} ", 100.0 - y));
-            let text = format!("{server}: {} at {}", number(point.y[0]), number(point.x));
-            lines[at].dots.push(Dot { x, y, low, high, is_valid: point.is_valid, text });
-        }
-        let changes = all().filter(|point| point.is_change).map(|point| x_axis.at(point.x - 0.5)).collect();
-        let (x_ticks, y_ticks) = (x_axis.ticks(), y_axis.ticks());
-        (!lines.is_empty()).then_some(Self { x_ticks, y_ticks, lines, changes })
     }
+    let line = |server: &&str| {
+        let (mut path, mut dots) = (String::new(), Vec::new());
+        for point in points.iter().filter(|point| point.server == *server) {
+            let (x, [y, low, high]) = (x_axis.at(point.x), point.y.map(|y| y_axis.at(y)));
+            path.push_str(&format!("{x},{:.1} ", 100.0 - y));
+            let text = format!("{server}: {} at {}", number(point.y[0]), number(point.x));
+            dots.push(
+                json!({ "x": x, "y": y, "low": low, "high": high, "is_valid": point.is_valid, "text": text }),
+            );
+        }
+        json!({ "name": server, "path": path, "dots": dots })
+    };
+    let lines: Vec<Value> = servers.iter().map(line).collect();
+    let changes = points.iter().filter(|point| point.is_change).map(|point| x_axis.at(point.x - 0.5));
+    let changes: Vec<f64> = changes.collect();
+    json!({ "x_ticks": x_axis.ticks(), "y_ticks": y_axis.ticks(), "lines": lines, "changes": changes })
 }
 
 impl Point {
-    fn of(item: &Value, x: &str, y: &str) -> Option<Self> {
+    fn of(item: &Item, [x, y]: [&str; 2]) -> Option<Self> {
         let field =
             |path: &str| path.split('.').try_fold(item.clone(), |item, name| item.get_attr(name).ok());
-        let float = |value: Value| f64::try_from(value).ok();
+        let float = |value: Item| f64::try_from(value).ok();
         let y = field(y)?;
         let end = |at| y.get_item_by_index(at).ok().and_then(float);
         let median = float(y.clone()).or_else(|| end(0))?;
         let is = |name| field(name).filter(|value| !value.is_undefined()).map(|value| value.is_true());
         Some(Self {
+            server: field("server")?.to_string(),
             x: float(field(x)?)?,
             y: [median, end(1).unwrap_or(median), end(2).unwrap_or(median)],
             is_valid: is("valid").unwrap_or(true),

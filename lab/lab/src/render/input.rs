@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::experiment::Experiment;
-use crate::statistics::{Estimate, estimate};
+use crate::statistics::Estimate;
 
 /// One file of a run. Each part may be missing, but not all of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -16,49 +16,34 @@ use crate::statistics::{Estimate, estimate};
 pub(super) struct ResultFile {
     #[serde(skip_deserializing)]
     pub(super) name: String,
+    pub(super) server: String,
     pub(super) command: String,
-    pub(super) unix_seconds: u64,
     pub(super) commit: String,
-    pub(super) profile: String,
-    pub(super) settings: Value,
-    pub(super) machine: Map<String, Value>,
+    pub(super) unix_seconds: u64,
     pub(super) rows: Vec<Row>,
     #[serde(skip_serializing)]
     pub(super) series: Vec<Series>,
-    #[serde(skip_serializing)]
     pub(super) curve: Vec<CurvePoint>,
     pub(super) phases: Vec<Phase>,
     pub(super) tools: Vec<Map<String, Value>>,
     /// Quantiles with their latency in milliseconds, of a single load.
     pub(super) percentiles: Vec<(f64, f64)>,
     /// The same of `cargo lab load`, in nanoseconds, with counts.
-    #[serde(skip_serializing)]
     histogram: Vec<(f64, f64, u64)>,
-    /// The step of a suite.
-    pub(super) step: Option<Step>,
-    /// Server of a single load, or of a run with many connections.
-    pub(super) server: String,
-    pub(super) plan: Option<Plan>,
     pub(super) findings: Option<Findings>,
-    pub(super) figures: Vec<BoundedFigure>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Step {
-    pub(super) name: String,
-    /// Servers that are missing, and why.
-    #[serde(default)]
-    pub(super) not_measured: Vec<(String, String)>,
+    /// Everything that is only shown, such as the machine.
+    #[serde(flatten)]
+    pub(super) others: Map<String, Value>,
 }
 
 /// A row of the bar.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) row: String,
-    pub(super) scenario: String,
-    pub(super) case: String,
-    pub(super) wanted: String,
-    pub(super) measured: Option<Estimate>,
+    scenario: String,
+    case: String,
+    wanted: String,
+    measured: Option<Estimate>,
     pub(super) verdict: String,
 }
 
@@ -73,9 +58,15 @@ pub(super) struct Series {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Server {
     pub(super) label: String,
-    #[serde(default)]
-    pub(super) version: String,
+    version: String,
+    pub(super) figures: BTreeMap<String, Figure>,
     pub(super) rounds: Vec<Round>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Figure {
+    pub(super) estimate: Estimate,
+    pub(super) ratio_to_base: Option<Estimate>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,132 +74,61 @@ pub(super) struct Round {
     pub(super) faults: Vec<String>,
     pub(super) figures: BTreeMap<String, f64>,
     #[serde(default)]
-    pub(super) details: Value,
+    details: Value,
 }
 
-/// A server at an offered rate.
+/// A server at an offered rate, with its figures.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CurvePoint {
     pub(super) server: String,
     pub(super) scenario: String,
     pub(super) offered_per_s: f64,
-    pub(super) achieved_per_s: Option<f64>,
-    pub(super) cpu_us: Option<Interval>,
-    pub(super) p50_ms: Option<Interval>,
-    pub(super) p99_ms: Option<Interval>,
-    pub(super) p999_ms: Option<Interval>,
-    pub(super) max_ms: Option<Interval>,
-    pub(super) in_flight: Option<f64>,
-    pub(super) valid: bool,
-    #[serde(default)]
-    pub(super) reason: Option<String>,
+    valid: bool,
     #[serde(default)]
     pub(super) percentiles: Vec<(f64, f64)>,
+    #[serde(flatten)]
+    figures: Map<String, Value>,
 }
-
-impl CurvePoint {
-    /// Tells the points of a curve apart.
-    pub(super) fn key(&self) -> String {
-        format!("{} {} {}", self.server, self.scenario, self.offered_per_s)
-    }
-}
-
-/// Median, and the ends of its 95 % interval.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Interval(f64, Option<f64>, Option<f64>);
 
 /// A phase of a stress test.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) server: String,
     pub(super) name: String,
-    pub(super) requests: u64,
-    pub(super) errors: u64,
-    pub(super) non_2xx: u64,
-    pub(super) timeouts: u64,
-    pub(super) verdict: String,
-    #[serde(default)]
-    thresholds: Vec<Threshold>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Threshold {
-    name: String,
-    limit: f64,
-    measured: Option<f64>,
-    passed: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
-    pub(super) connections: u32,
+    requests: u64,
+    errors: u64,
+    non_2xx: u64,
+    timeouts: u64,
+    verdict: String,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 /// The findings of a run with many connections.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Findings {
-    pub(super) base: Memory,
-    pub(super) plateau: Option<Memory>,
-    pub(super) counts: Counts,
+    base: Memory,
+    plateau: Option<Memory>,
+    counts: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Memory {
-    pub(super) rss_mib: f64,
-    pub(super) slab_mib: f64,
+struct Memory {
+    rss_mib: f64,
+    slab_mib: f64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Counts {
-    pub(super) failures: BTreeMap<String, u64>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct BoundedFigure {
-    pub(super) name: String,
-    pub(super) value: Option<f64>,
-    pub(super) bound: Option<f64>,
-}
-
-/// One run of the deterministic figures, a line of a record.
-#[derive(Debug, Serialize, Deserialize)]
+/// Figures of a commit that repeat on every machine: a line of a record.
+#[derive(Debug, Deserialize)]
 pub(super) struct Record {
     pub(super) commit: String,
     pub(super) figures: BTreeMap<String, f64>,
 }
 
-impl ResultFile {
-    /// Returns the server that a command for many connections names.
-    fn server_of_command(&self) -> String {
-        let mut words = self.command.split_whitespace().skip_while(|word| *word != "--server").skip(1);
-        words.next().unwrap_or("shearwater-uring").to_owned()
-    }
-}
-
-impl Server {
-    /// Returns the number of rounds that count and have a figure.
-    pub(super) fn counted(&self, figure: &str) -> usize {
-        self.rounds.iter().filter(|round| round.figure(figure).is_some()).count()
-    }
-
-    pub(super) fn estimate(&self, figure: &str, seed: u64) -> Option<Estimate> {
-        let values: Vec<f64> = self.rounds.iter().filter_map(|round| round.figure(figure)).collect();
-        estimate(&values, seed)
-    }
-
-    /// Estimates the ratio of a figure to another server's, round by round, where both rounds count.
-    pub(super) fn ratio(&self, base: &Self, figure: &str, seed: u64) -> Option<Estimate> {
-        let pairs = self.rounds.iter().zip(&base.rounds);
-        let ratio = |(own, base): (&Round, &Round)| Some(own.figure(figure)? / base.figure(figure)?);
-        estimate(&pairs.filter_map(ratio).collect::<Vec<_>>(), seed)
-    }
-}
-
-impl Round {
-    fn figure(&self, name: &str) -> Option<f64> {
-        self.figures.get(name).copied().filter(|_| self.faults.is_empty())
-    }
-}
+const PARTS: [&str; 8] =
+    ["rows", "series", "curve", "phases", "tools", "percentiles", "histogram", "findings"];
+const HELP: &str =
+    "help: name files that `cargo lab compare`, `bar`, `connections` or `suite` wrote, or their folder";
 
 /// Reads files, and those in folders that hold results, the oldest run first.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
@@ -220,43 +140,35 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
                 files.extend(read_file(&path)?);
             }
         } else {
-            let file = read_file(path)?;
-            files.push(file.ok_or_else(|| format!("{}: no result in it\n{HELP}", path.display()))?);
+            files.push(
+                read_file(path)?.ok_or_else(|| format!("{}: no result in it\n{HELP}", path.display()))?,
+            );
         }
     }
     if files.is_empty() {
-        let names = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        return Err(format!("{names}: no result files\n{HELP}"));
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(format!("{}: no result files\n{HELP}", names.join(", ")));
     }
     files.sort_by(|a, b| (a.unix_seconds, &a.name).cmp(&(b.unix_seconds, &b.name)));
     Ok(files)
 }
 
-const HELP: &str =
-    "help: name files that `cargo lab compare`, `bar`, `connections` or `suite` wrote, or their folder";
-
-/// Parts of a file that are results.
-const PARTS: [&str; 8] =
-    ["rows", "series", "curve", "phases", "tools", "percentiles", "histogram", "findings"];
-
 /// Reads a file; returns nothing if it has no results.
 fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
-    let place = path.display();
-    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}\n{HELP}"))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| format!("{place}: {error}\n{HELP}"))?;
-    if !PARTS
-        .iter()
-        .any(|part| value[part].is_object() || value[part].as_array().is_some_and(|it| !it.is_empty()))
-    {
+    let failed = |error: String| format!("{}: {error}\n{HELP}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    let is_empty = |part: &Value| part.is_null() || part.as_array().is_some_and(Vec::is_empty);
+    if PARTS.iter().all(|part| is_empty(&value[part])) {
         return Ok(None);
     }
-    let mut file: ResultFile = parse(value).map_err(|error| format!("{place}: {error}\n{HELP}"))?;
+    let mut file: ResultFile = parse(value).map_err(failed)?;
     file.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if file.server.is_empty() && file.findings.is_some() {
-        file.server = file.server_of_command();
+        let mut words = file.command.split_whitespace().skip_while(|word| *word != "--server").skip(1);
+        file.server = words.next().unwrap_or("shearwater-uring").to_owned();
     }
-    let latencies = file.histogram.iter().map(|(quantile, ns, _)| (*quantile, ns / 1e6));
-    file.percentiles.extend(latencies);
+    file.percentiles.extend(file.histogram.drain(..).map(|(quantile, ns, _)| (quantile, ns / 1e6)));
     Ok(Some(file))
 }
 
@@ -272,15 +184,14 @@ fn parse<'a, T: Deserialize<'a>>(
 pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>>, String> {
     let mut records = BTreeMap::new();
     for path in files_in(folder, "jsonl").unwrap_or_default() {
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let place = |at| format!("{}:{}", path.display(), at + 1);
+        let place = path.display();
+        let text = fs::read_to_string(&path).map_err(|error| format!("{place}: {error}"))?;
         let parse = |(at, line)| {
-            let line = &mut serde_json::Deserializer::from_str(line);
-            parse(line).map_err(|error| format!("{}: {error}", place(at)))
+            let value = serde_json::from_str::<Value>(line).map_err(|error| error.to_string());
+            value.and_then(parse).map_err(|error| format!("{place}:{}: {error}", at + 1))
         };
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        records.insert(name, lines.map(parse).collect::<Result<_, _>>()?);
+        records.insert(name, text.lines().enumerate().map(parse).collect::<Result<_, _>>()?);
     }
     Ok(records)
 }

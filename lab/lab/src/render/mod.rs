@@ -1,9 +1,7 @@
 //! The report of runs: one page of HTML that needs nothing else, and a summary in Markdown.
 
 mod chart;
-mod forest;
 mod input;
-mod sections;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -19,19 +17,21 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value};
 use serde_json::json;
 
+use crate::experiment::Experiment;
 use crate::programs::root;
-use chart::{Chart, Scale, number};
+use chart::{Scale, number};
 use input::{CurvePoint, Record, ResultFile};
-use verdict::Role;
 
-const TEMPLATES: [(&str, &str); 4] = [
-    ("report.html", include_str!("../../templates/report.html")),
+const TEMPLATES: [(&str, &str); 5] = [
+    (PAGE, include_str!("../../templates/report.html")),
     ("charts.html", include_str!("../../templates/charts.html")),
     ("report.css", include_str!("../../templates/report.css")),
-    ("summary.md", include_str!("../../templates/summary.md")),
+    (SUMMARY, include_str!("../../templates/summary.md")),
+    (VERDICTS, include_str!("../../templates/verdicts.txt")),
 ];
 const PAGE: &str = "report.html";
 const SUMMARY: &str = "summary.md";
+const VERDICTS: &str = "verdicts.txt";
 /// Colours and marks that the style sheet has.
 const STYLES: usize = 8;
 
@@ -46,106 +46,88 @@ pub(crate) struct ReportArgs {
     out: Option<PathBuf>,
 }
 
-/// Renders results, and prints the verdicts and where the report is.
+/// Renders results, and prints the verdicts.
 pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
     let default = [root().join("lab/results")];
     let results = if args.results.is_empty() { &default[..] } else { &args.results };
     let files = input::read(results)?;
     let records = input::read_records(&root().join("lab/records"))?;
-    let report = Report::render(&files, &records)?;
-    let parent = |path: &PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
-    let beside = if results[0].is_dir() { results[0].clone() } else { parent(&results[0]) };
-    let folder = args.out.as_ref().unwrap_or(&beside);
+    let [page, summary, verdicts] = render(&files, &records, |_| Vec::new())?;
+    let first = &results[0];
+    let beside = if first.is_dir() { first } else { first.parent().unwrap_or(Path::new("")) };
+    let folder = args.out.as_deref().unwrap_or(beside);
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for (name, text) in [(PAGE, &report.page), (SUMMARY, &report.summary)] {
+    for (name, text) in [(PAGE, page), (SUMMARY, summary)] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         crate::progress(&format!("written to {}", path.display()));
     }
-    crate::print(&report.headlines)
+    crate::print(&verdicts)
 }
 
-pub(crate) struct Report {
-    page: String,
-    summary: String,
-    /// The verdicts, a line each.
-    headlines: String,
+/// Renders the page, the summary, and the verdicts as plain text.
+fn render(
+    files: &[ResultFile],
+    records: &BTreeMap<String, Vec<Record>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Result<[String; 3], String> {
+    let series = input::newest(
+        files,
+        |file| &file.series,
+        |it| {
+            let labels: Vec<&str> = it.servers.iter().map(|server| &*server.label).collect();
+            format!("{:?} {} {labels:?}", it.experiment, it.scenario)
+        },
+    );
+    let key = |it: &CurvePoint| format!("{} {} {}", it.server, it.scenario, it.offered_per_s);
+    let curve = input::newest(files, |file| &file.curve, key);
+    let commits: BTreeSet<&str> =
+        files.iter().map(|file| &*file.commit).filter(|it| !it.is_empty()).collect();
+    let kernels = files.iter().filter_map(|file| Some(file.others.get("machine")?["kernel"].to_string()));
+    let servers: Vec<_> = files.iter().flat_map(|file| &file.series).flat_map(|it| &it.servers).collect();
+    let names = servers.iter().map(|server| &*server.label).chain(curve.iter().map(|it| &*it.server));
+    let names = names.chain(files.iter().map(|file| &*file.server));
+    let failed = |error: minijinja::Error| format!("{error:#}");
+    let environment = environment(styles(names)).map_err(failed)?;
+    let context = Value::from(Serde(json!({
+        "files": files,
+        "verdicts": series.iter().flat_map(|series| verdict::verdicts(series)).collect::<Vec<_>>(),
+        "forest": verdict::forest(&series),
+        "series": series,
+        "servers": servers,
+        "rows": input::newest(files, |file| &file.rows, |row| row.row.clone()),
+        "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
+        "latencies": latencies(files, &curve),
+        "curve": curve,
+        "tools": files.iter().flat_map(|file| &file.tools).collect::<Vec<_>>(),
+        "memory": files.iter().filter(|file| file.findings.is_some()).collect::<Vec<_>>(),
+        "records": flat_records(records, change_points),
+        "commits": commits,
+        "kernels": kernels.collect::<BTreeSet<_>>(),
+        "now": httpdate::fmt_http_date(SystemTime::now()),
+    })));
+    let text = |name| environment.get_template(name)?.render(&context);
+    Ok([text(PAGE).map_err(failed)?, text(SUMMARY).map_err(failed)?, text(VERDICTS).map_err(failed)?])
 }
 
-impl Report {
-    fn render(files: &[ResultFile], records: &BTreeMap<String, Vec<Record>>) -> Result<Self, String> {
-        let series = input::newest(
-            files,
-            |file| &file.series,
-            |it| {
-                let labels: Vec<&str> = it.servers.iter().map(|server| &*server.label).collect();
-                format!("{:?} {} {}", it.experiment, it.scenario, labels.join(" "))
-            },
-        );
-        let curve = input::newest(files, |file| &file.curve, CurvePoint::key);
-        let verdicts: Vec<_> = series.iter().flat_map(|series| verdict::verdicts(series)).collect();
-        let headlines = verdict::headlines(&verdicts);
-        let text = verdicts.iter().map(|it| format!("{}, {}: {}\n", it.scenario, it.ours, it.words));
-        let text = headlines.iter().map(|line| format!("{line}\n")).chain(text).collect();
-        let names = series.iter().flat_map(|it| &it.servers).map(|server| &*server.label);
-        let names = names.chain(curve.iter().map(|it| &*it.server)).chain(files.iter().map(|it| &*it.server));
-        let environment = environment(styles(names)).map_err(|error| error.to_string())?;
-        let runs = || files.iter().filter(|file| !file.commit.is_empty());
-        let distinct = |of: fn(&ResultFile) -> String| runs().map(of).collect::<BTreeSet<_>>().len();
-        let rows = input::newest(files, |file| &file.rows, |row| row.row.clone());
-        let tools: Vec<_> = files.iter().flat_map(|file| &file.tools).collect();
-        let mut tool_fields: Vec<_> = tools.iter().flat_map(|tool| tool.iter()).collect();
-        // Names before figures.
-        tool_fields.sort_by_key(|(name, value)| (!value.is_string(), *name));
-        let mut tool_fields: Vec<_> = tool_fields.into_iter().map(|(name, _)| name).collect();
-        tool_fields.dedup();
-        let context = Value::from(Serde(json!({
-            "files": files,
-            "verdicts": verdicts,
-            "headlines": headlines,
-            "curve": curve,
-            "tools": tools,
-            "tool_fields": tool_fields,
-            "forest": forest::forest(&series),
-            "outcomes": sections::outcomes(&rows),
-            "rows": rows,
-            "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
-            "percentiles": sections::percentiles(files, &curve),
-            "memory": files.iter().filter(|file| file.findings.is_some()).collect::<Vec<_>>(),
-            "records": sections::records(records, |_| Vec::new()),
-            "figures": sections::figures(&series),
-            "invalid": sections::invalid(files, &series, &curve),
-            "versions": sections::versions(files),
-            "commands": sections::commands(&series),
-            "commits": distinct(|file| file.commit.clone()),
-            "machines": distinct(|file| format!("{:?}", (file.machine.get("cpu"), file.machine.get("kernel")))),
-            "is_changed": files.iter().any(|file| file.commit.ends_with("with changes")),
-            "now": date(SystemTime::now()),
-        })));
-        let render = |name| environment.get_template(name)?.render(&context);
-        let [page, summary] = [PAGE, SUMMARY].map(render);
-        let text_of = |error: minijinja::Error| format!("{error:#}");
-        Ok(Self { page: page.map_err(text_of)?, summary: summary.map_err(text_of)?, headlines: text })
-    }
-}
-
-/// Returns the style of each server, the same in all charts; null servers have none of their own.
-fn styles<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, String> {
+/// Returns the style of each server, the same in all charts, ours first; null servers have none of their own.
+fn styles<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
     let mut found: Vec<&str> = Vec::new();
-    for name in names.filter(|name| matches!(Role::of(name), Role::Ours | Role::Peer)) {
-        if !name.is_empty() && !found.contains(&name) {
+    for name in names.filter(|name| !name.is_empty() && ["ours", "peer"].contains(&verdict::role(name))) {
+        if !found.contains(&name) {
             found.push(name);
         }
     }
-    found.sort_by_key(|name| Role::of(name));
-    found.iter().enumerate().map(|(at, name)| ((*name).to_owned(), format!("s{}", at % STYLES))).collect()
+    found.sort_by_key(|name| verdict::role(name) != "ours");
+    found.into_iter().enumerate().map(|(at, name)| (name, format!("s{}", at % STYLES))).collect()
 }
 
 /// Returns the templates with their filters; everything that they print is escaped.
-fn environment(styles: BTreeMap<String, String>) -> Result<Environment<'static>, minijinja::Error> {
+fn environment(styles: BTreeMap<&str, String>) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|name| match name {
         SUMMARY => AutoEscape::Custom("markdown".into()),
+        VERDICTS => AutoEscape::None,
         _ => AutoEscape::Html,
     });
     environment.set_formatter(|out, state, value| match state.auto_escape() {
@@ -156,15 +138,21 @@ fn environment(styles: BTreeMap<String, String>) -> Result<Environment<'static>,
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.add_global("styles", Value::from(Serde(styles)));
     environment.add_filter("number", shown);
-    environment.add_filter("outcome", |words: &str| Value::from(Serde(verdict::outcome(words))));
-    environment.add_filter("date", |unix_s: u64| date(SystemTime::UNIX_EPOCH + Duration::from_secs(unix_s)));
+    environment.add_filter("outcome", verdict::outcome);
+    environment.add_filter("date", |unix_s: u64| {
+        httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(unix_s))
+    });
+    environment.add_filter("title", |experiment: &str, figure: &str| {
+        let experiment: Option<Experiment> = serde_json::from_value(json!(experiment)).ok();
+        experiment.map_or("", |experiment| experiment.title(figure))
+    });
     environment.add_function("chart", |items: Vec<Value>, fields: Vec<String>, scales: Vec<String>| {
         let scale = |at: usize| match scales.get(at).map(String::as_str) {
             Some("nines") => Some(Scale::Nines),
             Some("log") => Some(Scale::Log),
             _ => None,
         };
-        Value::from(Serde(Chart::of(&items, [&fields[0], &fields[1]], [scale(0), scale(1)])))
+        Value::from(Serde(chart::chart(&items, [&fields[0], &fields[1]], [scale(0), scale(1)])))
     });
     for (name, text) in TEMPLATES {
         environment.add_template(name, text)?;
@@ -188,21 +176,51 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Escapes all that Markdown or a table of it gives a meaning.
+/// Escapes everything that Markdown or a table of it gives a meaning.
 fn markdown(text: &str) -> String {
-    let mut escaped = String::new();
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\r' => escaped.push(' '),
-            '<' => escaped.push_str("&lt;"),
-            '&' => escaped.push_str("&amp;"),
-            '|' | '`' | '*' | '[' | '\\' => escaped.extend(['\\', letter]),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
+    let escape = |letter| match letter {
+        '\n' | '\r' => " ".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '&' => "&amp;".to_owned(),
+        '|' | '`' | '*' | '[' | '\\' => format!("\\{letter}"),
+        _ => String::from(letter),
+    };
+    text.chars().map(escape).collect()
 }
 
-fn date(time: SystemTime) -> String {
-    httpdate::fmt_http_date(time)
+/// Returns latencies at quantiles, of each server at each rate, and of single loads.
+fn latencies(files: &[ResultFile], curve: &[&CurvePoint]) -> Vec<serde_json::Value> {
+    let rate = |it: &CurvePoint| format!("{} at {} requests a second", it.scenario, number(it.offered_per_s));
+    let points = curve.iter().map(|it| (rate(it), &it.server, &it.percentiles));
+    let loads = files.iter().map(|file| {
+        let name = if file.server.is_empty() { &file.name } else { &file.server };
+        ("Single loads".to_owned(), name, &file.percentiles)
+    });
+    let all = points.chain(loads).flat_map(|(title, server, percentiles)| {
+        let value = move |(quantile, ms): &(f64, f64)| {
+            json!({ "title": title, "server": server, "quantile": quantile, "ms": ms })
+        };
+        percentiles.iter().map(value)
+    });
+    all.collect()
+}
+
+/// Returns each figure of each run of the records, in order of time, and whether it changed there.
+fn flat_records(
+    records: &BTreeMap<String, Vec<Record>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Vec<serde_json::Value> {
+    let mut flat = Vec::new();
+    for (record, runs) in records {
+        let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.figures.keys()).collect();
+        for name in names {
+            let found = || runs.iter().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
+            let changes = change_points(&found().map(|(_, value)| value).collect::<Vec<_>>());
+            let title = format!("{record}: {name}");
+            flat.extend(found().enumerate().map(|(at, (commit, value))| {
+                json!({ "title": title, "server": record, "commit": commit, "value": value, "run": at + 1, "changed": changes.contains(&at) })
+            }));
+        }
+    }
+    flat
 }

@@ -9,15 +9,11 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/report")
 }
 
-fn render(names: &[&str]) -> Report {
+fn render_files(names: &[&str]) -> [String; 3] {
     let paths: Vec<PathBuf> = names.iter().map(|name| fixtures().join(name)).collect();
-    Report::render(&input::read(&paths).expect("fixtures"), &BTreeMap::new()).expect("a report")
-}
-
-fn render_all() -> Report {
-    let files = input::read(&[fixtures()]).expect("fixtures");
     let records = input::read_records(&fixtures().join("records")).expect("records");
-    Report::render(&files, &records).expect("a report")
+    let records = if names == [""] { records } else { BTreeMap::new() };
+    render(&input::read(&paths).expect("fixtures"), &records, |_| vec![7]).expect("a report")
 }
 
 /// Returns the error of a report on a file with this text.
@@ -50,7 +46,7 @@ fn elements(html: &str) -> Vec<String> {
 
 #[test]
 fn all_parts_are_there_with_their_figures() {
-    let page = render_all().page;
+    let [page, ..] = render_files(&[""]);
     for part in ["verdicts", "cpu", "bar", "curve", "percentiles", "memory", "resilience", "tools", "records"]
     {
         assert!(page.contains(&format!("<section id=\"{part}\">")), "{part}");
@@ -67,6 +63,7 @@ fn all_parts_are_there_with_their_figures() {
         "93.2 % of the offered rate",
         "caddy is not installed",
         "2 connections",
+        "client-bound",
         "cargo lab compare --scenario 1k,1k-x16",
         "shearwater $TEMP&#x2f;public --listen 127.0.0.1:1",
     ] {
@@ -76,20 +73,20 @@ fn all_parts_are_there_with_their_figures() {
 
 #[test]
 fn parts_without_results_are_left_out() {
-    let report = render(&["bar.json"]);
-    assert!(report.page.contains("<section id=\"bar\">") && report.summary.contains("## The bar"));
+    let [page, summary, _] = render_files(&["bar.json"]);
+    assert!(page.contains("<section id=\"bar\">") && summary.contains("## The bar"));
     for part in
         ["verdicts", "cpu", "curve", "percentiles", "memory", "resilience", "tools", "records", "invalid"]
     {
-        assert!(!report.page.contains(&format!("\"{part}\">")), "{part}");
-        assert!(!report.page.contains(&format!("#{part}\"")), "{part}");
+        assert!(!page.contains(&format!("\"{part}\">")), "{part}");
+        assert!(!page.contains(&format!("#{part}\"")), "{part}");
     }
-    assert!(!report.page.contains("class=\"warning\""));
+    assert!(!page.contains("class=\"warning\""));
 }
 
 #[test]
 fn names_from_results_are_escaped_and_nothing_is_loaded() {
-    let Report { page, summary, .. } = render_all();
+    let [page, summary, _] = render_files(&[""]);
     assert!(page.contains("&lt;script&gt;alert(1)") && summary.contains("&lt;script>alert(1)"));
     assert!(summary.contains("&lt;b>2&lt;/b> \\| x"), "a table's cell ends at a bare |");
     let elements = elements(&page);
@@ -104,10 +101,12 @@ fn names_from_results_are_escaped_and_nothing_is_loaded() {
 
 #[test]
 fn every_chart_has_a_title_a_unit_and_its_figures_as_a_table() {
-    let page = render_all().page;
+    let [page, ..] = render_files(&[""]);
     // Six of the curve, two of percentiles, one of memory, two of records.
     assert_eq!(page.matches("<svg class=\"plot\"").count(), 11);
     assert_eq!(page.matches("The table below has the figures.").count(), 11);
+    // Between the seventh and the eighth run, in both charts.
+    assert_eq!(page.matches("class=\"change\"").count(), 2);
     assert!(!page.contains("NaN") && !page.contains("inf"), "a place that is no number");
     // Hollow marks of nginx and h2o beyond what they can do, in six charts.
     assert_eq!(page.matches(" invalid\"").count(), 2 * 6);
@@ -119,7 +118,9 @@ fn every_chart_has_a_title_a_unit_and_its_figures_as_a_table() {
 #[test]
 fn axes_place_values_in_per_cent() {
     let axis = |scale, values: &[f64]| chart::Axis::over(scale, values.iter().copied());
-    let labels = |axis: chart::Axis| axis.ticks().into_iter().map(|tick| tick.label).collect::<Vec<_>>();
+    let labels = |axis: chart::Axis| -> Vec<String> {
+        axis.ticks().iter().filter_map(|tick| Some(tick["label"].as_str()?.to_owned())).collect()
+    };
     let nines = axis(Scale::Nines, &[0.0, 0.5, 0.999, 1.0]);
     assert_eq!([0.0, 0.9, 0.99, 0.999].map(|it| nines.at(it)), [0.0, 33.3, 66.7, 100.0]);
     assert_eq!(labels(nines), ["0", "50", "90", "99", "99.9"]);
@@ -143,22 +144,9 @@ fn of_the_same_measurement_the_newest_counts() {
 }
 
 #[test]
-fn changes_of_records_are_marked_between_the_runs() {
-    let records = input::read_records(&fixtures().join("records")).expect("records");
-    let rise = |values: &[f64]| values.windows(2).position(|pair| pair[1] > pair[0] + 50.0).map(|at| at + 1);
-    let flat = sections::records(&records, |values| rise(values).into_iter().collect());
-    let changed: Vec<&str> =
-        flat.iter().filter(|it| it["changed"] == true).filter_map(|it| it["commit"].as_str()).collect();
-    assert_eq!(changed, ["c07"]);
-    let items: Vec<Value> = flat.iter().take(12).map(|item| Value::from(Serde(item))).collect();
-    let chart = Chart::of(&items, ["run", "value"], [None; 2]).expect("a chart");
-    assert_eq!(json!(chart)["changes"].as_array().map(Vec::len), Some(1));
-}
-
-#[test]
 fn errors_name_the_file_and_the_field() {
     let missing = error_of(
-        r#"{"series": [{"experiment": "load", "scenario": "1k", "seed": 1, "servers": [{"label": "x"}]}]}"#,
+        r#"{"series": [{"experiment": "load", "scenario": "1k", "seed": 1, "servers": [{"label": "x", "version": "1", "figures": {}}]}]}"#,
     );
     assert!(missing.contains("run.json: `series[0].servers[0]`: missing field `rounds`"), "{missing}");
     let wrong =
