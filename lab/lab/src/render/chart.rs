@@ -110,10 +110,13 @@ fn even_ticks(from: f64, to: f64) -> Vec<f64> {
     ((from / step).ceil() as i64..=(to / step).floor() as i64).map(|number| number as f64 * step).collect()
 }
 
-/// Formats a number with three significant digits at least, and groups of thousands.
+/// Formats a number with three significant digits, near 1 with one more, and groups of thousands.
 pub(super) fn number(value: f64) -> String {
-    let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
-    let decimals = (2.0 - magnitude).clamp(0.0, 6.0) as usize;
+    let decimals = match value.abs() {
+        0.0 => 0,
+        ratio if (0.9..1.5).contains(&ratio) => 3,
+        other => (2.0 - other.log10().floor()).clamp(0.0, 6.0) as usize,
+    };
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::new();

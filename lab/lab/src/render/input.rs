@@ -36,6 +36,13 @@ pub(super) struct ResultFile {
     pub(super) others: Map<String, Value>,
 }
 
+impl ResultFile {
+    /// Returns the connections of a run that holds many.
+    pub(super) fn connections(&self) -> Option<u64> {
+        self.others.get("plan")?.get("connections")?.as_u64()
+    }
+}
+
 /// A row of the bar.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row {
@@ -203,11 +210,11 @@ fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Returns a part of all files in order of time, without those that a later run replaces.
-pub(super) fn newest<'a, T>(
-    files: &'a [ResultFile],
+pub(super) fn newest<T>(
+    files: &[ResultFile],
     part: fn(&ResultFile) -> &[T],
     key: fn(&T) -> String,
-) -> Vec<&'a T> {
+) -> Vec<&T> {
     let mut seen = BTreeSet::new();
     let all = files.iter().rev().flat_map(|file| part(file).iter().rev());
     let mut kept: Vec<&T> = all.filter(|item| seen.insert(key(item))).collect();

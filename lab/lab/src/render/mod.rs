@@ -88,6 +88,9 @@ fn render(
     let names = servers.iter().map(|server| &*server.label).chain(curve.iter().map(|it| &*it.server));
     let names = names.chain(files.iter().map(|file| &*file.server));
     let failed = |error: minijinja::Error| format!("{error:#}");
+    // The newest of each server and count.
+    let held = files.iter().filter(|file| file.findings.is_some());
+    let memory: BTreeMap<_, _> = held.map(|file| ((&file.server, file.connections()), file)).collect();
     let environment = environment(styles(names)).map_err(failed)?;
     let context = Value::from(Serde(json!({
         "files": files,
@@ -100,7 +103,7 @@ fn render(
         "latencies": latencies(files, &curve),
         "curve": curve,
         "tools": files.iter().flat_map(|file| &file.tools).collect::<Vec<_>>(),
-        "memory": files.iter().filter(|file| file.findings.is_some()).collect::<Vec<_>>(),
+        "memory": memory.into_values().collect::<Vec<_>>(),
         "records": flat_records(records, change_points),
         "commits": commits,
         "kernels": kernels.collect::<BTreeSet<_>>(),

@@ -128,8 +128,8 @@ fn axes_place_values_in_per_cent() {
     assert_eq!(labels(axis(Scale::Log, &[500.0, 150_000.0])), ["1,000", "10k", "100k"]);
     assert_eq!(labels(axis(Scale::Log, &[0.98, 1.04])), ["0.98", "1", "1.02", "1.04"]);
     assert_eq!(labels(axis(Scale::Linear, &[])), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
-    let shown = [0.0, 0.0451, 4.0, 12.34, 123.4, 1_234_567.8].map(number);
-    assert_eq!(shown, ["0.00", "0.0451", "4.00", "12.3", "123", "1,234,568"]);
+    let shown = [0.0, 0.0451, 1.049, 4.0, 12.34, 123.4, 1_234_567.8].map(number);
+    assert_eq!(shown, ["0", "0.0451", "1.049", "4.00", "12.3", "123", "1,234,568"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn words(ratio: Option<Estimate>, peer: &str, noise: f64) -> (&'static str, Stri
         let values = ratio.map_or(0, |ratio| ratio.values);
         return (
             "missing",
-            format!("not compared with {peer}: {values} rounds count for both, {VALUES_MIN} are needed"),
+            format!("not compared with {peer}: {values} of {VALUES_MIN} needed rounds count for both"),
         );
     };
     let is_noise = (low..=high).contains(&1.0) || median.max(1.0 / median) <= noise;
