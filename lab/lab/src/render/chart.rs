@@ -1,10 +1,14 @@
 //! Charts: values as percentages of a plot, which a template draws as SVG.
 
+use std::collections::BTreeSet;
+
 use minijinja::Value as Item;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// How an axis places values.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Scale {
     Linear,
     Log,
@@ -155,12 +159,7 @@ pub(super) fn chart(items: &[Item], fields: [&str; 2], scales: [Option<Scale>; 2
     let y_scale = scales[1].unwrap_or(Scale::fit(points.iter().map(|point| point.y[0])));
     let x_axis = Axis::over(x_scale, points.iter().map(|point| point.x));
     let y_axis = Axis::over(y_scale, points.iter().flat_map(|point| point.y));
-    let mut servers: Vec<&str> = Vec::new();
-    for point in &points {
-        if !servers.contains(&&*point.server) {
-            servers.push(&point.server);
-        }
-    }
+    let servers: BTreeSet<&str> = points.iter().map(|point| &*point.server).collect();
     let line = |server: &&str| {
         let (mut path, mut dots) = (String::new(), Vec::new());
         for point in points.iter().filter(|point| point.server == *server) {

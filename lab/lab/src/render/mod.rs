@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::experiment::Experiment;
 use crate::programs::root;
-use chart::{Scale, number};
+use chart::number;
 use input::{CurvePoint, Record, ResultFile};
 
 const TEMPLATES: [(&str, &str); 5] = [
@@ -115,14 +115,9 @@ fn render(
 
 /// Returns the style of each server, the same in all charts, ours first; null servers have none of their own.
 fn styles<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
-    let mut found: Vec<&str> = Vec::new();
-    for name in names.filter(|name| !name.is_empty() && ["ours", "peer"].contains(&verdict::role(name))) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found.sort_by_key(|name| verdict::role(name) != "ours");
-    found.into_iter().enumerate().map(|(at, name)| (name, format!("s{}", at % STYLES))).collect()
+    let shown = names.filter(|name| !name.is_empty() && ["ours", "peer"].contains(&verdict::role(name)));
+    let sorted: BTreeSet<_> = shown.map(|name| (verdict::role(name) != "ours", name)).collect();
+    sorted.into_iter().enumerate().map(|(at, (_, name))| (name, format!("s{}", at % STYLES))).collect()
 }
 
 /// Returns the templates with their filters; everything that they print is escaped.
@@ -150,11 +145,7 @@ fn environment(styles: BTreeMap<&str, String>) -> Result<Environment<'static>, m
         experiment.map_or("", |experiment| experiment.title(figure))
     });
     environment.add_function("chart", |items: Vec<Value>, fields: Vec<String>, scales: Vec<String>| {
-        let scale = |at: usize| match scales.get(at).map(String::as_str) {
-            Some("nines") => Some(Scale::Nines),
-            Some("log") => Some(Scale::Log),
-            _ => None,
-        };
+        let scale = |at: usize| serde_json::from_value(json!(scales.get(at))).ok();
         Value::from(Serde(chart::chart(&items, [&fields[0], &fields[1]], [scale(0), scale(1)])))
     });
     for (name, text) in TEMPLATES {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::chart::Scale;
 use super::*;
 
 fn fixtures() -> PathBuf {
@@ -62,6 +63,7 @@ fn all_parts_are_there_with_their_figures() {
         "1,203,456",
         "93.2 % of the offered rate",
         "caddy is not installed",
+        "1.093 (0.980–1.210)",
         "2 connections",
         "client-bound",
         "cargo lab compare --scenario 1k,1k-x16",
