@@ -117,7 +117,9 @@ fn render(
 fn styles<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
     let shown = names.filter(|name| !name.is_empty() && ["ours", "peer"].contains(&verdict::role(name)));
     let sorted: BTreeSet<_> = shown.map(|name| (verdict::role(name) != "ours", name)).collect();
-    sorted.into_iter().enumerate().map(|(at, (_, name))| (name, format!("s{}", at % STYLES))).collect()
+    // Beyond the last one the styles of peers repeat.
+    let style = |at: usize| if at < STYLES { at } else { 2 + (at - 2) % (STYLES - 2) };
+    sorted.into_iter().enumerate().map(|(at, (_, name))| (name, format!("s{}", style(at)))).collect()
 }
 
 /// Returns the templates with their filters; everything that they print is escaped.

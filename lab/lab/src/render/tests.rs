@@ -56,7 +56,7 @@ fn all_parts_are_there_with_their_figures() {
         "1.60 × less CPU than nginx, 95 % 1.58–1.62",
         "8.00 × less CPU than nginx",
         "no difference beyond noise: lighttpd",
-        "shearwater-epoll: less CPU per response than a peer in 2 of 4 comparisons",
+        "shearwater-epoll: less CPU per response than a peer in 2 of 3 comparisons, no difference beyond noise in 1, more in 0; too few rounds for 1 comparison",
         "<span class=\"verdict bad\">MISSED</span>",
         "<span class=\"verdict noise\">met, within noise</span>",
         "<span class=\"verdict missing\">NOT MEASURED: no user namespaces</span>",
