@@ -28,12 +28,17 @@ pub(super) struct ResultFile {
     pub(super) tools: Vec<Map<String, Value>>,
     /// Quantiles with their latency in milliseconds, of a single load.
     pub(super) percentiles: Vec<(f64, f64)>,
-    /// The same of `cargo lab load`, in nanoseconds, with counts.
-    histogram: Vec<(f64, f64, u64)>,
+    /// The same of `cargo lab load`.
+    latency: Option<LoadLatency>,
     pub(super) findings: Option<Findings>,
     /// Everything that is only shown, such as the machine.
     #[serde(flatten)]
     pub(super) others: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct LoadLatency {
+    quantiles_ns: Vec<(f64, f64)>,
 }
 
 impl ResultFile {
@@ -132,8 +137,7 @@ pub(super) struct Record {
     pub(super) figures: BTreeMap<String, f64>,
 }
 
-const PARTS: [&str; 8] =
-    ["rows", "series", "curve", "phases", "tools", "percentiles", "histogram", "findings"];
+const PARTS: [&str; 8] = ["rows", "series", "curve", "phases", "tools", "percentiles", "latency", "findings"];
 const HELP: &str =
     "help: name files that `cargo lab compare`, `bar`, `connections` or `suite` wrote, or their folder";
 
@@ -175,7 +179,11 @@ fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
         let mut words = file.command.split_whitespace().skip_while(|word| *word != "--server").skip(1);
         file.server = words.next().unwrap_or("shearwater-uring").to_owned();
     }
-    file.percentiles.extend(file.histogram.drain(..).map(|(quantile, ns, _)| (quantile, ns / 1e6)));
+    let quantiles = file.latency.iter().flat_map(|latency| &latency.quantiles_ns);
+    file.percentiles.extend(quantiles.map(|(quantile, ns)| (*quantile, ns / 1e6)));
+    if file.server.is_empty() && !file.percentiles.is_empty() {
+        file.server = file.name.trim_end_matches(".json").to_owned();
+    }
     Ok(Some(file))
 }
 

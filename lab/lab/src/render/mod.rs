@@ -188,10 +188,7 @@ fn markdown(text: &str) -> String {
 fn latencies(files: &[ResultFile], curve: &[&CurvePoint]) -> Vec<serde_json::Value> {
     let rate = |it: &CurvePoint| format!("{} at {} requests a second", it.scenario, number(it.offered_per_s));
     let points = curve.iter().map(|it| (rate(it), &it.server, &it.percentiles));
-    let loads = files.iter().map(|file| {
-        let name = if file.server.is_empty() { &file.name } else { &file.server };
-        ("Single loads".to_owned(), name, &file.percentiles)
-    });
+    let loads = files.iter().map(|file| ("Single loads".to_owned(), &file.server, &file.percentiles));
     let all = points.chain(loads).flat_map(|(title, server, percentiles)| {
         let value = move |(quantile, ms): &(f64, f64)| {
             json!({ "title": title, "server": server, "quantile": quantile, "ms": ms })
