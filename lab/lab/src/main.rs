@@ -21,6 +21,7 @@ mod pgo;
 mod plausibility;
 mod process;
 mod programs;
+mod render;
 mod report;
 mod scenario;
 mod series;
@@ -53,6 +54,7 @@ Examples:
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
   cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
+  cargo lab report                    a page of HTML of all results in lab/results
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -110,6 +112,8 @@ enum LabCommand {
         /// Figures in TOML, in the form of lab/lab/claims.toml [default: the published figures there]
         file: Option<PathBuf>,
     },
+    /// Render results as a page of HTML and a summary in Markdown
+    Report(render::ReportArgs),
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -211,6 +215,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
         LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Load(args) => load::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
+        LabCommand::Report(args) => render::run(&args),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Plausible { file } => plausibility::run(file.as_deref()),

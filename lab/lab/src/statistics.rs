@@ -1,13 +1,13 @@
 //! Medians and their bootstrap intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const RESAMPLES: usize = 10_000;
 /// Minimum number of values for an interval.
 pub(crate) const VALUES_MIN: usize = 3;
 
 /// A median with its bootstrap 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     /// Ends of the interval; none with fewer than [`VALUES_MIN`] values.

@@ -1,0 +1,220 @@
+//! The report of runs: one page of HTML that needs nothing else, and a summary in Markdown.
+
+mod chart;
+mod input;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Value};
+use serde_json::json;
+
+use crate::change_points::change_points;
+use crate::experiment::Experiment;
+use crate::programs::root;
+use chart::number;
+use input::{CurvePoint, Record, ResultFile};
+
+const TEMPLATES: [(&str, &str); 5] = [
+    (PAGE, include_str!("../../templates/report.html")),
+    ("charts.html", include_str!("../../templates/charts.html")),
+    ("report.css", include_str!("../../templates/report.css")),
+    (SUMMARY, include_str!("../../templates/summary.md")),
+    (VERDICTS, include_str!("../../templates/verdicts.txt")),
+];
+const PAGE: &str = "report.html";
+const SUMMARY: &str = "summary.md";
+const VERDICTS: &str = "verdicts.txt";
+/// Colours and marks that the style sheet has.
+const STYLES: usize = 8;
+
+/// Results to render.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Result files, or folders with such files; of the same measurement the newest counts [default: lab/results]
+    #[arg(value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    /// Folder for report.html and summary.md [default: the folder of the first result]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Renders results, and prints the verdicts.
+pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
+    let default = [root().join("lab/results")];
+    let results = if args.results.is_empty() { &default[..] } else { &args.results };
+    let files = input::read(results)?;
+    let records = input::read_records(&root().join("lab/records"))?;
+    let [page, summary, verdicts] = render(&files, &records, |values| change_points(values, 1))?;
+    let first = &results[0];
+    let beside = if first.is_dir() { first } else { first.parent().unwrap_or(Path::new("")) };
+    let folder = args.out.as_deref().unwrap_or(beside);
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for (name, text) in [(PAGE, page), (SUMMARY, summary)] {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        crate::progress(&format!("written to {}", path.display()));
+    }
+    crate::print(&verdicts)
+}
+
+/// Renders the page, the summary, and the verdicts as plain text.
+fn render(
+    files: &[ResultFile],
+    records: &BTreeMap<String, Vec<Record>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Result<[String; 3], String> {
+    let series = input::newest(
+        files,
+        |file| &file.series,
+        |it| {
+            let labels: Vec<&str> = it.servers.iter().map(|server| &*server.label).collect();
+            format!("{:?} {} {labels:?}", it.experiment, it.scenario)
+        },
+    );
+    let key = |it: &CurvePoint| format!("{} {} {}", it.server, it.scenario, it.offered_per_s);
+    let curve = input::newest(files, |file| &file.curve, key);
+    let commits: BTreeSet<&str> =
+        files.iter().map(|file| &*file.commit).filter(|it| !it.is_empty()).collect();
+    let kernels = files.iter().filter_map(|file| Some(file.others.get("machine")?["kernel"].to_string()));
+    let servers: Vec<_> = files.iter().flat_map(|file| &file.series).flat_map(|it| &it.servers).collect();
+    let names = servers.iter().map(|server| &*server.label).chain(curve.iter().map(|it| &*it.server));
+    let names = names.chain(files.iter().map(|file| &*file.server));
+    let failed = |error: minijinja::Error| format!("{error:#}");
+    // The newest of each server and count.
+    let held = files.iter().filter(|file| file.findings.is_some());
+    let memory: BTreeMap<_, _> = held.map(|file| ((&file.server, file.connections()), file)).collect();
+    let environment = environment(styles(names)).map_err(failed)?;
+    let context = Value::from(Serde(json!({
+        "files": files,
+        "verdicts": series.iter().flat_map(|series| verdict::verdicts(series)).collect::<Vec<_>>(),
+        "forest": verdict::forest(&series),
+        "series": series,
+        "servers": servers,
+        "rows": input::newest(files, |file| &file.rows, |row| row.row.clone()),
+        "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
+        "latencies": latencies(files, &curve),
+        "curve": curve,
+        "tools": files.iter().flat_map(|file| &file.tools).collect::<Vec<_>>(),
+        "memory": memory.into_values().collect::<Vec<_>>(),
+        "records": flat_records(records, change_points),
+        "commits": commits,
+        "kernels": kernels.collect::<BTreeSet<_>>(),
+        "now": httpdate::fmt_http_date(SystemTime::now()),
+    })));
+    let text = |name| environment.get_template(name)?.render(&context);
+    Ok([text(PAGE).map_err(failed)?, text(SUMMARY).map_err(failed)?, text(VERDICTS).map_err(failed)?])
+}
+
+/// Returns the style of each server, the same in all charts, ours first; null servers have none of their own.
+fn styles<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+    let shown = names.filter(|name| !name.is_empty() && ["ours", "peer"].contains(&verdict::role(name)));
+    let sorted: BTreeSet<_> = shown.map(|name| (verdict::role(name) != "ours", name)).collect();
+    // Beyond the last one the styles of peers repeat.
+    let style = |at: usize| if at < STYLES { at } else { 2 + (at - 2) % (STYLES - 2) };
+    sorted.into_iter().enumerate().map(|(at, (_, name))| (name, format!("s{}", style(at)))).collect()
+}
+
+/// Returns the templates with their filters; everything that they print is escaped.
+fn environment(styles: BTreeMap<&str, String>) -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|name| match name {
+        SUMMARY => AutoEscape::Custom("markdown".into()),
+        VERDICTS => AutoEscape::None,
+        _ => AutoEscape::Html,
+    });
+    environment.set_formatter(|out, state, value| match state.auto_escape() {
+        AutoEscape::Custom(_) if !value.is_safe() => Ok(out.write_str(&markdown(&value.to_string()))?),
+        AutoEscape::Custom(_) => Ok(write!(out, "{value}")?),
+        _ => minijinja::escape_formatter(out, state, value),
+    });
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_global("styles", Value::from(Serde(styles)));
+    environment.add_filter("number", shown);
+    environment.add_filter("outcome", verdict::outcome);
+    environment.add_filter("date", |unix_s: u64| {
+        httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(unix_s))
+    });
+    environment.add_filter("title", |experiment: &str, figure: &str| {
+        let experiment: Option<Experiment> = serde_json::from_value(json!(experiment)).ok();
+        experiment.map_or("", |experiment| experiment.title(figure))
+    });
+    environment.add_function("chart", |items: Vec<Value>, fields: Vec<String>, scales: Vec<String>| {
+        let scale = |at: usize| serde_json::from_value(json!(scales.get(at))).ok();
+        Value::from(Serde(chart::chart(&items, [&fields[0], &fields[1]], [scale(0), scale(1)])))
+    });
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text)?;
+    }
+    Ok(environment)
+}
+
+/// Formats a number, or a median with its interval: three numbers, or the fields of an estimate.
+fn shown(value: &Value) -> String {
+    let float = |value: Value| f64::try_from(value).ok();
+    let part = |at, name| {
+        value.get_attr(name).ok().and_then(float).or_else(|| float(value.get_item_by_index(at).ok()?))
+    };
+    match (float(value.clone()).or_else(|| part(0, "median")), part(1, "low"), part(2, "high")) {
+        (None, ..) => "–".to_owned(),
+        (Some(whole), None, None) if value.is_integer() && whole < 100.0 => value.to_string(),
+        (Some(median), Some(low), Some(high)) => {
+            format!("{} ({}–{})", number(median), number(low), number(high))
+        }
+        (Some(median), ..) => number(median),
+    }
+}
+
+/// Escapes everything that Markdown or a table of it gives a meaning.
+fn markdown(text: &str) -> String {
+    let escape = |letter| match letter {
+        '\n' | '\r' => " ".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '&' => "&amp;".to_owned(),
+        '|' | '`' | '*' | '[' | '\\' => format!("\\{letter}"),
+        _ => String::from(letter),
+    };
+    text.chars().map(escape).collect()
+}
+
+/// Returns latencies at quantiles, of each server at each rate, and of single loads.
+fn latencies(files: &[ResultFile], curve: &[&CurvePoint]) -> Vec<serde_json::Value> {
+    let rate = |it: &CurvePoint| format!("{} at {} requests a second", it.scenario, number(it.offered_per_s));
+    let points = curve.iter().map(|it| (rate(it), &it.server, &it.percentiles));
+    let loads = files.iter().map(|file| ("Single loads".to_owned(), &file.server, &file.percentiles));
+    let all = points.chain(loads).flat_map(|(title, server, percentiles)| {
+        let value = move |(quantile, ms): &(f64, f64)| {
+            json!({ "title": title, "server": server, "quantile": quantile, "ms": ms })
+        };
+        percentiles.iter().map(value)
+    });
+    all.collect()
+}
+
+/// Returns each figure of each run of the records, in order of time, and whether it changed there.
+fn flat_records(
+    records: &BTreeMap<String, Vec<Record>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Vec<serde_json::Value> {
+    let mut flat = Vec::new();
+    for (record, runs) in records {
+        let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.figures.keys()).collect();
+        for name in names {
+            let found = || runs.iter().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
+            let changes = change_points(&found().map(|(_, value)| value).collect::<Vec<_>>());
+            let title = format!("{record}: {name}");
+            flat.extend(found().enumerate().map(|(at, (commit, value))| {
+                json!({ "title": title, "server": record, "commit": commit, "value": value, "run": at + 1, "changed": changes.contains(&at) })
+            }));
+        }
+    }
+    flat
+}
