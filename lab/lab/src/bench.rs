@@ -194,7 +194,15 @@ impl ServerSetup<'_> {
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
             (200, bytes) if self.spec.is_null() => Err(format!("probe: {bytes} bytes, not {null_bytes}")),
-            (200, _) if response.body == body => self.spec.check_headers(&response.head).map(|()| response),
+            (200, _) if response.body == body => {
+                let names: Vec<String> =
+                    response.head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+                let (sent, ServerSpec { headers, file, .. }) = (names.join(" "), self.spec);
+                match headers.is_empty() || sent == *headers {
+                    true => Ok(response),
+                    false => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
+                }
+            }
             (200, _) => Err(format!(
                 "probe: a body of {} bytes, not the {} expected",
                 response.body.len(),

@@ -1,18 +1,17 @@
 //! Servers as data (`servers.toml`, `lab/peers/*.toml`): what each serves, where its program is, and which version that has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use testkit::Head;
 use toml::{Table, Value};
 
 use crate::machine::commit;
 use crate::programs::{OurPrograms, lookup, root};
 use crate::scenario::{ResponseSource, Scenario};
-use crate::version::{Version, locked, printed};
+use crate::version::{age, locked, printed};
 
 /// The server whose response gives the null servers their length.
 pub(crate) const REFERENCE: &str = "shearwater-epoll";
@@ -39,7 +38,7 @@ pub(crate) struct ServerSpec {
     pub(crate) sites: Option<[u32; 2]>,
     pub(crate) pool: bool,
     pub(crate) warm_up_ms: u64,
-    pub(crate) headers: Option<Vec<String>>,
+    pub(crate) headers: String,
     pub(crate) version: Option<String>,
     pub(crate) crates: Vec<String>,
     pub(crate) released: BTreeMap<String, toml::value::Datetime>,
@@ -65,18 +64,6 @@ fn load(root: &Path) -> Result<Vec<ServerSpec>, String> {
         let text = fs::read_to_string(root.join(&file)).map_err(|error| format!("{file}: {error}"))?;
         let parsed = parse(&text, &file, root).map_err(|error| format!("{file}: {}", error.trim_end()))?;
         servers.extend(parsed);
-    }
-    for (at, spec) in servers.iter().enumerate() {
-        let is_same = |other: &&ServerSpec| {
-            other.name == spec.name && other.serves.iter().any(|source| spec.serves.contains(source))
-        };
-        if let Some(other) = servers[..at].iter().find(is_same) {
-            let (file, name) = (&spec.file, &spec.name);
-            return Err(format!(
-                "{file}: server `{name}`: `serves` has a source of the one in {}",
-                other.file
-            ));
-        }
     }
     Ok(servers)
 }
@@ -183,23 +170,14 @@ impl ServerSpec {
     }
 
     /// Returns the version that the program prints, or that the lock file has.
-    pub(crate) fn foreign_version(&self) -> Version {
-        let text = match self.version.as_deref() {
-            Some(arguments) => printed(&self.path_of_foreign(), arguments),
-            None => locked(&self.crates),
-        };
-        Version::new(text, &self.released, &self.file)
+    pub(crate) fn foreign_version(&self) -> String {
+        let printed = |argument: &String| printed(&self.path_of_foreign(), argument);
+        self.version.as_ref().map_or_else(|| locked(&self.crates), printed)
     }
 
-    /// Checks that a response has the headers that the file names, and no others.
-    pub(crate) fn check_headers(&self, head: &Head) -> Result<(), String> {
-        let Some(expected) = &self.headers else { return Ok(()) };
-        let expected: BTreeSet<String> = expected.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let sent: BTreeSet<String> = head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
-        if sent == expected {
-            return Ok(());
-        }
-        Err(format!("probe: headers {sent:?}, not {expected:?} as {} says", self.file))
+    /// Returns release date and age of a version, or why they are unknown.
+    pub(crate) fn age(&self, version: &str) -> String {
+        age(version, &self.released, &self.file)
     }
 
     /// Returns how to install the program.
@@ -210,7 +188,8 @@ impl ServerSpec {
     /// Returns the version that is measured; for ours the checkout's commit and the build.
     pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
         if self.is_foreign() {
-            return self.foreign_version().to_string();
+            let version = self.foreign_version();
+            return format!("{version} ({})", self.age(&version));
         }
         format!("{}, {}", commit(), programs.describe(self.build.as_deref()))
     }
@@ -240,9 +219,9 @@ mod tests {
                 !spec.is_foreign() || (ways == 1 && has_version && !spec.released.is_empty()),
                 "{spec:?}"
             );
-            // What a lock file pins is known to have a date.
-            let version = spec.foreign_version().to_string();
-            assert!(spec.crates.is_empty() || version.ends_with("old)"), "{version}");
+            // The date of what a lock file pins must be known.
+            let age = spec.age(&spec.foreign_version());
+            assert!(spec.crates.is_empty() || age.ends_with("old"), "{}: {age}", spec.name);
         }
         assert!(servers().iter().any(|spec| spec.name == REFERENCE));
     }
@@ -266,32 +245,15 @@ mod tests {
         }
         let folder = std::env::temp_dir().join(format!("shearwater-lab-servers-{}", std::process::id()));
         fs::create_dir_all(folder.join(PEERS)).expect("a folder");
-        fs::create_dir_all(folder.join("lab/lab")).expect("a folder");
-        let [x, y] = ["x", "y"].map(|name| format!("program = \"{name}\"\n{server}"));
-        fs::write(folder.join(OURS), &y).expect("a file");
-        fs::write(folder.join(PEERS).join("x.toml"), &x).expect("a file");
-        let twice = load(&folder).expect_err("two servers of one name");
+        fs::write(folder.join(PEERS).join("x.toml"), "x = 1").expect("a file");
         assert_eq!(
-            twice,
-            "lab/peers/x.toml: server `x`: `serves` has a source of the one in lab/lab/servers.toml"
+            load(&folder),
+            Err("lab/lab/servers.toml: No such file or directory (os error 2)".to_owned())
         );
-        fs::write(folder.join(PEERS).join("x.toml"), x.replace("name", "nam")).expect("a file");
-        let wrong = load(&folder).expect_err("an unknown key");
-        assert!(wrong.starts_with("lab/peers/x.toml: server `(no name)`: unknown field `nam`"), "{wrong}");
+        fs::create_dir_all(folder.join("lab/lab")).expect("a folder");
+        fs::write(folder.join(OURS), format!("program = \"x\"\n{server}")).expect("a file");
+        assert!(load(&folder).is_err_and(|error| error.starts_with("lab/peers/x.toml: no `[[server]]`")));
         fs::remove_dir_all(folder).expect("removed");
-    }
-
-    #[test]
-    fn a_response_with_other_headers_than_the_file_names_is_refused() {
-        let names = Some(["Date", "Content-Length"].map(str::to_owned).to_vec());
-        let spec =
-            ServerSpec { headers: names, file: "lab/peers/x.toml".to_owned(), ..ServerSpec::default() };
-        let head = |text: &str| Head::parse(text.as_bytes()).expect("a head");
-        let sound = head("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ndate: x\r\n\r\n");
-        assert_eq!(spec.check_headers(&sound), Ok(()));
-        let more = head("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nDate: x\r\nServer: x\r\n\r\n");
-        let refused = r#"probe: headers {"content-length", "date", "server"}, not {"content-length", "date"} as lab/peers/x.toml says"#;
-        assert_eq!(spec.check_headers(&more), Err(refused.to_owned()));
     }
 
     #[test]

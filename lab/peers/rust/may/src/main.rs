@@ -14,15 +14,15 @@ struct Constants;
 
 impl HttpService for Constants {
     fn call(&mut self, request: Request<'_, '_, '_>, response: &mut Response<'_>) -> io::Result<()> {
-        match request.path() {
-            "/plaintext" => response.header("Content-Type: text/plain").body("Hello, World!"),
-            "/json" => {
-                response.header("Content-Type: application/json").body(r#"{"message":"Hello, World!"}"#)
-            }
+        let (kind, body) = match request.path() {
+            "/plaintext" => ("Content-Type: text/plain", "Hello, World!"),
+            "/json" => ("Content-Type: application/json", r#"{"message":"Hello, World!"}"#),
             _ => {
                 response.status_code(404, "Not Found");
+                return Ok(());
             }
         };
+        response.header(kind).body(body);
         Ok(())
     }
 }
