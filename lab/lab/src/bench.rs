@@ -146,9 +146,13 @@ impl ServerSetup<'_> {
             let written = bench.folder.write(&name, &fill(&template, &values))?;
             values.push(("config", written.display().to_string()));
         }
+        let program = spec.path(bench.programs);
+        if spec.is_foreign() && !program.is_file() {
+            return Err(format!("{} is not installed; help: {}", spec.program, spec.installation()));
+        }
         // Split first: a path may contain spaces.
         let arguments = spec.arguments.split_whitespace().map(|word| fill(word, &values));
-        let mut command = Command::new(spec.path(bench.programs));
+        let mut command = Command::new(program);
         command.args(arguments.filter(|word| !word.is_empty()));
         command.envs(spec.environment.iter().map(|(name, value)| (name, fill(value, &values))));
         Ok(command)
@@ -195,12 +199,12 @@ impl ServerSetup<'_> {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
             (200, bytes) if self.spec.is_null() => Err(format!("probe: {bytes} bytes, not {null_bytes}")),
             (200, _) if response.body == body => {
-                let names: Vec<String> =
-                    response.head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
-                let (sent, ServerSpec { headers, file, .. }) = (names.join(" "), self.spec);
-                match headers.is_empty() || sent == *headers {
-                    true => Ok(response),
-                    false => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
+                let ServerSpec { headers, file, .. } = self.spec;
+                let mut names: Vec<String> = response.head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+                names.sort_unstable();
+                match names.join(" ") {
+                    sent if headers.is_empty() || sent == *headers => Ok(response),
+                    sent => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
                 }
             }
             (200, _) => Err(format!(

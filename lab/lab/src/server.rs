@@ -1,6 +1,6 @@
 //! Servers as data (`servers.toml`, `lab/peers/*.toml`): what each serves, where its program is, and which version that has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -98,9 +98,9 @@ pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<&'static ServerSpe
     }
     let mut named = all()?.iter().filter(|spec| spec.name == name).peekable();
     if named.peek().is_none() {
-        let mut names: Vec<&str> = all()?.iter().map(|spec| &*spec.name).collect();
-        names.dedup();
-        return Err(format!("no server `{name}`\nhelp: the servers are {}", names.join(", ")));
+        let names: BTreeSet<&str> = all()?.iter().map(|spec| &*spec.name).collect();
+        let names = Vec::from_iter(names).join(", ");
+        return Err(format!("no server `{name}`\nhelp: the servers are {names}"));
     }
     let found = named.find(|spec| spec.serves.contains(&scenario.source));
     found.ok_or_else(|| format!("{name} does not serve the scenario {}", scenario.name))

@@ -18,10 +18,7 @@ pub(crate) fn age(text: &str, released: &BTreeMap<String, Datetime>, file: &str)
     let Some(date) = released.get(number).and_then(|released| released.date) else {
         return format!("age unknown: no {number} in `released` of {file}");
     };
-    match years_since(date) {
-        years if years < 1.0 => format!("{date}, {:.0} months old", years * 12.0),
-        years => format!("{date}, {years:.1} years old"),
-    }
+    format!("{date}, {:.1} years old", years_since(date))
 }
 
 /// Returns the first number with a dot, such as 1.22.1 in `nginx/1.22.1`.
