@@ -200,7 +200,8 @@ impl ServerSetup<'_> {
             (200, bytes) if self.spec.is_null() => Err(format!("probe: {bytes} bytes, not {null_bytes}")),
             (200, _) if response.body == body => {
                 let ServerSpec { headers, file, .. } = self.spec;
-                let mut names: Vec<String> = response.head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+                let mut names: Vec<String> =
+                    response.head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
                 names.sort_unstable();
                 match names.join(" ") {
                     sent if headers.is_empty() || sent == *headers => Ok(response),

@@ -39,6 +39,7 @@ pub(crate) struct ServerSpec {
     pub(crate) pool: bool,
     pub(crate) warm_up_ms: u64,
     pub(crate) headers: String,
+    pub(crate) closing_bytes: u64,
     pub(crate) version: Option<String>,
     pub(crate) crates: Vec<String>,
     pub(crate) released: BTreeMap<String, toml::value::Datetime>,
