@@ -78,9 +78,8 @@ fn build_peer(words: &str) -> Result<(), String> {
     let started = command.spawn();
     let mut child = started.map_err(|error| format!("{}: {error}", program.display()))?;
     let mut message = String::new();
-    for line in
-        child.stderr.take().map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok)
-    {
+    let lines = child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
+    for line in lines.map_while(Result::ok) {
         eprintln!("{line}");
         if !message.starts_with("error") && !line.trim().is_empty() {
             message = line;

@@ -28,7 +28,7 @@ const FILE_THREADS: usize = 512;
 /// Response body of the servers without files.
 pub const PLAINTEXT: &str = "Hello, World!";
 
-/// What `/json` serialises for each response.
+/// A message that `/json` serialises for each response.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Message {
     message: &'static str,
