@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use testkit::Head;
 use toml::{Table, Value};
 
 use crate::machine::commit;
@@ -170,6 +171,17 @@ impl ServerSpec {
         lookup(name).unwrap_or_else(|| name.to_owned())
     }
 
+    /// Checks that a response has the headers that the file names, if it names any.
+    pub(crate) fn check_headers(&self, head: &Head) -> Result<(), String> {
+        let mut names: Vec<String> = head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort_unstable();
+        let (sent, Self { headers, file, .. }) = (names.join(" "), self);
+        match headers.is_empty() || sent == *headers {
+            true => Ok(()),
+            false => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
+        }
+    }
+
     /// Returns the version that the program prints, or that the lock file has.
     pub(crate) fn foreign_version(&self) -> String {
         let printed = |argument: &String| printed(&self.path_of_foreign(), argument);
@@ -255,6 +267,20 @@ mod tests {
         fs::write(folder.join(OURS), format!("program = \"x\"\n{server}")).expect("a file");
         assert!(load(&folder).is_err_and(|error| error.starts_with("lab/peers/x.toml: no `[[server]]`")));
         fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_response_with_other_headers_than_the_file_names_is_refused() {
+        let head = Head::parse(b"HTTP/1.1 200 OK\r\nServer: x\r\ndate: x\r\nContent-Length: 0\r\n\r\n")
+            .expect("a head");
+        let check = |headers: &str| {
+            let (headers, file) = (headers.to_owned(), "lab/peers/x.toml".to_owned());
+            ServerSpec { headers, file, ..ServerSpec::default() }.check_headers(&head)
+        };
+        assert_eq!([check(""), check("content-length date server")], [Ok(()), Ok(())]);
+        let refused =
+            "probe: headers `content-length date server`, not `content-length date` as lab/peers/x.toml says";
+        assert_eq!(check("content-length date"), Err(refused.to_owned()));
     }
 
     #[test]
