@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use clap::{Args, value_parser};
@@ -138,6 +139,7 @@ impl ServerSetup<'_> {
                 bench.folder.served(&scenario.targets().next().unwrap_or_default()).display().to_string(),
             ),
             ("folder", folder),
+            ("peers", root().join("lab/peers").display().to_string()),
             ("null_bytes", self.null_bytes.to_string()),
             ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
             ("body", String::from_utf8(scenario.body()).unwrap_or_default()),
@@ -148,15 +150,18 @@ impl ServerSetup<'_> {
             values.iter().fold(text.to_owned(), fill_one)
         };
         if let Some(config) = &spec.config {
-            let template = root().join("lab/lab/servers").join(config);
-            let template =
-                fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
-            let written = bench.folder.write(config, &fill(&template, &values))?;
+            let template = fs::read_to_string(config).map_err(|error| format!("{config}: {error}"))?;
+            let name = Path::new(config).file_name().unwrap_or_default().to_string_lossy();
+            let written = bench.folder.write(&name, &fill(&template, &values))?;
             values.push(("config", written.display().to_string()));
+        }
+        let program = spec.path(bench.programs);
+        if spec.is_foreign() && !program.is_file() {
+            return Err(format!("{} is not installed; help: {}", spec.program, spec.installation()));
         }
         // Split first: a path may contain spaces.
         let arguments = spec.arguments.split_whitespace().map(|word| fill(word, &values));
-        let mut command = Command::new(spec.path(bench.programs));
+        let mut command = Command::new(program);
         command.args(arguments.filter(|word| !word.is_empty()));
         command.envs(spec.environment.iter().map(|(name, value)| (name, fill(value, &values))));
         Ok(command)
@@ -177,7 +182,8 @@ impl ServerSetup<'_> {
     /// Starts the server, probes it, and sends it a load for a moment.
     pub(crate) fn start_warm(&self) -> Result<StartedServer, String> {
         let mut server = self.start()?;
-        let load = self.scenario.load(self.address, server.bytes, self.scenario.warm_up_ms());
+        let millis = self.scenario.warm_up_ms().max(self.spec.warm_up_ms);
+        let load = self.scenario.load(self.address, server.bytes, millis);
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
         // In another order than in the window: a cache must not know what comes next.
         let mut load =
@@ -206,7 +212,7 @@ impl ServerSetup<'_> {
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
             (200, bytes) if self.spec.is_null() => Err(format!("probe: {bytes} bytes, not {null_bytes}")),
-            (200, _) if response.body == body => Ok(response),
+            (200, _) if response.body == body => self.spec.check_headers(&response.head).map(|()| response),
             (200, _) if response.body.len() == body.len() => Err("probe: the body differs".to_owned()),
             (200, _) => Err(format!(
                 "probe: a body of {} bytes, not the {} expected",

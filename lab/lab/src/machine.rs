@@ -7,7 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::programs::{lookup, root};
-use crate::server;
+use crate::server::{self, ServerSpec};
+use crate::version::printed;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
 const TOOLS: [(&str, &str, &str, bool); 4] = [
@@ -16,6 +17,8 @@ const TOOLS: [(&str, &str, &str, bool); 4] = [
     ("perf", "system calls", "apt-get install linux-perf; kernel.perf_event_paranoid = -1, or root", false),
     ("valgrind", "instructions", "apt-get install valgrind", false),
 ];
+
+const MISSING: &str = "MISSING";
 
 /// Describes the machine.
 pub(crate) fn describe() -> Value {
@@ -33,7 +36,7 @@ pub(crate) fn describe() -> Value {
         "somaxconn": read("/proc/sys/net/core/somaxconn"),
         "rmem_max": read("/proc/sys/net/core/rmem_max"),
         "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
-        "wrk": printed_version(Path::new("wrk"), "-v"),
+        "wrk": printed(Path::new("wrk"), "-v"),
     })
 }
 
@@ -42,26 +45,37 @@ pub(crate) fn cores() -> usize {
 }
 
 /// Returns the table of tools and peers, and true if all that is needed is there.
-pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
-    let mut rows = vec![["program", "for", "state"].map(str::to_owned)];
+pub(crate) fn setup() -> Result<(Vec<[String; 5]>, bool), String> {
+    let mut rows = vec![["program", "for", "state", "released", "how to install"].map(str::to_owned)];
     let mut is_ready = cores() > 1;
-    let missing = |how: &str| format!("MISSING: {how}");
     for (name, about, how, is_needed) in TOOLS {
         let found = lookup(Path::new(name));
         is_ready &= found.is_some() || !is_needed;
-        let state = found.map_or_else(|| missing(how), |path| path.display().to_string());
-        rows.push([name.to_owned(), about.to_owned(), state]);
+        let state = found.map_or_else(|| MISSING.to_owned(), |path| path.display().to_string());
+        rows.push([name, about, &state, "", how].map(str::to_owned));
     }
-    for spec in server::all().iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty()) {
-        let state = match lookup(&spec.path_of_foreign()) {
-            None => missing(spec.install.as_deref().unwrap_or("cargo lab setup --build-peers")),
-            Some(_) => spec.foreign_version(),
+    let servers = server::all()?.iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty());
+    // One row for all servers of a program and version.
+    let mut programs: Vec<(&ServerSpec, String, String)> = Vec::new();
+    for spec in servers {
+        let version = spec.foreign_version();
+        let is_same = |(other, theirs, _): &&mut (&ServerSpec, String, String)| {
+            other.program == spec.program && *theirs == version
         };
-        rows.push([spec.program.clone(), format!("server `{}`", spec.name), state]);
+        match programs.iter_mut().find(is_same) {
+            Some((_, _, names)) => names.push_str(&format!(", {}", spec.name)),
+            None => programs.push((spec, version, spec.name.clone())),
+        }
+    }
+    for (spec, version, names) in &programs {
+        let is_there = lookup(&spec.path_of_foreign()).is_some();
+        let age = if is_there { spec.age(version) } else { String::new() };
+        let state = if is_there { version } else { MISSING };
+        rows.push([&spec.program, names, state, &age, spec.installation()].map(str::to_owned));
     }
     let state = format!("{}; two are needed, one for the server and one for the client", cores());
-    rows.push(["cores".to_owned(), String::new(), state]);
-    (rows, is_ready)
+    rows.push(["cores", "", &state, "", ""].map(str::to_owned));
+    Ok((rows, is_ready))
 }
 
 /// Returns the checkout's commit, marked if files differ from it.
@@ -77,12 +91,4 @@ pub(crate) fn commit_in(sources: &Path) -> String {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     let is_changed = git(&["status", "--porcelain"]).is_some_and(|status| !status.is_empty());
     if is_changed { commit + " with changes" } else { commit }
-}
-
-/// Returns the first line that a program prints about its version.
-pub(crate) fn printed_version(program: &Path, argument: &str) -> String {
-    let Ok(output) = Command::new(program).arg(argument).output() else { return "not found".to_owned() };
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let line = printed.iter().flat_map(|text| text.lines()).find(|line| !line.trim().is_empty());
-    line.map_or_else(|| "prints nothing".to_owned(), |line| line.trim().to_owned())
 }

@@ -30,6 +30,7 @@ mod statistics;
 mod training;
 mod trials;
 mod tune;
+mod version;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -123,7 +124,7 @@ enum LabCommand {
     },
     /// Show which tools and peers are installed, and how to install the others
     Setup {
-        /// Build the peers from crates first, which takes minutes
+        /// Build the peers that registries have first, which takes minutes; one that fails stops no other
         #[arg(long)]
         build_peers: bool,
     },
@@ -221,17 +222,19 @@ fn run(command: LabCommand) -> Result<bool, String> {
         LabCommand::Plausible { file } => plausibility::run(file.as_deref()),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
         LabCommand::Setup { build_peers } => {
-            if build_peers {
-                programs::build_peers()?;
+            let failed = if build_peers { programs::build_peers(server::all()?) } else { Vec::new() };
+            let (table, is_ready) = machine::setup()?;
+            print(&report::align(&table))?;
+            for (command, why) in &failed {
+                eprintln!("error: not built: {why}\nhelp: the command was `{command}`");
             }
-            let (table, is_ready) = machine::setup();
-            print(&report::align(&table)).map(|_| is_ready)
+            Ok(is_ready && failed.is_empty())
         }
         LabCommand::Tune { apply, json } => tune::run(Path::new("/"), apply, json),
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
-            let servers = server::all().iter().filter(|it| !it.about.is_empty());
+            let servers = server::all()?.iter().filter(|it| !it.about.is_empty());
             let servers: String = servers.map(|it| line(&it.name, &it.about)).collect();
             print(&format!("scenarios\n{scenarios}servers\n{servers}"))
         }

@@ -1,16 +1,18 @@
-//! Programs to measure: ours, as users build them and in other builds where one is named; peers from crates, built in a
-//! workspace of their own with its own lock file, `lab/peers`.
+//! Programs to measure: ours, as users build them and in other builds where one is named; peers, built by the commands that
+//! `lab/peers/*.toml` names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::process::succeed;
+use crate::server::ServerSpec;
 
-/// The installed version of static-web-server: a measurement names what it compares.
-const STATIC_WEB_SERVER: &str = "static-web-server@2.44.1";
+/// Folder of the peers that are not built in their workspace, in the checkout.
+const TOOLS: &str = "target/peers/tools";
 
 /// The build guided by a recorded profile; other builds have the name of cargo's profile.
 pub(crate) const GUIDED: &str = "guided";
@@ -58,35 +60,41 @@ pub(crate) fn build_in(sources: &Path, target: &Path, profile: &str, words: &str
     Ok(target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
-/// Builds the peers from crates, with pinned versions.
-pub(crate) fn build_peers() -> Result<(), String> {
-    let build = "build --release --locked --manifest-path lab/peers/Cargo.toml --target-dir target/peers";
-    let install = format!("install --locked --root target/peers/tools {STATIC_WEB_SERVER}");
-    for words in [build, &install] {
-        crate::progress(&format!("cargo {words}"));
-        let mut command = Command::new(cargo());
-        // An installation builds in a temporary folder of its own.
-        command.current_dir(root()).args(words.split(' ')).env_remove("CARGO_TARGET_DIR");
-        succeed(command)?;
+/// Runs the build commands of all peers and returns those that failed, each with its reason.
+pub(crate) fn build_peers(servers: &[ServerSpec]) -> Vec<(&str, String)> {
+    let commands: BTreeSet<&str> = servers.iter().filter_map(|spec| spec.build_command.as_deref()).collect();
+    let mut failed = Vec::new();
+    for (at, &words) in commands.iter().enumerate() {
+        let started = Instant::now();
+        crate::progress(&format!("{} of {}: {words}", at + 1, commands.len()));
+        match build_peer(words) {
+            Ok(()) => crate::progress(&format!("built in {:.0?}", started.elapsed())),
+            Err(why) => failed.push((words, why)),
+        }
     }
-    Ok(())
+    failed
 }
 
-/// Returns a program of the peers' workspace.
-pub(crate) fn peer(name: &Path) -> PathBuf {
-    root().join("target/peers/release").join(name)
-}
-
-/// Returns the versions of the peers from crates, as their workspace's lock file has them.
-pub(crate) fn locked() -> String {
-    let lock = fs::read_to_string(root().join("lab/peers/Cargo.lock")).unwrap_or_default();
-    let one = |package| format!("{package} {}", locked_version(&lock, package).unwrap_or("(not locked)"));
-    ["hyper", "axum", "tower-http", "tokio"].map(one).join(", ")
-}
-
-fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
-    let entry = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?.1;
-    entry.split('"').next()
+/// Runs a build command, whose messages are shown; an error quotes the most telling one.
+fn build_peer(words: &str) -> Result<(), String> {
+    let mut words = words.split_whitespace();
+    let program = words.next().filter(|program| *program != "cargo").map_or_else(cargo, Into::into);
+    let mut command = Command::new(&program);
+    command.current_dir(root()).args(words).env("GOBIN", root().join(TOOLS).join("bin"));
+    // An installation builds in a temporary folder of its own.
+    command.env_remove("CARGO_TARGET_DIR").stderr(Stdio::piped());
+    let started = command.spawn();
+    let mut child = started.map_err(|error| format!("{}: {error}", program.display()))?;
+    let mut message = String::new();
+    let lines = child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
+    for line in lines.map_while(Result::ok) {
+        eprintln!("{line}");
+        if !message.starts_with("error") && !line.trim().is_empty() {
+            message = line;
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("{status}: {message}")) }
 }
 
 /// Returns the file of one of the system's programs: the path itself, or what `cargo lab setup` has installed, or what the shell
@@ -97,7 +105,8 @@ pub(crate) fn lookup(program: &Path) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(Into::into);
-    let folders = std::iter::once(root().join("target/peers/tools/bin"));
+    let folders =
+        [&*format!("{TOOLS}/bin"), "target/peers/release"].map(|folder| root().join(folder)).into_iter();
     let mut files =
         folders.chain(std::env::split_paths(&path)).chain(system).map(|folder| folder.join(program));
     files.find(|path| path.is_file())
@@ -139,10 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn finds_versions_in_the_lock_file() {
-        let lock = "version = 4\n\n[[package]]\nname = \"hyper-util\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"hyper\"\nversion = \"1.12.0\"\n";
-        assert_eq!(locked_version(lock, "hyper"), Some("1.12.0"));
-        assert_eq!(locked_version(lock, "axum"), None);
-        assert!(!locked().contains("not locked"), "{}", locked());
+    fn a_peer_that_fails_to_build_is_reported_with_its_reason_and_stops_no_other() {
+        let spec =
+            |command: &str| ServerSpec { build_command: Some(command.to_owned()), ..ServerSpec::default() };
+        let file = std::env::temp_dir().join(format!("shearwater-lab-built-{}", std::process::id()));
+        let touch = format!("touch {}", file.display());
+        let servers = ["cp /none/a /none/b", "no-such-program", &touch].map(spec);
+        let failed = build_peers(&servers);
+        assert!(std::fs::remove_file(&file).is_ok(), "the last one was built");
+        assert_eq!(
+            failed.iter().map(|(words, _)| *words).collect::<Vec<_>>(),
+            ["cp /none/a /none/b", "no-such-program"]
+        );
+        assert!(failed[0].1.contains("exit status: 1: cp: cannot stat"), "{failed:?}");
+        assert!(failed[1].1.starts_with("no-such-program: No such file"), "{failed:?}");
     }
 }

@@ -48,6 +48,7 @@ pub(crate) enum ResponseSource {
     Json,
     File,
     Kinds,
+    Routes,
 }
 
 /// One load; `scenarios.toml` describes the fields.

@@ -1,42 +1,36 @@
-//! Servers as data (`servers.toml`): what each serves, where its program is, and which version that has.
+//! Servers as data (`servers.toml`, `lab/peers/*.toml`): what each serves, where its program is, and which version that has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use testkit::Head;
+use toml::{Table, Value};
 
-use crate::machine::{commit, commit_in, printed_version};
-use crate::programs::{OurPrograms, locked, lookup, peer};
+use crate::machine::{commit, commit_in};
+use crate::programs::{OurPrograms, lookup, root};
 use crate::scenario::{ResponseSource, Scenario};
+use crate::version::{age, locked, printed};
 
 /// The server whose response gives the null servers their length.
 pub(crate) const REFERENCE: &str = "shearwater-epoll";
+/// File of our servers and the null servers, in the checkout.
+const OURS: &str = "lab/lab/servers.toml";
+/// Folder of everyone else's, a file for each program.
+const PEERS: &str = "lab/peers";
 
-static SERVERS: LazyLock<Vec<ServerSpec>> = LazyLock::new(|| {
-    let table: BTreeMap<String, Vec<ServerSpec>> =
-        toml::from_str(include_str!("../servers.toml")).expect("a test parses it");
-    table.into_values().flatten().flat_map(ServerSpec::for_each_driver).collect()
-});
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ProgramOrigin {
-    #[default]
-    Ours,
-    Peers,
-    System,
-}
+static SERVERS: LazyLock<Result<Vec<ServerSpec>, String>> = LazyLock::new(|| load(&root()));
 
 /// One server for some kinds of scenarios; `servers.toml` describes the fields.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerSpec {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) drivers: Vec<String>,
-    serves: Vec<ResponseSource>,
-    origin: ProgramOrigin,
+    pub(crate) serves: Vec<ResponseSource>,
     pub(crate) program: String,
     pub(crate) arguments: String,
     pub(crate) environment: BTreeMap<String, String>,
@@ -44,15 +38,59 @@ pub(crate) struct ServerSpec {
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) sites: Option<[u32; 2]>,
     pub(crate) pool: bool,
+    pub(crate) warm_up_ms: u64,
+    pub(crate) headers: String,
+    pub(crate) closing_bytes: u64,
+    pub(crate) version: Option<String>,
+    pub(crate) crates: Vec<String>,
+    pub(crate) released: BTreeMap<String, toml::value::Datetime>,
+    pub(crate) install: Option<String>,
+    pub(crate) build_command: Option<String>,
     /// Build of our program, if not the usual one.
     #[serde(skip)]
     pub(crate) build: Option<String>,
-    version: Option<String>,
-    pub(crate) install: Option<String>,
+    /// Its file, as the checkout names it.
+    #[serde(skip)]
+    pub(crate) file: String,
 }
 
-pub(crate) fn all() -> &'static [ServerSpec] {
-    &SERVERS
+/// Reads the servers of a checkout.
+fn load(root: &Path) -> Result<Vec<ServerSpec>, String> {
+    let entries = fs::read_dir(root.join(PEERS)).map_err(|error| format!("{PEERS}: {error}"))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let peers = names.filter(|name| name.ends_with(".toml")).map(|name| format!("{PEERS}/{name}"));
+    let mut files: Vec<String> = peers.chain([OURS.to_owned()]).collect();
+    files.sort();
+    let mut servers: Vec<ServerSpec> = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(root.join(&file)).map_err(|error| format!("{file}: {error}"))?;
+        let parsed = parse(&text, &file, root).map_err(|error| format!("{file}: {}", error.trim_end()))?;
+        servers.extend(parsed);
+    }
+    Ok(servers)
+}
+
+/// Parses a file of servers. Keys above the first server hold for all of them.
+fn parse(text: &str, file: &str, root: &Path) -> Result<Vec<ServerSpec>, String> {
+    let mut shared: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let Some(Value::Array(servers)) = shared.remove("server") else {
+        return Err("no `[[server]]`\nhelp: lab/lab/servers.toml describes the keys".to_owned());
+    };
+    let mut specs = Vec::new();
+    for own in servers {
+        let mut whole = shared.clone();
+        whole.extend(own.as_table().cloned().unwrap_or_default());
+        let name = whole.get("name").and_then(Value::as_str).unwrap_or("(no name)").to_owned();
+        let spec = whole.try_into().map_err(|error: toml::de::Error| error.to_string());
+        let spec = spec.and_then(|spec: ServerSpec| spec.complete(file, root));
+        specs.extend(spec.map_err(|error| format!("server `{name}`: {error}"))?.for_each_driver());
+    }
+    Ok(specs)
+}
+
+/// Returns all servers, or what is wrong in a file.
+pub(crate) fn all() -> Result<&'static [ServerSpec], String> {
+    SERVERS.as_deref().map_err(String::clone)
 }
 
 /// Finds the server of this name that serves a scenario. `NAME@BUILD` is one of ours in another build.
@@ -60,17 +98,38 @@ pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<&'static ServerSpe
     if let Some((base, build)) = name.split_once('@') {
         return find(base, scenario)?.in_build(build);
     }
-    let mut named = all().iter().filter(|spec| spec.name == name).peekable();
+    let mut named = all()?.iter().filter(|spec| spec.name == name).peekable();
     if named.peek().is_none() {
-        let mut names: Vec<&str> = all().iter().map(|spec| &*spec.name).collect();
-        names.dedup();
-        return Err(format!("no server `{name}`\nhelp: the servers are {}", names.join(", ")));
+        let names: BTreeSet<&str> = all()?.iter().map(|spec| &*spec.name).collect();
+        let names = Vec::from_iter(names).join(", ");
+        return Err(format!("no server `{name}`\nhelp: the servers are {names}"));
     }
     let found = named.find(|spec| spec.serves.contains(&scenario.source));
     found.ok_or_else(|| format!("{name} does not serve the scenario {}", scenario.name))
 }
 
 impl ServerSpec {
+    /// Checks what serde can't, and makes the template's path absolute.
+    fn complete(mut self, file: &str, root: &Path) -> Result<Self, String> {
+        let missing = [
+            ("name", self.name.is_empty()),
+            ("program", self.program.is_empty()),
+            ("serves", self.serves.is_empty()),
+        ];
+        if let Some((key, _)) = missing.iter().find(|(_, is_missing)| *is_missing) {
+            return Err(format!("missing key `{key}`"));
+        }
+        if let Some(config) = &mut self.config {
+            let path = root.join(file).with_file_name(&*config);
+            if !path.is_file() {
+                return Err(format!("key `config`: no file {}", path.display()));
+            }
+            *config = path.display().to_string();
+        }
+        file.clone_into(&mut self.file);
+        Ok(self)
+    }
+
     fn for_each_driver(self) -> Vec<Self> {
         let drivers = if self.drivers.is_empty() { vec!["epoll".to_owned()] } else { self.drivers.clone() };
         let one = |driver: String| {
@@ -96,38 +155,54 @@ impl ServerSpec {
 
     /// Returns the program's file, or a name to look up.
     pub(crate) fn path(&self, programs: &OurPrograms) -> PathBuf {
-        match self.origin {
-            ProgramOrigin::Ours => programs.path(self.build.as_deref(), &self.program),
-            ProgramOrigin::Peers | ProgramOrigin::System => self.path_of_foreign(),
+        match self.is_foreign() {
+            true => self.path_of_foreign(),
+            false => programs.path(self.build.as_deref(), &self.program),
         }
     }
 
     /// Returns true if its program is not built with ours.
     pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self.origin, ProgramOrigin::Peers | ProgramOrigin::System)
+        self.file != OURS
     }
 
     pub(crate) fn path_of_foreign(&self) -> PathBuf {
         let name = Path::new(&self.program);
-        if self.origin == ProgramOrigin::Peers {
-            peer(name)
-        } else {
-            lookup(name).unwrap_or_else(|| name.to_owned())
+        lookup(name).unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Checks that a response has the headers that the file names, if it names any.
+    pub(crate) fn check_headers(&self, head: &Head) -> Result<(), String> {
+        let mut names: Vec<String> = head.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort_unstable();
+        let (sent, Self { headers, file, .. }) = (names.join(" "), self);
+        match headers.is_empty() || sent == *headers {
+            true => Ok(()),
+            false => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
         }
     }
 
-    /// Returns what the program prints, or for crates what their lock file has.
+    /// Returns the version that the program prints, or that the lock file has.
     pub(crate) fn foreign_version(&self) -> String {
-        match self.version.as_deref() {
-            Some(argument) => printed_version(&self.path_of_foreign(), argument),
-            None => locked(),
-        }
+        let printed = |argument: &String| printed(&self.path_of_foreign(), argument);
+        self.version.as_ref().map_or_else(|| locked(&self.crates), printed)
+    }
+
+    /// Returns release date and age of a version, or why they are unknown.
+    pub(crate) fn age(&self, version: &str) -> String {
+        age(version, &self.released, &self.file)
+    }
+
+    /// Returns how to install the program.
+    pub(crate) fn installation(&self) -> &str {
+        self.install.as_deref().unwrap_or("cargo lab setup --build-peers")
     }
 
     /// Returns the version that is measured; for ours the checkout's commit and the build.
     pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
         if self.is_foreign() {
-            return self.foreign_version();
+            let version = self.foreign_version();
+            return format!("{version} ({})", self.age(&version));
         }
         match programs.sources.get(self.build.as_ref().unwrap_or(&programs.usual)) {
             Some((sources, _)) => commit_in(sources),
@@ -139,22 +214,76 @@ impl ServerSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::root;
     use crate::scenario;
 
+    fn servers() -> &'static [ServerSpec] {
+        all().expect("the files of the checkout")
+    }
+
     #[test]
-    fn a_name_has_one_entry_for_a_source_with_a_template_that_is_there() {
+    fn every_server_is_found_by_its_name_and_says_how_to_get_it() {
         for scenario in scenario::all() {
-            for spec in all().iter().filter(|spec| spec.serves.contains(&scenario.source)) {
+            for spec in servers().iter().filter(|spec| spec.serves.contains(&scenario.source)) {
                 assert_eq!(find(&spec.name, scenario), Ok(spec), "{}", scenario.name);
             }
         }
-        for spec in all() {
-            let config = spec.config.iter().map(|name| root().join("lab/lab/servers").join(name));
-            assert!(config.into_iter().all(|path| path.is_file()), "{}", spec.name);
-            assert!(!spec.name.contains('{') && !spec.program.is_empty(), "{spec:?}");
+        for spec in servers() {
+            assert!(!spec.name.contains('{'), "{spec:?}");
+            let ways = usize::from(spec.install.is_some()) + usize::from(spec.build_command.is_some());
+            let has_version = spec.version.is_some() == spec.crates.is_empty();
+            assert!(
+                !spec.is_foreign() || (ways == 1 && has_version && !spec.released.is_empty()),
+                "{spec:?}"
+            );
+            // The date of what a lock file pins must be known.
+            let age = spec.age(&spec.foreign_version());
+            assert!(spec.crates.is_empty() || age.ends_with("old"), "{}: {age}", spec.name);
         }
-        assert!(all().iter().any(|spec| spec.name == REFERENCE));
+        assert!(servers().iter().any(|spec| spec.name == REFERENCE));
+    }
+
+    #[test]
+    fn errors_name_file_server_and_key() {
+        let error = |text: &str| parse(text, "lab/peers/x.toml", &root()).expect_err(text);
+        let server = "[[server]]\nname = \"x\"\nserves = [\"text\"]\n";
+        for (text, said) in [
+            ("program = 1", "no `[[server]]`"),
+            ("program = \n", "line 1, column"),
+            (server, "server `x`: missing key `program`"),
+            ("program = \"x\"\n[[server]]\nserves = [\"file\"]", "server `(no name)`: missing key `name`"),
+            (&*format!("prgram = \"x\"\n{server}"), "server `x`: unknown field `prgram`, expected one of"),
+            (&*format!("program = 1\n{server}"), "invalid type: integer `1`, expected a string"),
+            (&*format!("program = \"x\"\nconfig = \"no.conf\"\n{server}"), "key `config`: no file"),
+            (&*format!("program = \"x\"\n{server}pool = 2"), "in `pool`"),
+        ] {
+            let error = error(text);
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        let folder = std::env::temp_dir().join(format!("shearwater-lab-servers-{}", std::process::id()));
+        fs::create_dir_all(folder.join(PEERS)).expect("a folder");
+        fs::write(folder.join(PEERS).join("x.toml"), "x = 1").expect("a file");
+        assert_eq!(
+            load(&folder),
+            Err("lab/lab/servers.toml: No such file or directory (os error 2)".to_owned())
+        );
+        fs::create_dir_all(folder.join("lab/lab")).expect("a folder");
+        fs::write(folder.join(OURS), format!("program = \"x\"\n{server}")).expect("a file");
+        assert!(load(&folder).is_err_and(|error| error.starts_with("lab/peers/x.toml: no `[[server]]`")));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_response_with_other_headers_than_the_file_names_is_refused() {
+        let head = Head::parse(b"HTTP/1.1 200 OK\r\nServer: x\r\ndate: x\r\nContent-Length: 0\r\n\r\n")
+            .expect("a head");
+        let check = |headers: &str| {
+            let (headers, file) = (headers.to_owned(), "lab/peers/x.toml".to_owned());
+            ServerSpec { headers, file, ..ServerSpec::default() }.check_headers(&head)
+        };
+        assert_eq!([check(""), check("content-length date server")], [Ok(()), Ok(())]);
+        let refused =
+            "probe: headers `content-length date server`, not `content-length date` as lab/peers/x.toml says";
+        assert_eq!(check("content-length date"), Err(refused.to_owned()));
     }
 
     #[test]
@@ -163,6 +292,9 @@ mod tests {
             ("lighttpd", "1k-churn", "plaintext"),
             ("servedir", "1m", "json"),
             ("hyper", "plaintext-x16", "plaintext-varied"),
+            ("haproxy", "plaintext-varied", "1k"),
+            ("fasthttp", "100k", "order"),
+            ("nginx-writeup", "1k", "plaintext"),
             ("shearwater-axum", "plaintext", "1k"),
             ("kinds", "order", "plaintext"),
             ("sites-1000x100", "1k", "plaintext"),

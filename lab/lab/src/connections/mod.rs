@@ -19,7 +19,7 @@ use crate::bench::{Bench, RunSettings, ServerSetup, StartedServer};
 use crate::folder::RunFolder;
 use crate::namespace::NetworkNamespace;
 use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
-use crate::programs::{OurPrograms, build_plain, lookup};
+use crate::programs::{OurPrograms, build_plain, lookup, root};
 use crate::scenario::{self, Scenario};
 use crate::server::{self, ServerSpec};
 use crate::{machine, print, progress};
@@ -227,7 +227,7 @@ fn configured(args: &ConnectionsArgs, spec: &ServerSpec) -> &'static ServerSpec 
     let connections_max = args.count + args.count / 8 + args.busy + OTHER_CONNECTIONS;
     let mut spec = spec.clone();
     "--config {config}".clone_into(&mut spec.arguments);
-    spec.config = Some("connections.toml".to_owned());
+    spec.config = Some(root().join("lab/lab/servers/connections.toml").display().to_string());
     spec.values.insert("connections_max".to_owned(), connections_max.to_string());
     spec.values.insert("keep_alive_s".to_owned(), args.keep_alive_s().to_string());
     // Once per process.

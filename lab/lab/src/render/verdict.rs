@@ -13,7 +13,7 @@ const CPU: &str = "cpu_us";
 /// Returns the part of a server in a comparison: ours, peer, null, or the base's second run.
 pub(super) fn role(label: &str) -> &'static str {
     let name = label.split_once('@').map_or(label, |(name, _)| name);
-    let spec = server::all().iter().find(|spec| spec.name == name);
+    let spec = server::all().unwrap_or_default().iter().find(|spec| spec.name == name);
     match spec {
         _ if label.ends_with(" (again)") => "control",
         Some(spec) if spec.is_null() => "null",

@@ -98,10 +98,11 @@ fn run_block(folder: &RunFolder, name: &str, fault: &str, connections: &str) -> 
     let scenario = scenario::find(name).expect("a scenario");
     let program = std::env::current_exe().expect("this program");
     let spec = format!(
-        "name = 'peer'\norigin = 'system'\nprogram = '{}'\narguments = '{SERVER} {fault} {connections} {{address}}'",
+        "name = 'peer'\nprogram = '{}'\narguments = '{SERVER} {fault} {connections} {{address}}'",
         program.display()
     );
-    let spec: &ServerSpec = Box::leak(Box::new(toml::from_str(&spec).expect("a server")));
+    let spec: ServerSpec = toml::from_str(&spec).expect("a server");
+    let spec = Box::leak(Box::new(ServerSpec { file: "peer.toml".to_owned(), ..spec }));
     let settings = RunSettings { seconds: 1, wait_percent: Some(f64::INFINITY), ..RunSettings::default() };
     let bench = Bench { programs: &OurPrograms::default(), folder, settings };
     let address = process::free_address().expect("a port");

@@ -1,11 +1,10 @@
-//! hyper 1 without a framework: one constant response, HTTP/1.1 with keep-alive and batched responses to pipelined requests.
+//! hyper 1 without a framework: the routes of the peers, HTTP/1.1 with keep-alive and batched responses to pipelined requests.
 
 #![forbid(unsafe_code)]
 
-use std::convert::Infallible;
 use std::io;
 
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue, SERVER};
 use hyper::server::conn::http1;
@@ -36,13 +35,29 @@ async fn converse(stream: TcpStream) {
     let _ = served.await;
 }
 
-async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let found = request.uri().path() == "/plaintext";
-    let body = if found { Bytes::from_static(peers::PLAINTEXT.as_bytes()) } else { Bytes::new() };
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let (mut status, mut kind) = (StatusCode::OK, "text/plain; charset=utf-8");
+    let body = match request.uri().path() {
+        "/plaintext" => Bytes::from_static(peers::PLAINTEXT.as_bytes()),
+        "/json" => {
+            kind = "application/json";
+            serde_json::to_vec(&peers::MESSAGE).unwrap_or_default().into()
+        }
+        "/body" => request.into_body().collect().await?.to_bytes(),
+        "/timer" => {
+            peers::wait().await;
+            Bytes::from_static(peers::PLAINTEXT.as_bytes())
+        }
+        "/row" => peers::row().into(),
+        _ => {
+            status = StatusCode::NOT_FOUND;
+            Bytes::new()
+        }
+    };
     let mut response = Response::new(Full::new(body));
-    *response.status_mut() = if found { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(SERVER, HeaderValue::from_static("hyper"));
     Ok(response)
 }

@@ -1,12 +1,18 @@
-//! Command line, listener, worker and allocator of all peers.
+//! Command line, listener, worker, allocator and routes of the peers on tokio.
 
 #![forbid(unsafe_code)]
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use axum::body::Bytes;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use mimalloc::MiMalloc;
+use rusqlite::Connection;
+use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,6 +27,57 @@ const FILE_THREADS: usize = 512;
 
 /// Response body of the servers without files.
 pub const PLAINTEXT: &str = "Hello, World!";
+
+/// A message that `/json` serialises for each response.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Message {
+    message: &'static str,
+}
+
+/// The one message.
+pub const MESSAGE: Message = Message { message: PLAINTEXT };
+
+thread_local! {
+    static DATABASE: Connection = database().expect("a database in memory");
+}
+
+fn database() -> rusqlite::Result<Connection> {
+    let database = Connection::open_in_memory()?;
+    database.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL)", [])?;
+    let mut insert = database.prepare("INSERT INTO texts VALUES (?, ?)")?;
+    (1..=10_000).try_for_each(|id| insert.execute((id, PLAINTEXT)).map(drop))?;
+    drop(insert);
+    Ok(database)
+}
+
+/// Reads a row of the thread's database.
+#[must_use]
+pub fn row() -> String {
+    let read = |database: &Connection| {
+        let mut select = database.prepare_cached("SELECT text FROM texts WHERE id = ?")?;
+        select.query_row([5_000], |row| row.get(0))
+    };
+    DATABASE.with(|database| read(database).unwrap_or_else(|error: rusqlite::Error| error.to_string()))
+}
+
+/// Waits for a timer of 1 ms.
+pub async fn wait() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// Returns the routes, the same under `axum::serve` and on our engine. A `GET` for everything else is a 404.
+pub fn router() -> Router {
+    let timer = || async {
+        wait().await;
+        PLAINTEXT
+    };
+    Router::new()
+        .route("/plaintext", get(|| async { PLAINTEXT }))
+        .route("/json", get(|| async { Json(MESSAGE) }))
+        .route("/body", post(|body: Bytes| async { body }))
+        .route("/timer", get(timer))
+        .route("/row", get(|| async { row() }))
+}
 
 /// Command line: the address, and for servers of files the folder and the number of threads for files.
 #[derive(Debug)]

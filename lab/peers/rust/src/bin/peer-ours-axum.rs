@@ -1,0 +1,19 @@
+//! The router of `peer-axum` on Shearwater's engine: `peer-ours-axum ADDRESS:PORT [fast]`. With `fast`, a fast route for
+//! `/plaintext` is in front of it.
+
+#![forbid(unsafe_code)]
+
+use std::io;
+
+use shearwater::{App, Fast};
+
+fn main() -> io::Result<()> {
+    let settings = peers::PeerSettings::from_arguments()?;
+    let mut serve = shearwater_tower::bind(settings.listen.to_string(), peers::router()).workers(1);
+    if std::env::args().nth(2).as_deref() == Some("fast") {
+        let mut app = App::new();
+        app.fast("/plaintext", Fast::text(peers::PLAINTEXT));
+        serve = serve.fast(app);
+    }
+    serve.server(|server| server.backlog(peers::BACKLOG)).run().map_err(io::Error::other)
+}
