@@ -10,8 +10,9 @@ use crate::programs::{lookup, root};
 use crate::server;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
-const TOOLS: [(&str, &str, &str, bool); 4] = [
+const TOOLS: [(&str, &str, &str, bool); 5] = [
     ("taskset", "server and client on cores of their own", "apt-get install util-linux", true),
+    ("setpriv", "programs that end with the lab", "apt-get install util-linux", true),
     ("wrk", "the load of most scenarios", "apt-get install wrk", true),
     ("perf", "system calls", "apt-get install linux-perf; kernel.perf_event_paranoid = -1, or root", false),
     ("valgrind", "instructions", "apt-get install valgrind", false),
@@ -41,20 +42,31 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the table of tools and peers, and true if all that is needed is there.
-pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
-    let mut rows = vec![["program", "for", "state"].map(str::to_owned)];
-    let mut is_ready = cores() > 1;
-    let missing = |how: &str| format!("MISSING: {how}");
+const MISSING: &str = "MISSING";
+
+/// Returns the table of tools, and true if all that is needed is there.
+pub(crate) fn tools() -> (Vec<[String; 3]>, bool) {
+    let (mut rows, mut is_ready) = (Vec::new(), cores() > 1);
     for (name, about, how, is_needed) in TOOLS {
         let found = lookup(Path::new(name));
         is_ready &= found.is_some() || !is_needed;
-        let state = found.map_or_else(|| missing(how), |path| path.display().to_string());
-        rows.push([name.to_owned(), about.to_owned(), state]);
+        let state = found.map_or_else(|| format!("{MISSING}: {how}"), |path| path.display().to_string());
+        rows.push([name, about, &state].map(str::to_owned));
     }
+    (rows, is_ready)
+}
+
+/// Returns the table of tools and peers, and true if all that is needed is there.
+pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
+    let mut rows = vec![["program", "for", "state"].map(str::to_owned)];
+    let (tools, is_ready) = tools();
+    rows.extend(tools);
     for spec in server::all().iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty()) {
         let state = match lookup(&spec.path_of_foreign()) {
-            None => missing(spec.install.as_deref().unwrap_or("cargo lab setup --build-peers")),
+            None => {
+                let how = spec.install.as_deref().unwrap_or("cargo lab setup --build-peers");
+                format!("{MISSING}: {how}")
+            }
             Some(_) => spec.foreign_version(),
         };
         rows.push([spec.program.clone(), format!("server `{}`", spec.name), state]);
@@ -71,7 +83,9 @@ pub(crate) fn commit() -> String {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    let is_changed = git(&["status", "--porcelain"]).is_some_and(|status| !status.is_empty());
+    // Results are no sources.
+    let is_changed =
+        git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_some_and(|status| !status.is_empty());
     if is_changed { commit + " with changes" } else { commit }
 }
 

@@ -22,6 +22,7 @@ mod scenario;
 mod series;
 mod server;
 mod statistics;
+mod suite;
 mod training;
 mod trials;
 
@@ -44,6 +45,8 @@ Examples:
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
   cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
+  cargo lab suite S3                  all that a write-up measured, with peers; --list shows the steps
+  cargo lab verify http://127.0.0.1:3000
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -92,6 +95,13 @@ enum LabCommand {
     Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
     Connections(ConnectionsArgs),
+    /// Run suites of a write-up's workloads, each step written as it is measured; exits with 1 if ours failed in one
+    Suite(suite::SuiteArgs),
+    /// Check a running server by TechEmpower's rules for its tests
+    Verify {
+        /// http://HOST:PORT of the server
+        url: String,
+    },
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -182,6 +192,8 @@ fn run(command: LabCommand) -> Result<bool, String> {
             Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Connections(args) => connections::run(&args),
+        LabCommand::Suite(args) => suite::run::<LabCli>(&args),
+        LabCommand::Verify { url } => suite::verify::run(&url),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
@@ -243,6 +255,7 @@ fn measure(
     let servers = plans.iter().flat_map(|plan| &plan.servers);
     let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
     let programs = pgo::build_programs(&args.profile, &builds)?;
+    programs::build_extra(&args.profile, plans.iter().flat_map(|plan| &plan.servers).copied())?;
     let mut folder = RunFolder::create()?;
     plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
     if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
@@ -250,7 +263,7 @@ fn measure(
     {
         progress(&why);
     }
-    let bench = Bench { programs: &programs, folder: &folder, settings };
+    let bench = Bench { programs: &programs, folder: &folder, settings, journal: None };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
     let record = report::describe(rows, &measured, &bench);

@@ -1,13 +1,14 @@
 //! Programs to measure: ours, as users build them and in other builds where one is named; peers from crates, built in a
 //! workspace of their own with its own lock file, `lab/peers`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::succeed;
+use crate::server::ServerSpec;
 
 /// The installed version of static-web-server: a measurement names what it compares.
 const STATIC_WEB_SERVER: &str = "static-web-server@2.44.1";
@@ -48,6 +49,18 @@ pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String>
     command.current_dir(root()).args(["build", "--quiet", "--profile", profile]).args(words.split(' '));
     succeed(command)?;
     Ok(target().join(if profile == "dev" { "debug" } else { profile }))
+}
+
+/// Builds further programs of ours that these servers need. Each by itself: in one build, features of one would be those of all.
+pub(crate) fn build_extra<'a>(
+    profile: &str,
+    servers: impl Iterator<Item = &'a ServerSpec>,
+) -> Result<(), String> {
+    let words: BTreeSet<&str> = servers.filter_map(|spec| spec.extra_build.as_deref()).collect();
+    words.into_iter().try_for_each(|words| {
+        crate::progress(&format!("building {words}"));
+        build_plain(profile, words).map(drop)
+    })
 }
 
 /// Builds the peers from crates, with pinned versions.

@@ -47,6 +47,7 @@ pub(crate) struct ServerSpec {
     /// Build of our program, if not the usual one.
     #[serde(skip)]
     pub(crate) build: Option<String>,
+    pub(crate) extra_build: Option<String>,
     version: Option<String>,
     pub(crate) install: Option<String>,
 }
