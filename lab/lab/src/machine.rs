@@ -62,13 +62,8 @@ pub(crate) fn setup() -> (Vec<[String; 3]>, bool) {
     let (tools, is_ready) = tools();
     rows.extend(tools);
     for spec in server::all().iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty()) {
-        let state = match lookup(&spec.path_of_foreign()) {
-            None => {
-                let how = spec.install.as_deref().unwrap_or("cargo lab setup --build-peers");
-                format!("{MISSING}: {how}")
-            }
-            Some(_) => spec.foreign_version(),
-        };
+        let state =
+            spec.installed().map_or_else(|why| format!("{MISSING}: {why}"), |()| spec.foreign_version());
         rows.push([spec.program.clone(), format!("server `{}`", spec.name), state]);
     }
     let state = format!("{}; two are needed, one for the server and one for the client", cores());

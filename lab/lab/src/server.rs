@@ -117,6 +117,13 @@ impl ServerSpec {
         }
     }
 
+    /// Returns an error that says how to install its program, where that is missing. Ours are built.
+    pub(crate) fn installed(&self) -> Result<(), String> {
+        let is_there = !self.is_foreign() || lookup(&self.path_of_foreign()).is_some();
+        let how = self.install.as_deref().unwrap_or("cargo lab setup --build-peers");
+        if is_there { Ok(()) } else { Err(format!("{} is not installed: {how}", self.program)) }
+    }
+
     /// Returns what the program prints, or for crates what their lock file has.
     pub(crate) fn foreign_version(&self) -> String {
         match self.version.as_deref() {

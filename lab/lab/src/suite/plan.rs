@@ -1,12 +1,14 @@
 //! Suites as data (`lab/suites/*.toml`): their steps, and the sizes that these have on this machine.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::SuiteArgs;
 use crate::bench::RunSettings;
 use crate::experiment::Experiment;
-use crate::programs::{OurPrograms, lookup, root};
+use crate::programs::root;
 use crate::scenario::{self, Scenario};
 use crate::series::SeriesPlan;
 use crate::server::{self, ServerSpec};
@@ -19,9 +21,8 @@ const QUICK_PHASE_S_MAX: u32 = 2;
 /// Rounds of a comparison or of a rate, and with `--quick`: fewer have no interval.
 const BLOCKS: u32 = 5;
 const QUICK_BLOCKS: u32 = 3;
-/// Seconds of a phase's start, and of the waits until files are old enough.
-const PHASE_START_S: f64 = 1.0;
-const SETTLE_S: f64 = 4.0;
+/// Seconds of a step's or a phase's start.
+const START_S: f64 = 2.0;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,12 +37,12 @@ pub(super) struct Suite {
 }
 
 /// A comparison, or with `percent` a curve, or with `phase` phases; `lab/suites/README.md` describes the fields.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) scenario: String,
-    pub(super) servers: Vec<String>,
+    servers: Vec<String>,
     connections: Option<u32>,
     seconds: Option<u32>,
     blocks: Option<u32>,
@@ -50,6 +51,11 @@ pub(super) struct Step {
     pub(super) verify: bool,
     #[serde(rename = "phase")]
     pub(super) phases: Vec<Phase>,
+    /// Servers that can be measured, and the others with the reason.
+    #[serde(skip)]
+    pub(super) found: Vec<&'static ServerSpec>,
+    #[serde(skip)]
+    pub(super) missing: Vec<(String, String)>,
 }
 
 /// A load on a server that keeps running from phase to phase.
@@ -65,7 +71,8 @@ pub(super) struct Phase {
     pub(super) rate: Option<u32>,
     pub(super) requests: Vec<MixedRequest>,
     pub(super) load: Option<String>,
-    pub(super) limits: Limits,
+    /// Bounds by the name of a figure, which must be below.
+    pub(super) limits: BTreeMap<String, f64>,
 }
 
 /// A request of a mix, and the body of its response.
@@ -76,77 +83,63 @@ pub(super) struct MixedRequest {
     pub(super) body: String,
 }
 
-/// Bounds of a phase; a figure must be below.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Limits {
-    pub(super) p50_ms: Option<f64>,
-    pub(super) p95_ms: Option<f64>,
-    pub(super) p99_ms: Option<f64>,
-    pub(super) max_ms: Option<f64>,
-    pub(super) errors_percent: Option<f64>,
-}
-
-/// Sizes that the command line asks for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args, Serialize)]
-pub(crate) struct SizeArgs {
-    /// Three rounds and phases of 2 s, to see that everything runs; the figures are rough
-    #[arg(long)]
-    quick: bool,
-    /// Phases with the threads and seconds of the write-up, instead of this machine's
-    #[arg(long, conflicts_with = "quick")]
-    full: bool,
-}
-
-/// The size of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PhaseSize {
-    pub(super) threads: u32,
-    pub(super) connections: u32,
-    pub(super) seconds: u32,
-}
-
-/// Servers of a step that can be measured, and the others with the reason.
-pub(super) type Availability = (Vec<&'static ServerSpec>, Vec<(String, String)>);
-
 /// Returns the names of all suites.
 pub(super) fn names() -> Vec<String> {
     let files = fs::read_dir(root().join("lab/suites")).into_iter().flatten().flatten();
-    let name = |path: std::path::PathBuf| Some(path.file_name()?.to_str()?.strip_suffix(".toml")?.to_owned());
-    let mut names: Vec<String> = files.filter_map(|entry| name(entry.path())).collect();
+    let names = files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".toml")?.to_owned()));
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
 impl Suite {
-    /// Reads a suite and checks it.
-    pub(super) fn load(name: &str) -> Result<Self, String> {
+    /// Reads a suite, with the steps and servers that the command line asks for.
+    pub(super) fn load(name: &str, args: &SuiteArgs) -> Result<Self, String> {
         let names = names();
         if !names.iter().any(|known| known == name) {
             return Err(format!("no suite `{name}`\nhelp: the suites are {}", names.join(", ")));
         }
         let path = format!("lab/suites/{name}.toml");
         let text = fs::read_to_string(root().join(&path)).map_err(|error| format!("{path}: {error}"))?;
-        Self::parse(name, &text).map_err(|error| format!("{path}: {error}"))
+        let mut suite = Self::parse(&text, &args.servers).map_err(|error| format!("{path}: {error}"))?;
+        name.clone_into(&mut suite.name);
+        let all: Vec<String> = suite.steps.iter().map(|step| step.name.clone()).collect();
+        suite
+            .steps
+            .retain(|step| args.only.is_empty() || args.only.iter().any(|only| step.name.starts_with(only)));
+        let (only, all) = (args.only.join("`, `"), all.join(", "));
+        match suite.steps.first() {
+            None => Err(format!("{path}: no step begins with `{only}`\nhelp: the steps are {all}")),
+            Some(first) => {
+                let scenario = scenario::find(&first.scenario)?;
+                let unknown = args.servers.iter().filter_map(|name| server::find(name, scenario).err());
+                unknown.filter(|why| why.starts_with("no server")).map(Err).next().unwrap_or(Ok(suite))
+            }
+        }
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self, String> {
+    /// Parses and checks a suite, and finds its servers; `servers` instead, if there are any.
+    fn parse(text: &str, servers: &[String]) -> Result<Self, String> {
         let mut suite: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        name.clone_into(&mut suite.name);
         for (at, step) in suite.steps.iter_mut().enumerate() {
-            let wrong = |why: String| Err(format!("step {} `{}`: {why}", at + 1, step.name));
-            if let Err(why) = scenario::find(&step.scenario) {
-                return wrong(why);
-            }
-            if !step.percent.is_empty() && !step.phases.is_empty() {
-                return wrong("a step has `percent` or phases, not both".to_owned());
+            let wrong = |why: String| format!("step {} `{}`: {why}", at + 1, step.name);
+            let scenario = scenario::find(&step.scenario).map_err(wrong)?;
+            if !step.percent.is_empty() && step.has_phases() {
+                return Err(wrong("it has either `percent` or phases".to_owned()));
             }
             let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
             if step.name.is_empty() || !step.name.chars().all(is_plain) {
-                return wrong("a name has letters, digits, `-` and `.`: it becomes a file's".to_owned());
+                return Err(wrong("a name has letters, digits, `-` and `.`: it becomes a file's".to_owned()));
             }
-            if step.servers.is_empty() {
-                step.servers.clone_from(&suite.servers);
+            let own = if step.servers.is_empty() { &suite.servers } else { &step.servers };
+            for name in if servers.is_empty() { own } else { servers } {
+                let found = server::find(name, scenario).and_then(|spec| spec.installed().map(|()| spec));
+                match found {
+                    Ok(spec) => step.found.push(spec),
+                    Err(why) => {
+                        step.missing.push((name.clone(), why.lines().next().unwrap_or_default().to_owned()));
+                    }
+                }
             }
         }
         Ok(suite)
@@ -160,9 +153,9 @@ impl Step {
     }
 
     /// Returns the settings of its rounds.
-    pub(super) fn settings(&self, size: SizeArgs, seed: u64) -> RunSettings {
-        let blocks = if size.quick { QUICK_BLOCKS } else { self.blocks.unwrap_or(BLOCKS) };
-        RunSettings { blocks, seconds: self.seconds.unwrap_or(1), seed, ..RunSettings::default() }
+    pub(super) fn settings(&self, args: &SuiteArgs) -> RunSettings {
+        let blocks = if args.quick { QUICK_BLOCKS } else { self.blocks.unwrap_or(BLOCKS) };
+        RunSettings { blocks, seconds: self.seconds.unwrap_or(1), seed: args.seed, ..RunSettings::default() }
     }
 
     /// Returns its scenario with its own number of connections, and at a rate if there is one.
@@ -182,98 +175,62 @@ impl Step {
     }
 
     /// Returns the plan of its rounds under a variant of its scenario.
-    pub(super) fn series(&self, scenario: &'static Scenario, servers: &[&'static ServerSpec]) -> SeriesPlan {
-        SeriesPlan { experiment: Experiment::Load, scenario, servers: servers.to_vec() }
+    pub(super) fn series(&self, scenario: &'static Scenario) -> SeriesPlan {
+        SeriesPlan { experiment: Experiment::Load, scenario, servers: self.found.clone() }
     }
 
-    /// Finds its servers; those of `only` instead, if there are any.
-    pub(super) fn servers(&self, only: &[String]) -> Availability {
-        let names = if only.is_empty() { &self.servers } else { only };
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for name in names {
-            let spec = scenario::find(&self.scenario).and_then(|scenario| server::find(name, scenario));
-            let spec = spec.map_err(|why| why.lines().next().unwrap_or_default().to_owned());
-            match spec.and_then(|spec| installed(spec).map(|()| spec)) {
-                Ok(spec) => found.push(spec),
-                Err(why) => missing.push((name.clone(), why)),
-            }
+    /// Returns the seconds that it takes.
+    pub(super) fn estimated_s(&self, args: &SuiteArgs) -> f64 {
+        if self.has_phases() {
+            let measured = self.phases.iter().filter(|phase| phase.load.is_none());
+            let one = |phase: &Phase| START_S + f64::from(phase.here(args).seconds);
+            return measured.map(one).sum::<f64>() * self.found.len() as f64;
         }
-        (found, missing)
+        let Ok(scenario) = self.variant(None, false) else { return 0.0 };
+        let runs = if self.percent.is_empty() { 1 } else { 1 + self.percent.len() };
+        START_S + self.series(scenario).estimated_s(self.settings(args)) * runs as f64
     }
 
-    /// Returns the seconds that it takes, with so many servers.
-    pub(super) fn estimated_s(&self, servers: &[&'static ServerSpec], size: SizeArgs) -> f64 {
-        if !self.has_phases() {
-            let Ok(scenario) = self.variant(None, false) else { return 0.0 };
-            let runs = 1.max(self.percent.len() + usize::from(!self.percent.is_empty()));
-            return SETTLE_S
-                + self.series(scenario, servers).estimated_s(self.settings(size, 0)) * runs as f64;
+    /// Describes its size, here and in the write-up.
+    pub(super) fn sizes(&self, args: &SuiteArgs) -> Vec<String> {
+        if self.has_phases() {
+            return self.phases.iter().map(|phase| phase.sizes(args)).collect();
         }
-        let measured = self.phases.iter().filter(|phase| phase.load.is_none());
-        let one = |phase: &Phase| PHASE_START_S + f64::from(phase.size_here(size).seconds);
-        (SETTLE_S + measured.map(one).sum::<f64>()) * servers.len() as f64
-    }
-
-    /// Describes what is run: as the write-up has it, and here.
-    pub(super) fn sizes(&self, size: SizeArgs) -> Vec<String> {
-        let settings = self.settings(size, 0);
+        let RunSettings { blocks, seconds, .. } = self.settings(args);
         let connections = self.variant(None, false).map_or(0, |scenario| scenario.connections);
-        let rounds =
-            format!("{connections} connections, {} rounds of {} s", settings.blocks, settings.seconds);
-        let written = |text: &str| if text.is_empty() { String::new() } else { format!("; written: {text}") };
-        match self.percent.as_slice() {
-            _ if self.has_phases() => {
-                let rules = self.verify.then(|| "here: TechEmpower's rules, once".to_owned());
-                rules.into_iter().chain(self.phases.iter().map(|phase| phase.sizes(size))).collect()
-            }
-            [] => vec![format!("here: {rounds} a server{}", written(&self.written))],
-            percent => {
-                let percent: Vec<String> = percent.iter().map(u32::to_string).collect();
-                let percent = percent.join(", ");
-                vec![format!(
-                    "here: {rounds} at {percent} % of the slowest server's capacity{}",
-                    written(&self.written)
-                )]
-            }
-        }
+        let percent: Vec<String> = self.percent.iter().map(u32::to_string).collect();
+        let rates = match percent.as_slice() {
+            [] => String::new(),
+            percent => format!(", at {} % of the slowest server's capacity", percent.join(", ")),
+        };
+        let written = if self.written.is_empty() { "nothing like it" } else { &self.written };
+        vec![format!(
+            "here: {connections} connections, {blocks} rounds of {seconds} s{rates}; written: {written}"
+        )]
     }
 }
 
 impl Phase {
-    fn written_size(&self) -> PhaseSize {
-        PhaseSize { threads: self.threads.max(1), connections: self.connections, seconds: self.seconds }
-    }
-
-    /// Returns its size on this machine: one client thread on the client's core, and as many connections as descriptors allow.
-    pub(super) fn size_here(&self, size: SizeArgs) -> PhaseSize {
+    /// Returns the phase in its size on this machine: one client thread, and as many connections as descriptors allow.
+    pub(super) fn here(&self, args: &SuiteArgs) -> Self {
         let descriptors = testkit::process::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS);
         let connections = self.connections.min(u32::try_from(descriptors).unwrap_or(u32::MAX));
-        let seconds_max = if size.quick { QUICK_PHASE_S_MAX } else { PHASE_S_MAX };
-        match self.written_size() {
-            written if size.full => PhaseSize { connections, ..written },
-            written => PhaseSize { threads: 1, connections, seconds: written.seconds.min(seconds_max) },
+        let seconds_max = if args.quick { QUICK_PHASE_S_MAX } else { PHASE_S_MAX };
+        match self.clone() {
+            written if args.full => Self { connections, threads: written.threads.max(1), ..written },
+            written => Self { threads: 1, connections, seconds: written.seconds.min(seconds_max), ..written },
         }
     }
 
-    fn sizes(&self, size: SizeArgs) -> String {
+    fn sizes(&self, args: &SuiteArgs) -> String {
+        let Self { name, .. } = self;
         if let Some(load) = &self.load {
-            return format!("{}: cargo lab load {load}", self.name);
+            return format!("{name}: written: cargo lab load {load}");
         }
-        let show =
-            |PhaseSize { threads, connections, seconds }| format!("-t{threads} -c{connections} -d{seconds}s");
+        let show = |it: &Self| format!("-t{} -c{} -d{}s", it.threads.max(1), it.connections, it.seconds);
         let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate} requests a second"));
-        let (here, written) = (show(self.size_here(size)), show(self.written_size()));
-        format!("{}: here: {here}{rate}; written: {written}", self.name)
+        format!("{name}: here: {}{rate}; written: {}", show(&self.here(args)), show(self))
     }
-}
-
-/// Returns an error that says how to install a server's program, where that is missing. Ours are built.
-fn installed(spec: &ServerSpec) -> Result<(), String> {
-    if !spec.is_foreign() || lookup(&spec.path(&OurPrograms::default())).is_some() {
-        return Ok(());
-    }
-    let install = spec.install.as_deref().unwrap_or("cargo lab setup --build-peers");
-    Err(format!("{} is not installed: {install}", spec.program))
 }
 
 #[cfg(test)]
@@ -287,47 +244,42 @@ mod tests {
     fn every_suite_can_be_read_and_names_known_servers() {
         assert_eq!(names(), ["S0", "S1", "S2", "S3", "S4", "mix", "techempower"]);
         for name in names() {
-            let suite = Suite::load(&name).unwrap_or_else(|error| panic!("{error}"));
-            let mut step_names: Vec<&str> = suite.steps.iter().map(|step| &*step.name).collect();
-            step_names.sort_unstable();
-            step_names.dedup();
-            assert_eq!(step_names.len(), suite.steps.len(), "{name}: two steps of one name");
+            let suite = Suite::load(&name, &SuiteArgs::default()).unwrap_or_else(|error| panic!("{error}"));
             for step in &suite.steps {
-                let scenario = scenario::find(&step.scenario).expect("checked");
-                for server in step.servers.iter().filter(|server| !PENDING.contains(&&***server)) {
-                    assert!(server::find(server, scenario).is_ok(), "{name}, {}: {server}", step.name);
-                }
-                assert!(
-                    step.sizes(SizeArgs::default())
-                        .iter()
-                        .all(|line| line.contains("here: ") || line.contains("lab load"))
-                );
+                let namesakes = suite.steps.iter().filter(|other| other.name == step.name);
+                assert_eq!(namesakes.count(), 1, "{name}: two steps {}", step.name);
+                let unknown = step.missing.iter().filter(|(_, why)| !why.contains("is not installed"));
+                let unknown = unknown.filter(|(name, _)| !PENDING.contains(&&**name));
+                assert_eq!(unknown.count(), 0, "{name}, {}: {:?}", step.name, step.missing);
+                assert!(step.sizes(&SuiteArgs::default()).iter().all(|line| line.contains("written: ")));
             }
         }
     }
 
     #[test]
     fn a_wrong_suite_is_refused_with_its_place() {
-        let parse = |steps: &str| {
-            Suite::parse("x", &format!("about = \"x\"\nservers = []\n{steps}"))
-                .map(drop)
-                .expect_err("it is wrong")
+        let parse = |step: &str| {
+            let text = format!("about = \"x\"\nservers = []\n[[step]]\n{step}");
+            Suite::parse(&text, &[]).map(drop).expect_err("it is wrong")
         };
-        assert!(parse("[[step]]\nname = \"a\"\nscenario = \"2k\"").contains("step 1 `a`: no scenario `2k`"));
-        assert!(parse("[[step]]\nname = \"a/b\"\nscenario = \"1k\"").contains("it becomes a file's"));
-        assert!(parse("[[step]]\nnme = \"a\"").contains("line 4"));
-        let both = "[[step]]\nname = \"a\"\nscenario = \"1k\"\npercent = [5]\n[[step.phase]]\nname = \"p\"";
-        assert!(parse(both).contains("not both"));
-        assert!(Suite::load("S9").is_err_and(|error| error.contains("the suites are S0, S1")));
+        assert!(parse("name = \"a\"\nscenario = \"2k\"").contains("step 1 `a`: no scenario `2k`"));
+        assert!(parse("name = \"a/b\"\nscenario = \"1k\"").contains("it becomes a file's"));
+        assert!(parse("nme = \"a\"").contains("line 4"));
+        assert!(parse("name = \"a\"\nscenario = \"1k\"\npercent = [5]\nverify = true").contains("either"));
+        let load = |args: &SuiteArgs| Suite::load("S3", args).map(drop).expect_err("it is wrong");
+        let only = SuiteArgs { only: vec!["x".to_owned()], ..SuiteArgs::default() };
+        assert!(load(&only).contains("help: the steps are throughput-1k, "));
+        let servers = SuiteArgs { servers: vec!["apache".to_owned()], ..SuiteArgs::default() };
+        assert!(load(&servers).contains("help: the servers are "));
     }
 
     #[test]
     fn a_phase_is_shortened_here_and_keeps_its_connections() {
         let phase = Phase { threads: 12, connections: 40, seconds: 30, ..Phase::default() };
-        let here = |size| phase.size_here(size);
-        let seconds = |quick, full| here(SizeArgs { quick, full }).seconds;
-        assert_eq!([seconds(false, false), seconds(true, false), seconds(false, true)], [10, 2, 30]);
-        assert_eq!(here(SizeArgs::default()), PhaseSize { threads: 1, connections: 40, seconds: 10 });
-        assert_eq!(here(SizeArgs { quick: false, full: true }).threads, 12);
+        let here = |quick, full| phase.here(&SuiteArgs { quick, full, ..SuiteArgs::default() });
+        let size = |it: Phase| [it.threads, it.connections, it.seconds];
+        assert_eq!(size(here(false, false)), [1, 40, 10]);
+        assert_eq!(size(here(true, false)), [1, 40, 2]);
+        assert_eq!(size(here(false, true)), [12, 40, 30]);
     }
 }
