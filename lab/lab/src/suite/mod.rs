@@ -51,6 +51,9 @@ pub(crate) struct SuiteArgs {
     /// Phases with the threads and seconds of the write-up, instead of this machine's
     #[arg(long, conflicts_with = "quick")]
     full: bool,
+    /// Maximum run-queue wait of a valid round, in per cent [default: 1, where connections end 3]
+    #[arg(long)]
+    wait_percent: Option<f64>,
     /// Cargo profile of our programs
     #[arg(long, default_value = "release")]
     profile: String,
@@ -93,6 +96,7 @@ fn minutes(steps: &[Step], args: &SuiteArgs) -> String {
 /// Runs the steps that have no result yet.
 fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, String> {
     start::check_dependencies(suite)?;
+    let _locked = start::lock(folder)?;
     start::check_same(folder, &start::circumstances(suite, args))?;
     let servers = || suite.steps.iter().flat_map(|step| &step.found).copied();
     let builds: BTreeSet<&str> = servers().filter_map(|spec| spec.build.as_deref()).collect();
@@ -121,14 +125,18 @@ fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, Str
         step.sizes(args).iter().for_each(|line| progress(line));
         step.missing.iter().for_each(|(name, why)| progress(&format!("{name}: not measured: {why}")));
         if !step.found.is_empty() {
-            is_sound &= run_step(step, &result, &programs, &files, args)?;
+            let sound = run_step(step, &result, &programs, &files, args);
+            is_sound &= sound.unwrap_or_else(|why| {
+                progress(&format!("{}: no result: {why}", step.name));
+                false
+            });
         }
     }
     progress(&format!("results in {}", folder.display()));
     Ok(is_sound)
 }
 
-/// Runs a step, and writes its result. Returns true if all servers were measured and ours passed all phases.
+/// Runs a step with its journal, and writes its result.
 fn run_step(
     step: &Step,
     result: &Path,
@@ -142,33 +150,44 @@ fn run_step(
         progress(&format!("{} rounds were measured before", journal.len()));
     }
     let bench = Bench { programs, folder, settings: step.settings(args), journal: Some(&journal) };
+    let outcome = measure(step, &bench, args);
+    if let Ok((record, text, _)) = &outcome {
+        report::store(result, record)?;
+        println!("{}\n{text}", step.name);
+    }
+    // Without a result too: the same rounds would have none again.
+    fs::remove_file(&rounds).map_err(|error| format!("{}: {error}", rounds.display()))?;
+    outcome.map(|(_, _, is_sound)| is_sound)
+}
+
+/// Measures a step. Returns its record, its text, and true if all servers were measured and ours passed all phases.
+fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, String, bool), String> {
     let (mut record, text, is_sound);
     if step.has_phases() {
-        let rows = phases::run(step, &bench, args)?;
+        let rows = phases::run(step, bench, args)?;
         let ours = |name: &Value| step.found.iter().any(|spec| !spec.is_foreign() && *name == *spec.name);
-        let has_failed = |row: &Value| row["verdict"].as_str().is_some_and(|it| it.starts_with("FAILED"));
+        let has_failed = |row: &Value| {
+            row["verdict"].as_str().is_some_and(|it| it.starts_with("FAILED") || it.starts_with("INVALID"))
+        };
         is_sound = !rows.iter().any(|row| ours(&row["server"]) && has_failed(row));
         text = table(&rows, phases::COLUMNS);
-        record = report::describe(&[], &[], &bench);
+        record = report::describe(&[], &[], bench);
         record["phases"] = json!(rows);
     } else if step.percent.is_empty() {
-        let series = [step.series(step.variant(None, false)?).run(&bench)?];
+        let series = [step.series(step.variant(None, false)?).run(bench)?];
         (text, is_sound) = (report::comparison(&series), series[0].is_whole());
-        record = report::describe(&[], &series, &bench);
+        record = report::describe(&[], &series, bench);
     } else {
-        let (points, series) = curve::run(step, &bench)?;
+        let (points, series) = curve::run(step, bench)?;
         (text, is_sound) = (table(&points, curve::COLUMNS), series.iter().all(Series::is_whole));
-        record = report::describe(&[], &series, &bench);
+        record = report::describe(&[], &series, bench);
         // Rounds at one rate are no comparison of their own.
         record["rounds_of_curve"] = record["series"].take();
         record["series"] = json!([]);
         record["curve"] = json!(points);
     }
     record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
-    report::store(result, &record)?;
-    println!("{}\n{text}", step.name);
-    fs::remove_file(&rounds).map_err(|error| format!("{}: {error}", rounds.display()))?;
-    Ok(is_sound)
+    Ok((record, text, is_sound))
 }
 
 /// Renders objects as a table, of an interval its median.

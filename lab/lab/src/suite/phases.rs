@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::plan::{MixedRequest, Phase, Step};
+use super::plan::{Phase, Step};
 use super::{SuiteArgs, verify};
 use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, exchange, length, run_client};
 use crate::block::WRK_SCRIPT;
@@ -16,6 +16,8 @@ use crate::server::ServerSpec;
 /// Seconds after which wrk counts a response as a timeout, by its own default.
 const WRK_TIMEOUT_S: u32 = 2;
 const ERRORS_PERCENT: &str = "errors_percent";
+/// Maximum run-queue wait of the server, in per cent of the time, at which a latency beyond its limit is the server's.
+const WAIT_PERCENT_MAX: f64 = 3.0;
 
 /// Columns of phases as text: title and field.
 pub(super) const COLUMNS: [(&str, &str); 12] = [
@@ -136,7 +138,7 @@ impl Phase {
     /// Returns the load for our own client: the scenario's request at the rate, or the mix in a closed loop.
     fn own_load(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<Load, String> {
         let load = setup.scenario.load(setup.address, server.bytes, u64::from(self.seconds) * 1000);
-        let check = |MixedRequest { send, body }: &MixedRequest| {
+        let check = |[send, body]: &[String; 2]| {
             let response = exchange(setup.address, send)?;
             let bytes = length(&response);
             match (response.status(), response.text()) {
@@ -174,9 +176,13 @@ impl Phase {
         failures.extend(
             (counts.requests < due).then(|| format!("{} of {due} due requests were sent", counts.requests)),
         );
-        let verdict = match failures.as_slice() {
-            [] => "passed".to_owned(),
-            failures => format!("FAILED: {}", failures.join("; ")),
+        let wait = round.figures.get("wait_percent").filter(|wait| is_clean && **wait > WAIT_PERCENT_MAX);
+        let verdict = match (failures.join("; "), wait) {
+            (failures, _) if failures.is_empty() => "passed".to_owned(),
+            (failures, None) => format!("FAILED: {failures}"),
+            (failures, Some(wait)) => {
+                format!("INVALID: waited for its CPU {wait:.1} % of the time: {failures}")
+            }
         };
         let mut row = json!({
             "server": server, "name": self.name, "requests": counts.responses, "errors": errors,
@@ -220,6 +226,9 @@ mod tests {
         assert_eq!(verdict(&limited, &one, &figures(9.9)), "\"passed\"");
         assert!(verdict(&limited, &clean, &figures(10.0)).contains("p99_ms 10.000, limit 10"));
         assert!(verdict(&limited, &clean, &[]).contains("p99_ms missing"), "no figure is no pass");
+        let disturbed = [("wait_percent", 40.0), ("p99_ms", 11.0), (ERRORS_PERCENT, 0.0)];
+        assert!(verdict(&limited, &clean, &disturbed).contains("INVALID: waited for its CPU 40.0 %"));
+        assert!(verdict(&limited, &one, &disturbed).contains("FAILED: p99_ms"), "errors are the server's");
         let late = LoadCounts { requests: 99, ..clean };
         assert!(verdict(&limited, &late, &figures(1.0)).contains("99 of 100 due requests"));
     }

@@ -16,7 +16,7 @@ use crate::server::{self, ServerSpec};
 /// Descriptors of a client that are no connections.
 const OTHER_DESCRIPTORS: u64 = 256;
 /// Maximum length of a phase where `--full` doesn't ask for the written one, and with `--quick`.
-const PHASE_S_MAX: u32 = 10;
+const PHASE_S_MAX: u32 = 5;
 const QUICK_PHASE_S_MAX: u32 = 2;
 /// Rounds of a comparison or of a rate, and with `--quick`: fewer have no interval.
 const BLOCKS: u32 = 5;
@@ -69,18 +69,11 @@ pub(super) struct Phase {
     pub(super) seconds: u32,
     pub(super) timeout_s: Option<u32>,
     pub(super) rate: Option<u32>,
-    pub(super) requests: Vec<MixedRequest>,
+    /// A mix of requests, each with the body of its response.
+    pub(super) requests: Vec<[String; 2]>,
     pub(super) load: Option<String>,
     /// Bounds by the name of a figure, which must be below.
     pub(super) limits: BTreeMap<String, f64>,
-}
-
-/// A request of a mix, and the body of its response.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MixedRequest {
-    pub(super) send: String,
-    pub(super) body: String,
 }
 
 /// Returns the names of all suites.
@@ -155,7 +148,8 @@ impl Step {
     /// Returns the settings of its rounds.
     pub(super) fn settings(&self, args: &SuiteArgs) -> RunSettings {
         let blocks = if args.quick { QUICK_BLOCKS } else { self.blocks.unwrap_or(BLOCKS) };
-        RunSettings { blocks, seconds: self.seconds.unwrap_or(1), seed: args.seed, ..RunSettings::default() }
+        let (seconds, wait_percent) = (self.seconds.unwrap_or(1), args.wait_percent);
+        RunSettings { blocks, seconds, seed: args.seed, wait_percent, ..RunSettings::default() }
     }
 
     /// Returns its scenario with its own number of connections, and at a rate if there is one.
@@ -278,7 +272,7 @@ mod tests {
         let phase = Phase { threads: 12, connections: 40, seconds: 30, ..Phase::default() };
         let here = |quick, full| phase.here(&SuiteArgs { quick, full, ..SuiteArgs::default() });
         let size = |it: Phase| [it.threads, it.connections, it.seconds];
-        assert_eq!(size(here(false, false)), [1, 40, 10]);
+        assert_eq!(size(here(false, false)), [1, 40, 5]);
         assert_eq!(size(here(true, false)), [1, 40, 2]);
         assert_eq!(size(here(false, true)), [12, 40, 30]);
     }

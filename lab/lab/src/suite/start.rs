@@ -1,9 +1,10 @@
 //! The start of a suite: its folder, missing programs, and whether a resumed one is under the same circumstances.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
 use super::SuiteArgs;
@@ -46,7 +47,7 @@ pub(super) fn folder(suite: &Suite, args: &SuiteArgs) -> Result<PathBuf, String>
     }
 }
 
-/// Reports missing tools and servers. Without servers the suite goes its way; without two cores or `taskset` it can't.
+/// Reports missing tools and servers. A missing server is left out; two cores and `taskset` are needed.
 pub(super) fn check_dependencies(suite: &Suite) -> Result<(), String> {
     let (tools, is_ready) = machine::tools();
     for [name, about, state] in tools.iter().filter(|[_, _, state]| state.starts_with("MISSING")) {
@@ -63,7 +64,9 @@ pub(super) fn check_dependencies(suite: &Suite) -> Result<(), String> {
 /// Returns everything that a resumed suite must have in common with its start.
 pub(super) fn circumstances(suite: &Suite, args: &SuiteArgs) -> Value {
     let machine = machine::describe();
-    let mut all = json!({ "commit": machine::commit(), "profile": args.profile, "seed": args.seed });
+    let mut all = json!({
+        "commit": machine::commit(), "profile": args.profile, "seed": args.seed, "wait_percent": args.wait_percent,
+    });
     for name in ["cpu", "cores", "memory", "kernel"] {
         all[name] = machine[name].clone();
     }
@@ -72,6 +75,15 @@ pub(super) fn circumstances(suite: &Suite, args: &SuiteArgs) -> Value {
         all[format!("step {}", step.name)] = json!([servers, step.sizes(args)]);
     }
     all
+}
+
+/// Locks the folder, since two labs at once would disturb each other, until the file is closed.
+pub(super) fn lock(folder: &Path) -> Result<File, String> {
+    let failed = |why: &str| format!("{}: {why}", folder.display());
+    let file = fs::create_dir_all(folder).and_then(|()| File::open(folder));
+    let file = file.map_err(|error| failed(&error.to_string()))?;
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    locked.map(|()| file).map_err(|_| failed("another lab runs a suite in this folder"))
 }
 
 /// Compares the circumstances with those of the start, or records them at the start.
@@ -97,6 +109,9 @@ mod tests {
     #[test]
     fn a_suite_is_resumed_under_the_same_circumstances_only() {
         let folder = std::env::temp_dir().join(format!("lab-start-{}", std::process::id()));
+        let locked = lock(&folder).expect("nothing else runs in it");
+        assert!(lock(&folder).is_err_and(|why| why.contains("another lab")));
+        drop(locked);
         let now = |commit: &str| json!({ "commit": commit, "seed": 1 });
         assert_eq!(check_same(&folder, &now("abc")), Ok(()));
         assert_eq!(check_same(&folder, &now("abc")), Ok(()));

@@ -21,8 +21,6 @@ const COUNTS: [(&str, usize); 5] = [("2", 2), ("0", 1), ("foo", 1), ("501", 500)
 const READS: usize = 20;
 const FORTUNES: &str = include_str!("../../../../demo/src/fortunes.txt");
 const ADDED_FORTUNE: &str = "Additional fortune added at request time.";
-const JSON_TYPES: &[&str] = &["application/json", "application/json; charset=utf-8"];
-const TEXT_TYPES: &[&str] = &["text/plain", "text/plain; charset=utf-8"];
 
 type Check = fn(SocketAddr) -> Result<(), String>;
 const CHECKS: [(&str, Check); 7] = [
@@ -71,124 +69,97 @@ fn get(address: SocketAddr, target: &str) -> Result<Response, String> {
     exchange(address, &format!("GET {target} HTTP/1.1\r\nHost: tfb-server\r\nConnection: keep-alive\r\n\r\n"))
 }
 
+fn ensure(is_right: bool, why: String) -> Result<(), String> {
+    if is_right { Ok(()) } else { Err(why) }
+}
+
 /// Checks the status and the headers that every test needs.
-fn check_head(response: &Response, types: &[&str]) -> Result<(), String> {
-    if response.status() != 200 {
-        return Err(format!("status {}", response.status()));
-    }
-    let found = response.header("content-type").unwrap_or("missing");
-    if !types.iter().any(|wanted| wanted.eq_ignore_ascii_case(found)) {
-        return Err(format!("Content-Type is {found}, expected {}", types.join(" or ")));
-    }
-    if let Some(name) = ["Server", "Date"].into_iter().find(|name| response.header(name).is_none()) {
-        return Err(format!("no header {name}"));
-    }
-    let framing = ["content-length", "transfer-encoding"].map(|name| response.header(name).is_some());
-    if framing == [false, false] {
-        Err("neither Content-Length nor Transfer-Encoding".to_owned())
-    } else {
-        Ok(())
-    }
+fn check_head(response: &Response, media_type: &str) -> Result<(), String> {
+    ensure(response.status() == 200, format!("status {}", response.status()))?;
+    let [found, wanted] = [response.header("content-type").unwrap_or("missing"), media_type];
+    let with_charset = format!("{wanted}; charset=utf-8");
+    let is_wanted = [wanted, &with_charset].iter().any(|wanted| wanted.eq_ignore_ascii_case(found));
+    ensure(is_wanted, format!("Content-Type is {found}, expected {wanted}"))?;
+    ["Server", "Date"]
+        .into_iter()
+        .try_for_each(|name| ensure(response.header(name).is_some(), format!("no header {name}")))?;
+    let is_framed = ["content-length", "transfer-encoding"].iter().any(|it| response.header(it).is_some());
+    ensure(is_framed, "neither Content-Length nor Transfer-Encoding".to_owned())
 }
 
 fn plaintext(address: SocketAddr) -> Result<(), String> {
     let response = get(address, "/plaintext")?;
-    check_head(&response, TEXT_TYPES)?;
-    let body = response.text();
-    if body == "Hello, World!" { Ok(()) } else { Err(format!("the body is {body:?}")) }
+    check_head(&response, "text/plain")?;
+    ensure(response.body == b"Hello, World!", format!("the body is {:?}", response.text()))
 }
 
 fn get_json(address: SocketAddr, target: &str) -> Result<Value, String> {
     let response = get(address, target)?;
-    check_head(&response, JSON_TYPES).map_err(|why| format!("{target}: {why}"))?;
+    check_head(&response, "application/json").map_err(|why| format!("{target}: {why}"))?;
     serde_json::from_slice(&response.body).map_err(|error| format!("{target}: no JSON: {error}"))
 }
 
 fn json_message(address: SocketAddr) -> Result<(), String> {
     let body = get_json(address, "/json")?;
-    if body == json!({ "message": "Hello, World!" }) { Ok(()) } else { Err(format!("the body is {body}")) }
+    ensure(body == json!({ "message": "Hello, World!" }), format!("the body is {body}"))
 }
 
 /// Parses a row as its id and number.
 fn world(row: &Value) -> Result<(u64, u64), String> {
     let field = |name: &str| row[name].as_u64().filter(|value| (1..=WORLD_MAX).contains(value));
     let is_whole = row.as_object().is_some_and(|fields| fields.len() == 2);
-    let row_of = field("id").zip(field("randomNumber")).filter(|_| is_whole);
-    row_of.ok_or_else(|| format!("{row}: expected id and randomNumber, each from 1 to {WORLD_MAX}"))
+    let found = field("id").zip(field("randomNumber")).filter(|_| is_whole);
+    found.ok_or_else(|| format!("{row}: expected id and randomNumber, each from 1 to {WORLD_MAX}"))
 }
 
 fn worlds(address: SocketAddr, target: &str, expected: usize) -> Result<Vec<(u64, u64)>, String> {
     let body = get_json(address, target)?;
     let rows = body.as_array().ok_or_else(|| format!("{target}: no array"))?;
-    if rows.len() != expected {
-        return Err(format!("{target}: {} rows, expected {expected}", rows.len()));
-    }
+    ensure(rows.len() == expected, format!("{target}: {} rows, expected {expected}", rows.len()))?;
     rows.iter().map(world).collect()
 }
 
 fn clamps(address: SocketAddr, path: &str) -> Result<(), String> {
     worlds(address, path, 1)?;
-    COUNTS
-        .iter()
-        .try_for_each(|(text, rows)| worlds(address, &format!("{path}?queries={text}"), *rows).map(drop))
+    let check = |(text, rows): &(_, _)| worlds(address, &format!("{path}?queries={text}"), *rows).map(drop);
+    COUNTS.iter().try_for_each(check)
 }
 
-/// Checks that rows which were read later have the numbers that they were updated to.
+/// Checks that rows which are read later have the numbers that they were updated to.
 fn updates(address: SocketAddr) -> Result<(), String> {
     clamps(address, "/updates")?;
     let updated: HashMap<u64, u64> = worlds(address, "/updates?queries=500", 500)?.into_iter().collect();
     let mut found = 0;
     for _ in 0..READS {
         for (id, number) in worlds(address, "/queries?queries=500", 500)? {
-            match updated.get(&id) {
-                Some(wanted) if *wanted != number => {
-                    return Err(format!(
-                        "row {id} has {number} in the database, and was updated to {wanted}"
-                    ));
-                }
-                updated => found += usize::from(updated.is_some()),
-            }
+            let Some(wanted) = updated.get(&id) else { continue };
+            ensure(number == *wanted, format!("row {id} is {number} in the database, updated to {wanted}"))?;
+            found += 1;
         }
     }
-    if found > 0 { Ok(()) } else { Err("no updated row was found in the database".to_owned()) }
+    ensure(found > 0, "no updated row was found in the database".to_owned())
 }
 
 fn fortunes(address: SocketAddr) -> Result<(), String> {
     let response = get(address, "/fortunes")?;
-    check_head(&response, &["text/html; charset=utf-8"])?;
+    check_head(&response, "text/html; charset=utf-8")?;
     check_fortunes(&response.text())
 }
 
 /// Checks that all messages are there, sorted and escaped.
 fn check_fortunes(page: &str) -> Result<(), String> {
-    if page.contains("<script>") {
-        return Err("a message is not escaped".to_owned());
-    }
-    let cells: Vec<&str> =
-        page.split("<td>").skip(1).map(|cell| cell.split("</td>").next().unwrap_or(cell)).collect();
-    let messages: Vec<String> =
-        cells.chunks(2).map(|row| unescape(row.last().copied().unwrap_or_default())).collect();
+    ensure(!page.contains("<script>"), "a message is not escaped".to_owned())?;
+    let cells = page.split("<td>").skip(1).map(|cell| cell.split("</td>").next().unwrap_or(cell));
+    // Each row has an id and a message.
+    let messages: Vec<String> = cells.skip(1).step_by(2).map(unescape).collect();
     let mut expected: Vec<&str> = FORTUNES.lines().chain([ADDED_FORTUNE]).collect();
     expected.sort_unstable();
-    if messages.len() != expected.len() {
-        return Err(format!("{} rows, expected {}", messages.len(), expected.len()));
-    }
-    let mut pairs = messages.iter().zip(&expected);
-    let wrong = pairs.find(|(message, expected)| message != expected);
-    wrong.map_or(Ok(()), |(message, expected)| Err(format!("{message:?} where {expected:?} is expected")))
+    ensure(messages == expected, format!("messages are {messages:?}, expected {expected:?}"))
 }
 
 fn unescape(text: &str) -> String {
-    let names = [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#34;", "\""),
-        ("&#39;", "'"),
-        ("&#x27;", "'"),
-        ("&amp;", "&"),
-    ];
-    names.iter().fold(text.to_owned(), |text, (name, letter)| text.replace(name, letter))
+    let entities = "&lt; < &gt; > &quot; \" &#34; \" &#39; ' &#x27; ' &amp; &".split(' ').collect::<Vec<_>>();
+    entities.chunks(2).fold(text.to_owned(), |text, pair| text.replace(pair[0], pair[1]))
 }
 
 /// Checks that the date is not frozen.
@@ -214,58 +185,46 @@ mod tests {
 
     use super::*;
 
-    fn response(head: &str, body: &str) -> Response {
-        let head = Head::parse(head.replace('\n', "\r\n").as_bytes()).expect("a head");
-        Response { head, body: body.as_bytes().to_vec() }
-    }
-
     #[test]
     fn a_head_needs_all_headers() {
-        let whole = "HTTP/1.1 200 OK\nServer: x\nDate: x\nContent-Type: text/plain; charset=UTF-8\nContent-Length: 0\n\n";
-        let check = |head: &str| check_head(&response(head, ""), TEXT_TYPES);
-        assert_eq!(check(whole), Ok(()));
-        for (line, why) in [
-            ("Server: x\n", "no header Server"),
-            ("Date: x\n", "no header Date"),
-            ("Content-Type: text/plain; charset=UTF-8\n", "Content-Type is missing, expected text/plain"),
-            ("Content-Length: 0\n", "neither Content-Length nor"),
+        let whole = "HTTP/1.1 200 OK\r\nServer: x\r\nDate: x\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Length: 0\r\n\r\n";
+        let check = |change: [&str; 2]| {
+            let head = Head::parse(whole.replace(change[0], change[1]).as_bytes()).expect("a head");
+            check_head(&Response { head, body: vec![] }, "text/plain")
+        };
+        assert_eq!(check(["x", "y"]), Ok(()));
+        for (change, why) in [
+            (["Server: x\r\n", ""], "no header Server"),
+            (["Date: x\r\n", ""], "no header Date"),
+            (["text/plain; charset=UTF-8", "text/html"], "Content-Type is text/html, expected text/plain"),
+            (["Content-Length: 0\r\n", ""], "neither Content-Length nor Transfer-Encoding"),
+            (["200 OK", "404 Not Found"], "status 404"),
         ] {
-            assert!(check(&whole.replace(line, "")).is_err_and(|error| error.contains(why)), "{line}");
+            assert_eq!(check(change), Err(why.to_owned()));
         }
-        assert!(check(&whole.replace("200 OK", "404 Not Found")).is_err_and(|error| error == "status 404"));
-        assert!(check(&whole.replace("text/plain", "text/html")).is_err());
     }
 
     #[test]
     fn a_row_has_an_id_and_a_number_in_range() {
-        assert_eq!(world(&json!({ "id": 1, "randomNumber": 10_000 })), Ok((1, 10_000)));
-        for wrong in [
-            json!({ "id": 0, "randomNumber": 1 }),
-            json!({ "id": 1, "randomNumber": 10_001 }),
-            json!({ "id": "1", "randomNumber": 1 }),
-            json!({ "id": 1 }),
-            json!({ "id": 1, "randomNumber": 1, "more": 1 }),
-            json!([{ "id": 1, "randomNumber": 1 }]),
-        ] {
-            assert!(world(&wrong).is_err(), "{wrong}");
-        }
+        let row = |id, number| world(&json!({ "id": id, "randomNumber": number }));
+        assert_eq!(row(json!(1), 10_000), Ok((1, 10_000)));
+        assert!(row(json!(0), 1).is_err() && row(json!("1"), 1).is_err() && row(json!(1), 10_001).is_err());
+        assert!(world(&json!({ "id": 1, "randomNumber": 1, "more": 1 })).is_err());
     }
 
     #[test]
     fn fortunes_must_be_sorted_escaped_and_complete() {
-        let page = |messages: &[String]| -> String {
-            let rows: String =
-                messages.iter().map(|it| format!("<tr><td>1</td><td>{it}</td></tr>")).collect();
-            format!("<!DOCTYPE html><table><tr><th>id</th><th>message</th></tr>{rows}</table>")
+        let check = |messages: &[String]| {
+            let row = |it: &String| format!("<tr><td>1</td><td>{it}</td></tr>");
+            check_fortunes(&messages.iter().map(row).collect::<String>())
         };
         let mut messages: Vec<String> = FORTUNES.lines().chain([ADDED_FORTUNE]).map(str::to_owned).collect();
         messages.sort();
-        let escaped: Vec<String> =
-            messages.iter().map(|it| it.replace('<', "&lt;").replace('"', "&quot;")).collect();
-        assert_eq!(check_fortunes(&page(&escaped)), Ok(()));
-        assert!(check_fortunes(&page(&messages)).is_err_and(|why| why.contains("not escaped")));
-        assert!(check_fortunes(&page(&escaped[1..])).is_err_and(|why| why.contains("12 rows")));
-        let swapped: Vec<String> = escaped.iter().rev().cloned().collect();
-        assert!(check_fortunes(&page(&swapped)).is_err_and(|why| why.contains("is expected")));
+        assert!(check(&messages).is_err_and(|why| why.contains("not escaped")));
+        messages.iter_mut().for_each(|it| *it = it.replace('<', "&lt;").replace('"', "&quot;"));
+        assert_eq!(check(&messages), Ok(()));
+        assert!(check(&messages[1..]).is_err());
+        messages.swap(0, 1);
+        assert!(check(&messages).is_err());
     }
 }
