@@ -43,7 +43,7 @@ impl Count {
     }
 }
 
-fn refusal(error: Error) -> Refusal {
+fn refusal(error: &Error) -> Refusal {
     match error {
         Error::Busy => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, format!("the database failed: {error}\n")),
@@ -51,14 +51,14 @@ fn refusal(error: Error) -> Refusal {
 }
 
 pub(crate) async fn random_row(State(database): State<Database>) -> Result<Json<Row>, Refusal> {
-    database.random_row().await.map(|world| Json(world.into())).map_err(refusal)
+    database.random_row().await.map(|world| Json(world.into())).map_err(|error| refusal(&error))
 }
 
 pub(crate) async fn random_rows(
     State(database): State<Database>,
     Query(count): Query<Count>,
 ) -> Result<Json<Vec<Row>>, Refusal> {
-    let rows = database.random_rows(count.rows()).await.map_err(refusal)?;
+    let rows = database.random_rows(count.rows()).await.map_err(|error| refusal(&error))?;
     Ok(Json(rows.into_iter().map(Row::from).collect()))
 }
 
@@ -67,12 +67,12 @@ pub(crate) async fn update_rows(
     State(database): State<Database>,
     Query(count): Query<Count>,
 ) -> Result<Json<Vec<Row>>, Refusal> {
-    let rows = database.update_rows(count.rows()).await.map_err(refusal)?;
+    let rows = database.update_rows(count.rows()).await.map_err(|error| refusal(&error))?;
     Ok(Json(rows.into_iter().map(Row::from).collect()))
 }
 
 pub(crate) async fn fortunes(State(database): State<Database>) -> Result<Html<String>, Refusal> {
-    let mut fortunes = database.fortunes().await.map_err(refusal)?;
+    let mut fortunes = database.fortunes().await.map_err(|error| refusal(&error))?;
     fortunes.push(Fortune { id: 0, message: ADDED.to_owned() });
     fortunes.sort_by(|one, other| one.message.cmp(&other.message));
     let mut page = String::from(

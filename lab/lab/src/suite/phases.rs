@@ -10,7 +10,7 @@ use super::{SuiteArgs, verify};
 use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, exchange, length, run_client};
 use crate::block::WRK_SCRIPT;
 use crate::client::{CheckedRequest, Load, LoadCounts, Pacing};
-use crate::process::{Threads, free_address};
+use crate::process::{CLIENT_CORE, Threads, free_address, on_core};
 use crate::server::ServerSpec;
 
 /// Seconds after which wrk counts a response as a timeout, by its own default.
@@ -72,12 +72,10 @@ fn run_on(
         rows.extend(verify::rows(&spec.name, &checked));
     }
     for phase in &step.phases {
-        rows.push(match &phase.load {
-            Some(load) => unmeasured(&spec.name, &phase.name, &format!("needs `cargo lab load {load}`")),
-            None => {
-                let here = phase.here(args);
-                here.judge(&spec.name, &measure(&phase.name, &|server| here.measure(&setup, server)))
-            }
+        let (here, missing) = (phase.here(args), phase.missing_client());
+        rows.push(match missing {
+            Some(why) => unmeasured(&spec.name, &phase.name, &why),
+            None => here.judge(&spec.name, &measure(&phase.name, &|server| here.measure(&setup, server))),
         });
         let verdict = rows.last().map(|row| row["verdict"].to_string()).unwrap_or_default();
         crate::progress(&format!("{} {}: {verdict}", spec.name, phase.name));
@@ -92,15 +90,34 @@ pub(super) fn unmeasured(server: &str, name: &str, why: &str) -> Value {
     })
 }
 
+fn own_program() -> Result<Command, String> {
+    std::env::current_exe().map(Command::new).map_err(|error| format!("own path: {error}"))
+}
+
+/// Runs `cargo lab load` on the client's core. Its exit status says again which errors it has counted.
+fn tool_counts(tool: &Command) -> Result<LoadCounts, String> {
+    let output = on_core(CLIENT_CORE, tool).output().map_err(|error| format!("load: {error}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let failed = |_| format!("load: {}", errors.lines().next().unwrap_or("no output"));
+    let mut printed: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
+    let mut latency = printed["latency"].take();
+    latency["mean_ns"] = json!(latency["mean_ns"].as_f64().unwrap_or_default() as u64);
+    let counts: LoadCounts = serde_json::from_value(printed["counts"].take()).map_err(failed)?;
+    Ok(LoadCounts { latency: serde_json::from_value(latency).ok(), ..counts })
+}
+
 impl Phase {
     /// Runs the phase. The counts are in the round's details, and its figures are those that limits may bound.
     fn measure(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<MeasuredRound, String> {
-        let client = match self.rate.is_some() || !self.requests.is_empty() {
-            true => setup.own_client(&self.own_load(setup, server)?)?,
-            false => self.wrk(setup)?,
+        let client = match &self.load {
+            Some(options) => self.load_tool(setup, options)?,
+            None if self.rate.is_some() || !self.requests.is_empty() => {
+                setup.own_client(&self.own_load(setup, server)?)?
+            }
+            None => self.wrk(setup)?,
         };
         let before = Threads::of(server.process.ids())?;
-        let counts = run_client(&client)?;
+        let counts = if self.load.is_some() { tool_counts(&client) } else { run_client(&client) }?;
         let spent = Threads::of(server.process.ids())?.since(&before);
         let all = (counts.responses + counts.socket_errors()).max(1) as f64;
         let wrong = (counts.socket_errors() + counts.status_errors) as f64;
@@ -121,6 +138,26 @@ impl Phase {
         }
         round.details = json!({ "counts": counts, "client_command": format!("{client:?}") });
         Ok(round)
+    }
+
+    /// Returns a reason if this program can't send the load.
+    fn missing_client(&self) -> Option<String> {
+        let options = self.load.as_ref()?;
+        let help = own_program().and_then(|mut program| {
+            program.args(["load", "--help"]).output().map_err(|error| error.to_string())
+        });
+        let is_there = help.is_ok_and(|output| output.status.success());
+        (!is_there).then(|| format!("needs `cargo lab load {options}`"))
+    }
+
+    fn load_tool(&self, setup: &ServerSetup<'_>, options: &str) -> Result<Command, String> {
+        let path = self.path.as_ref().unwrap_or(&setup.scenario.path);
+        let mut tool = own_program()?;
+        tool.arg("load")
+            .arg(format!("http://{}{path}", setup.address))
+            .args(options.split(' '))
+            .arg("--json");
+        Ok(tool)
     }
 
     fn wrk(&self, setup: &ServerSetup<'_>) -> Result<Command, String> {

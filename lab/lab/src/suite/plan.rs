@@ -176,9 +176,8 @@ impl Step {
     /// Returns the seconds that it takes.
     pub(super) fn estimated_s(&self, args: &SuiteArgs) -> f64 {
         if self.has_phases() {
-            let measured = self.phases.iter().filter(|phase| phase.load.is_none());
             let one = |phase: &Phase| START_S + f64::from(phase.here(args).seconds);
-            return measured.map(one).sum::<f64>() * self.found.len() as f64;
+            return self.phases.iter().map(one).sum::<f64>() * self.found.len() as f64;
         }
         let Ok(scenario) = self.variant(None, false) else { return 0.0 };
         let runs = if self.percent.is_empty() { 1 } else { 1 + self.percent.len() };
@@ -211,6 +210,7 @@ impl Phase {
         let connections = self.connections.min(u32::try_from(descriptors).unwrap_or(u32::MAX));
         let seconds_max = if args.quick { QUICK_PHASE_S_MAX } else { PHASE_S_MAX };
         match self.clone() {
+            written if written.load.is_some() => written,
             written if args.full => Self { connections, threads: written.threads.max(1), ..written },
             written => Self { threads: 1, connections, seconds: written.seconds.min(seconds_max), ..written },
         }
@@ -219,7 +219,7 @@ impl Phase {
     fn sizes(&self, args: &SuiteArgs) -> String {
         let Self { name, .. } = self;
         if let Some(load) = &self.load {
-            return format!("{name}: written: cargo lab load {load}");
+            return format!("{name}: here and written: cargo lab load {load}");
         }
         let show = |it: &Self| format!("-t{} -c{} -d{}s", it.threads.max(1), it.connections, it.seconds);
         let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate} requests a second"));
