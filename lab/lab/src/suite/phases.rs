@@ -102,8 +102,8 @@ fn tool_counts(tool: &Command) -> Result<LoadCounts, String> {
     let mut printed: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
     let mut latency = printed["latency"].take();
     latency["mean_ns"] = json!(latency["mean_ns"].as_f64().unwrap_or_default() as u64);
-    let counts: LoadCounts = serde_json::from_value(printed["counts"].take()).map_err(failed)?;
-    Ok(LoadCounts { latency: serde_json::from_value(latency).ok(), ..counts })
+    printed["counts"]["latency"] = latency;
+    serde_json::from_value(printed["counts"].take()).map_err(failed)
 }
 
 impl Phase {
