@@ -11,7 +11,7 @@ use crate::chat::Room;
 use crate::database::Database;
 use crate::serve::Stop;
 use crate::sign_in::Keys;
-use crate::{chat, routes, sign_in};
+use crate::{benchmarks, chat, routes, sign_in};
 
 /// State shared by handlers; cheap to clone.
 #[derive(Clone)]
@@ -68,7 +68,11 @@ pub(crate) fn router(state: State) -> Router {
         .route("/json", get(routes::json))
         .route("/plaintext", get(routes::plaintext))
         .route("/user/{id}", get(routes::user))
-        .route("/db", get(routes::random))
+        .route("/db", get(benchmarks::random_row))
+        .route("/queries", get(benchmarks::random_rows))
+        .route("/updates", get(benchmarks::update_rows))
+        .route("/fortunes", get(benchmarks::fortunes))
+        .route("/baseline11", get(benchmarks::add).post(benchmarks::add))
         .route("/login", post(sign_in::login))
         .route("/me", get(sign_in::me))
         .route("/events", get(routes::subscribe))

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use tokio::sync::oneshot;
 
 use crate::settings::DatabaseUrl;
@@ -22,7 +22,15 @@ const NUMBER_MAX: u32 = 10_000;
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS world (id INTEGER PRIMARY KEY, number INTEGER NOT NULL)";
 const FILL: &str = "WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?1) \
                     INSERT INTO world SELECT id, abs(random()) % ?2 + 1 FROM ids";
+const FORTUNES_SCHEMA: &str =
+    "CREATE TABLE IF NOT EXISTS fortune (id INTEGER PRIMARY KEY, message TEXT NOT NULL)";
+const FORTUNES: &str = "SELECT id, message FROM fortune";
+const FORTUNE: &str = "INSERT INTO fortune (message) VALUES (?1)";
+const UPDATE: &str = "UPDATE world SET number = abs(random()) % ?2 + 1 WHERE id = ?1 RETURNING id, number";
 const RANDOM_ROW: &str = "SELECT id, number FROM world WHERE id = (SELECT abs(random()) % ?1 + 1)";
+
+/// Rows inserted into an empty table `fortune`: TechEmpower's.
+const FORTUNE_ROWS: &str = include_str!("fortunes.txt");
 
 type Query = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -37,6 +45,13 @@ pub(crate) struct Database {
 pub(crate) struct World {
     pub(crate) id: u32,
     pub(crate) number: u32,
+}
+
+/// A row of the table `fortune`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fortune {
+    pub(crate) id: u32,
+    pub(crate) message: String,
 }
 
 /// An error of a query.
@@ -83,9 +98,36 @@ impl Database {
 
     /// Returns a random row.
     pub(crate) async fn random_row(&self) -> Result<World, Error> {
+        self.run(|connection| random_row(connection)).await
+    }
+
+    /// Returns random rows, each by a query of its own.
+    pub(crate) async fn random_rows(&self, rows: u32) -> Result<Vec<World>, Error> {
+        self.run(move |connection| (0..rows).map(|_| random_row(connection)).collect()).await
+    }
+
+    /// Reads random rows, gives each a new random number in one transaction, and returns them.
+    pub(crate) async fn update_rows(&self, rows: u32) -> Result<Vec<World>, Error> {
+        self.run(move |connection| {
+            let transaction = connection.transaction()?;
+            let update = |_| {
+                let row = random_row(&transaction)?;
+                transaction.prepare_cached(UPDATE)?.query_row([row.id, NUMBER_MAX], world)
+            };
+            let updated = (0..rows).map(update).collect::<rusqlite::Result<Vec<World>>>()?;
+            transaction.commit()?;
+            Ok(updated)
+        })
+        .await
+    }
+
+    /// Returns all fortunes.
+    pub(crate) async fn fortunes(&self) -> Result<Vec<Fortune>, Error> {
         self.run(|connection| {
-            let mut statement = connection.prepare_cached(RANDOM_ROW)?;
-            statement.query_row([WORLD_ROWS], |row| Ok(World { id: row.get(0)?, number: row.get(1)? }))
+            let mut statement = connection.prepare_cached(FORTUNES)?;
+            let rows =
+                statement.query_map([], |row| Ok(Fortune { id: row.get(0)?, message: row.get(1)? }))?;
+            rows.collect()
         })
         .await
     }
@@ -105,11 +147,24 @@ impl Database {
     }
 }
 
+fn random_row(connection: &Connection) -> rusqlite::Result<World> {
+    connection.prepare_cached(RANDOM_ROW)?.query_row([WORLD_ROWS], world)
+}
+
+fn world(row: &Row<'_>) -> rusqlite::Result<World> {
+    Ok(World { id: row.get(0)?, number: row.get(1)? })
+}
+
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(SCHEMA, [])?;
     let rows: u32 = connection.query_row("SELECT count(*) FROM world", [], |row| row.get(0))?;
     if rows == 0 {
         connection.execute(FILL, [WORLD_ROWS, NUMBER_MAX])?;
+    }
+    connection.execute(FORTUNES_SCHEMA, [])?;
+    let fortunes: u32 = connection.query_row("SELECT count(*) FROM fortune", [], |row| row.get(0))?;
+    if fortunes == 0 {
+        FORTUNE_ROWS.lines().try_for_each(|line| connection.execute(FORTUNE, [line]).map(drop))?;
     }
     Ok(())
 }

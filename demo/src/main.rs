@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod benchmarks;
 mod chat;
 mod database;
 mod routes;

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::app::Refusal;
-use crate::database::{Database, Error};
 use crate::serve::{Stop, Watch};
 
 /// A greeting as JSON.
@@ -43,22 +42,6 @@ pub(crate) async fn plaintext() -> &'static str {
 /// Returns the path parameter, decoded.
 pub(crate) async fn user(Path(id): Path<String>) -> String {
     id
-}
-
-/// A row as JSON.
-#[derive(Serialize)]
-pub(crate) struct Row {
-    id: u32,
-    #[serde(rename = "randomNumber")]
-    random_number: u32,
-}
-
-pub(crate) async fn random(State(database): State<Database>) -> Result<Json<Row>, Refusal> {
-    match database.random_row().await {
-        Ok(world) => Ok(Json(Row { id: world.id, random_number: world.number })),
-        Err(busy @ Error::Busy) => Err((StatusCode::SERVICE_UNAVAILABLE, format!("{busy}\n"))),
-        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("the database failed: {error}\n"))),
-    }
 }
 
 /// Maximum number of parts in a form, because the response lists them.

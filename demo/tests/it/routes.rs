@@ -51,6 +51,21 @@ fn returns_a_row_of_the_database() {
 }
 
 #[test]
+fn serves_the_routes_of_public_benchmarks() {
+    let demo = Program::start(&[]);
+    let updated = demo.get("/updates?queries=501").json();
+    assert_eq!(updated.as_array().unwrap().len(), 500);
+    assert_eq!(demo.get("/queries?queries=foo").json().as_array().unwrap().len(), 1);
+    let fortunes = demo.get("/fortunes");
+    assert_eq!(fortunes.field("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(fortunes.text().matches("<tr>").count(), 1 + 13);
+    assert!(fortunes.text().contains("&lt;script&gt;alert(&quot;"), "{}", fortunes.text());
+    assert_eq!(demo.get("/baseline11?a=13&b=42").text(), "55");
+    assert_eq!(demo.ask("POST", "/baseline11?a=13&b=42", &[], b"20").text(), "75");
+    assert_eq!(demo.ask("POST", "/baseline11?a=13&b=42", &[], b"x").status, 400);
+}
+
+#[test]
 fn accepts_only_valid_tokens() {
     let demo = Program::start(&[]);
     let granted = demo.ask_json("POST", "/login", &json!({ "user": "demo", "password": "demo" })).json();

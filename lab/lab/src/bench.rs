@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::{Args, value_parser};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use testkit::Response;
 
@@ -18,6 +18,7 @@ use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
 use crate::programs::{OurPrograms, root};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
+use crate::suite::journal::Journal;
 
 /// Most connections of the warm-up: it warms the server and doesn't fill it.
 const WARM_UP_CONNECTIONS_MAX: u32 = 64;
@@ -56,6 +57,18 @@ pub(crate) struct Bench<'a> {
     pub(crate) programs: &'a OurPrograms,
     pub(crate) folder: &'a RunFolder,
     pub(crate) settings: RunSettings,
+    /// Rounds that need not be measured again.
+    pub(crate) journal: Option<&'a Journal>,
+}
+
+impl Bench<'_> {
+    /// Runs a round, unless a journal has it.
+    pub(crate) fn round(&self, name: &str, run: impl FnOnce() -> MeasuredRound) -> MeasuredRound {
+        match self.journal {
+            Some(journal) => journal.round(name, run),
+            None => run(),
+        }
+    }
 }
 
 /// A server, what it serves, and where.
@@ -85,15 +98,24 @@ pub(crate) struct StartedServer {
 pub(crate) type RoundFigures = BTreeMap<&'static str, f64>;
 
 /// One round of a server.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct MeasuredRound {
     /// Reasons for which it does not count.
     pub(crate) faults: Vec<String>,
     /// Empty if it could not be run.
+    #[serde(deserialize_with = "read_figures")]
     pub(crate) figures: RoundFigures,
     /// Readings that the figures rest on.
-    #[serde(skip_serializing_if = "Value::is_null")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(crate) details: Value,
+}
+
+/// Reads figures back; one that is no number was written as null.
+fn read_figures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RoundFigures, D::Error> {
+    let figures = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
+    // Names are never freed: a resumed step reads a few hundred.
+    let figure = |(name, value): (String, Option<f64>)| Some((&*name.leak(), value?));
+    Ok(figures.into_iter().filter_map(figure).collect())
 }
 
 impl From<Result<RoundFigures, String>> for MeasuredRound {

@@ -164,6 +164,11 @@ impl Window {
             figures.insert("p99_ms", ms(latency.p99_ns));
             figures.insert("p999_ms", ms(latency.p999_ns));
             figures.insert("max_ms", ms(latency.max_ns));
+            if scenario.hot_percent == 0 {
+                // Little's law.
+                let rate_per_s = counts.responses as f64 / (counts.duration_us as f64 / 1e6);
+                figures.insert("in_flight", rate_per_s * latency.mean_ns as f64 / 1e9);
+            }
         }
         figures
     }

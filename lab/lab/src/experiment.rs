@@ -48,6 +48,7 @@ impl Experiment {
                 ("p99 ms", "p99_ms"),
                 ("p99.9 ms", "p999_ms"),
                 ("slowest ms", "max_ms"),
+                ("requests in flight", "in_flight"),
                 ("handlers ready a turn", "handlers_ready_a_turn"),
                 ("RSS MiB", "rss_mib"),
                 ("bytes a response", "response_bytes"),

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::scenario::{self, ResponseSource, Scenario, file_bytes};
 
+/// Begin of a folder's name; the lab's process id follows.
+const PREFIX: &str = "shearwater-lab-";
+
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -18,7 +21,8 @@ pub(crate) struct RunFolder {
 impl RunFolder {
     /// Creates the folder and the files that the scenarios request, but for sets of files.
     pub(crate) fn create() -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("shearwater-lab-{}", std::process::id()));
+        remove_abandoned(&std::env::temp_dir());
+        let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
         let mut folder = Self { path, written: Instant::now() };
         let has_files = |scenario: &&Scenario| scenario.source == ResponseSource::File && scenario.files == 0;
         for scenario in scenario::all().iter().filter(has_files) {
@@ -89,9 +93,41 @@ impl RunFolder {
     }
 }
 
+/// Removes the folders of labs that were killed.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if id.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            // Another user's can't be removed.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Drop for RunFolder {
     fn drop(&mut self) {
         // The system clears its temporary folder of anything that can't be removed.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_of_labs_that_have_ended_are_removed() {
+        let parent = std::env::temp_dir().join(format!("lab-abandoned-{}", std::process::id()));
+        let own = format!("{PREFIX}{}", std::process::id());
+        // Larger than any process id.
+        let ended = format!("{PREFIX}4294967295");
+        for name in [&own, &ended, "shearwater-lab-x", "other-4294967295"] {
+            fs::create_dir_all(parent.join(name).join("public")).expect("a folder");
+        }
+        remove_abandoned(&parent);
+        let left = fs::read_dir(&parent).expect("a folder").count();
+        assert!(left == 3 && !parent.join(&ended).exists());
+        fs::remove_dir_all(&parent).expect("it was there");
     }
 }

@@ -11,14 +11,15 @@ use crate::server::{self, ServerSpec};
 use crate::version::printed;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
-const TOOLS: [(&str, &str, &str, bool); 4] = [
+const TOOLS: [(&str, &str, &str, bool); 5] = [
     ("taskset", "server and client on cores of their own", "apt-get install util-linux", true),
+    ("setpriv", "programs that end with the lab", "apt-get install util-linux", true),
     ("wrk", "the load of most scenarios", "apt-get install wrk", true),
     ("perf", "system calls", "apt-get install linux-perf; kernel.perf_event_paranoid = -1, or root", false),
     ("valgrind", "instructions", "apt-get install valgrind", false),
 ];
 
-const MISSING: &str = "MISSING";
+pub(crate) const MISSING: &str = "MISSING";
 
 /// Describes the machine.
 pub(crate) fn describe() -> Value {
@@ -44,16 +45,23 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the table of tools and peers, and true if all that is needed is there.
-pub(crate) fn setup() -> Result<(Vec<[String; 5]>, bool), String> {
-    let mut rows = vec![["program", "for", "state", "released", "how to install"].map(str::to_owned)];
-    let mut is_ready = cores() > 1;
+/// Returns the table of tools, and true if all that is needed is there.
+pub(crate) fn tools() -> (Vec<[String; 5]>, bool) {
+    let (mut rows, mut is_ready) = (Vec::new(), cores() > 1);
     for (name, about, how, is_needed) in TOOLS {
         let found = lookup(Path::new(name));
         is_ready &= found.is_some() || !is_needed;
         let state = found.map_or_else(|| MISSING.to_owned(), |path| path.display().to_string());
         rows.push([name, about, &state, "", how].map(str::to_owned));
     }
+    (rows, is_ready)
+}
+
+/// Returns the table of tools and peers, and true if all that is needed is there.
+pub(crate) fn setup() -> Result<(Vec<[String; 5]>, bool), String> {
+    let mut rows = vec![["program", "for", "state", "released", "how to install"].map(str::to_owned)];
+    let (tools, is_ready) = tools();
+    rows.extend(tools);
     let servers = server::all()?.iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty());
     // One row for all servers of a program and version.
     let mut programs: Vec<(&ServerSpec, String, String)> = Vec::new();
@@ -89,6 +97,8 @@ pub(crate) fn commit_in(sources: &Path) -> String {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    let is_changed = git(&["status", "--porcelain"]).is_some_and(|status| !status.is_empty());
+    // Results are no sources.
+    let is_changed =
+        git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_some_and(|status| !status.is_empty());
     if is_changed { commit + " with changes" } else { commit }
 }

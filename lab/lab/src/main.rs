@@ -27,6 +27,7 @@ mod scenario;
 mod series;
 mod server;
 mod statistics;
+mod suite;
 mod training;
 mod trials;
 mod tune;
@@ -56,6 +57,8 @@ Examples:
   cargo lab connections --count 15000 --hold 30
   cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
   cargo lab report                    a page of HTML of all results in lab/results
+  cargo lab suite S3                  all that a write-up measured, with peers; --list shows the steps
+  cargo lab verify http://127.0.0.1:3000
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -115,6 +118,13 @@ enum LabCommand {
     },
     /// Render results as a page of HTML and a summary in Markdown
     Report(render::ReportArgs),
+    /// Run suites of a write-up's workloads, each step written as it is measured; exits with 1 if ours failed in one
+    Suite(suite::SuiteArgs),
+    /// Check a running server by TechEmpower's rules for its tests
+    Verify {
+        /// http://HOST:PORT of the server
+        url: String,
+    },
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -217,6 +227,8 @@ fn run(command: LabCommand) -> Result<bool, String> {
         LabCommand::Load(args) => load::run(&args),
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Report(args) => render::run(&args),
+        LabCommand::Suite(args) => suite::run(&args),
+        LabCommand::Verify { url } => suite::verify::run(&url),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Plausible { file } => plausibility::run(file.as_deref()),
@@ -280,6 +292,7 @@ fn measure(
     let servers = plans.iter().flat_map(|plan| &plan.servers);
     let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
     let programs = pgo::build_programs(&args.profile, &builds)?;
+    programs::build_extra(&args.profile, plans.iter().flat_map(|plan| &plan.servers).copied())?;
     measure_built(name, plans, rows, settings, &programs, args.json)
 }
 
@@ -301,7 +314,7 @@ fn measure_built(
     {
         progress(&why);
     }
-    let bench = Bench { programs, folder: &folder, settings };
+    let bench = Bench { programs, folder: &folder, settings, journal: None };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
     let record = report::describe(rows, &measured, &bench);

@@ -25,9 +25,9 @@ pub(crate) fn under(tool: &str, arguments: &[&str], command: &Command) -> Comman
     whole
 }
 
-/// Returns a command that runs another on one core.
+/// Returns a command that runs another on one core, and that the kernel ends when the lab has ended, however it did.
 pub(crate) fn on_core(core: usize, command: &Command) -> Command {
-    under("taskset", &["-c", &core.to_string()], command)
+    under("setpriv", &["--pdeathsig", "TERM", "taskset", "-c", &core.to_string()], command)
 }
 
 /// Runs a command to its end and returns its standard output; an error quotes the last line of its standard error.

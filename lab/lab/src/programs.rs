@@ -60,6 +60,18 @@ pub(crate) fn build_in(sources: &Path, target: &Path, profile: &str, words: &str
     Ok(target.join(if profile == "dev" { "debug" } else { profile }))
 }
 
+/// Builds further programs of ours that these servers need. Each by itself: in one build, features of one would be those of all.
+pub(crate) fn build_extra<'a>(
+    profile: &str,
+    servers: impl Iterator<Item = &'a ServerSpec>,
+) -> Result<(), String> {
+    let words: BTreeSet<&str> = servers.filter_map(|spec| spec.extra_build.as_deref()).collect();
+    words.into_iter().try_for_each(|words| {
+        crate::progress(&format!("building {words}"));
+        build_plain(profile, words).map(drop)
+    })
+}
+
 /// Runs the build commands of all peers and returns those that failed, each with its reason.
 pub(crate) fn build_peers(servers: &[ServerSpec]) -> Vec<(&str, String)> {
     let commands: BTreeSet<&str> = servers.iter().filter_map(|spec| spec.build_command.as_deref()).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
@@ -194,16 +194,22 @@ fn describe_series(series: &Series) -> Value {
 
 /// Writes the file of a run, under a name that sorts by time.
 pub(crate) fn write(name: &str, record: &Value) -> Result<PathBuf, String> {
-    let folder = root().join("lab/results");
-    let path = folder.join(format!("{}-{name}.json", unix_seconds()));
+    let path = root().join("lab/results").join(format!("{}-{name}.json", unix_seconds()));
+    store(&path, record).map(|()| path)
+}
+
+/// Writes a record whole or not at all.
+pub(crate) fn store(path: &Path, record: &Value) -> Result<(), String> {
     let mut text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
     // The commands name this machine's folders, which are no part of the result.
     for (place, name) in [(target(), "$TARGET"), (root(), "$ROOT"), (std::env::temp_dir(), "$TEMP")] {
         text = text.replace(&place.display().to_string(), name);
     }
-    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, text + "\n"));
-    written.map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
+    let unfinished = path.with_extension("unfinished");
+    let written = fs::create_dir_all(path.parent().unwrap_or(path))
+        .and_then(|()| fs::write(&unfinished, text + "\n"))
+        .and_then(|()| fs::rename(&unfinished, path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 pub(crate) fn unix_seconds() -> u64 {

@@ -52,7 +52,7 @@ pub(crate) enum ResponseSource {
 }
 
 /// One load; `scenarios.toml` describes the fields.
-#[derive(Debug, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) name: String,

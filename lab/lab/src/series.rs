@@ -139,8 +139,11 @@ impl SeriesPlan {
             random.shuffle(&mut order);
             for at in order {
                 let server = &mut series.servers[at];
-                let setup = setup(server.spec, experiment.workers(), null_bytes);
-                let round = setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it));
+                let run = || {
+                    let setup = setup(server.spec, experiment.workers(), null_bytes);
+                    setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it))
+                };
+                let round = bench.round(&format!("{} {} {number}", scenario.name, server.label), run);
                 let text = describe(experiment, &round);
                 crate::progress(&format!("{number}/{rounds} {}: {text}", server.label));
                 server.rounds.push(round);

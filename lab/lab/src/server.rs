@@ -46,6 +46,7 @@ pub(crate) struct ServerSpec {
     pub(crate) released: BTreeMap<String, toml::value::Datetime>,
     pub(crate) install: Option<String>,
     pub(crate) build_command: Option<String>,
+    pub(crate) extra_build: Option<String>,
     /// Build of our program, if not the usual one.
     #[serde(skip)]
     pub(crate) build: Option<String>,
@@ -179,6 +180,16 @@ impl ServerSpec {
         match headers.is_empty() || sent == *headers {
             true => Ok(()),
             false => Err(format!("probe: headers `{sent}`, not `{headers}` as {file} says")),
+        }
+    }
+
+    /// Returns an error that says how to install its program, where that is missing. Ours are built.
+    pub(crate) fn installed(&self) -> Result<(), String> {
+        let is_there = !self.is_foreign() || lookup(&self.path_of_foreign()).is_some();
+        if is_there {
+            Ok(())
+        } else {
+            Err(format!("{} is not installed: {}", self.program, self.installation()))
         }
     }
 

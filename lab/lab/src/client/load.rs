@@ -141,11 +141,12 @@ pub(crate) struct LoadOutcome {
     pub(crate) connect_error: Option<io::Error>,
 }
 
-/// Percentiles of the latencies, in nanoseconds.
+/// Mean and percentiles of the latencies, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latency {
     pub(crate) mean_ns: u64,
     pub(crate) p50_ns: u64,
+    pub(crate) p95_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
     pub(crate) max_ns: u64,
@@ -154,8 +155,14 @@ pub(crate) struct Latency {
 impl Latency {
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
-        let mean_ns = histogram.mean() as u64;
-        Self { mean_ns, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999), max_ns: histogram.max() }
+        Self {
+            mean_ns: histogram.mean() as u64,
+            p50_ns: at(0.5),
+            p95_ns: at(0.95),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: histogram.max(),
+        }
     }
 }
 

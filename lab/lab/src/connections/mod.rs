@@ -19,7 +19,7 @@ use crate::bench::{Bench, RunSettings, ServerSetup, StartedServer};
 use crate::folder::RunFolder;
 use crate::namespace::NetworkNamespace;
 use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
-use crate::programs::{OurPrograms, build_plain, lookup, root};
+use crate::programs::{OurPrograms, build_plain, root};
 use crate::scenario::{self, Scenario};
 use crate::server::{self, ServerSpec};
 use crate::{machine, print, progress};
@@ -190,7 +190,7 @@ fn measure(
     let folder = RunFolder::create()?;
     // The validators of a new file change while it becomes older.
     folder.settle(scenario);
-    let bench = Bench { programs, folder: &folder, settings: RunSettings::default() };
+    let bench = Bench { programs, folder: &folder, settings: RunSettings::default(), journal: None };
     let spec = if spec.program == OURS { configured(args, spec) } else { spec };
     let address = free_address()?;
     let setup =
@@ -234,14 +234,11 @@ fn configured(args: &ConnectionsArgs, spec: &ServerSpec) -> &'static ServerSpec 
     Box::leak(Box::new(spec))
 }
 
-/// Starts the server: with several workers on all cores, with the descriptors asked for, and so that it ends with the lab.
+/// Starts the server: with several workers on all cores, and with the descriptors asked for.
 fn start(args: &ConnectionsArgs, setup: &ServerSetup<'_>) -> Result<StartedServer, String> {
     let mut command = setup.command()?;
     if let Some(limit) = args.server_descriptors {
         command = under("prlimit", &[&format!("--nofile={limit}:{limit}")], &command);
-    }
-    if lookup("setpriv".as_ref()).is_some() {
-        command = under("setpriv", &["--pdeathsig", "KILL"], &command);
     }
     if args.workers > 1 {
         command = under("taskset", &["-c", &format!("0-{}", machine::cores() - 1)], &command);

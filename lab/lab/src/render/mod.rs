@@ -41,10 +41,10 @@ const STYLES: usize = 8;
 pub(crate) struct ReportArgs {
     /// Result files, or folders with such files; of the same measurement the newest counts [default: lab/results]
     #[arg(value_name = "RESULT")]
-    results: Vec<PathBuf>,
+    pub(crate) results: Vec<PathBuf>,
     /// Folder for report.html and summary.md [default: the folder of the first result]
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Renders results, and prints the verdicts.

@@ -104,7 +104,7 @@ fn run_block(folder: &RunFolder, name: &str, fault: &str, connections: &str) -> 
     let spec: ServerSpec = toml::from_str(&spec).expect("a server");
     let spec = Box::leak(Box::new(ServerSpec { file: "peer.toml".to_owned(), ..spec }));
     let settings = RunSettings { seconds: 1, wait_percent: Some(f64::INFINITY), ..RunSettings::default() };
-    let bench = Bench { programs: &OurPrograms::default(), folder, settings };
+    let bench = Bench { programs: &OurPrograms::default(), folder, settings, journal: None };
     let address = process::free_address().expect("a port");
     let setup = ServerSetup { bench: &bench, spec, scenario, address, workers: 1, null_bytes: 0 };
     block::run(&setup).unwrap_or_else(|reason| Err(reason).into())

@@ -1,0 +1,5 @@
+#!/bin/sh
+# Runs the suite of files against nginx, its steps of concurrent alone. Options are those of `cargo lab suite`.
+set -eu
+cd "$(dirname "$0")/.."
+exec cargo lab suite S3 --only concurrent "$@"

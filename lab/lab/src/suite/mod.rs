@@ -1,0 +1,205 @@
+//! Suites: the write-ups' workloads, step by step, each written as soon as it is measured.
+
+mod curve;
+pub(crate) mod journal;
+mod phases;
+mod plan;
+mod start;
+pub(crate) mod verify;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+use crate::folder::RunFolder;
+use crate::programs::{OurPrograms, build_extra};
+use crate::render::{self, ReportArgs};
+use crate::series::Series;
+use crate::{namespace, pgo, progress, report, scenario};
+use journal::Journal;
+use plan::{Step, Suite};
+
+/// Command line of `suite`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SuiteArgs {
+    /// Suites, as `--list` names them
+    #[arg(required_unless_present = "list")]
+    names: Vec<String>,
+    /// List the suites, or the steps of those that are named, and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Folder of the results; of several suites, a folder in it for each [default: lab/results/SUITE-DATE]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Continue a suite that was killed, in `--out` or in its newest folder; nothing that was measured is measured again
+    #[arg(long)]
+    resume: bool,
+    /// Only steps whose names begin with one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Servers instead of the suite's, separated by commas; the first is the base
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<String>,
+    /// Three rounds and phases of 2 s, to see that everything runs; the figures are rough
+    #[arg(long)]
+    quick: bool,
+    /// Phases with the threads and seconds of the write-up, instead of this machine's
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Maximum run-queue wait of a valid round, in per cent [default: 1, where connections end 3]
+    #[arg(long)]
+    wait_percent: Option<f64>,
+    /// Cargo profile of our programs
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Seed of orders and intervals
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs or lists suites. Returns false if one of our servers failed a phase, or a server could not be measured.
+pub(crate) fn run(args: &SuiteArgs) -> Result<bool, String> {
+    let names = if args.names.is_empty() { plan::names() } else { args.names.clone() };
+    let suites = names.iter().map(|name| Suite::load(name, args)).collect::<Result<Vec<_>, _>>()?;
+    if args.list {
+        suites.iter().for_each(|suite| list(suite, args));
+        return Ok(true);
+    }
+    let mut is_sound = true;
+    for suite in &suites {
+        let folder = start::folder(suite, args)?;
+        is_sound &= run_suite(suite, &folder, args)?;
+        let results = vec![folder.clone()];
+        render::run(&ReportArgs { results, out: Some(folder) })?;
+    }
+    Ok(is_sound)
+}
+
+fn list(suite: &Suite, args: &SuiteArgs) {
+    println!("{}: {}; about {}", suite.name, suite.about, minutes(&suite.steps, args));
+    for step in &suite.steps {
+        let found: Vec<&str> = step.found.iter().map(|spec| &*spec.name).collect();
+        println!("  {}: {} of {}", step.name, step.scenario, found.join(", "));
+        step.missing.iter().for_each(|(name, why)| println!("    without {name}: {why}"));
+        step.sizes(args).iter().for_each(|line| println!("    {line}"));
+    }
+}
+
+fn minutes(steps: &[Step], args: &SuiteArgs) -> String {
+    format!("{:.0} min", (steps.iter().map(|step| step.estimated_s(args)).sum::<f64>() / 60.0).ceil())
+}
+
+/// Runs the steps that have no result yet.
+fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, String> {
+    start::check_dependencies(suite)?;
+    let _locked = start::lock(folder)?;
+    start::check_same(folder, &start::circumstances(suite, args))?;
+    let servers = || suite.steps.iter().flat_map(|step| &step.found).copied();
+    let builds: BTreeSet<&str> = servers().filter_map(|spec| spec.build.as_deref()).collect();
+    let programs = pgo::build_programs(&args.profile, &builds)?;
+    build_extra(&args.profile, servers())?;
+    let mut files = RunFolder::create()?;
+    for step in &suite.steps {
+        let scenario = scenario::find(&step.scenario)?;
+        files.serve_set(scenario)?;
+        if scenario.congestion_control.is_some()
+            && let Err(why) = namespace::gain_rights()
+        {
+            progress(&why);
+        }
+    }
+    let mut is_sound = true;
+    for (at, step) in suite.steps.iter().enumerate() {
+        let (number, count, left) = (at + 1, suite.steps.len(), minutes(&suite.steps[at..], args));
+        let name = format!("{number:02}-{}", step.name);
+        let result = folder.join(format!("{name}.json"));
+        progress(&format!("{} step {number} of {count}, {}; about {left} left", suite.name, step.name));
+        if result.exists() {
+            progress("measured before");
+            continue;
+        }
+        step.sizes(args).iter().for_each(|line| progress(line));
+        step.missing.iter().for_each(|(name, why)| progress(&format!("{name}: not measured: {why}")));
+        if !step.found.is_empty() {
+            let sound = run_step(step, &result, &programs, &files, args);
+            is_sound &= sound.unwrap_or_else(|why| {
+                progress(&format!("{}: no result: {why}", step.name));
+                false
+            });
+        }
+    }
+    progress(&format!("results in {}", folder.display()));
+    Ok(is_sound)
+}
+
+/// Runs a step with its journal, and writes its result.
+fn run_step(
+    step: &Step,
+    result: &Path,
+    programs: &OurPrograms,
+    folder: &RunFolder,
+    args: &SuiteArgs,
+) -> Result<bool, String> {
+    let rounds = result.with_extension("rounds");
+    let journal = Journal::open(&rounds)?;
+    if journal.len() > 0 {
+        progress(&format!("{} rounds were measured before", journal.len()));
+    }
+    let bench = Bench { programs, folder, settings: step.settings(args), journal: Some(&journal) };
+    let outcome = measure(step, &bench, args);
+    if let Ok((record, text, _)) = &outcome {
+        report::store(result, record)?;
+        println!("{}\n{text}", step.name);
+    }
+    // Without a result too: the same rounds would have none again.
+    fs::remove_file(&rounds).map_err(|error| format!("{}: {error}", rounds.display()))?;
+    outcome.map(|(_, _, is_sound)| is_sound)
+}
+
+/// Measures a step. Returns its record, its text, and true if all servers were measured and ours passed all phases.
+fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, String, bool), String> {
+    let (mut record, text, is_sound);
+    if step.has_phases() {
+        let rows = phases::run(step, bench, args)?;
+        let ours = |name: &Value| step.found.iter().any(|spec| !spec.is_foreign() && *name == *spec.name);
+        let has_failed = |row: &Value| {
+            row["verdict"].as_str().is_some_and(|it| it.starts_with("FAILED") || it.starts_with("INVALID"))
+        };
+        is_sound = !rows.iter().any(|row| ours(&row["server"]) && has_failed(row));
+        text = table(&rows, phases::COLUMNS);
+        record = report::describe(&[], &[], bench);
+        record["phases"] = json!(rows);
+    } else if step.percent.is_empty() {
+        let series = [step.series(step.variant(None, false)?).run(bench)?];
+        (text, is_sound) = (report::comparison(&series), series[0].is_whole());
+        record = report::describe(&[], &series, bench);
+    } else {
+        let (points, series) = curve::run(step, bench)?;
+        (text, is_sound) = (table(&points, curve::COLUMNS), series.iter().all(Series::is_whole));
+        record = report::describe(&[], &series, bench);
+        // Rounds at one rate are no comparison of their own.
+        record["rounds_of_curve"] = record["series"].take();
+        record["series"] = json!([]);
+        record["curve"] = json!(points);
+    }
+    record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
+    Ok((record, text, is_sound))
+}
+
+/// Renders objects as a table, of an interval its median.
+fn table<const COLUMNS: usize>(rows: &[Value], columns: [(&str, &str); COLUMNS]) -> String {
+    let cell = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or_default()),
+        other => other.to_string(),
+    };
+    let mut table = vec![columns.map(|(title, _)| title.to_owned())];
+    table
+        .extend(rows.iter().map(|row| columns.map(|(_, name)| cell(row[name].get(0).unwrap_or(&row[name])))));
+    report::align(&table)
+}
