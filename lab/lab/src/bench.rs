@@ -198,7 +198,10 @@ impl ServerSetup<'_> {
     pub(crate) fn start_as(&self, command: &Command) -> Result<StartedServer, String> {
         let log = self.bench.folder.path().join("server.log");
         let process = ServerProcess::start(command, self.address, &log)?;
-        Ok(StartedServer { process, bytes: length(&self.probe()?), line: format!("{command:?}") })
+        let mut server =
+            StartedServer { process, bytes: length(&self.probe()?), line: format!("{command:?}") };
+        server.process.find_processes();
+        Ok(server)
     }
 
     /// Starts the server, probes it, and sends it a load for a moment.
@@ -207,7 +210,7 @@ impl ServerSetup<'_> {
         let millis = self.scenario.warm_up_ms().max(self.spec.warm_up_ms);
         let load = self.scenario.load(self.address, server.bytes, millis);
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
-        // In another order than in the window: a cache must not know what comes next.
+        // In another order than in the window, so that a cache holds no more than at any other time.
         let mut load =
             Load { connections, pacing: Pacing::Closed, latencies: false, seed: load.seed + 1, ..load };
         if !self.spec.is_null() {

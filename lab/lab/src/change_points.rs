@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-/// Minimum number of values between two changes: one odd value is none.
+/// Minimum number of values between two changes: a single outlier isn't a level.
 const SEGMENT_MIN: usize = 4;
 const PERMUTATIONS: usize = 999;
 /// Share of permutations that may split as clearly by chance.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::programs::{lookup, root};
 use crate::server::{self, ServerSpec};
@@ -86,6 +87,14 @@ pub(crate) fn setup() -> Result<(Vec<[String; 5]>, bool), String> {
     Ok((rows, is_ready))
 }
 
+/// Returns a hash of the checkout's changes since its commit.
+pub(crate) fn changes() -> String {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["diff", "HEAD", "--", ".", ":!lab/results", ":!lab/records"]);
+    let diff = git.output().map(|output| output.stdout).unwrap_or_default();
+    Sha256::digest(diff).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns the checkout's commit, marked if files differ from it.
 pub(crate) fn commit() -> String {
     commit_in(&root())
@@ -97,8 +106,8 @@ pub(crate) fn commit_in(sources: &Path) -> String {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    // Results are no sources.
-    let is_changed =
-        git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_some_and(|status| !status.is_empty());
+    // Results and records are no sources.
+    let is_changed = git(&["status", "--porcelain", "--", ".", ":!lab/results", ":!lab/records"])
+        .is_some_and(|status| !status.is_empty());
     if is_changed { commit + " with changes" } else { commit }
 }

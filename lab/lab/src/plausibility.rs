@@ -81,9 +81,9 @@ const RULES: &[Rule] = &[
     }),
     // Little's law.
     ("in-flight", Weight::Impossible, "requests in flight on average", |it| {
-        let most = it.connections? * it.depth.unwrap_or(1.0);
-        let least = if it.offered_per_s.is_none() { most / 2.0 } else { 0.0 };
-        Some((it.responses_per_s? * it.mean_ms? / 1e3, least, most * (1.0 + TOLERANCE)))
+        // At a rate latencies count from due times: requests that could not be sent yet are in flight too.
+        let most = it.connections.filter(|_| it.offered_per_s.is_none())? * it.depth.unwrap_or(1.0);
+        Some((it.responses_per_s? * it.mean_ms? / 1e3, most / 2.0, most * (1.0 + TOLERANCE)))
     }),
     ("ports", Weight::Impossible, "connections at once", |it| Some((it.connections?, 0.0, it.all_ports()))),
     ("percentiles", Weight::Impossible, "times the percentile below it", |it| {

@@ -3,7 +3,7 @@
 //!
 //! It checks each response's status, and its length, which is known from a probe, or every byte of a file of a set.
 //! At a fixed rate a timer wakes it for each request to the nanosecond, and a latency counts from when its request was due, so
-//! that a stalled server can't hide behind a waiting client.
+//! that the time of a stall counts in full.
 
 mod connection;
 mod generated;
@@ -211,7 +211,7 @@ impl<'a> LoadClient<'a> {
             let events = std::mem::take(&mut self.events);
             for event in &events {
                 match event.data.u64() {
-                    // Reading starts its next interval; how many have passed, the clock says.
+                    // Reading starts its next interval; the number that has passed follows from the clock.
                     TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
                     number if number < DOWNLOADS => {
                         let flags = event.flags;

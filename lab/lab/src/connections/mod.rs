@@ -120,7 +120,7 @@ impl ConnectionsArgs {
     }
 }
 
-/// Tries to enter a namespace, in a process that is good for nothing else; the lab calls it.
+/// Tries to enter a namespace, in a process of its own, which can't leave it; the lab calls it.
 pub(crate) fn try_namespace(connections: u32) -> Result<(), String> {
     namespace(connections).enter()
 }

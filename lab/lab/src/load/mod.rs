@@ -122,7 +122,7 @@ pub(crate) struct LoadArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Arrivals {
     Constant,
-    /// Exponentially distributed, as of many clients that know nothing of each other
+    /// Exponentially distributed, as of many independent clients
     Poisson,
 }
 

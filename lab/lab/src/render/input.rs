@@ -99,7 +99,7 @@ pub(super) struct CurvePoint {
     #[serde(default)]
     pub(super) percentiles: Vec<(f64, f64)>,
     #[serde(flatten)]
-    figures: Map<String, Value>,
+    pub(super) figures: Map<String, Value>,
 }
 
 /// A phase of a stress test.
@@ -130,10 +130,12 @@ struct Memory {
     slab_mib: f64,
 }
 
-/// Figures of a commit that repeat on every machine: a line of a record.
+/// Counts of a commit, which repeat on machines of one kind: a line of a record.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record {
     pub(super) commit: String,
+    #[serde(default)]
+    pub(super) cpu: String,
     pub(super) figures: BTreeMap<String, f64>,
 }
 
@@ -178,6 +180,11 @@ fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
     if file.server.is_empty() && file.findings.is_some() {
         let mut words = file.command.split_whitespace().skip_while(|word| *word != "--server").skip(1);
         file.server = words.next().unwrap_or("shearwater-uring").to_owned();
+    }
+    // Suites measure the same scenarios and phases in several steps.
+    if let Some(step) = file.others.get("step").and_then(|step| step["name"].as_str()) {
+        file.curve.iter_mut().for_each(|point| point.scenario = format!("{step}, {}", point.scenario));
+        file.phases.iter_mut().for_each(|phase| phase.name = format!("{step}, {}", phase.name));
     }
     let quantiles = file.latency.iter().flat_map(|latency| &latency.quantiles_ns);
     file.percentiles.extend(quantiles.map(|(quantile, ns)| (*quantile, ns / 1e6)));

@@ -80,7 +80,11 @@ fn render(
             format!("{:?} {} {labels:?}", it.experiment, it.scenario)
         },
     );
-    let key = |it: &CurvePoint| format!("{} {} {}", it.server, it.scenario, it.offered_per_s);
+    // A share of the capacity that was measured then, or a rate.
+    let key = |it: &CurvePoint| match it.figures.get("percent") {
+        Some(percent) => format!("{} {} {percent} %", it.server, it.scenario),
+        None => format!("{} {} {}", it.server, it.scenario, it.offered_per_s),
+    };
     let curve = input::newest(files, |file| &file.curve, key);
     let commits: BTreeSet<&str> =
         files.iter().map(|file| &*file.commit).filter(|it| !it.is_empty()).collect();
@@ -206,11 +210,12 @@ fn flat_records(
 ) -> Vec<serde_json::Value> {
     let mut flat = Vec::new();
     for (record, runs) in records {
-        let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.figures.keys()).collect();
-        for name in names {
-            let found = || runs.iter().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
+        let names = runs.iter().flat_map(|run| run.figures.keys().map(|name| (name, &run.cpu)));
+        for (name, cpu) in names.collect::<BTreeSet<_>>() {
+            let alike = || runs.iter().filter(|run| run.cpu == *cpu);
+            let found = || alike().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
             let changes = change_points(&found().map(|(_, value)| value).collect::<Vec<_>>());
-            let title = format!("{record}: {name}");
+            let title = format!("{record}: {name} {cpu}");
             flat.extend(found().enumerate().map(|(at, (commit, value))| {
                 json!({ "title": title, "server": record, "commit": commit, "value": value, "run": at + 1, "changed": changes.contains(&at) })
             }));

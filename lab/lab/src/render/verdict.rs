@@ -31,7 +31,8 @@ pub(super) fn verdicts(series: &Series) -> Vec<Value> {
         let cpu = |round: &Round| round.figures.get(CPU).copied().filter(|_| round.faults.is_empty());
         let rounds = ours.rounds.iter().zip(&peer.rounds);
         let ratios: Vec<f64> = rounds.filter_map(|(ours, peer)| Some(cpu(peer)? / cpu(ours)?)).collect();
-        let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise(series));
+        let noise = if has_control(series) { noise(series) } else { f64::INFINITY };
+        let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise);
         json!({ "scenario": series.scenario, "ours": ours.label, "outcome": outcome, "words": words })
     };
     let pairs = with("ours").flat_map(|ours| with("peer").map(move |peer| (ours, peer)));
@@ -44,6 +45,12 @@ fn ratio_to_base(server: &Server) -> Option<Estimate> {
 
 fn ends(ratio: Estimate) -> [f64; 2] {
     [ratio.low.unwrap_or(ratio.median), ratio.high.unwrap_or(ratio.median)]
+}
+
+/// Returns false if no round of the base's second run counts, so that the noise is unknown.
+fn has_control(series: &Series) -> bool {
+    let control = series.servers.iter().find(|server| role(&server.label) == "control");
+    control.is_none_or(|control| ratio_to_base(control).is_some())
 }
 
 /// Returns the largest factor by which the base differs from itself.
@@ -62,6 +69,9 @@ fn words(ratio: Option<Estimate>, peer: &str, noise: f64) -> (&'static str, Stri
             format!("not compared with {peer}: {values} of {VALUES_MIN} needed rounds count for both"),
         );
     };
+    if noise.is_infinite() {
+        return ("missing", format!("not compared with {peer}: no round of the base's second run counts"));
+    }
     let is_noise = (low..=high).contains(&1.0) || median.max(1.0 / median) <= noise;
     let (outcome, [median, low, high]) = match median {
         _ if is_noise => ("noise", [median, low, high]),

@@ -39,19 +39,20 @@ pub(super) fn run(step: &Step, bench: &Bench<'_>) -> Result<(Vec<Value>, Vec<Ser
         plan.servers.retain(|spec| capacities.iter().any(|(_, able)| able == spec));
         let series = plan.run(bench)?;
         let servers = series.servers.iter().filter(|server| !server.is_control());
-        points.extend(servers.map(|server| point(step, rate, &series, server)));
+        points.extend(servers.map(|server| point(step, *percent, rate, &series, server)));
         measured.push(series);
     }
     Ok((points, measured))
 }
 
 /// Returns a point as the report reads it.
-fn point(step: &Step, rate: u32, series: &Series, server: &ServerRounds) -> Value {
+fn point(step: &Step, percent: u32, rate: u32, series: &Series, server: &ServerRounds) -> Value {
     let interval = |estimate: Option<Estimate>| estimate.map(|it| json!([it.median, it.low, it.high]));
     let median = |figure| series.estimate(server, figure).map(|it| it.median);
     let mut point = json!({
         "server": server.label,
         "scenario": step.scenario,
+        "percent": percent,
         "offered_per_s": rate,
         "achieved_per_s": median("responses_per_s"),
         "in_flight": median("in_flight"),

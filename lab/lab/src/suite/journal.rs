@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -27,15 +27,19 @@ impl Journal {
     /// Opens a journal with the rounds that it has. A line that was cut off is dropped with everything after it.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let failed = |error| format!("{}: {error}", path.display());
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+            bytes => bytes.unwrap_or_default(),
+        };
+        let text = String::from_utf8_lossy(&bytes);
         let lines: VecDeque<JournalLine> =
             text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
         let kept: String = text.split_inclusive('\n').take(lines.len()).collect();
-        let mut file = File::create(path).map_err(failed)?;
-        file.write_all(kept.as_bytes()).map_err(failed)?;
-        if !kept.is_empty() && !kept.ends_with('\n') {
-            file.write_all(b"\n").map_err(failed)?;
-        }
+        let end = if kept.is_empty() || kept.ends_with('\n') { "" } else { "\n" };
+        // Renamed into place: a kill here loses nothing.
+        let draft = path.with_extension("rounds-draft");
+        fs::write(&draft, kept + end).and_then(|()| fs::rename(&draft, path)).map_err(failed)?;
+        let file = File::options().append(true).open(path).map_err(failed)?;
         Ok(Self { state: Mutex::new((lines, file)) })
     }
 

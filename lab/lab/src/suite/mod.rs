@@ -74,7 +74,10 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<bool, String> {
         let folder = start::folder(suite, args)?;
         is_sound &= run_suite(suite, &folder, args)?;
         let results = vec![folder.clone()];
-        render::run(&ReportArgs { results, out: Some(folder) })?;
+        if let Err(why) = render::run(&ReportArgs { results, out: Some(folder) }) {
+            progress(&format!("no report: {why}"));
+            is_sound = false;
+        }
     }
     Ok(is_sound)
 }
@@ -118,8 +121,10 @@ fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, Str
         let name = format!("{number:02}-{}", step.name);
         let result = folder.join(format!("{name}.json"));
         progress(&format!("{} step {number} of {count}, {}; about {left} left", suite.name, step.name));
-        if result.exists() {
+        if let Ok(text) = fs::read_to_string(&result) {
             progress("measured before");
+            is_sound &=
+                serde_json::from_str(&text).is_ok_and(|record: Value| record["is_sound"] != json!(false));
             continue;
         }
         step.sizes(args).iter().for_each(|line| progress(line));
@@ -155,7 +160,7 @@ fn run_step(
         report::store(result, record)?;
         println!("{}\n{text}", step.name);
     }
-    // Without a result too: the same rounds would have none again.
+    // Without a result too: `--resume` measures the step again.
     fs::remove_file(&rounds).map_err(|error| format!("{}: {error}", rounds.display()))?;
     outcome.map(|(_, _, is_sound)| is_sound)
 }
@@ -186,6 +191,7 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, S
         record["series"] = json!([]);
         record["curve"] = json!(points);
     }
+    record["is_sound"] = json!(is_sound);
     record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
     Ok((record, text, is_sound))
 }

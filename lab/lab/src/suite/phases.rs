@@ -91,7 +91,7 @@ fn own_program() -> Result<Command, String> {
     std::env::current_exe().map(Command::new).map_err(|error| format!("own path: {error}"))
 }
 
-/// Runs `cargo lab load` on the client's core. Its exit status says again which errors it has counted.
+/// Runs `cargo lab load` on the client's core. Its output has the errors, so its exit status isn't needed.
 fn tool_counts(tool: &Command) -> Result<LoadCounts, String> {
     let output = on_core(CLIENT_CORE, tool).output().map_err(|error| format!("load: {error}"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -116,7 +116,9 @@ impl Phase {
         let before = Threads::of(server.process.ids())?;
         let counts = if self.load.is_some() { tool_counts(&client) } else { run_client(&client) }?;
         let spent = Threads::of(server.process.ids())?.since(&before);
-        let all = (counts.responses + counts.socket_errors()).max(1) as f64;
+        // wrk doesn't count requests; a late response is a response and a timeout.
+        let all =
+            counts.requests.max(counts.responses + counts.socket_errors() - counts.timeouts).max(1) as f64;
         let wrong = (counts.socket_errors() + counts.wrong_responses()) as f64;
         let mut round: MeasuredRound = Ok([
             (ERRORS_PERCENT, wrong / all * 100.0),
@@ -125,9 +127,14 @@ impl Phase {
         .into())
         .into();
         // Without a figure where a thread has ended, as those for blocking work do.
-        round
-            .figures
-            .extend(spent.ok().map(|it| ("cpu_us", it.cpu_ns as f64 / counts.responses as f64 / 1e3)));
+        if let Ok(spent) = spent {
+            round.figures.insert("cpu_us", spent.cpu_ns as f64 / counts.responses as f64 / 1e3);
+            // Threads of a pool wait for one another.
+            if !setup.spec.pool {
+                let percent = spent.wait_ns as f64 / 10.0 / counts.duration_us as f64;
+                round.figures.insert("wait_percent", percent);
+            }
+        }
         if let Some(it) = counts.latency {
             let of =
                 [("p50_ms", it.p50_ns), ("p95_ms", it.p95_ns), ("p99_ms", it.p99_ns), ("max_ms", it.max_ns)];

@@ -19,7 +19,7 @@ const OTHER_DESCRIPTORS: u64 = 256;
 const PHASE_S_MAX: u32 = 5;
 const QUICK_PHASE_S_MAX: u32 = 2;
 /// Rounds of a comparison or of a rate, and with `--quick`: fewer have no interval.
-const BLOCKS: u32 = 5;
+const BLOCKS: u32 = 6;
 const QUICK_BLOCKS: u32 = 3;
 /// Seconds of a step's or a phase's start.
 const START_S: f64 = 2.0;

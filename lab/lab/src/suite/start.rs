@@ -65,7 +65,7 @@ pub(super) fn check_dependencies(suite: &Suite) -> Result<(), String> {
 pub(super) fn circumstances(suite: &Suite, args: &SuiteArgs) -> Value {
     let machine = machine::describe();
     let mut all = json!({
-        "commit": machine::commit(), "profile": args.profile, "seed": args.seed, "wait_percent": args.wait_percent,
+        "commit": machine::commit(), "changes": machine::changes(), "profile": args.profile, "seed": args.seed, "wait_percent": args.wait_percent,
     });
     for name in ["cpu", "cores", "memory", "kernel"] {
         all[name] = machine[name].clone();
