@@ -1,7 +1,7 @@
 //! Thread-per-core HTTP/1.1 workers over any [`Driver`](shearwater_io::Driver).
 //!
-//! A worker owns its driver, its connections, its timers and its buffers, and shares no mutable state with
-//! the others on the hot path. `worker` has the turn and the one `match` on events; `request_loop` reads, parses, calls,
+//! A worker owns its driver, connections, timers and buffers. It shares no mutable state with the others on the hot path.
+//! `worker` has the turn and the one `match` on events; `request_loop` reads, parses, calls,
 //! encodes and flushes; `connection` has all that happens to a connection between two events, and its close. The rooms:
 //! `request`, `response`, `deferred` (handlers that respond later), `timers`, `memory`, and `server` around the workers.
 

@@ -112,8 +112,8 @@ impl Response<'_> {
         ResponseMark { fields: self.draft.fields.len(), status: self.draft.status }
     }
 
-    /// Keeps the fields and the status that were set between two states, by a router's steps before the handler, if the
-    /// request will be repeated. [`Request::restore_steps`] sets them again, so the steps run once.
+    /// Keeps the fields and the status that a router's steps set between two states, if the request will be repeated.
+    /// [`Request::restore_steps`] sets them again, so the steps run once.
     pub fn keep_steps(&mut self, router: usize, from: ResponseMark, to: ResponseMark) {
         if let Some(Deferral::Deferred(deferred)) = &mut self.draft.deferral
             && let Some(passed) = &mut deferred.retry

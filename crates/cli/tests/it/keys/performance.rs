@@ -72,8 +72,8 @@ pub(crate) fn response_buffer_size() {
     }
 }
 
-/// Whether a file of six bytes is cached: cached files are revalidated twice a second, so an old version is sent soon after a change;
-/// of files that aren't cached, never in 300 replacements.
+/// Shows that the key turns caching of contents on and off. A cached file is revalidated twice a second, so its old version is
+/// still sent right after a change. A file that isn't cached is never old, here in 300 replacements.
 #[test]
 pub(crate) fn cache() {
     for (settings, is_evicted_by_another, is_cached) in [
