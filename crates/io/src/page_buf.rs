@@ -10,9 +10,9 @@ use crate::not_linux::pages::Pages;
 #[cfg(target_os = "linux")]
 use crate::pages::Pages;
 
-/// Length of the first mapping. Addresses cost nothing until something is written, but a process may have a
-/// limit of them.
-const FIRST_BYTES: usize = 32 * 1024;
+/// Length of the first mapping: room for the largest head, so that the mappings of heads never move. Addresses cost
+/// nothing until something is written, but a process may have a limit of them.
+const FIRST_BYTES: usize = 64 * 1024;
 /// Unit of releasing memory.
 const PAGE_BYTES: usize = 4096;
 

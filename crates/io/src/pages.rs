@@ -3,8 +3,17 @@
 
 #![expect(unsafe_code, reason = "maps memory from the kernel, independent of the program's allocator")]
 
-use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::LazyLock;
+use std::{fs, io};
+
+/// True if the kernel may use huge pages for memory that didn't ask for them. Advice against them locks the whole
+/// address space once more per mapping, so it is given only then.
+static HUGE_UNASKED: LazyLock<bool> = LazyLock::new(|| {
+    let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    // Without this file the kernel has none, or hides its setting: it ignores needless advice.
+    setting.map_or(true, |setting| setting.contains("[always]"))
+});
 
 /// A private mapping.
 #[derive(Debug)]
@@ -30,8 +39,10 @@ impl Pages {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = Self { start, bytes };
-        // With huge pages one touched byte costs 2 MiB. Kernels without them reject the advice.
-        pages.advise(libc::MADV_NOHUGEPAGE);
+        if *HUGE_UNASKED {
+            // One touched byte would cost 2 MiB.
+            pages.advise(libc::MADV_NOHUGEPAGE);
+        }
         Ok(pages)
     }
 

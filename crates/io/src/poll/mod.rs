@@ -18,7 +18,7 @@ use mio::Interest;
 use mio::unix::SourceFd;
 
 use crate::clock::{CatchUp, Clock};
-use crate::connections::{Connections, FairQueue, Flags};
+use crate::connections::{Connections, FairQueue, Flags, SlotState};
 use crate::listeners::accept::{Arrival, Listeners};
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::alarm;
@@ -59,7 +59,7 @@ pub struct Poll {
     waker: Waker,
     alarm: Alarm,
     listeners: Listeners,
-    conns: Connections<()>,
+    conns: Connections<InPoll>,
     /// Connections to read. Served before long sends.
     reads: FairQueue,
     clock: Clock,
@@ -69,9 +69,19 @@ pub struct Poll {
     lent: usize,
     /// Reads of the present connection in this turn.
     recvs: usize,
-    /// Bulk receives left in this turn.
+    /// Bulk receives left in this turn, of connections whose last receive was one.
     bulk_recvs_left: usize,
+    /// Bulk receives left in this turn, of new connections: their first heads can be large.
+    first_bulk_recvs_left: usize,
 }
+
+/// A connection's state in this driver.
+#[derive(Debug, Default)]
+struct InPoll {
+    has_received: bool,
+}
+
+impl SlotState for InPoll {}
 
 impl Poll {
     /// Creates a driver with these listeners (made non-blocking) or entrances, which accepts from the first
@@ -107,6 +117,7 @@ impl Poll {
             lent: 0,
             recvs: 0,
             bulk_recvs_left: 0,
+            first_bulk_recvs_left: 0,
         })
     }
 }

@@ -7,8 +7,8 @@ use mio::event::Event as Readiness;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::Poll;
 use super::source::{EventSource, GENERATION_MASK, source};
+use super::{InPoll, Poll};
 use crate::connections::{Connections, Flags, NONE, Pushed, Slot, ended_while_paused, read_closed};
 use crate::limits::{EVENTS_PER_WAIT_MAX, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max, is_bulk};
 use crate::{Event, Token};
@@ -32,6 +32,7 @@ impl Poll {
         self.listeners.begin_turn();
         self.recvs = 0;
         self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
+        self.first_bulk_recvs_left = self.bulk_recvs_left;
         let Self { events, alarm, conns: Connections { work, slots, .. }, reads, listeners, .. } = self;
         let mut taken = 0;
         for event in events.iter() {
@@ -97,7 +98,7 @@ impl Poll {
 }
 
 /// Records readiness: the kernel reports it only once.
-fn note(slot: &mut Slot<()>, event: &Readiness) {
+fn note(slot: &mut Slot<InPoll>, event: &Readiness) {
     let broken = event.is_error() || event.is_write_closed();
     if event.is_readable() || event.is_read_closed() || broken {
         slot.flags.set(Flags::READABLE);
@@ -132,7 +133,10 @@ impl Poll {
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
             return end_of_paused(token, slot);
         }
-        if slot.flags.has(Flags::BULK) && self.bulk_recvs_left == 0 {
+        let is_first = !slot.extra.has_received;
+        let bulk_recvs_left =
+            if is_first { &mut self.first_bulk_recvs_left } else { &mut self.bulk_recvs_left };
+        if (is_first || slot.flags.has(Flags::BULK)) && *bulk_recvs_left == 0 {
             return None;
         }
         self.recvs += 1;
@@ -140,9 +144,10 @@ impl Poll {
         match recv(fd, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((_, 0)) => Some(read_closed(token, slot, None)),
             Ok((_, count)) => {
+                slot.extra.has_received = true;
                 if is_bulk(count, self.buffer.len()) {
                     slot.flags.set(Flags::BULK);
-                    self.bulk_recvs_left = self.bulk_recvs_left.saturating_sub(1);
+                    *bulk_recvs_left = bulk_recvs_left.saturating_sub(1);
                 } else {
                     slot.flags.clear(Flags::BULK);
                 }
@@ -170,7 +175,7 @@ impl Poll {
     /// Removes the first connection from the read queue. It returns in the next turn if there is more, ahead
     /// of others if the budget left no read for it.
     pub(super) fn retire_read(&mut self, token: Token) {
-        let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
+        let has_waited = self.recvs == 0;
         self.recvs = 0;
         let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.remove_first() };
         self.reads.retire(&mut slot.flags);
@@ -185,7 +190,7 @@ impl Poll {
 }
 
 /// Returns the event of a paused connection whose end was reported (R6).
-fn end_of_paused(token: Token, slot: &mut Slot<()>) -> Option<Event> {
+fn end_of_paused(token: Token, slot: &mut Slot<InPoll>) -> Option<Event> {
     if !slot.flags.shows_end() {
         return None;
     }

@@ -150,11 +150,15 @@ pub(crate) fn uploads_progress_side_by_side<K: Kernel>() {
     const UPLOADS: usize = 40;
     // As much as a socket takes without being read.
     const EACH: usize = 3 * RECV_BUFFER_BYTES;
-    // Bytes of each before it counts as an upload, and bytes in parts that fill no buffer.
-    const AT_FIRST: usize = UPLOADS * RECV_AFTER_PAUSE_MAX + 2 * BULK_RECV_BYTES_PER_TURN_MAX;
+    // Bytes in parts that fill no buffer are beyond the turn's budget.
+    const LATER: usize = 2 * BULK_RECV_BYTES_PER_TURN_MAX;
     let mut world = World::<SocketHarness<K>>::new();
+    // A completion driver receives some of each before it counts as an upload.
+    let begins = if world.driver().name() == "uring" { UPLOADS * RECV_AFTER_PAUSE_MAX } else { 0 };
+    let at_first = begins + LATER;
     let uploads: Vec<_> = (0..UPLOADS).map(|_| world.connect()).collect();
     let (neighbour, quiet) = world.connect();
+    world.harness.write(neighbour, b"first ");
     world.idle();
     let content = pattern(EACH, 7);
     let mut left = [EACH; UPLOADS];
@@ -169,12 +173,12 @@ pub(crate) fn uploads_progress_side_by_side<K: Kernel>() {
         world.turn(5);
         let got: Vec<_> = uploads.iter().map(|(_, token)| world.page(*token).received.len()).collect();
         let all = got.iter().sum::<usize>();
-        let most = if before < AT_FIRST { AT_FIRST } else { 2 * BULK_RECV_BYTES_PER_TURN_MAX };
+        let most = if before < at_first { at_first } else { LATER };
         assert!(all - before <= most, "{} bytes in one turn", all - before);
         (before, turns) = (all, turns + 1);
         assert!(turns < 10_000, "the input never comes to an end: {got:?}");
         if turns == 12 {
-            assert_eq!(world.page(quiet).received, b"a word");
+            assert_eq!(world.page(quiet).received, b"first a word");
         }
     }
     assert!(turns > 12);
