@@ -10,13 +10,10 @@ use serde_json::{Value, json};
 
 use crate::bar::{self, BarRow};
 use crate::bench::Bench;
-use crate::experiment::Experiment;
+use crate::format::{align, show};
 use crate::machine;
 use crate::programs::{root, target};
 use crate::series::Series;
-use crate::statistics::Estimate;
-
-const NONE: &str = "-";
 
 /// Renders a comparison: every figure of every server, the invalid rounds, and who took part.
 pub(crate) fn comparison(measured: &[Series]) -> String {
@@ -43,7 +40,7 @@ fn figures(series: &Series) -> String {
         for server in &series.servers {
             let (values, valid) = (server.figure(name).len(), server.valid().count());
             let (measured, ratio) = match values < valid {
-                true => ("client-bound".to_owned(), NONE.to_owned()),
+                true => ("client-bound".to_owned(), "-".to_owned()),
                 false => (show(series.estimate(server, name)), show(series.ratio_to_base(server, name))),
             };
             let counted = format!("{valid}/{}", server.rounds.len());
@@ -83,22 +80,11 @@ pub(crate) fn bar(rows: &[&BarRow], measured: &[Series]) -> String {
     for row in rows {
         let verdict = row.judge(measured);
         let [name, scenario] = [&row.name, &row.scenario].map(String::clone);
-        let (measured, text) = (show(verdict.estimate()), row.verdict_text(&verdict));
-        table.push([name, scenario, row.text(), row.wanted(), measured, text]);
+        table.push([name, scenario, row.text(), row.wanted(), show(verdict.measured), verdict.text]);
     }
     let mut out = align(&table);
     out.push_str("\nMedians, [bootstrap 95 % interval]. A ratio of CPU time is taken round by round.\n\n");
     out.push_str(&controls(measured));
-    for series in measured.iter().filter(|series| series.plan.experiment == Experiment::Instructions) {
-        for server in &series.servers {
-            let count = show(series.estimate(server, "instructions"));
-            let _ = writeln!(
-                out,
-                "instructions a request: {} {}: {count}",
-                server.label, series.plan.scenario.name
-            );
-        }
-    }
     out + "\n" + &notes(measured)
 }
 
@@ -125,30 +111,6 @@ pub(crate) fn list_rows() -> String {
         + &groups
 }
 
-/// Formats a median and its interval.
-pub(crate) fn show(estimate: Option<Estimate>) -> String {
-    let Some(Estimate { median, low, high, values }) = estimate else { return NONE.to_owned() };
-    let decimals = if median < 1_000.0 { 3 } else { 0 };
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{median:.decimals$} [{low:.decimals$} {high:.decimals$}]"),
-        _ if values == 1 => format!("{median:.decimals$} [one value]"),
-        _ => format!("{median:.decimals$} [too few]"),
-    }
-}
-
-/// Pads columns to their widest cell.
-pub(crate) fn align<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
-    let mut out = String::new();
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
-}
-
 /// Describes a run: its rows, all that they rest on, and with what it was measured.
 pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>) -> Value {
     let describe_row = |row: &&BarRow| {
@@ -158,8 +120,8 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>)
             "scenario": row.scenario,
             "case": row.text(),
             "wanted": row.wanted(),
-            "measured": verdict.estimate(),
-            "verdict": row.verdict_text(&verdict),
+            "measured": verdict.measured,
+            "verdict": verdict.text,
         })
     };
     json!({
@@ -167,7 +129,6 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>)
         "unix_seconds": unix_seconds(),
         "commit": machine::commit(),
         "profile": bench.programs.usual,
-        "guided_by": bench.programs.guided_by,
         "settings": bench.settings,
         "machine": machine::describe(),
         "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),

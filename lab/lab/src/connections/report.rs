@@ -9,8 +9,8 @@ use super::ConnectionsArgs;
 use super::plan::{MachineLimits, Plan, grouped};
 use super::reading::Reading;
 use super::run::{BusyFigures, Findings};
+use crate::format::align;
 use crate::machine;
-use crate::report::align;
 
 /// Memory of our server without connections, and for each idle one. A million may take 64 MiB.
 const RSS_MIB_MAX: f64 = 12.0;

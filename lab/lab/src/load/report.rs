@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::LoadArgs;
 use crate::client::{Load, LoadOutcome};
 use crate::connections::grouped;
-use crate::report::align;
+use crate::format::align;
 
 /// Least share of a rate that must be achieved, in per cent.
 const ACHIEVED_PERCENT_MIN: f64 = 99.0;

@@ -25,11 +25,8 @@ pub(super) struct ResultFile {
     pub(super) series: Vec<Series>,
     pub(super) curve: Vec<CurvePoint>,
     pub(super) phases: Vec<Phase>,
-    pub(super) tools: Vec<Map<String, Value>>,
-    /// Quantiles with their latency in milliseconds, of a single load.
-    pub(super) percentiles: Vec<(f64, f64)>,
-    /// The same of `cargo lab load`.
-    latency: Option<LoadLatency>,
+    /// Of `cargo lab load`.
+    pub(super) latency: Option<LoadLatency>,
     pub(super) findings: Option<Findings>,
     /// Everything that is only shown, such as the machine.
     #[serde(flatten)]
@@ -37,8 +34,8 @@ pub(super) struct ResultFile {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct LoadLatency {
-    quantiles_ns: Vec<(f64, f64)>,
+pub(super) struct LoadLatency {
+    pub(super) quantiles_ns: Vec<(f64, f64)>,
 }
 
 impl ResultFile {
@@ -96,8 +93,6 @@ pub(super) struct CurvePoint {
     pub(super) scenario: String,
     pub(super) offered_per_s: f64,
     valid: bool,
-    #[serde(default)]
-    pub(super) percentiles: Vec<(f64, f64)>,
     #[serde(flatten)]
     pub(super) figures: Map<String, Value>,
 }
@@ -111,7 +106,7 @@ pub(super) struct Phase {
     errors: u64,
     non_2xx: u64,
     timeouts: u64,
-    verdict: String,
+    pub(super) verdict: String,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
@@ -139,18 +134,21 @@ pub(super) struct Record {
     pub(super) figures: BTreeMap<String, f64>,
 }
 
-const PARTS: [&str; 8] = ["rows", "series", "curve", "phases", "tools", "percentiles", "latency", "findings"];
+const PARTS: [&str; 6] = ["rows", "series", "curve", "phases", "latency", "findings"];
 const HELP: &str =
     "help: name files that `cargo lab compare`, `bar`, `connections` or `suite` wrote, or their folder";
 
-/// Reads files, and those in folders that hold results, the oldest run first.
+/// Reads files, and those in folders and in the folders directly below them that hold results, the oldest run first.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            // A suite keeps other files beside its results.
-            for path in files_in(path, "json")? {
-                files.extend(read_file(&path)?);
+            let below = files_in(path, "")?.into_iter().filter(|path| path.is_dir());
+            for folder in below.chain([path.clone()]) {
+                // A suite keeps other files beside its results.
+                for path in files_in(&folder, "json")? {
+                    files.extend(read_file(&path)?);
+                }
             }
         } else {
             files.push(
@@ -186,9 +184,7 @@ fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
         file.curve.iter_mut().for_each(|point| point.scenario = format!("{step}, {}", point.scenario));
         file.phases.iter_mut().for_each(|phase| phase.name = format!("{step}, {}", phase.name));
     }
-    let quantiles = file.latency.iter().flat_map(|latency| &latency.quantiles_ns);
-    file.percentiles.extend(quantiles.map(|(quantile, ns)| (*quantile, ns / 1e6)));
-    if file.server.is_empty() && !file.percentiles.is_empty() {
+    if file.server.is_empty() && file.latency.is_some() {
         file.server = file.name.trim_end_matches(".json").to_owned();
     }
     Ok(Some(file))
@@ -221,7 +217,7 @@ pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>
 fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect())
+    Ok(paths.filter(|path| path.extension().unwrap_or_default() == extension).collect())
 }
 
 /// Returns a part of all files in order of time, without those that a later run replaces.

@@ -33,7 +33,7 @@ pub(super) fn verdicts(series: &Series) -> Vec<Value> {
         let ratios: Vec<f64> = rounds.filter_map(|(ours, peer)| Some(cpu(peer)? / cpu(ours)?)).collect();
         let noise = if has_control(series) { noise(series) } else { f64::INFINITY };
         let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise);
-        json!({ "scenario": series.scenario, "ours": ours.label, "outcome": outcome, "words": words })
+        json!({ "scenario": series.scenario, "ours": ours.label, "peer": peer.label, "outcome": outcome, "words": words })
     };
     let pairs = with("ours").flat_map(|ours| with("peer").map(move |peer| (ours, peer)));
     pairs.filter(|_| series.experiment == Experiment::Load).map(judge).collect()
