@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Subject};
 use crate::programs::GUIDED;
@@ -34,13 +34,23 @@ pub(crate) struct BarRow {
     below: Option<f64>,
 }
 
-/// Judgement of a row in words: `met`, `MISSED`, either within noise, for information, or not measured.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RowVerdict {
-    pub(crate) text: String,
+/// A judged row, as the file of a run has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RowResult {
+    pub(crate) row: String,
+    pub(crate) scenario: String,
+    pub(crate) case: String,
+    pub(crate) wanted: String,
     pub(crate) measured: Option<Estimate>,
-    /// False if a bound was missed or not measured.
-    pub(crate) is_met: bool,
+    /// `met`, `MISSED`, either within noise, `for information`, or `NOT MEASURED` with the reason.
+    pub(crate) verdict: String,
+}
+
+impl RowResult {
+    /// Returns false if a bound was missed or not measured.
+    pub(crate) fn is_met(&self) -> bool {
+        self.verdict.starts_with("met") || self.verdict == "for information"
+    }
 }
 
 /// Parses groups of rows.
@@ -130,7 +140,7 @@ impl BarRow {
 
     /// Judges by the median, where all must be below the bound by the upper end of the interval. Says so where the interval
     /// crosses the bound.
-    pub(crate) fn judge(&self, measured: &[Series]) -> RowVerdict {
+    pub(crate) fn judge(&self, measured: &[Series]) -> RowResult {
         let judged = self.estimate(measured).and_then(|estimate| match (self.below, estimate.high) {
             (Some(_), None) => {
                 Err(format!("{} of {VALUES_MIN} values that an interval needs", estimate.values))
@@ -138,29 +148,30 @@ impl BarRow {
             (Some(_), Some(high)) => Ok((estimate, high)),
             (None, _) => Ok((estimate, estimate.median)),
         });
-        let (estimate, judged) = match judged {
-            Ok(judged) => judged,
-            Err(reason) => {
-                return RowVerdict { text: format!("NOT MEASURED: {reason}"), measured: None, is_met: false };
+        let verdict = match &judged {
+            Err(reason) => format!("NOT MEASURED: {reason}"),
+            Ok(_) if !self.has_bound() => "for information".to_owned(),
+            Ok((estimate, judged)) => {
+                let ends = estimate.low.zip(estimate.high);
+                let is_clear = ends.is_none_or(|(low, high)| self.is_met_by(low) == self.is_met_by(high));
+                let word = if self.is_met_by(*judged) { "met" } else { "MISSED" };
+                if is_clear { word.to_owned() } else { format!("{word}, within noise") }
             }
         };
-        let is_met = self.is_met_by(judged);
-        let ends = estimate.low.zip(estimate.high);
-        let is_clear = ends.is_none_or(|(low, high)| self.is_met_by(low) == self.is_met_by(high));
-        let text = match (self.has_bound(), is_met, is_clear) {
-            (false, ..) => "for information",
-            (_, true, true) => "met",
-            (_, true, false) => "met, within noise",
-            (_, false, true) => "MISSED",
-            (_, false, false) => "MISSED, within noise",
-        };
-        RowVerdict { text: text.to_owned(), measured: Some(estimate), is_met }
+        RowResult {
+            row: self.name.clone(),
+            scenario: self.scenario.clone(),
+            case: self.text(),
+            wanted: self.wanted(),
+            measured: judged.ok().map(|(estimate, _)| estimate),
+            verdict,
+        }
     }
 
     fn estimate(&self, measured: &[Series]) -> Result<Estimate, String> {
         let find = |subject: Subject<'_>| -> Result<(&Series, &ServerRounds), String> {
             let is_same = |series: &&Series| {
-                series.plan.experiment == subject.experiment && series.plan.scenario.name == subject.scenario
+                series.experiment == subject.experiment && series.scenario == subject.scenario
             };
             let series = measured.iter().find(is_same);
             let found = series.and_then(|series| Some((series, series.server(subject.server)?)));
@@ -214,7 +225,7 @@ mod tests {
     }
 
     fn judge(row: &BarRow, base: Vec<MeasuredRound>, other: Vec<MeasuredRound>) -> String {
-        row.judge(&[load_series(base, other)]).text
+        row.judge(&[load_series(base, other)]).verdict
     }
 
     fn rounds(cpu_us: &[f64]) -> Vec<MeasuredRound> {
@@ -248,7 +259,7 @@ mod tests {
         }
         let mut two = load_series(vec![round(4.0); 2], vec![round(3.0); 2]);
         two.rounds = 2;
-        assert!(row("below = 1.0").judge(&[two]).text.starts_with("NOT MEASURED"), "no interval");
+        assert!(row("below = 1.0").judge(&[two]).verdict.starts_with("NOT MEASURED"), "no interval");
     }
 
     #[test]
@@ -276,14 +287,14 @@ mod tests {
         };
         let judge = |meanwhile| row.judge(&[series("tail-hot-alone", 0.2), series("tail-hot", meanwhile)]);
         let (near, far) = (judge(0.4), judge(0.5));
-        assert!(near.measured.is_some_and(|ratio| ratio.median == 2.0) && near.is_met);
-        assert!(far.measured.is_some_and(|ratio| ratio.median == 2.5) && !far.is_met);
+        assert!(near.measured.is_some_and(|ratio| ratio.median == 2.0) && near.is_met());
+        assert!(far.measured.is_some_and(|ratio| ratio.median == 2.5) && !far.is_met());
         let alone = [series("tail-hot", 0.4)];
-        assert_eq!(row.judge(&alone).text, "NOT MEASURED: shearwater-uring was not run");
+        assert_eq!(row.judge(&alone).verdict, "NOT MEASURED: shearwater-uring was not run");
         // As where no network namespace is permitted.
         let plan = SeriesPlan::of(row.subjects()).expect("names").remove(1);
         let refused = [series("tail-hot-alone", 0.2), plan.not_run(SETTINGS, "planted")];
-        assert_eq!(row.judge(&refused).text, "NOT MEASURED: planted");
+        assert_eq!(row.judge(&refused).verdict, "NOT MEASURED: planted");
     }
 
     #[test]
@@ -296,10 +307,10 @@ mod tests {
             row("at_most = 1.0").judge(&[series])
         };
         for (least, rounds) in [(8, 16), (3, 4), (2, 2), (1, 1)] {
-            assert!(judge(least, rounds).is_met, "{least} of {rounds}");
-            assert!(!judge(least - 1, rounds).is_met, "{} of {rounds}", least - 1);
+            assert!(judge(least, rounds).is_met(), "{least} of {rounds}");
+            assert!(!judge(least - 1, rounds).is_met(), "{} of {rounds}", least - 1);
         }
-        assert_eq!(judge(7, 16).text, "NOT MEASURED: 7 of 16 rounds count, 8 are needed");
+        assert_eq!(judge(7, 16).verdict, "NOT MEASURED: 7 of 16 rounds count, 8 are needed");
     }
 
     #[test]

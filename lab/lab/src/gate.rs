@@ -10,7 +10,7 @@ use std::process::Command;
 use clap::Args;
 use serde_json::json;
 
-use crate::bar::{self, BarRow, RowVerdict};
+use crate::bar::{self, BarRow, RowResult};
 use crate::bench::RunSettings;
 use crate::experiment::Experiment;
 use crate::format::show;
@@ -25,8 +25,8 @@ const PROGRAMS: &str = "--package shearwater-cli --bins --package shearwater --e
 const RECORDS: &str = "lab/records/gate.jsonl";
 /// Finds the comment of an earlier run in a pull request.
 const MARK: &str = "<!-- cargo lab gate -->";
-const BASE: &str = "base";
-const HEAD: &str = "head";
+const BASE_BUILD: &str = "base";
+const HEAD_BUILD: &str = "head";
 const SETTINGS: RunSettings = RunSettings {
     blocks: 8,
     seconds: 1,
@@ -54,8 +54,8 @@ pub(crate) struct GateArgs {
 
 /// Runs the gate. Returns false on a regression and where a count is missing.
 pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
-    let mut programs = OurPrograms { usual: HEAD.to_owned(), ..OurPrograms::default() };
-    for (build, revision) in [(BASE, &args.base), (HEAD, &args.head)] {
+    let mut programs = OurPrograms { usual: HEAD_BUILD.to_owned(), ..OurPrograms::default() };
+    for (build, revision) in [(BASE_BUILD, &args.base), (HEAD_BUILD, &args.head)] {
         let (sources, target) = sources(build, revision.as_deref())?;
         crate::progress(&format!("building {build}: {}", sources.display()));
         programs.folders.insert(build.to_owned(), build_in(&sources, &target, "release", PROGRAMS)?);
@@ -66,19 +66,19 @@ pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
     let rows: Vec<&BarRow> = rows.iter().collect();
     let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
     let measured = crate::measure_built("gate", plans, &rows, SETTINGS, &programs, false)?;
-    let verdicts: Vec<RowVerdict> = rows.iter().map(|row| row.judge(&measured)).collect();
+    let results: Vec<RowResult> = rows.iter().map(|row| row.judge(&measured)).collect();
     if args.self_test {
-        let is_noticed = verdicts.iter().any(|verdict| verdict.text == "MISSED");
+        let is_noticed = results.iter().any(|row| row.verdict == "MISSED");
         println!("self-test: the gate {} more work", if is_noticed { "notices" } else { "DOES NOT NOTICE" });
         return Ok(is_noticed);
     }
     if let Some(path) = &args.markdown {
-        let text = markdown(&rows, &measured);
+        let text = markdown(&results);
         fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    keep(&machine::commit_in(&programs.sources[HEAD].0), &measured)?;
+    keep(&machine::commit_in(&programs.sources[HEAD_BUILD].0), &measured)?;
     // Timings have no bound, and what is within noise is no regression.
-    Ok(verdicts.iter().all(|verdict| verdict.is_met || verdict.text.ends_with("within noise")))
+    Ok(results.iter().all(|row| row.is_met() || row.verdict.ends_with("within noise")))
 }
 
 /// Returns a revision's sources and the folder that they are built in; without a revision those of the checkout.
@@ -101,11 +101,10 @@ fn git(arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Renders the rows as a comment.
-fn markdown(rows: &[&BarRow], measured: &[Series]) -> String {
-    let line = |row: &&BarRow| {
-        let verdict = row.judge(measured);
-        let (figure, wanted) = (row.text(), row.wanted());
-        format!("| {}, {figure} | {} | {wanted} | {} |\n", row.scenario, show(verdict.measured), verdict.text)
+fn markdown(rows: &[RowResult]) -> String {
+    let line = |row: &RowResult| {
+        let RowResult { scenario, case, wanted, verdict, .. } = row;
+        format!("| {scenario}, {case} | {} | {wanted} | {verdict} |\n", show(row.measured))
     };
     let lines: String = rows.iter().map(line).collect();
     format!(
@@ -117,15 +116,12 @@ fn markdown(rows: &[&BarRow], measured: &[Series]) -> String {
 /// Keeps the counts of the head.
 fn keep(commit: &str, measured: &[Series]) -> Result<(), String> {
     // Timings are this machine's alone.
-    let counted = measured.iter().filter(|series| series.plan.experiment != Experiment::Load);
+    let counted = measured.iter().filter(|series| series.experiment != Experiment::Load);
     let heads = counted.flat_map(|series| series.servers.iter().map(move |server| (series, server)));
     let figures = heads.filter_map(|(series, server)| {
-        let (title, figure) = series.plan.experiment.figures()[0];
+        let (title, figure) = series.experiment.figures()[0];
         let name = server.label.strip_suffix("@head")?;
-        Some((
-            format!("{title}, {}, {name}", series.plan.scenario.name),
-            series.estimate(server, figure)?.median,
-        ))
+        Some((format!("{title}, {}, {name}", series.scenario), series.estimate(server, figure)?.median))
     });
     let figures: BTreeMap<String, f64> = figures.collect();
     let cpu = machine::describe()["cpu"].take();
@@ -148,7 +144,7 @@ mod tests {
             assert_eq!(row.has_bound(), !row.name.contains("-cpu-"), "{row:?}");
         }
         let rows = &groups["gate"];
-        let text = markdown(&rows.iter().collect::<Vec<_>>(), &[]);
+        let text = markdown(&rows.iter().map(|row| row.judge(&[])).collect::<Vec<_>>());
         assert!(text.starts_with(MARK) && text.matches("| NOT MEASURED: ").count() == rows.len(), "{text}");
     }
 }

@@ -32,7 +32,6 @@ mod trials;
 mod tune;
 mod version;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,6 +45,7 @@ use folder::RunFolder;
 use gate::GateArgs;
 use programs::OurPrograms;
 use series::{Series, SeriesPlan};
+use server::ServerSpec;
 
 const HELP: &str = "\
 Examples:
@@ -189,17 +189,14 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
             let measured = measure("compare", plans, &[], settings, &args.programs)?;
             // System calls are missing where perf is.
-            Ok(measured
-                .iter()
-                .filter(|series| series.plan.experiment == Experiment::Load)
-                .all(Series::is_whole))
+            Ok(measured.iter().filter(|series| series.experiment == Experiment::Load).all(Series::is_whole))
         }
         LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
         LabCommand::Bar { only, peers, guided, settings, programs, .. } => {
             let rows = bar::select(only.as_deref(), peers, guided)?;
             let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
             let measured = measure("bar", plans, &rows, settings, &programs)?;
-            Ok(rows.iter().all(|row| row.judge(&measured).is_met))
+            Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
         }
         LabCommand::Instructions(args) => {
             let plans = plans(&args.scenario, &args.servers, &[Experiment::Instructions])?;
@@ -223,7 +220,11 @@ fn run(command: LabCommand) -> Result<bool, String> {
             }
             Ok(is_ready && failed.is_empty())
         }
-        LabCommand::Tune { apply } => Ok(tune::run(Path::new("/"), apply)),
+        LabCommand::Tune { apply } => {
+            let (table, is_right) = tune::run(Path::new("/"), apply);
+            print(&table)?;
+            Ok(is_right || !apply)
+        }
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
@@ -270,10 +271,8 @@ fn measure(
     settings: RunSettings,
     args: &ProgramArgs,
 ) -> Result<Vec<Series>, String> {
-    let servers = plans.iter().flat_map(|plan| &plan.servers);
-    let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
-    let programs = programs::build_all(&args.profile, &builds)?;
-    programs::build_extra(&args.profile, plans.iter().flat_map(|plan| &plan.servers).copied())?;
+    let servers: Vec<&ServerSpec> = plans.iter().flat_map(|plan| &plan.servers).copied().collect();
+    let programs = programs::build_all(&args.profile, &servers)?;
     measure_built(name, plans, rows, settings, &programs, args.json)
 }
 
@@ -288,22 +287,17 @@ fn measure_built(
 ) -> Result<Vec<Series>, String> {
     let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
     progress(&format!("about {minutes:.1} minutes"));
-    let mut folder = RunFolder::create()?;
-    plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
-    if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
-        && let Err(why) = namespace::gain_rights()
-    {
-        progress(&why);
-    }
+    let folder = RunFolder::create_for(plans.iter().map(|plan| plan.scenario))?;
     let bench = Bench { programs, folder: &folder, settings, journal: None };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
-    let record = report::describe(rows, &measured, &bench);
+    let rows: Vec<_> = rows.iter().map(|row| row.judge(&measured)).collect();
+    let record = report::describe(&rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    let text = match (json, rows) {
-        (true, _) => format!("{record:#}\n"),
-        (false, []) => report::comparison(&measured),
-        (false, rows) => report::bar(rows, &measured),
+    let text = match rows.is_empty() {
+        _ if json => format!("{record:#}\n"),
+        true => report::comparison(&measured),
+        false => report::bar(&rows, &measured),
     };
     print!("{text}");
     Ok(measured)

@@ -39,10 +39,11 @@ impl OurPrograms {
     }
 }
 
-/// Builds everything that the lab measures and that is ours: in the usual profile of cargo, and in each further build.
-pub(crate) fn build_all(usual: &str, further: &BTreeSet<&str>) -> Result<OurPrograms, String> {
+/// Builds everything of ours that these servers need: in the usual profile of cargo, and in each build that one names.
+pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurPrograms, String> {
     let mut programs = OurPrograms { usual: usual.to_owned(), ..OurPrograms::default() };
-    for &build in further.iter().chain([&usual]) {
+    let named = servers.iter().filter_map(|spec| spec.build.as_deref());
+    for build in named.chain([usual]).collect::<BTreeSet<_>>() {
         crate::progress(&format!("building our programs: {build}"));
         let folder = match build {
             GUIDED => PathBuf::from(output(Command::new(root().join(GUIDED_BUILD)))?.trim()),
@@ -50,10 +51,15 @@ pub(crate) fn build_all(usual: &str, further: &BTreeSet<&str>) -> Result<OurProg
         };
         programs.folders.insert(build.to_owned(), folder);
     }
+    // Each by itself: in one build, features of one would be those of all.
+    for words in servers.iter().filter_map(|spec| spec.extra_build.as_deref()).collect::<BTreeSet<_>>() {
+        crate::progress(&format!("building {words}"));
+        build_plain(usual, words)?;
+    }
     Ok(programs)
 }
 
-/// Builds in one of cargo's profiles, without a recorded one, and returns the folder.
+/// Builds in one of cargo's profiles, without a recorded one, and returns the folder of the programs.
 pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
     build_in(&root(), &target(), profile, words)
 }
@@ -65,18 +71,6 @@ pub(crate) fn build_in(sources: &Path, target: &Path, profile: &str, words: &str
     command.env("CARGO_TARGET_DIR", target);
     succeed(command)?;
     Ok(target.join(if profile == "dev" { "debug" } else { profile }))
-}
-
-/// Builds further programs of ours that these servers need. Each by itself: in one build, features of one would be those of all.
-pub(crate) fn build_extra<'a>(
-    profile: &str,
-    servers: impl Iterator<Item = &'a ServerSpec>,
-) -> Result<(), String> {
-    let words: BTreeSet<&str> = servers.filter_map(|spec| spec.extra_build.as_deref()).collect();
-    words.into_iter().try_for_each(|words| {
-        crate::progress(&format!("building {words}"));
-        build_plain(profile, words).map(drop)
-    })
 }
 
 /// Runs the build commands of all peers and returns those that failed, each with its reason.

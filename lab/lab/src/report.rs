@@ -1,6 +1,6 @@
 //! Results as text, and the file of a run, which holds everything that was measured and with what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::bar::{self, BarRow};
+use crate::bar::{self, BarRow, RowResult};
 use crate::bench::Bench;
 use crate::format::{align, show};
 use crate::machine;
@@ -19,10 +19,8 @@ use crate::series::Series;
 pub(crate) fn comparison(measured: &[Series]) -> String {
     let mut out = String::new();
     for series in measured {
-        let scenario = series.plan.scenario;
-        let (name, about, connections) = (&scenario.name, &scenario.about, scenario.connections);
-        let _ = writeln!(out, "{name}: {about}; {connections} connections, {} rounds\n", series.rounds);
-        let _ = writeln!(out, "{}", figures(series));
+        let Series { scenario, about, rounds, .. } = series;
+        let _ = writeln!(out, "{scenario}: {about}, {rounds} rounds\n\n{}", figures(series));
     }
     out + &notes(measured)
         + "\nMedians, [bootstrap 95 % interval]. The base's second row is the noise: a smaller difference is none. \
@@ -32,7 +30,7 @@ pub(crate) fn comparison(measured: &[Series]) -> String {
 /// Renders the figures of a series, each with its ratio to the base's.
 fn figures(series: &Series) -> String {
     let mut rows = vec![["figure", "server", "counted", "measured", "÷ base"].map(str::to_owned)];
-    for (at, (title, name)) in series.plan.experiment.figures().iter().enumerate() {
+    for (at, (title, name)) in series.experiment.figures().iter().enumerate() {
         // The first two of a load are always shown, so that a missing one is seen.
         if at > 1 && series.servers.iter().all(|server| server.figure(name).is_empty()) {
             continue;
@@ -60,7 +58,7 @@ fn notes(measured: &[Series]) -> String {
             let (all, bad) = (server.rounds.len(), server.rounds.len() - server.valid().count());
             if bad > 0 {
                 // A String takes all that is written to it.
-                let (scenario, label) = (&series.plan.scenario.name, &server.label);
+                let (scenario, label) = (&series.scenario, &server.label);
                 let faults = faults.into_iter().collect::<Vec<_>>().join("; ");
                 let _ = writeln!(out, "not counted: {scenario} {label}: {bad} of {all}: {faults}");
             }
@@ -75,13 +73,12 @@ fn notes(measured: &[Series]) -> String {
 }
 
 /// Renders the rows of the bar with what was measured, the controls, what did not count, and who took part.
-pub(crate) fn bar(rows: &[&BarRow], measured: &[Series]) -> String {
+pub(crate) fn bar(rows: &[RowResult], measured: &[Series]) -> String {
     let mut table = vec![["row", "scenario", "case", "wanted", "measured", "verdict"].map(str::to_owned)];
-    for row in rows {
-        let verdict = row.judge(measured);
-        let [name, scenario] = [&row.name, &row.scenario].map(String::clone);
-        table.push([name, scenario, row.text(), row.wanted(), show(verdict.measured), verdict.text]);
-    }
+    table.extend(rows.iter().map(|it| {
+        let measured = show(it.measured);
+        [&it.row, &it.scenario, &it.case, &it.wanted, &measured, &it.verdict].map(String::clone)
+    }));
     let mut out = align(&table);
     out.push_str("\nMedians, [bootstrap 95 % interval]. A ratio of CPU time is taken round by round.\n\n");
     out.push_str(&controls(measured));
@@ -95,7 +92,7 @@ fn controls(measured: &[Series]) -> String {
         for server in series.servers.iter().filter(|server| server.is_control()) {
             let name = format!("{} ÷ {}", server.label, series.servers[0].label);
             let ratio = show(series.ratio_to_base(server, "cpu_us"));
-            table.push([name, series.plan.scenario.name.clone(), ratio]);
+            table.push([name, series.scenario.clone(), ratio]);
         }
     }
     if table.len() > 1 { align(&table) + "\n" } else { String::new() }
@@ -112,18 +109,7 @@ pub(crate) fn list_rows() -> String {
 }
 
 /// Describes a run: its rows, all that they rest on, and with what it was measured.
-pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>) -> Value {
-    let describe_row = |row: &&BarRow| {
-        let verdict = row.judge(measured);
-        json!({
-            "row": row.name,
-            "scenario": row.scenario,
-            "case": row.text(),
-            "wanted": row.wanted(),
-            "measured": verdict.measured,
-            "verdict": verdict.text,
-        })
-    };
+pub(crate) fn describe(rows: &[RowResult], measured: &[Series], bench: &Bench<'_>) -> Value {
     json!({
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "unix_seconds": unix_seconds(),
@@ -131,26 +117,9 @@ pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>)
         "profile": bench.programs.usual,
         "settings": bench.settings,
         "machine": machine::describe(),
-        "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
-        "series": measured.iter().map(describe_series).collect::<Vec<_>>(),
+        "rows": rows,
+        "series": measured,
     })
-}
-
-/// Describes a series with all its rounds, and for each server the estimates of its figures.
-fn describe_series(series: &Series) -> Value {
-    let mut described = json!(series);
-    for (server, described) in
-        series.servers.iter().zip(described["servers"].as_array_mut().into_iter().flatten())
-    {
-        let estimate = |(_, name): &(&str, &'static str)| {
-            let ratio = series.ratio_to_base(server, name);
-            Some((*name, json!({ "estimate": series.estimate(server, name)?, "ratio_to_base": ratio })))
-        };
-        let estimates: BTreeMap<&str, Value> =
-            series.plan.experiment.figures().iter().filter_map(estimate).collect();
-        described["figures"] = json!(estimates);
-    }
-    described
 }
 
 /// Writes the file of a run, under a name that sorts by time.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::Experiment;
-use crate::statistics::Estimate;
+use crate::bar::RowResult;
+use crate::series::Series;
 
 /// One file of a run. Each part may be missing, but not all of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -20,11 +20,11 @@ pub(super) struct ResultFile {
     pub(super) command: String,
     pub(super) commit: String,
     pub(super) unix_seconds: u64,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RowResult>,
     #[serde(skip_serializing)]
     pub(super) series: Vec<Series>,
     pub(super) curve: Vec<CurvePoint>,
-    pub(super) phases: Vec<Phase>,
+    pub(super) phases: Vec<PhaseResult>,
     /// Of `cargo lab load`.
     pub(super) latency: Option<LoadLatency>,
     pub(super) findings: Option<Findings>,
@@ -45,47 +45,6 @@ impl ResultFile {
     }
 }
 
-/// A row of the bar.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Row {
-    pub(super) row: String,
-    scenario: String,
-    case: String,
-    wanted: String,
-    measured: Option<Estimate>,
-    pub(super) verdict: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Series {
-    pub(super) experiment: Experiment,
-    pub(super) scenario: String,
-    pub(super) seed: u64,
-    pub(super) servers: Vec<Server>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Server {
-    pub(super) label: String,
-    version: String,
-    pub(super) figures: BTreeMap<String, Figure>,
-    pub(super) rounds: Vec<Round>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Figure {
-    pub(super) estimate: Estimate,
-    pub(super) ratio_to_base: Option<Estimate>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Round {
-    pub(super) faults: Vec<String>,
-    pub(super) figures: BTreeMap<String, f64>,
-    #[serde(default)]
-    details: Value,
-}
-
 /// A server at an offered rate, with its figures.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CurvePoint {
@@ -99,7 +58,7 @@ pub(super) struct CurvePoint {
 
 /// A phase of a stress test.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Phase {
+pub(super) struct PhaseResult {
     pub(super) server: String,
     pub(super) name: String,
     requests: u64,
@@ -127,7 +86,7 @@ struct Memory {
 
 /// Counts of a commit, which repeat on machines of one kind: a line of a record.
 #[derive(Debug, Deserialize)]
-pub(super) struct Record {
+pub(super) struct GateRecord {
     pub(super) commit: String,
     #[serde(default)]
     pub(super) cpu: String,
@@ -143,11 +102,11 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            let below = files_in(path, "")?.into_iter().filter(|path| path.is_dir());
+            let below = entries(path)?.into_iter().filter(|path| path.is_dir());
             for folder in below.chain([path.clone()]) {
                 // A suite keeps other files beside its results.
-                for path in files_in(&folder, "json")? {
-                    files.extend(read_file(&path)?);
+                for path in entries(&folder)?.iter().filter(|path| has_extension(path, "json")) {
+                    files.extend(read_file(path)?);
                 }
             }
         } else {
@@ -199,11 +158,11 @@ fn parse<'a, T: Deserialize<'a>>(
 }
 
 /// Reads the records of a folder, if there is one, by the names of their files.
-pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>>, String> {
+pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<GateRecord>>, String> {
     let mut records = BTreeMap::new();
-    for path in files_in(folder, "jsonl").unwrap_or_default() {
+    for path in entries(folder).unwrap_or_default().iter().filter(|path| has_extension(path, "jsonl")) {
         let place = path.display();
-        let text = fs::read_to_string(&path).map_err(|error| format!("{place}: {error}"))?;
+        let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
         let parse = |(at, line)| {
             let value = serde_json::from_str::<Value>(line).map_err(|error| error.to_string());
             value.and_then(parse).map_err(|error| format!("{place}:{}: {error}", at + 1))
@@ -214,10 +173,13 @@ pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>
     Ok(records)
 }
 
-fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.extension().unwrap_or_default() == extension).collect())
+    Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|it| it == extension)
 }
 
 /// Returns a part of all files in order of time, without those that a later run replaces.

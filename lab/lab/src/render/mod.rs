@@ -21,7 +21,7 @@ use crate::change_points::change_points;
 use crate::experiment::Experiment;
 use crate::format::number;
 use crate::programs::root;
-use input::{CurvePoint, Record, ResultFile};
+use input::{CurvePoint, GateRecord, ResultFile};
 
 const TEMPLATES: [(&str, &str); 5] = [
     (PAGE, include_str!("../../templates/report.html")),
@@ -115,7 +115,7 @@ fn compare(
 /// Renders the page, the summary, and the verdicts as plain text.
 fn render(
     files: &[ResultFile],
-    records: &BTreeMap<String, Vec<Record>>,
+    records: &BTreeMap<String, Vec<GateRecord>>,
     change_points: fn(&[f64]) -> Vec<usize>,
 ) -> Result<[String; 3], String> {
     let series = input::newest(
@@ -246,7 +246,7 @@ fn latencies(files: &[ResultFile]) -> Vec<serde_json::Value> {
 
 /// Returns each figure of each run of the records, in order of time, and whether it changed there.
 fn flat_records(
-    records: &BTreeMap<String, Vec<Record>>,
+    records: &BTreeMap<String, Vec<GateRecord>>,
     change_points: fn(&[f64]) -> Vec<usize>,
 ) -> Vec<serde_json::Value> {
     let mut flat = Vec::new();

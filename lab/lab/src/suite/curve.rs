@@ -32,7 +32,7 @@ pub(super) fn run(step: &Step, bench: &Bench<'_>) -> Result<(Value, Vec<Value>, 
     let slowest = able.iter().min_by(|one, other| rate(one).total_cmp(&rate(other)));
     let slowest = slowest.ok_or("no server has a valid round in a closed loop")?;
     let limit = if is_bound_by_client(slowest) { ", which is the client's limit" } else { "" };
-    let (name, slowest_per_s) = (&slowest.spec.name, rate(slowest));
+    let (name, slowest_per_s) = (&slowest.label, rate(slowest));
     crate::progress(&format!(
         "rates are shares of {slowest_per_s:.0} a second: {name} in a closed loop{limit}"
     ));
@@ -40,12 +40,11 @@ pub(super) fn run(step: &Step, bench: &Bench<'_>) -> Result<(Value, Vec<Value>, 
         json!({ "server": server.label, "responses_per_s": rate(server), "client_bound": is_bound_by_client(server) })
     });
     let capacities = capacities.collect();
-    let specs: Vec<_> = able.iter().map(|server| server.spec).collect();
     let (mut points, mut measured) = (Vec::new(), Vec::new());
     for percent in &step.percent {
         let rate = (slowest_per_s * f64::from(*percent) / 100.0).max(1.0) as u32;
         let mut plan = step.series(step.variant(Some(rate), true)?);
-        plan.servers.retain(|spec| specs.contains(spec));
+        plan.servers.retain(|spec| able.iter().any(|server| server.label == spec.name));
         let series = plan.run(bench)?;
         let servers = series.servers.iter().filter(|server| !server.is_control());
         points.extend(servers.map(|server| point(step, *percent, rate, &series, server)));

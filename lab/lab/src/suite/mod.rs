@@ -6,7 +6,6 @@ mod phases;
 mod plan;
 mod start;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +14,11 @@ use serde_json::{Value, json};
 
 use crate::bench::Bench;
 use crate::folder::RunFolder;
-use crate::programs::{OurPrograms, build_all, build_extra};
+use crate::programs::{OurPrograms, build_all};
 use crate::render::{self, ReportArgs};
 use crate::series::Series;
-use crate::{format, namespace, progress, report, scenario};
+use crate::server::ServerSpec;
+use crate::{format, progress, report, scenario};
 use journal::Journal;
 use plan::{Step, Suite};
 
@@ -100,20 +100,10 @@ fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, Str
     start::check_dependencies(suite)?;
     let _locked = start::lock(folder)?;
     start::check_same(folder, &start::circumstances(suite, args))?;
-    let servers = || suite.steps.iter().flat_map(|step| &step.found).copied();
-    let builds: BTreeSet<&str> = servers().filter_map(|spec| spec.build.as_deref()).collect();
-    let programs = build_all(&args.profile, &builds)?;
-    build_extra(&args.profile, servers())?;
-    let mut files = RunFolder::create()?;
-    for step in &suite.steps {
-        let scenario = scenario::find(&step.scenario)?;
-        files.serve_set(scenario)?;
-        if scenario.congestion_control.is_some()
-            && let Err(why) = namespace::gain_rights()
-        {
-            progress(&why);
-        }
-    }
+    let servers: Vec<&ServerSpec> = suite.steps.iter().flat_map(|step| &step.found).copied().collect();
+    let programs = build_all(&args.profile, &servers)?;
+    let scenarios = suite.steps.iter().map(|step| scenario::find(&step.scenario));
+    let files = RunFolder::create_for(scenarios.collect::<Result<Vec<_>, _>>()?.into_iter())?;
     let mut is_sound = true;
     for (at, step) in suite.steps.iter().enumerate() {
         let (number, count, left) = (at + 1, suite.steps.len(), minutes(&suite.steps[at..], args));

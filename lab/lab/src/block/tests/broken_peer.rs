@@ -139,6 +139,6 @@ fn every_fault_of_a_server_has_a_reason_or_a_verdict() {
     };
     let row = bar::all().find(|row| row.name == "plaintext-epoll").expect("a row");
     let verdict = row.judge(&[load_series(rounds("none"), rounds("slow"))]);
-    assert_eq!(verdict.text, "MISSED", "{verdict:?}");
+    assert_eq!(verdict.verdict, "MISSED", "{verdict:?}");
     assert!(verdict.measured.is_some_and(|ratio| ratio.median > 1.5), "{verdict:?}");
 }
