@@ -216,7 +216,7 @@ impl Window {
             cores: Some(1.0),
             server_busy_percent: Some(percent(self.server_cpu_ns, self.window_ns)),
             // What waits for its core has work.
-            busy_percent: Some(busy + self.client_busy_percent).filter(|_| !scenario.waits),
+            busy_percent: Some(busy + self.client_busy_percent),
             ..RunFigures::default()
         }
     }

@@ -74,7 +74,6 @@ pub(crate) struct Scenario {
     pub(crate) receive_buffer_bytes: Option<u32>,
     pub(crate) latencies: bool,
     pub(crate) ready_min: Option<f64>,
-    pub(crate) waits: bool,
     pub(crate) congestion_control: Option<String>,
 }
 

@@ -99,18 +99,23 @@ impl Suite {
         let text = fs::read_to_string(root().join(&path)).map_err(|error| format!("{path}: {error}"))?;
         let mut suite = Self::parse(&text, &args.servers).map_err(|error| format!("{path}: {error}"))?;
         name.clone_into(&mut suite.name);
+        let known = server::all()?;
+        let is_unknown =
+            |name: &&String| !known.iter().any(|spec| Some(&*spec.name) == name.split('@').next());
+        if let Some(unknown) = args.servers.iter().find(is_unknown) {
+            return Err(format!("no server `{unknown}`\nhelp: `cargo lab list` names them"));
+        }
         let all: Vec<String> = suite.steps.iter().map(|step| step.name.clone()).collect();
-        suite
-            .steps
-            .retain(|step| args.only.is_empty() || args.only.iter().any(|only| step.name.starts_with(only)));
-        let (only, all) = (args.only.join("`, `"), all.join(", "));
-        match suite.steps.first() {
-            None => Err(format!("{path}: no step begins with `{only}`\nhelp: the steps are {all}")),
-            Some(first) => {
-                let scenario = scenario::find(&first.scenario)?;
-                let unknown = args.servers.iter().filter_map(|name| server::find(name, scenario).err());
-                unknown.filter(|why| why.starts_with("no server")).map(Err).next().unwrap_or(Ok(suite))
-            }
+        let is_wanted =
+            |step: &Step| args.only.is_empty() || args.only.iter().any(|only| step.name.starts_with(only));
+        suite.steps.retain(is_wanted);
+        match suite.steps.as_slice() {
+            [] => Err(format!(
+                "{path}: no step begins with `{}`\nhelp: the steps are {}",
+                args.only.join("`, `"),
+                all.join(", ")
+            )),
+            _ => Ok(suite),
         }
     }
 
@@ -223,23 +228,20 @@ impl Phase {
 
     /// Returns the options of `cargo lab load` for it.
     pub(super) fn options(&self) -> String {
-        let option = |name, value: Option<u32>| value.map_or_else(String::new, |it| format!("{name}{it} "));
-        let size = (self.connections > 0).then_some((self.connections, self.seconds));
-        let (connections, seconds) = size.unzip();
-        [
-            option("-c", connections),
-            option("-d", seconds),
-            option("--rate=", self.rate),
-            option("--timeout=", self.timeout_s),
-            self.load.clone(),
-        ]
-        .concat()
-        .trim_end()
-        .to_owned()
+        let is_sized = self.connections > 0;
+        let options = [
+            ("-c", is_sized.then_some(self.connections)),
+            ("-d", is_sized.then_some(self.seconds)),
+            ("--rate=", self.rate),
+            ("--timeout=", self.timeout_s),
+        ];
+        let given = options.iter().filter_map(|(name, value)| Some(format!("{name}{}", (*value)?)));
+        let load = Some(self.load.clone()).filter(|load| !load.is_empty());
+        given.chain(load).collect::<Vec<_>>().join(" ")
     }
 
     fn sizes(&self, args: &SuiteArgs) -> String {
-        let written = self.written.as_ref().map_or_else(|| self.options(), String::clone);
+        let written = self.written.clone().unwrap_or_else(|| self.options());
         format!("{}: here: {}; written: {written}", self.name, self.here(args).options())
     }
 
@@ -301,7 +303,7 @@ mod tests {
         let only = SuiteArgs { only: vec!["x".to_owned()], ..SuiteArgs::default() };
         assert!(load(&only).contains("help: the steps are throughput-1k, "));
         let servers = SuiteArgs { servers: vec!["apache".to_owned()], ..SuiteArgs::default() };
-        assert!(load(&servers).contains("help: the servers are "));
+        assert!(load(&servers).contains("no server `apache`\nhelp: "));
     }
 
     #[test]
