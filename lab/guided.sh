@@ -38,7 +38,7 @@ train_files() {
         load "$1$path" 200
         load "$1$path?v=17637&utm_source=mail" 200
         load "$1$path" 200 -X HEAD
-        etag=$(curl -sI "$1$path" | tr -d '\r' | sed -n 's/^etag: //Ip')
+        etag=$(curl -sI "${headers[@]}" "$1$path" | tr -d '\r' | sed -n 's/^etag: //Ip')
         load "$1$path" 304 -H "If-None-Match: $etag"
     done
     load "$1photo.jpg" 206 -H "Range: bytes=100-"
@@ -100,9 +100,9 @@ record() {
     built=$pgo/generate/$host/dist
     files=$(mktemp -d)
     mkdir "$files/about"
-    yes 'a line of a page' | head -c 1024 > "$files/index.html"
-    yes 'a line of another page' | head -c 6400 > "$files/about/index.html"
-    yes 'a line of a script' | head -c 40000 > "$files/app.js"
+    head -c 1024 < <(yes 'a line of a page') > "$files/index.html"
+    head -c 6400 < <(yes 'a line of another page') > "$files/about/index.html"
+    head -c 40000 < <(yes 'a line of a script') > "$files/app.js"
     head -c 700 /dev/urandom > "$files/icon.png"
     head -c 150000 /dev/urandom > "$files/photo.jpg"
     gzip -k "$files/about/index.html" "$files/app.js"
