@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::client::SourcePorts;
 
 /// Most connections between two addresses. Where the kernel chooses ports it becomes slow beyond half of its range.
 const CONNECTIONS_PER_PAIR_MAX: u32 = 14_000;
 /// First port of each source address: below the range that the kernel chooses from.
-pub(super) const FIRST_PORT: u16 = 10_000;
+const FIRST_PORT: u16 = 10_000;
 /// Client processes, each with a source address of its own: 127.0.1.1 to 127.0.1.254.
 const PROCESSES_MAX: u32 = 254;
 /// Descriptors of a client process that are no connections.
@@ -25,24 +26,11 @@ const SPARE_BYTES: u64 = 512 << 20;
 /// Most connection ends per bucket of the kernel's table, on average: each lookup walks half of them.
 const ENDS_PER_BUCKET_MAX: u64 = 16;
 
-/// One client process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Share {
-    pub(super) source: Ipv4Addr,
-    /// Ports of its connections.
-    pub(super) ports: Range<u16>,
-}
-
-impl Share {
-    pub(super) fn connections(&self) -> u32 {
-        u32::from(self.ports.end - self.ports.start)
-    }
-}
-
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Plan {
     pub(super) connections: u32,
-    pub(super) processes: Vec<Share>,
+    /// Client processes.
+    pub(super) processes: Vec<SourcePorts>,
     /// Memory that both ends of all connections and the client processes take.
     pub(super) memory_bytes: u64,
     /// Files that the machine has open then, besides those that it has already.
@@ -88,9 +76,9 @@ impl Plan {
         let share = |number: u32| {
             let count = connections / processes + u32::from(number < connections % processes);
             let source = Ipv4Addr::new(127, 0, 1, 1 + number as u8);
-            Share { source, ports: FIRST_PORT..FIRST_PORT + count as u16 }
+            SourcePorts { source, ports: FIRST_PORT..FIRST_PORT + count as u16 }
         };
-        let processes: Vec<Share> = (0..processes).map(share).collect();
+        let processes: Vec<SourcePorts> = (0..processes).map(share).collect();
         let memory_bytes = u64::from(connections) * 2 * END_BYTES + processes.len() as u64 * PROCESS_BYTES;
         let files = u64::from(connections) * 2 + processes.len() as u64 * OTHER_DESCRIPTORS;
         Ok(Self { connections, processes, memory_bytes, files })
@@ -227,7 +215,7 @@ mod tests {
     fn a_million_connections_take_72_processes_and_10_gib() {
         let plan = Plan::of(1_000_000, AMPLE.descriptors_max).expect("it can be planned");
         assert_eq!(plan.processes.len(), 72);
-        assert_eq!(plan.processes.iter().map(Share::connections).sum::<u32>(), 1_000_000);
+        assert_eq!(plan.processes.iter().map(SourcePorts::connections).sum::<u32>(), 1_000_000);
         assert!(plan.processes.iter().all(|share| share.connections() <= CONNECTIONS_PER_PAIR_MAX));
         assert_eq!(plan.processes[71].source, Ipv4Addr::new(127, 0, 1, 72));
         assert_eq!(plan.refusals(&AMPLE), Vec::<String>::new());

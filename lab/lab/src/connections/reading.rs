@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::plan::{grouped, meminfo_kib};
-use super::protocol::Counts;
+use super::plan::meminfo_kib;
 use crate::process::{ServerProcess, Threads};
 
 /// Intervals between lines of progress, on a terminal and elsewhere.
@@ -55,43 +54,34 @@ fn parse_sockets(text: &str, name: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-/// The line of progress of a phase.
+/// A line of progress, rewritten in place on a terminal.
 #[derive(Debug)]
-pub(super) struct ProgressLine {
-    is_terminal: bool,
+pub(crate) struct ProgressLine {
+    pub(crate) is_terminal: bool,
     last: Instant,
 }
 
 impl ProgressLine {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { is_terminal: stderr().is_terminal(), last: Instant::now() }
     }
 
-    /// Shows how far a phase is, if the last line is old enough.
-    pub(super) fn show(&mut self, phase: &str, started: Instant, counts: &Counts, server: &ServerProcess) {
+    /// Shows a line, if the last one is old enough.
+    pub(crate) fn show(&mut self, line: impl FnOnce() -> String) {
         let interval = if self.is_terminal { REDRAW_INTERVAL } else { LINE_INTERVAL };
         if self.last.elapsed() < interval {
             return;
         }
         self.last = Instant::now();
-        let line = format!(
-            "{phase} {:.0} s: {} held, {} responses, {} failed, {} timed out, server {:.1} MiB",
-            started.elapsed().as_secs_f64(),
-            grouped(counts.held),
-            grouped(counts.responses),
-            grouped(counts.failed()),
-            grouped(counts.expired),
-            server.mib(testkit::process::rss_kib).unwrap_or(0.0),
-        );
         if self.is_terminal {
-            eprint!("\r\x1b[Klab: {line}");
+            eprint!("\r\x1b[Klab: {}", line());
         } else {
-            crate::progress(&line);
+            crate::progress(&line());
         }
     }
 
     /// Ends the line, for others to follow.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_terminal {
             eprint!("\r\x1b[K");
         }

@@ -10,7 +10,7 @@ use super::plan::{MachineLimits, Plan, grouped};
 use super::reading::Reading;
 use super::run::{BusyFigures, Findings};
 use crate::machine;
-use crate::report::align;
+use crate::report::{align, unix_seconds};
 
 /// Memory of our server without connections, and for each idle one. A million may take 64 MiB.
 const RSS_MIB_MAX: f64 = 12.0;
@@ -105,7 +105,7 @@ pub(super) fn figures(args: &ConnectionsArgs, findings: &Findings, bounds: &Boun
     if args.expire > 0 {
         let missing = (u64::from(args.expire)).saturating_sub(findings.counts.expired) as f64;
         figures.push(figure("timeouts missing", Some(missing), Some(0.0)));
-        let late_ms = Some(f64::from(findings.counts.latest_expiry_ms));
+        let late_ms = Some(findings.counts.latest_expiry_ms as f64);
         figures.push(figure("latest timeout, ms", late_ms, Some(EXPIRY_MS_MAX)));
         if args.busy > 0 {
             let ratio = ratio(findings.busy_while_expiring, findings.busy_beside, |busy| busy.p99_us);
@@ -182,6 +182,7 @@ pub(super) fn describe(
     json!({
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "commit": machine::commit(),
+        "unix_seconds": unix_seconds(),
         "machine": machine::describe(),
         "limits": limits,
         "plan": plan,
@@ -195,9 +196,9 @@ pub(super) fn describe(
 mod tests {
     use clap::Parser;
 
-    use super::super::protocol::Counts;
     use super::super::run::Phase;
     use super::*;
+    use crate::client::HeldCounts;
 
     #[derive(Parser)]
     struct Line {
@@ -213,7 +214,7 @@ mod tests {
     /// A run of 1,000 connections in which nothing went wrong.
     fn sound() -> Findings {
         let base = Reading { rss_mib: 4.0, sockets: 1, descriptors: 30, ..Reading::default() };
-        let counts = Counts { held: 1_000, responses: 1_000, ..Counts::default() };
+        let counts = HeldCounts { held: 1_000, responses: 1_000, ..HeldCounts::default() };
         let plateau = Reading { rss_mib: 5.0, sockets: 2_001, slab_mib: 1_024.0, ..base };
         let (name, note) = ("connect", String::new());
         let phase = Phase { name, seconds: 1.0, cpu_s: 0.5, counts: counts.clone(), after: plateau, note };
@@ -246,7 +247,7 @@ mod tests {
     fn each_failure_misses_its_bound() {
         let base = sound().base;
         let failures = [("connect: refused".to_owned(), 1)].into();
-        let counts = Counts { held: 999, failures, ..sound().counts };
+        let counts = HeldCounts { held: 999, failures, ..sound().counts };
         let failed = Findings { counts, ..sound() };
         assert_eq!(missed("--count 1000", &failed), ["connections failed"]);
         assert!(text(&failed, &[]).contains("failed: 1 × connect: refused"));
