@@ -1,5 +1,5 @@
 //! Connections that are held: opened at a rate, each with one request, and then idle but for a few requests, until the server's
-//! timeout or the end of the orders. Such a client runs in a process of its own.
+//! timeout or the end of the orders. Such a client runs in a process of its own, which responds to each order with its counts.
 
 use std::collections::BTreeMap;
 use std::io::{self, Error, Write};
@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Load, LoadClient, LoadConnection, ORDERS};
 
+/// Orders to send requests on idle connections, to stop that, and to do nothing but count.
+pub(crate) const START_ASKING: u8 = b'a';
+pub(crate) const STOP_ASKING: u8 = b's';
+pub(crate) const COUNT: u8 = b'c';
 /// Wait while connections are to be opened. The kernel counts in milliseconds.
 const OPENING_WAIT: Duration = Duration::from_millis(1);
-/// Interval between two reports.
-pub(crate) const REPORT_INTERVAL: Duration = Duration::from_millis(250);
-/// Time for a response, and the interval of the search for late ones.
+/// Time for a response, and the interval of the search for late ones, which is the longest wait.
 const RESPONSE_MAX: Duration = Duration::from_secs(10);
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Failures after which no further connection is opened.
@@ -52,7 +54,7 @@ pub(crate) struct HeldConnections {
     pub(crate) keep_alive_ms: u64,
 }
 
-/// Counts of one process, a line of its reports, or of all together.
+/// Counts of one process, a line of JSON for each order, or of all together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldCounts {
     /// Connections still to be opened.
@@ -100,7 +102,6 @@ impl HeldCounts {
 /// The state of a client that holds connections.
 pub(super) struct Holder<'a> {
     task: &'a HeldConnections,
-    /// Each byte starts or stops the requests on idle connections; their end ends the client.
     orders: OwnedFd,
     reports: &'a mut dyn Write,
     pub(super) asks: bool,
@@ -111,8 +112,6 @@ pub(super) struct Holder<'a> {
     expired: u64,
     latest_expiry_ms: u64,
     next_search: Instant,
-    reported: HeldCounts,
-    last_report: Instant,
 }
 
 impl Holder<'_> {
@@ -134,7 +133,6 @@ pub(crate) fn hold(
     let mut client = LoadClient::open(load, None)?;
     client.connections.reserve_exact(task.share.connections() as usize);
     epoll::add(&client.epoll, &orders, EventData::new_u64(ORDERS), EventFlags::IN)?;
-    let now = Instant::now();
     client.held = Some(Holder {
         task,
         orders,
@@ -145,47 +143,61 @@ pub(crate) fn hold(
         unanswered: 0,
         expired: 0,
         latest_expiry_ms: 0,
-        next_search: now,
-        reported: HeldCounts { unopened: task.share.connections().into(), ..HeldCounts::default() },
-        last_report: now,
+        next_search: Instant::now(),
     });
     client.begin(ENDLESS)?;
     client.serve()
 }
 
 impl LoadClient<'_> {
-    /// Opens what is due, gives up on late responses, and reports. Returns the time until it must be called again; nothing if no
+    /// Opens what is due, and gives up on late responses. Returns the time until it must be called again; nothing if no
     /// connections are held.
-    pub(super) fn tend_held(&mut self) -> io::Result<Option<Duration>> {
-        let Some(counts) = self.held_counts() else { return Ok(None) };
-        let is_opening = self.open_due(counts);
-        self.give_up_on_late_responses();
-        self.report()?;
-        Ok(Some(if is_opening { OPENING_WAIT } else { REPORT_INTERVAL }))
-    }
-
-    /// Opens connections that are due, with a request each; returns true if others will be.
-    fn open_due(&mut self, mut counts: HeldCounts) -> bool {
-        let Some(task) = self.held.as_ref().map(|held| held.task) else { return false };
+    pub(super) fn tend_held(&mut self) -> Option<Duration> {
+        let task = self.held.as_ref()?.task;
         let due = (self.begin.elapsed().as_secs_f64() * f64::from(task.opened_per_s)) as usize;
-        while counts.unopened > 0 && counts.pending < task.pending_max && self.connections.len() < due {
+        while self.unopened() > 0 && self.pending() < task.pending_max && self.connections.len() < due {
             if !self.open_next() {
                 // Its port is not tried again.
                 self.connections.push(LoadConnection::new(None, self.load, 0));
                 self.held.iter_mut().for_each(|held| held.closed += 1);
             }
-            (counts.unopened, counts.pending) = (counts.unopened - 1, counts.pending + 1);
         }
-        counts.unopened > 0 && counts.pending < task.pending_max
+        self.give_up_on_late_responses();
+        let is_opening = self.unopened() > 0 && self.pending() < task.pending_max;
+        Some(if is_opening { OPENING_WAIT } else { SEARCH_INTERVAL })
     }
 
-    /// Reads orders.
-    pub(super) fn read_orders(&mut self) -> io::Result<()> {
+    /// Returns the number of connections that are still to be opened.
+    fn unopened(&self) -> u64 {
+        let has_failed = self.counts.socket_errors() + self.counts.wrong_responses() >= FAILURES_MAX;
+        let task = self.held.as_ref().filter(|_| !has_failed).map(|held| held.task);
+        task.map_or(0, |task| u64::from(task.share.connections()) - self.connections.len() as u64)
+    }
+
+    /// Returns the number of connections that await a response.
+    fn pending(&self) -> u64 {
+        let unanswered = self.held.as_ref().map_or(0, |held| held.unanswered);
+        self.counts.requests - self.counts.responses - unanswered
+    }
+
+    /// Carries out orders, a byte each, and responds with the counts. Their end ends the client.
+    pub(super) fn take_orders(&mut self) -> io::Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        let length = rustix::io::read(&held.orders, &mut [0; 64])?;
+        let mut orders = [0; 64];
+        let length = rustix::io::read(&held.orders, &mut orders)?;
         held.is_over = length == 0;
-        held.asks ^= length % 2 == 1;
-        self.next_due = Instant::now();
+        for order in &orders[..length] {
+            let Some(counts) = self.held_counts() else { return Ok(()) };
+            let Some(held) = &mut self.held else { return Ok(()) };
+            match *order {
+                START_ASKING => (held.asks, self.next_due) = (true, Instant::now()),
+                STOP_ASKING => held.asks = false,
+                _ => {}
+            }
+            let line = serde_json::to_string(&counts).map_err(Error::other)? + "\n";
+            held.reports.write_all(line.as_bytes())?;
+            held.reports.flush()?;
+        }
         Ok(())
     }
 
@@ -229,33 +241,16 @@ impl LoadClient<'_> {
 
     fn held_counts(&self) -> Option<HeldCounts> {
         let held = self.held.as_ref()?;
-        let failures: BTreeMap<_, _> = self.counts.errors(self.connect_error.as_ref()).collect();
-        let has_failed = failures.values().sum::<u64>() >= FAILURES_MAX;
-        let opened = self.connections.len() as u64;
-        let pending = self.counts.requests - self.counts.responses - held.unanswered;
         Some(HeldCounts {
-            unopened: if has_failed { 0 } else { u64::from(held.task.share.connections()) - opened },
-            pending,
-            held: opened - held.closed - pending,
+            unopened: self.unopened(),
+            pending: self.pending(),
+            held: self.connections.len() as u64 - held.closed - self.pending(),
             responses: self.counts.responses,
             slowest_ms: self.latencies[0].max() / 1_000_000,
             expired: held.expired,
             latest_expiry_ms: held.latest_expiry_ms,
-            failures,
+            failures: self.counts.errors(self.connect_error.as_ref()).collect(),
         })
-    }
-
-    /// Writes the counts when all responses have come, and from time to time where they changed.
-    fn report(&mut self) -> io::Result<()> {
-        let (Some(counts), Some(held)) = (self.held_counts(), &mut self.held) else { return Ok(()) };
-        let has_settled = !held.asks && counts.is_settled() && !held.reported.is_settled();
-        if has_settled || counts != held.reported && held.last_report.elapsed() >= REPORT_INTERVAL {
-            let line = serde_json::to_string(&counts).map_err(Error::other)? + "\n";
-            held.reports.write_all(line.as_bytes())?;
-            held.reports.flush()?;
-            (held.reported, held.last_report) = (counts, Instant::now());
-        }
-        Ok(())
     }
 }
 

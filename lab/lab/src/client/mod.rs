@@ -34,7 +34,9 @@ use connection::{LoadConnection, ReceiveResult, connect_from, source_address};
 pub(crate) use connection::{SOURCE_ADDRESSES, connect};
 pub(crate) use generated::GeneratedRequests;
 use held::Holder;
-pub(crate) use held::{FAILURES_MAX, HeldConnections, HeldCounts, REPORT_INTERVAL, SourcePorts, hold};
+pub(crate) use held::{
+    COUNT, FAILURES_MAX, HeldConnections, HeldCounts, START_ASKING, STOP_ASKING, SourcePorts, hold,
+};
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
 use schedule::{micros, nanos};
@@ -226,7 +228,7 @@ impl<'a> LoadClient<'a> {
         let mut buffer = vec![0; RECEIVE_BYTES];
         let patience = if self.load.options.expected.is_some() { TICK } else { WAIT_MAX };
         while !self.is_over() {
-            let held_patience = self.tend_held()?;
+            let held_patience = self.tend_held();
             self.send_what_is_due();
             self.set_timer()?;
             let wait = if self.readable.is_empty() { patience } else { Duration::ZERO };
@@ -237,7 +239,7 @@ impl<'a> LoadClient<'a> {
                 match event.data.u64() {
                     // Reading starts its next interval; the number that has passed follows from the clock.
                     TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
-                    ORDERS => self.read_orders()?,
+                    ORDERS => self.take_orders()?,
                     number if number < DOWNLOADS => {
                         let flags = event.flags;
                         self.ready(number as usize, &mut buffer, flags.intersects(ENDS));

@@ -2,22 +2,19 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{self, ExpectedResponse, HeldConnections, HeldCounts, Load, LoadOptions};
+use crate::client::{self, COUNT, ExpectedResponse, HeldConnections, HeldCounts, Load, LoadOptions};
 use crate::process::under;
 
 /// Time for the client processes to end by themselves.
 const END: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Reports that wait to be taken; beyond, the processes wait.
-const REPORTS_MAX: usize = 4_096;
 
 /// A client process's task.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,16 +42,12 @@ pub(super) struct Fleet {
     /// Commands of processes that are not started yet.
     waiting: vec::IntoIter<Command>,
     processes: Vec<ClientProcess>,
-    sender: SyncSender<Report>,
-    reports: Receiver<Report>,
 }
-
-/// A process's number and its counts; nothing if it has ended.
-type Report = (usize, Option<HeldCounts>);
 
 struct ClientProcess {
     child: Child,
     orders: Option<ChildStdin>,
+    reports: BufReader<ChildStdout>,
     counts: HeldCounts,
 }
 
@@ -68,8 +61,7 @@ impl Fleet {
             Ok(under("taskset", &["-c", cores], &command))
         };
         let waiting = tasks.iter().map(command).collect::<Result<Vec<_>, String>>()?.into_iter();
-        let (sender, reports) = sync_channel(REPORTS_MAX);
-        Ok(Self { waiting, processes: Vec::new(), sender, reports })
+        Ok(Self { waiting, processes: Vec::new() })
     }
 
     /// Starts the next process, which opens its connections at once; returns false if all are started.
@@ -77,10 +69,11 @@ impl Fleet {
         let Some(mut command) = self.waiting.next() else { return Ok(false) };
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("client process: {error}"))?;
-        forward(self.processes.len(), &mut child, self.sender.clone());
-        // Not settled before its first report.
+        let (orders, reports) = (child.stdin.take(), child.stdout.take());
+        let reports = BufReader::new(reports.ok_or("client process: no output")?);
+        // Not settled until its first counts.
         let counts = HeldCounts { unopened: 1, ..HeldCounts::default() };
-        self.processes.push(ClientProcess { orders: child.stdin.take(), child, counts });
+        self.processes.push(ClientProcess { child, orders, reports, counts });
         Ok(true)
     }
 
@@ -89,27 +82,15 @@ impl Fleet {
         self.processes.iter().filter(|process| !process.counts.is_settled()).count()
     }
 
-    /// Starts or stops requests on the idle connections of the first processes.
-    pub(super) fn toggle_requests(&mut self, processes: usize) -> Result<(), String> {
-        for orders in self.processes.iter_mut().take(processes).filter_map(|it| it.orders.as_mut()) {
-            orders.write_all(b"\n").map_err(|error| format!("client process: {error}"))?;
-        }
-        Ok(())
+    /// Gives the first processes an order and takes their counts. One that has ended is an error.
+    pub(super) fn order(&mut self, order: u8, processes: usize) -> Result<(), String> {
+        self.processes.iter_mut().take(processes).try_for_each(|process| process.order(order))
     }
 
-    /// Takes the reports of a moment. A process that has ended is an error.
-    pub(super) fn update(&mut self, moment: Duration) -> Result<(), String> {
-        let until = Instant::now() + moment;
-        loop {
-            match self.reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((number, Some(counts))) => self.processes[number].counts = counts,
-                Ok((number, None)) if self.processes[number].orders.is_some() => {
-                    return Err(format!("client process {number} has ended"));
-                }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
-            }
-        }
+    /// Takes the counts of processes that are not settled.
+    pub(super) fn update(&mut self) -> Result<(), String> {
+        let mut unsettled = self.processes.iter_mut().filter(|process| !process.counts.is_settled());
+        unsettled.try_for_each(|process| process.order(COUNT))
     }
 
     /// Returns the counts of all processes.
@@ -139,19 +120,16 @@ impl Fleet {
     }
 }
 
-/// Sends what a process prints, from a thread of its own, which ends with the process.
-fn forward(number: usize, child: &mut Child, reports: SyncSender<Report>) {
-    let Some(output) = child.stdout.take() else { return };
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let Ok(counts) = serde_json::from_str(&line) else { break };
-            if reports.send((number, Some(counts))).is_err() {
-                return;
-            }
-        }
-        // Nobody waits for it once the run is over.
-        let _ = reports.send((number, None));
-    });
+impl ClientProcess {
+    fn order(&mut self, order: u8) -> Result<(), String> {
+        let Some(orders) = &mut self.orders else { return Ok(()) };
+        let mut line = String::new();
+        let sent = orders.write_all(&[order]);
+        sent.and_then(|()| self.reports.read_line(&mut line))
+            .map_err(|error| format!("client process: {error}"))?;
+        self.counts = serde_json::from_str(&line).map_err(|_| "a client process has ended".to_owned())?;
+        Ok(())
+    }
 }
 
 impl Drop for Fleet {

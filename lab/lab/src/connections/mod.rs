@@ -80,9 +80,6 @@ pub(crate) struct ConnectionsArgs {
     /// Connections that time out while the others are held; our server only
     #[arg(long, default_value_t = 0)]
     expire: u32,
-    /// Workers of the server; one is pinned to a core
-    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_024))]
-    workers: u32,
     /// Descriptor limit of the server [default: this process's]
     #[arg(long)]
     server_descriptors: Option<u32>,
@@ -190,8 +187,7 @@ fn measure(
     let bench = Bench { programs, folder: &folder, settings: RunSettings::default(), journal: None };
     let spec = if spec.program == OURS { configured(args, spec) } else { spec };
     let address = free_address()?;
-    let setup =
-        ServerSetup { bench: &bench, spec, scenario, address, workers: args.workers, null_bytes: NULL_BYTES };
+    let setup = ServerSetup { bench: &bench, spec, scenario, address, workers: 1, null_bytes: NULL_BYTES };
     let server = start(args, &setup)?;
     progress(&format!("server: {}", server.line));
     show_log(&folder);
@@ -257,14 +253,11 @@ fn configured(args: &ConnectionsArgs, spec: &ServerSpec) -> &'static ServerSpec 
     Box::leak(Box::new(spec))
 }
 
-/// Starts the server: with several workers on all cores, and with the descriptors asked for.
+/// Starts the server with the descriptors asked for.
 fn start(args: &ConnectionsArgs, setup: &ServerSetup<'_>) -> Result<StartedServer, String> {
     let mut command = setup.command()?;
     if let Some(limit) = args.server_descriptors {
         command = under("prlimit", &[&format!("--nofile={limit}:{limit}")], &command);
-    }
-    if args.workers > 1 {
-        command = under("taskset", &["-c", &format!("0-{}", machine::cores() - 1)], &command);
     }
     setup.start_as(&command)
 }

@@ -11,11 +11,12 @@ use super::plan::grouped;
 use super::reading::{ProgressLine, Reading};
 use super::report::Bounds;
 use crate::bench::{ServerSetup, StartedServer};
-use crate::client::{FAILURES_MAX, HeldCounts, Load, LoadCounts, Pacing, REPORT_INTERVAL};
+use crate::client::{COUNT, FAILURES_MAX, HeldCounts, Load, LoadCounts, Pacing, START_ASKING, STOP_ASKING};
 use crate::statistics::estimate;
 
-/// Interval at which client processes are watched.
+/// Intervals at which client processes are asked for their counts, those that open connections and all.
 const MOMENT: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after the last response until an idle server is watched, and how long.
 const SETTLE: Duration = Duration::from_secs(2);
 const WATCH: Duration = Duration::from_secs(10);
@@ -26,7 +27,6 @@ const BUSY_MILLIS: u64 = 2_000;
 const EXPIRY_MAX: Duration = Duration::from_secs(60);
 /// Time for the server to release the memory and sockets of connections that are gone.
 const RELEASE_MAX: Duration = Duration::from_secs(60);
-const RELEASE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One phase, and the server after it.
 #[derive(Debug, Clone, Serialize)]
@@ -121,7 +121,7 @@ impl Run<'_> {
         let worked = work(self);
         self.progress.end();
         let (figure, note) = worked?;
-        self.fleet.update(Duration::ZERO)?;
+        self.fleet.order(COUNT, usize::MAX)?;
         let (after, seconds) = (self.read()?, started.elapsed().as_secs_f64());
         let counts = self.fleet.counts();
         self.findings.counts.clone_from(&counts);
@@ -131,9 +131,15 @@ impl Run<'_> {
         Ok(figure)
     }
 
-    /// Takes reports for a moment and shows them.
+    /// Shows the counts after a moment: of processes that are not settled, or else of all.
     fn watch(&mut self, phase: &str, started: Instant) -> Result<HeldCounts, String> {
-        self.fleet.update(MOMENT)?;
+        if self.fleet.unsettled() > 0 {
+            thread::sleep(MOMENT);
+            self.fleet.update()?;
+        } else {
+            thread::sleep(POLL_INTERVAL);
+            self.fleet.order(COUNT, usize::MAX)?;
+        }
         let counts = self.fleet.counts();
         let server = &self.server.process;
         self.progress.show(|| {
@@ -172,13 +178,12 @@ impl Run<'_> {
     fn hold(&mut self) -> Result<((), String), String> {
         let (started, before) = (Instant::now(), self.fleet.counts().responses);
         let (length, asking) = (Duration::from_secs(self.args.hold.into()), self.args.trickle as usize);
-        self.fleet.toggle_requests(asking)?;
+        self.fleet.order(START_ASKING, asking)?;
         while started.elapsed() < length {
             self.watch("hold", started)?;
         }
-        self.fleet.toggle_requests(asking)?;
-        let stopped = Instant::now();
-        while stopped.elapsed() < 2 * REPORT_INTERVAL || self.fleet.unsettled() > 0 {
+        self.fleet.order(STOP_ASKING, usize::MAX)?;
+        while self.fleet.unsettled() > 0 {
             self.watch("hold", started)?;
         }
         let asked = self.fleet.counts().responses - before;
@@ -243,7 +248,6 @@ impl Run<'_> {
                 let text = if is_released { "released" } else { "NOT released" };
                 return Ok(((), format!("{text} after {after_s:.1} s")));
             }
-            thread::sleep(RELEASE_INTERVAL);
             self.watch("close", started)?;
         }
     }
