@@ -6,6 +6,7 @@
 //! that the time of a stall counts in full.
 
 mod connection;
+mod downloads;
 mod generated;
 mod held;
 mod load;
@@ -26,12 +27,13 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use socket2::Socket;
 
 use connection::{LoadConnection, ReceiveResult, connect_from, source_address};
 pub(crate) use connection::{SOURCE_ADDRESSES, connect};
+pub(crate) use downloads::DOWNLOAD_BYTES_MAX;
+use downloads::Download;
 pub(crate) use generated::GeneratedRequests;
 use held::Holder;
 pub(crate) use held::{
@@ -39,7 +41,7 @@ pub(crate) use held::{
 };
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
-use schedule::{micros, nanos};
+use schedule::micros;
 use ticks::TICK;
 pub(crate) use ticks::{Observer, Stage};
 
@@ -57,8 +59,6 @@ const CONNECT_FAILURES_MAX: u64 = 100;
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Time for downloads to start before the first request.
 const LEAD: Duration = Duration::from_millis(100);
-/// Maximum length of a download: beyond, its file has a hole, which costs the server other work.
-pub(crate) const DOWNLOAD_BYTES_MAX: u64 = 176 << 20;
 /// Event data of the timer, of orders to hold connections, and of the first download; connections have their numbers.
 const TIMER: u64 = u64::MAX;
 const ORDERS: u64 = u64::MAX - 1;
@@ -107,13 +107,6 @@ struct LoadClient<'a> {
     in_time: Duration,
     connect_error: Option<io::Error>,
     counts: LoadCounts,
-}
-
-/// A large download, which is received as fast as possible and never finished.
-struct Download {
-    socket: Socket,
-    bytes: u64,
-    is_queued: bool,
 }
 
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
@@ -211,16 +204,6 @@ impl<'a> LoadClient<'a> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &socket, EventData::new_u64(data), flags)?;
         Ok(socket)
-    }
-
-    fn start_download(&mut self, target: &str) -> io::Result<()> {
-        let socket = self.connect(DOWNLOADS + self.downloads.len() as u64, true)?;
-        let request = format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n");
-        if rustix::net::send(&socket, request.as_bytes(), SendFlags::NOSIGNAL)? != request.len() {
-            return Err(Error::other("the request of a download was cut"));
-        }
-        self.downloads.push(Download { socket, bytes: 0, is_queued: false });
-        Ok(())
     }
 
     /// Requests come first: what this thread adds to a latency is one receive of a download.
@@ -370,22 +353,6 @@ impl<'a> LoadClient<'a> {
         }
     }
 
-    /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
-    fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
-        let connection = &mut self.connections[number];
-        let since = connection.since.filter(|_| completed > 0)?;
-        let now = Instant::now();
-        if connection.outstanding == 0 {
-            // A held connection is idle from now on.
-            connection.since = self.held.is_some().then_some(now);
-        }
-        let latency = now.saturating_duration_since(since);
-        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_)) || self.load.options.timeout.is_some();
-        self.counts.timeouts += if has_timeout && latency > self.timeout() { completed } else { 0 };
-        self.latencies[self.stage].saturating_record_n(nanos(latency), completed);
-        Some(now)
-    }
-
     /// Counts a failed connection and replaces it. Where responses are parsed, one that the server closes between two requests
     /// is no error.
     fn fail(&mut self, number: usize, errno: Option<Errno>, error: fn(&mut LoadCounts) -> &mut u64) {
@@ -419,27 +386,5 @@ impl<'a> LoadClient<'a> {
         if !was_idle {
             self.queue_idle(number);
         }
-    }
-
-    fn queue_download(&mut self, number: usize) {
-        let download = &mut self.downloads[number];
-        if !std::mem::replace(&mut download.is_queued, true) {
-            self.readable.push_back(number);
-        }
-    }
-
-    /// Receives once. A failed socket, a wrong status, or a download that got too far is an error.
-    fn receive_download(&mut self, number: usize, buffer: &mut [u8]) {
-        let download = &mut self.downloads[number];
-        download.is_queued = false;
-        let length = match rustix::net::recv(&download.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((length @ 1.., _)) => length,
-            Err(Errno::AGAIN) => return,
-            Ok(_) | Err(_) => return self.counts.read_errors += 1,
-        };
-        let is_right = download.bytes > 0 || buffer[..length].starts_with(b"HTTP/1.1 200");
-        download.bytes += length as u64;
-        self.counts.read_errors += u64::from(!is_right || download.bytes > DOWNLOAD_BYTES_MAX);
-        self.queue_download(number);
     }
 }

@@ -96,10 +96,26 @@ impl LoadClient<'_> {
         let since = if self.had_idle { self.sent } else { self.looked };
         let delay = now.saturating_duration_since(self.next_due.max(since));
         if self.next_due < self.end {
-            let longest_us = &mut self.counts.client_longest_turn_us;
-            *longest_us = (*longest_us).max(micros(delay));
-            self.counts.client_stalled_us += if delay >= STALL_MIN { micros(delay) } else { 0 };
+            let (delay_us, counts) = (micros(delay), &mut self.counts);
+            counts.client_longest_turn_us = counts.client_longest_turn_us.max(delay_us);
+            counts.client_stalled_us += if delay >= STALL_MIN { delay_us } else { 0 };
         }
+    }
+
+    /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
+    pub(super) fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
+        let connection = &mut self.connections[number];
+        let since = connection.since.filter(|_| completed > 0)?;
+        let now = Instant::now();
+        if connection.outstanding == 0 {
+            // A held connection is idle from now on.
+            connection.since = self.held.is_some().then_some(now);
+        }
+        let latency = now.saturating_duration_since(since);
+        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_)) || self.load.options.timeout.is_some();
+        self.counts.timeouts += if has_timeout && latency > self.timeout() { completed } else { 0 };
+        self.latencies[self.stage].saturating_record_n(nanos(latency), completed);
+        Some(now)
     }
 
     pub(super) fn finish(mut self) -> LoadOutcome {
@@ -152,6 +168,6 @@ pub(super) fn micros(duration: Duration) -> u64 {
 }
 
 /// Returns at least 1, the least that a histogram takes.
-pub(super) fn nanos(duration: Duration) -> u64 {
+fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }

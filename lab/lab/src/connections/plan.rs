@@ -116,7 +116,7 @@ impl Plan {
                 gib(self.memory_bytes),
                 gib(SPARE_BYTES),
                 gib(limits.memory_available_bytes),
-                limits.memory_available_bytes.saturating_sub(SPARE_BYTES) / (2 * END_BYTES + END_BYTES / 8)
+                limits.memory_available_bytes.saturating_sub(SPARE_BYTES) / self.memory_bytes.div_ceil(self.connections.into())
             ));
         }
         if self.files > limits.files_free() {
