@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Subject};
 use crate::programs::GUIDED;
@@ -16,7 +16,7 @@ const DEFAULT: &str = "default";
 const PEERS: &str = "peers";
 
 static GROUPS: LazyLock<BTreeMap<String, Vec<BarRow>>> =
-    LazyLock::new(|| toml::from_str(include_str!("../rows.toml")).expect("a test parses it"));
+    LazyLock::new(|| parse(include_str!("../rows.toml")));
 
 /// One row of the bar; `rows.toml` describes the fields.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -34,13 +34,28 @@ pub(crate) struct BarRow {
     below: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum RowVerdict {
-    Met(Estimate),
-    Missed(Estimate),
-    Shown(Estimate),
-    /// Not measured, for this reason.
-    NotMeasured(String),
+/// A judged row, as the file of a run has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RowResult {
+    pub(crate) row: String,
+    pub(crate) scenario: String,
+    pub(crate) case: String,
+    pub(crate) wanted: String,
+    pub(crate) measured: Option<Estimate>,
+    /// `met`, `MISSED`, either within noise, `for information`, or `NOT MEASURED` with the reason.
+    pub(crate) verdict: String,
+}
+
+impl RowResult {
+    /// Returns false if a bound was missed or not measured.
+    pub(crate) fn is_met(&self) -> bool {
+        self.verdict.starts_with("met") || self.verdict == "for information"
+    }
+}
+
+/// Parses groups of rows.
+pub(crate) fn parse(text: &str) -> BTreeMap<String, Vec<BarRow>> {
+    toml::from_str(text).expect("a test parses it")
 }
 
 /// Returns the rows and groups of these names; without names those of the default run.
@@ -113,52 +128,50 @@ impl BarRow {
         }
     }
 
+    pub(crate) fn has_bound(&self) -> bool {
+        self.at_most.or(self.at_least).or(self.below).is_some()
+    }
+
     fn is_met_by(&self, measured: f64) -> bool {
         self.at_most.is_none_or(|bound| measured <= bound)
             && self.at_least.is_none_or(|bound| measured >= bound)
             && self.below.is_none_or(|bound| measured < bound)
     }
 
-    /// Judges by the median, where all must be below the bound by the upper end of the interval.
-    pub(crate) fn judge(&self, measured: &[Series]) -> RowVerdict {
-        let estimate = match self.estimate(measured) {
-            Ok(estimate) => estimate,
-            Err(reason) => return RowVerdict::NotMeasured(reason),
-        };
-        let judged = match (self.below, estimate.high) {
+    /// Judges by the median, where all must be below the bound by the upper end of the interval. Says so where the interval
+    /// crosses the bound.
+    pub(crate) fn judge(&self, measured: &[Series]) -> RowResult {
+        let judged = self.estimate(measured).and_then(|estimate| match (self.below, estimate.high) {
             (Some(_), None) => {
-                let values = estimate.values;
-                return RowVerdict::NotMeasured(format!(
-                    "{values} of {VALUES_MIN} values that an interval needs"
-                ));
+                Err(format!("{} of {VALUES_MIN} values that an interval needs", estimate.values))
             }
-            (Some(_), Some(high)) => high,
-            (None, _) => estimate.median,
+            (Some(_), Some(high)) => Ok((estimate, high)),
+            (None, _) => Ok((estimate, estimate.median)),
+        });
+        let verdict = match &judged {
+            Err(reason) => format!("NOT MEASURED: {reason}"),
+            Ok(_) if !self.has_bound() => "for information".to_owned(),
+            Ok((estimate, judged)) => {
+                let ends = estimate.low.zip(estimate.high);
+                let is_clear = ends.is_none_or(|(low, high)| self.is_met_by(low) == self.is_met_by(high));
+                let word = if self.is_met_by(*judged) { "met" } else { "MISSED" };
+                if is_clear { word.to_owned() } else { format!("{word}, within noise") }
+            }
         };
-        match self.at_most.or(self.at_least).or(self.below) {
-            None => RowVerdict::Shown(estimate),
-            Some(_) if self.is_met_by(judged) => RowVerdict::Met(estimate),
-            Some(_) => RowVerdict::Missed(estimate),
+        RowResult {
+            row: self.name.clone(),
+            scenario: self.scenario.clone(),
+            case: self.text(),
+            wanted: self.wanted(),
+            measured: judged.ok().map(|(estimate, _)| estimate),
+            verdict,
         }
-    }
-
-    /// Returns the verdict in a word, and says so where the interval crosses the bound.
-    pub(crate) fn verdict_text(&self, verdict: &RowVerdict) -> String {
-        let word = match verdict {
-            RowVerdict::Met(_) => "met",
-            RowVerdict::Missed(_) => "MISSED",
-            RowVerdict::Shown(_) => return "for information".to_owned(),
-            RowVerdict::NotMeasured(reason) => return format!("NOT MEASURED: {reason}"),
-        };
-        let interval = verdict.estimate().and_then(|estimate| estimate.low.zip(estimate.high));
-        let is_clear = interval.is_none_or(|(low, high)| self.is_met_by(low) == self.is_met_by(high));
-        if is_clear { word.to_owned() } else { format!("{word}, within noise") }
     }
 
     fn estimate(&self, measured: &[Series]) -> Result<Estimate, String> {
         let find = |subject: Subject<'_>| -> Result<(&Series, &ServerRounds), String> {
             let is_same = |series: &&Series| {
-                series.plan.experiment == subject.experiment && series.plan.scenario.name == subject.scenario
+                series.experiment == subject.experiment && series.scenario == subject.scenario
             };
             let series = measured.iter().find(is_same);
             let found = series.and_then(|series| Some((series, series.server(subject.server)?)));
@@ -193,20 +206,6 @@ fn enough(estimate: Estimate, rounds: u32) -> Result<Estimate, String> {
     }
 }
 
-impl RowVerdict {
-    pub(crate) fn estimate(&self) -> Option<Estimate> {
-        match self {
-            Self::Met(estimate) | Self::Missed(estimate) | Self::Shown(estimate) => Some(*estimate),
-            Self::NotMeasured(_) => None,
-        }
-    }
-
-    /// Returns true unless a bound was missed or not measured.
-    pub(crate) fn is_met(&self) -> bool {
-        matches!(self, Self::Met(_) | Self::Shown(_))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -226,8 +225,7 @@ mod tests {
     }
 
     fn judge(row: &BarRow, base: Vec<MeasuredRound>, other: Vec<MeasuredRound>) -> String {
-        let measured = [load_series(base, other)];
-        row.verdict_text(&row.judge(&measured))
+        row.judge(&[load_series(base, other)]).verdict
     }
 
     fn rounds(cpu_us: &[f64]) -> Vec<MeasuredRound> {
@@ -261,13 +259,13 @@ mod tests {
         }
         let mut two = load_series(vec![round(4.0); 2], vec![round(3.0); 2]);
         two.rounds = 2;
-        assert!(matches!(row("below = 1.0").judge(&[two]), RowVerdict::NotMeasured(_)), "no interval");
+        assert!(row("below = 1.0").judge(&[two]).verdict.starts_with("NOT MEASURED"), "no interval");
     }
 
     #[test]
     fn figures_are_divided_subtracted_or_taken_alone() {
         let measured = [load_series(vec![round(4.0); 3], vec![round(5.0); 3])];
-        let median = |row: BarRow| row.judge(&measured).estimate().map(|estimate| estimate.median);
+        let median = |row: BarRow| row.judge(&measured).measured.map(|estimate| estimate.median);
         assert_eq!(median(row("")), Some(1.25));
         assert_eq!(median(BarRow { over: None, minus: Some("null-epoll".to_owned()), ..row("") }), Some(1.0));
         assert_eq!(median(BarRow { over: None, ..row("") }), Some(5.0));
@@ -288,28 +286,15 @@ mod tests {
             series
         };
         let judge = |meanwhile| row.judge(&[series("tail-hot-alone", 0.2), series("tail-hot", meanwhile)]);
-        let median = |verdict: &RowVerdict| verdict.estimate().map(|estimate| estimate.median);
         let (near, far) = (judge(0.4), judge(0.5));
-        assert_eq!((median(&near), near.is_met()), (Some(2.0), true));
-        assert_eq!((median(&far), far.is_met()), (Some(2.5), false));
+        assert!(near.measured.is_some_and(|ratio| ratio.median == 2.0) && near.is_met());
+        assert!(far.measured.is_some_and(|ratio| ratio.median == 2.5) && !far.is_met());
         let alone = [series("tail-hot", 0.4)];
-        assert_eq!(row.judge(&alone), RowVerdict::NotMeasured("shearwater-uring was not run".to_owned()));
-    }
-
-    #[test]
-    fn rows_whose_namespace_is_not_permitted_are_not_measured_with_the_reason() {
-        for name in ["100k-epoll", "1m-uring", "nginx-100k-uring"] {
-            let rows = select(Some(name), false, false).expect("a row");
-            let mut plans = SeriesPlan::of(rows[0].subjects()).expect("names");
-            assert!(plans[0].scenario.congestion_control.is_some(), "{name}");
-            let series = [plans.remove(0).not_run(SETTINGS, "planted")];
-            assert_eq!(rows[0].judge(&series), RowVerdict::NotMeasured("planted".to_owned()));
-            let text = report::bar(&rows, &series);
-            assert!(
-                text.contains("NOT MEASURED: planted") && !text.contains("namespace of its own"),
-                "{text}"
-            );
-        }
+        assert_eq!(row.judge(&alone).verdict, "NOT MEASURED: shearwater-uring was not run");
+        // As where no network namespace is permitted.
+        let plan = SeriesPlan::of(row.subjects()).expect("names").remove(1);
+        let refused = [series("tail-hot-alone", 0.2), plan.not_run(SETTINGS, "planted")];
+        assert_eq!(row.judge(&refused).verdict, "NOT MEASURED: planted");
     }
 
     #[test]
@@ -325,7 +310,7 @@ mod tests {
             assert!(judge(least, rounds).is_met(), "{least} of {rounds}");
             assert!(!judge(least - 1, rounds).is_met(), "{} of {rounds}", least - 1);
         }
-        assert_eq!(judge(7, 16), RowVerdict::NotMeasured("7 of 16 rounds count, 8 are needed".to_owned()));
+        assert_eq!(judge(7, 16).verdict, "NOT MEASURED: 7 of 16 rounds count, 8 are needed");
     }
 
     #[test]

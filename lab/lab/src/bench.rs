@@ -208,7 +208,7 @@ impl ServerSetup<'_> {
     pub(crate) fn start_warm(&self) -> Result<StartedServer, String> {
         let mut server = self.start()?;
         let millis = self.scenario.warm_up_ms().max(self.spec.warm_up_ms);
-        let load = self.scenario.load(self.address, server.bytes, millis);
+        let load = Load { millis, ..self.load(server.bytes, 0) };
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
         // In another order than in the window, so that a cache holds no more than at any other time.
         let mut load =
@@ -246,6 +246,15 @@ impl ServerSetup<'_> {
             )),
             (status, _) => Err(format!("probe: status {status}")),
         }
+    }
+
+    /// Returns the scenario's load. Its connections end before the server would end them.
+    pub(crate) fn load(&self, bytes: u64, seconds: u32) -> Load {
+        let mut load = self.scenario.load(self.address, bytes, u64::from(seconds) * 1000);
+        if let (0, Some(limit)) = (load.requests_per_connection, self.spec.requests_max) {
+            load.requests_per_connection = (limit - 1) / load.depth * load.depth;
+        }
+        load
     }
 
     /// Returns the command that runs our own client with a load.

@@ -1,6 +1,5 @@
 //! One block: a fresh server, a probe, a warm-up, a window, and a judgement whether it counts.
 
-use std::process::Command;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -9,16 +8,12 @@ use serde_json::json;
 use crate::bench::{
     MeasuredRound, RoundFigures, RunSettings, ServerSetup, StartedServer, exchange, length, run_client,
 };
-use crate::client::{Latency, LoadCounts, SOURCE_ADDRESSES};
+use crate::client::{LoadCounts, SOURCE_ADDRESSES};
 use crate::plausibility::{RunFigures, is_client_bound};
 use crate::process::{self, CLIENT_CORE, SERVER_CORE, Threads, on_core, under};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
 
-/// Makes wrk send batches and print [`LoadCounts`].
-pub(crate) const WRK_SCRIPT: &str = include_str!("../wrk.lua");
-/// Seconds after which wrk counts a response as a timeout.
-const WRK_TIMEOUT_S: u32 = 8;
 /// Seconds in which system calls are counted, and one more for so many connections: their accepts count too.
 const SYSTEM_CALLS_S: u32 = 1;
 const SYSTEM_CALLS_CONNECTIONS: u32 = 1_000;
@@ -57,7 +52,7 @@ struct Window {
 /// Runs a block. An error means that it could not be run, or not to its end.
 pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<MeasuredRound, String> {
     let StartedServer { process: server, bytes, line } = setup.start_warm()?;
-    let client = client(setup, setup.bench.settings.seconds, bytes)?;
+    let client = setup.own_client(&setup.load(bytes, setup.bench.settings.seconds))?;
     let ready_before = ready_counts(setup)?;
     let (before, client_before_ns) = (Threads::of(server.ids())?, process::children_cpu_ns());
     let idle_before_ns = process::idle_ns(SERVER_CORE)?;
@@ -92,7 +87,7 @@ pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<MeasuredRound, String> {
 pub(crate) fn count_system_calls(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let StartedServer { process: server, bytes, .. } = setup.start_warm()?;
     let seconds = SYSTEM_CALLS_S + setup.scenario.connections / SYSTEM_CALLS_CONNECTIONS;
-    let client = on_core(CLIENT_CORE, &client(setup, seconds, bytes)?);
+    let client = on_core(CLIENT_CORE, &setup.own_client(&setup.load(bytes, seconds))?);
     // Emptied, so that an earlier count can't pass for a missing one.
     let counted = setup.bench.folder.write("system-calls", "")?;
     let ids = server.ids().iter().map(u32::to_string).collect::<Vec<_>>().join(",");
@@ -105,19 +100,6 @@ pub(crate) fn count_system_calls(setup: &ServerSetup<'_>) -> Result<RoundFigures
     }
     let count = std::fs::read_to_string(&counted).ok().and_then(|text| parse_system_calls(&text));
     Ok([("system_calls", count.ok_or("perf counted nothing")? as f64 / counts.responses as f64)].into())
-}
-
-/// Returns the command of the client for a scenario: wrk where it can send it.
-fn client(setup: &ServerSetup<'_>, seconds: u32, bytes: u64) -> Result<Command, String> {
-    let ServerSetup { scenario, address, .. } = *setup;
-    if !scenario.uses_wrk() {
-        return setup.own_client(&scenario.load(address, bytes, u64::from(seconds) * 1000));
-    }
-    let script = setup.bench.folder.write("wrk.lua", &format!("depth = {}\n{WRK_SCRIPT}", scenario.depth))?;
-    let options = format!("-t1 -c{} -d{seconds}s --timeout {WRK_TIMEOUT_S}s -s", scenario.connections);
-    let mut wrk = Command::new("wrk");
-    wrk.args(options.split(' ')).arg(script).arg(format!("http://{address}{}", scenario.path));
-    Ok(wrk)
 }
 
 /// Returns the server's turns with handlers so far, and the handlers ready in them, if the scenario needs them.
@@ -178,7 +160,7 @@ impl Window {
         let (counts, before, after) = (&self.counts, self.response_bytes, self.response_bytes_after);
         // Heads of files of a set may differ in length; the client has found their contents whole.
         let [shortest, longest] = match scenario.files {
-            0 => [before.saturating_sub(spec.closing_bytes), before],
+            0 => [before; 2],
             _ => [scenario.file_bytes as u64, scenario.file_bytes as u64 + HEAD_BYTES_MAX],
         };
         let least = counts.responses.saturating_mul(shortest);
@@ -221,7 +203,6 @@ impl Window {
             None => counts.duration_us as f64 / 1e6,
         };
         let busy = percent(self.server_cpu_ns + self.server_wait_ns, self.window_ns);
-        let ms = |ns: fn(&Latency) -> u64| counts.latency.as_ref().map(|latency| ns(latency) as f64 / 1e6);
         RunFigures {
             connections: Some(scenario.connections.into()),
             depth: Some(scenario.depth.into()),
@@ -231,15 +212,11 @@ impl Window {
             seconds: Some(seconds),
             offered_per_s: scenario.rate.map(Into::into),
             responses_per_s: Some(counts.responses as f64 / seconds),
-            mean_ms: ms(|it| it.mean_ns),
-            p50_ms: ms(|it| it.p50_ns),
-            p99_ms: ms(|it| it.p99_ns),
-            p999_ms: ms(|it| it.p999_ns),
-            max_ms: ms(|it| it.max_ns),
+            mean_ms: counts.latency.map(|latency| latency.mean_ns as f64 / 1e6),
             cores: Some(1.0),
             server_busy_percent: Some(percent(self.server_cpu_ns, self.window_ns)),
             // What waits for its core has work.
-            busy_percent: Some(busy + self.client_busy_percent).filter(|_| !scenario.waits),
+            busy_percent: Some(busy + self.client_busy_percent),
             ..RunFigures::default()
         }
     }
@@ -265,6 +242,7 @@ pub(crate) mod tests {
     pub(crate) mod broken_peer;
 
     use super::*;
+    use crate::client::Latency;
     use crate::{scenario, server};
 
     pub(crate) const SETTINGS: RunSettings = RunSettings {
@@ -304,17 +282,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_server_that_closes_connections_may_send_shorter_last_responses() {
-        let shorter: &dyn Fn(&mut Window) = &|it| it.counts.bytes -= 5;
-        assert_eq!(faults("1k", "nginx", shorter), ["149995 bytes received, 150000 to 159600 expected"]);
-        assert_eq!(faults("1k", "nginx-debian", shorter), [""; 0]);
-    }
-
-    #[test]
     fn every_wrong_count_is_a_fault() {
         type Change = fn(&mut Window);
-        let cases: [(&str, Change, &[&str]); 20] = [
-            ("1k", |_| {}, &[]),
+        let errors = &["1 socket errors or timeouts"];
+        let cases: [(&str, Change, &[&str]); 14] = [
             ("1k", |it| it.counts.bytes += 64 * 150, &[]),
             (
                 "1k",
@@ -327,30 +298,22 @@ pub(crate) mod tests {
                 |it| it.counts.status_errors = 3,
                 &["3 responses with an unexpected status, length or content"],
             ),
-            ("1k", |it| it.counts.connect_errors = 1, &["1 socket errors or timeouts"]),
-            ("1k", |it| it.counts.read_errors = 1, &["1 socket errors or timeouts"]),
-            ("1k", |it| it.counts.write_errors = 1, &["1 socket errors or timeouts"]),
-            ("1k", |it| it.counts.timeouts = 1, &["1 socket errors or timeouts"]),
+            ("1k", |it| it.counts.read_errors = 1, errors),
+            ("1k", |it| it.counts.timeouts = 1, errors),
             ("1k", |it| (it.counts.responses, it.counts.bytes) = (0, 0), &["no responses"]),
             ("1k", |it| it.server_cpu_ns = 0, &["no CPU time counted"]),
             ("1k", |it| it.response_bytes_after = 151, &["a response of 150 bytes before, of 151 after"]),
-            ("1k", |it| it.server_wait_ns = 19_000_000, &[]),
             ("1k", |it| it.server_wait_ns = 21_000_000, &["waited for its CPU 1.1 % of the time"]),
             ("1k-churn", |it| it.server_wait_ns = 59_000_000, &[]),
-            ("1k-churn", |it| it.server_wait_ns = 61_000_000, &["waited for its CPU 3.0 % of the time"]),
             (
                 "1k",
                 |it| it.client_busy_percent = 20.0,
                 &["20.3 % of the time busy, server and client together, at least 40 expected"],
             ),
-            ("1k", |it| it.server_cpu_ns = 2_200_000_000, &["110 % CPU, at most 105 expected"]),
             (
                 "1k-lone",
-                |it| it.counts.latency = Some(Latency { mean_ns: 9, max_ns: 8, ..Latency::default() }),
-                &[
-                    "0 requests in flight on average, at least 0.5 expected",
-                    "0 ms on average, at most 0 expected",
-                ],
+                |it| it.counts.latency = Some(Latency { mean_ns: 9, ..Latency::default() }),
+                &["0 requests in flight on average, at least 0.5 expected"],
             ),
             (
                 "1k",
@@ -367,7 +330,6 @@ pub(crate) mod tests {
         };
         assert_eq!(sent(5_000, 5_000), [""; 0]);
         assert_eq!(sent(4_999, 4_999), ["4999 of 5000 due requests were sent"]);
-        assert_eq!(sent(5_000, 4_900), ["98 % of the rate that was offered, at least 99 expected"]);
         // 1,000 contents of 4 KiB, whatever the lengths of their heads.
         let of_set = |bytes| faults("tail", "nginx", &|it| it.counts.bytes = bytes).len();
         assert_eq!([4_096_000, 5_000_000, 5_120_000 + 64 * 5_120].map(of_set), [0; 3]);

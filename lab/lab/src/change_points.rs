@@ -75,25 +75,16 @@ mod tests {
     }
 
     #[test]
-    fn finds_planted_changes_and_repeats() {
+    fn finds_planted_changes_and_next_to_nothing_in_noise() {
         for seed in 0..5 {
-            let values = noisy(&[(100.0, 20), (102.0, 15), (101.0, 25)], seed);
-            let found = change_points(&values, 1);
+            let found = change_points(&noisy(&[(100.0, 20), (102.0, 15), (101.0, 25)], seed), 1);
             assert_eq!(found.len(), 2, "{seed}: {found:?}");
             assert!(found[0].abs_diff(20) <= 1 && found[1].abs_diff(35) <= 4, "{seed}: {found:?}");
-            assert_eq!(change_points(&values, 1), found);
         }
-        let counts = [[3_412.0; 6], [3_430.0; 6]].concat();
-        assert_eq!(change_points(&counts, 1), [6], "counts have no noise");
-    }
-
-    #[test]
-    fn finds_next_to_nothing_in_noise_and_nothing_in_few_or_equal_values() {
+        assert_eq!(change_points(&[[3_412.0; 6], [3_430.0; 6]].concat(), 1), [6], "counts have no noise");
         let found: usize = (0..30).map(|seed| change_points(&noisy(&[(100.0, 30)], seed), seed).len()).sum();
         assert!(found <= 2, "{found} in 30 series");
-        for values in
-            [vec![], vec![1.0; 50], vec![1.0, 1.0, 1.0, 9.0, 9.0, 9.0], [vec![1.0; 20], vec![9.0]].concat()]
-        {
+        for values in [vec![], vec![1.0; 50], [vec![1.0; 20], vec![9.0]].concat()] {
             assert_eq!(change_points(&values, 1), [0; 0], "{values:?}");
         }
     }

@@ -1,11 +1,11 @@
 //! A run's folder: files to serve, configurations, scripts, logs. It is removed when dropped.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::namespace;
 use crate::scenario::{self, ResponseSource, Scenario, file_bytes};
 
 /// Begin of a folder's name; the lab's process id follows.
@@ -26,26 +26,38 @@ impl RunFolder {
         let mut folder = Self { path, written: Instant::now() };
         let has_files = |scenario: &&Scenario| scenario.source == ResponseSource::File && scenario.files == 0;
         for scenario in scenario::all().iter().filter(has_files) {
-            for target in scenario.targets() {
-                folder
-                    .serve(&target, &file_bytes(scenario.file_bytes))
-                    .map_err(|error| format!("{target}: {error}"))?;
+            let bytes = file_bytes(scenario.file_bytes);
+            scenario.targets().try_for_each(|target| folder.serve(&target, &bytes))?;
+        }
+        Ok(folder)
+    }
+
+    /// Creates the folder with the sets of files of these scenarios too. Gains the right to create the network namespaces that
+    /// they need, as far as the system permits.
+    pub(crate) fn create_for<'a>(scenarios: impl Iterator<Item = &'a Scenario>) -> Result<Self, String> {
+        let mut folder = Self::create()?;
+        for scenario in scenarios {
+            folder.serve_set(scenario)?;
+            if scenario.congestion_control.is_some()
+                && let Err(why) = namespace::gain_rights()
+            {
+                crate::progress(&why);
             }
         }
         Ok(folder)
     }
 
     /// Writes a served file.
-    pub(crate) fn serve(&mut self, target: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, target: &str, bytes: &[u8]) -> Result<(), String> {
         let path = self.served(target);
-        fs::create_dir_all(path.parent().unwrap_or(&path))?;
-        fs::write(path, bytes)?;
+        let written =
+            fs::create_dir_all(path.parent().unwrap_or(&path)).and_then(|()| fs::write(path, bytes));
         self.written = Instant::now();
-        Ok(())
+        written.map_err(|error| format!("{target}: {error}"))
     }
 
     /// Writes the set of files of a scenario that has one, unless another scenario had the same.
-    pub(crate) fn serve_set(&mut self, scenario: &Scenario) -> Result<(), String> {
+    fn serve_set(&mut self, scenario: &Scenario) -> Result<(), String> {
         let Some(set) = scenario.file_set() else { return Ok(()) };
         if self.served(&set.target(0)).exists() {
             return Ok(());
@@ -53,9 +65,7 @@ impl RunFolder {
         crate::progress(&format!("{}: writing {} files", scenario.name, set.count));
         // The first file last: where it is, all are.
         for number in (0..set.count).rev() {
-            let target = set.target(number);
-            self.serve(&target, &set.content(number).whole())
-                .map_err(|error| format!("{target}: {error}"))?;
+            self.serve(&set.target(number), &set.content(number).whole())?;
         }
         // Written back in the middle of a window they would disturb it.
         let folder = fs::File::open(&self.path).map_err(|error| error.to_string())?;

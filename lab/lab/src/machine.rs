@@ -9,13 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::programs::{lookup, root};
 use crate::server::{self, ServerSpec};
-use crate::version::printed;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
-const TOOLS: [(&str, &str, &str, bool); 5] = [
+const TOOLS: [(&str, &str, &str, bool); 4] = [
     ("taskset", "server and client on cores of their own", "apt-get install util-linux", true),
     ("setpriv", "programs that end with the lab", "apt-get install util-linux", true),
-    ("wrk", "the load of most scenarios", "apt-get install wrk", true),
     ("perf", "system calls", "apt-get install linux-perf; kernel.perf_event_paranoid = -1, or root", false),
     ("valgrind", "instructions", "apt-get install valgrind", false),
 ];
@@ -38,7 +36,6 @@ pub(crate) fn describe() -> Value {
         "somaxconn": read("/proc/sys/net/core/somaxconn"),
         "rmem_max": read("/proc/sys/net/core/rmem_max"),
         "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
-        "wrk": printed(Path::new("wrk"), "-v"),
     })
 }
 

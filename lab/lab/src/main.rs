@@ -13,11 +13,11 @@ mod downloads;
 mod experiment;
 mod file_set;
 mod folder;
+mod format;
 mod gate;
 mod load;
 mod machine;
 mod namespace;
-mod pgo;
 mod plausibility;
 mod process;
 mod programs;
@@ -28,12 +28,10 @@ mod series;
 mod server;
 mod statistics;
 mod suite;
-mod training;
 mod trials;
 mod tune;
 mod version;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -47,6 +45,7 @@ use folder::RunFolder;
 use gate::GateArgs;
 use programs::OurPrograms;
 use series::{Series, SeriesPlan};
+use server::ServerSpec;
 
 const HELP: &str = "\
 Examples:
@@ -58,7 +57,6 @@ Examples:
   cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
   cargo lab report                    a page of HTML of all results in lab/results
   cargo lab suite S3                  all that a write-up measured, with peers; --list shows the steps
-  cargo lab verify http://127.0.0.1:3000
 
 How to read a result:
   1.060 [1.041 1.083]  the median of all rounds, and between which values it is with 95 % certainty
@@ -120,18 +118,6 @@ enum LabCommand {
     Report(render::ReportArgs),
     /// Run suites of a write-up's workloads, each step written as it is measured; exits with 1 if ours failed in one
     Suite(suite::SuiteArgs),
-    /// Check a running server by TechEmpower's rules for its tests
-    Verify {
-        /// http://HOST:PORT of the server
-        url: String,
-    },
-    /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
-    Pgo {
-        action: Option<pgo::PgoAction>,
-        /// Train on epoll alone, for machines without io_uring
-        #[arg(long)]
-        epoll_only: bool,
-    },
     /// Show which tools and peers are installed, and how to install the others
     Setup {
         /// Build the peers that registries have first, which takes minutes; one that fails stops no other
@@ -143,9 +129,6 @@ enum LabCommand {
         /// Change them, as root, until the next start of the machine
         #[arg(long)]
         apply: bool,
-        /// Print them as JSON
-        #[arg(long)]
-        json: bool,
     },
     /// List scenarios and servers
     List,
@@ -206,10 +189,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
             let measured = measure("compare", plans, &[], settings, &args.programs)?;
             // System calls are missing where perf is.
-            Ok(measured
-                .iter()
-                .filter(|series| series.plan.experiment == Experiment::Load)
-                .all(Series::is_whole))
+            Ok(measured.iter().filter(|series| series.experiment == Experiment::Load).all(Series::is_whole))
         }
         LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
         LabCommand::Bar { only, peers, guided, settings, programs, .. } => {
@@ -228,21 +208,23 @@ fn run(command: LabCommand) -> Result<bool, String> {
         LabCommand::Connections(args) => connections::run(&args),
         LabCommand::Report(args) => render::run(&args),
         LabCommand::Suite(args) => suite::run(&args),
-        LabCommand::Verify { url } => suite::verify::run(&url),
         LabCommand::Hold { task } => connections::hold(&task).map(|()| true),
         LabCommand::TryNamespace { connections } => connections::try_namespace(connections).map(|()| true),
         LabCommand::Plausible { file } => plausibility::run(file.as_deref()),
-        LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
         LabCommand::Setup { build_peers } => {
             let failed = if build_peers { programs::build_peers(server::all()?) } else { Vec::new() };
             let (table, is_ready) = machine::setup()?;
-            print(&report::align(&table))?;
+            print(&format::align(&table))?;
             for (command, why) in &failed {
                 eprintln!("error: not built: {why}\nhelp: the command was `{command}`");
             }
             Ok(is_ready && failed.is_empty())
         }
-        LabCommand::Tune { apply, json } => tune::run(Path::new("/"), apply, json),
+        LabCommand::Tune { apply } => {
+            let (table, is_right) = tune::run(Path::new("/"), apply);
+            print(&table)?;
+            Ok(is_right || !apply)
+        }
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
@@ -289,10 +271,8 @@ fn measure(
     settings: RunSettings,
     args: &ProgramArgs,
 ) -> Result<Vec<Series>, String> {
-    let servers = plans.iter().flat_map(|plan| &plan.servers);
-    let builds: BTreeSet<&str> = servers.filter_map(|spec| spec.build.as_deref()).collect();
-    let programs = pgo::build_programs(&args.profile, &builds)?;
-    programs::build_extra(&args.profile, plans.iter().flat_map(|plan| &plan.servers).copied())?;
+    let servers: Vec<&ServerSpec> = plans.iter().flat_map(|plan| &plan.servers).copied().collect();
+    let programs = programs::build_all(&args.profile, &servers)?;
     measure_built(name, plans, rows, settings, &programs, args.json)
 }
 
@@ -307,22 +287,17 @@ fn measure_built(
 ) -> Result<Vec<Series>, String> {
     let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
     progress(&format!("about {minutes:.1} minutes"));
-    let mut folder = RunFolder::create()?;
-    plans.iter().try_for_each(|plan| folder.serve_set(plan.scenario))?;
-    if plans.iter().any(|plan| plan.scenario.congestion_control.is_some())
-        && let Err(why) = namespace::gain_rights()
-    {
-        progress(&why);
-    }
+    let folder = RunFolder::create_for(plans.iter().map(|plan| plan.scenario))?;
     let bench = Bench { programs, folder: &folder, settings, journal: None };
     let plans = plans.into_iter().filter(|plan| plan.experiment.rounds(settings) > 0);
     let measured = plans.map(|plan| plan.run(&bench)).collect::<Result<Vec<_>, _>>()?;
-    let record = report::describe(rows, &measured, &bench);
+    let rows: Vec<_> = rows.iter().map(|row| row.judge(&measured)).collect();
+    let record = report::describe(&rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    let text = match (json, rows) {
-        (true, _) => format!("{record:#}\n"),
-        (false, []) => report::comparison(&measured),
-        (false, rows) => report::bar(rows, &measured),
+    let text = match rows.is_empty() {
+        _ if json => format!("{record:#}\n"),
+        true => report::comparison(&measured),
+        false => report::bar(&rows, &measured),
     };
     print!("{text}");
     Ok(measured)

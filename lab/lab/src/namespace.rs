@@ -171,24 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_congestion_control_is_refused_with_the_reason() {
+    fn an_unknown_congestion_control_is_refused() {
         let namespace = NetworkNamespace { congestion_control: Some("planted"), ehash_entries: None };
-        let entered = thread::spawn(move || namespace.enter());
-        assert!(entered.join().expect("the thread ends").is_err());
-    }
-
-    #[test]
-    fn replies_of_the_kernel_are_parsed() {
-        let reply = |kind: u16, error: i32| {
-            let mut reply = [0; 36];
-            reply[4..6].copy_from_slice(&kind.to_ne_bytes());
-            reply[16..20].copy_from_slice(&error.to_ne_bytes());
-            parse_reply(&reply)
-        };
-        assert_eq!(reply(REPLY, 0), Ok(()));
-        assert_eq!(reply(REPLY, -1), Err(Errno::PERM));
-        assert_eq!(reply(NEW_LINK, 0), Err(Errno::BADMSG));
-        assert_eq!(parse_reply(&[0; 10]), Err(Errno::BADMSG));
-        assert_eq!(link_up(LOOPBACK).len(), CHANGE_BYTES);
+        assert!(thread::spawn(move || namespace.enter()).join().expect("the thread ends").is_err());
+        let mut reply = [0; 36];
+        reply[4..6].copy_from_slice(&REPLY.to_ne_bytes());
+        assert_eq!(parse_reply(&reply), Ok(()));
+        reply[16..20].copy_from_slice(&(-1_i32).to_ne_bytes());
+        assert_eq!(parse_reply(&reply), Err(Errno::PERM));
+        assert_eq!(parse_reply(&reply[..10]), Err(Errno::BADMSG));
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::report::align;
+use crate::format::{align, rounded};
 
 /// Share of the window, in per cent, from which a busy client limits what it measures.
 const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
@@ -38,11 +38,6 @@ pub(crate) struct RunFigures {
     pub(crate) response_bytes: Option<f64>,
     pub(crate) body_bytes: Option<f64>,
     pub(crate) mean_ms: Option<f64>,
-    pub(crate) p50_ms: Option<f64>,
-    pub(crate) p95_ms: Option<f64>,
-    pub(crate) p99_ms: Option<f64>,
-    pub(crate) p999_ms: Option<f64>,
-    pub(crate) max_ms: Option<f64>,
     pub(crate) cores: Option<f64>,
     pub(crate) server_busy_percent: Option<f64>,
     pub(crate) client_busy_percent: Option<f64>,
@@ -86,17 +81,6 @@ const RULES: &[Rule] = &[
         Some((it.responses_per_s? * it.mean_ms? / 1e3, most / 2.0, most * (1.0 + TOLERANCE)))
     }),
     ("ports", Weight::Impossible, "connections at once", |it| Some((it.connections?, 0.0, it.all_ports()))),
-    ("percentiles", Weight::Impossible, "times the percentile below it", |it| {
-        let known = [it.p50_ms, it.p95_ms, it.p99_ms, it.p999_ms, it.max_ms];
-        let known: Vec<f64> = known.into_iter().flatten().collect();
-        Some((known.windows(2).map(|pair| pair[1] / pair[0]).reduce(f64::min)?, 1.0, ANY))
-    }),
-    // The share of responses that took at least so long gives a mean by itself.
-    ("mean", Weight::Impossible, "ms on average", |it| {
-        let shares = [(it.p50_ms, 0.5), (it.p95_ms, 0.05), (it.p99_ms, 0.01), (it.p999_ms, 0.001)];
-        let least = shares.iter().filter_map(|(ms, share)| Some((*ms)? * share)).fold(0.0, f64::max);
-        Some((it.mean_ms?, least * (1.0 - TOLERANCE), it.max_ms.unwrap_or(ANY) * (1.0 + TOLERANCE)))
-    }),
     ("cores", Weight::Impossible, "% CPU", |it| {
         Some((it.server_busy_percent?, 0.0, it.cores? * 100.0 * (1.0 + TOLERANCE)))
     }),
@@ -136,11 +120,11 @@ impl RunFigures {
         RULES.iter().filter_map(|(rule, weight, text, quantity)| {
             let (found, least, most) = quantity(self)?;
             let bound = match (found < least, found > most) {
-                (true, _) => format!("at least {}", number(least)),
-                (_, true) => format!("at most {}", number(most)),
+                (true, _) => format!("at least {}", rounded(least)),
+                (_, true) => format!("at most {}", rounded(most)),
                 _ => return None,
             };
-            Some((*rule, *weight, format!("{} {text}, {bound} expected", number(found))))
+            Some((*rule, *weight, format!("{} {text}, {bound} expected", rounded(found))))
         })
     }
 
@@ -153,10 +137,6 @@ impl RunFigures {
     fn all_ports(&self) -> f64 {
         self.ports.unwrap_or(PORTS_MAX) * self.address_pairs.unwrap_or(1.0)
     }
-}
-
-fn number(value: f64) -> String {
-    if value.abs() < 100.0 { format!("{}", (value * 100.0).round() / 100.0) } else { format!("{value:.0}") }
 }
 
 /// Returns true if the client was so busy that responses per second are its own.
@@ -231,13 +211,10 @@ mod tests {
 
     #[test]
     fn wrong_files_are_refused_with_place_and_help() {
-        let figures = |text: &str| format!("[[claim]]\nname = 'a'\nsource = 'b'\nfigures = {{ {text} }}");
-        for (text, expected) in [("ports = 'all'", "expected f64"), ("port = 1", "unknown field `port`")] {
-            let error = parse("own.toml", &figures(text)).expect_err("wrong");
-            assert!(
-                error.contains(expected) && error.contains("line 4") && error.contains("\nhelp: "),
-                "{error}"
-            );
+        let text = "[[claim]]\nname = 'a'\nsource = 'b'\nfigures = { port = 1 }";
+        let error = parse("own.toml", text).expect_err("wrong");
+        for part in ["own.toml: ", "unknown field `port`", "line 4", "\nhelp: "] {
+            assert!(error.contains(part), "{error}");
         }
     }
 }

@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::process::succeed;
+use crate::process::{output, succeed};
 use crate::server::ServerSpec;
 
 /// Folder of the peers that are not built in their workspace, in the checkout.
 const TOOLS: &str = "target/peers/tools";
 
-/// The build guided by a recorded profile; other builds have the name of cargo's profile.
+/// The build guided by a recorded profile, and the script that prints its folder; other builds have the name of cargo's profile.
 pub(crate) const GUIDED: &str = "guided";
+const GUIDED_BUILD: &str = "lab/guided.sh";
+const PROGRAMS: &str =
+    "--package shearwater-cli --bins --package shearwater --example kinds --example plaintext";
 
 /// Our programs in each build that a run needs.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +29,6 @@ pub(crate) struct OurPrograms {
     pub(crate) sources: BTreeMap<String, (PathBuf, PathBuf)>,
     /// Build of servers that name none.
     pub(crate) usual: String,
-    /// Recorded profile of the guided build, where that takes part.
-    pub(crate) guided_by: Option<String>,
 }
 
 impl OurPrograms {
@@ -36,17 +37,29 @@ impl OurPrograms {
         let folder = self.folders.get(build.unwrap_or(&self.usual));
         folder.map_or_else(|| name.into(), |folder| folder.join(name))
     }
-
-    /// Describes a build.
-    pub(crate) fn describe(&self, build: Option<&str>) -> String {
-        match (build.unwrap_or(&self.usual), &self.guided_by) {
-            (GUIDED, Some(profile)) => format!("guided by profile {profile}"),
-            (build, _) => format!("cargo's profile {build}"),
-        }
-    }
 }
 
-/// Builds in one of cargo's profiles, without a recorded one, and returns the folder.
+/// Builds everything of ours that these servers need: in the usual profile of cargo, and in each build that one names.
+pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurPrograms, String> {
+    let mut programs = OurPrograms { usual: usual.to_owned(), ..OurPrograms::default() };
+    let named = servers.iter().filter_map(|spec| spec.build.as_deref());
+    for build in named.chain([usual]).collect::<BTreeSet<_>>() {
+        crate::progress(&format!("building our programs: {build}"));
+        let folder = match build {
+            GUIDED => PathBuf::from(output(Command::new(root().join(GUIDED_BUILD)))?.trim()),
+            _ => build_plain(build, &format!("--package null-server {PROGRAMS}"))?,
+        };
+        programs.folders.insert(build.to_owned(), folder);
+    }
+    // Each by itself: in one build, features of one would be those of all.
+    for words in servers.iter().filter_map(|spec| spec.extra_build.as_deref()).collect::<BTreeSet<_>>() {
+        crate::progress(&format!("building {words}"));
+        build_plain(usual, words)?;
+    }
+    Ok(programs)
+}
+
+/// Builds in one of cargo's profiles, without a recorded one, and returns the folder of the programs.
 pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
     build_in(&root(), &target(), profile, words)
 }
@@ -58,18 +71,6 @@ pub(crate) fn build_in(sources: &Path, target: &Path, profile: &str, words: &str
     command.env("CARGO_TARGET_DIR", target);
     succeed(command)?;
     Ok(target.join(if profile == "dev" { "debug" } else { profile }))
-}
-
-/// Builds further programs of ours that these servers need. Each by itself: in one build, features of one would be those of all.
-pub(crate) fn build_extra<'a>(
-    profile: &str,
-    servers: impl Iterator<Item = &'a ServerSpec>,
-) -> Result<(), String> {
-    let words: BTreeSet<&str> = servers.filter_map(|spec| spec.extra_build.as_deref()).collect();
-    words.into_iter().try_for_each(|words| {
-        crate::progress(&format!("building {words}"));
-        build_plain(profile, words).map(drop)
-    })
 }
 
 /// Runs the build commands of all peers and returns those that failed, each with its reason.
@@ -147,16 +148,10 @@ mod tests {
     fn a_program_is_of_the_usual_build_unless_another_is_named() {
         let folders =
             ["release", GUIDED].map(|build| (build.to_owned(), PathBuf::from("target").join(build)));
-        let programs = OurPrograms {
-            folders: folders.into(),
-            usual: "release".to_owned(),
-            guided_by: Some("0123".to_owned()),
-            ..OurPrograms::default()
-        };
+        let programs =
+            OurPrograms { folders: folders.into(), usual: "release".to_owned(), ..OurPrograms::default() };
         assert_eq!(programs.path(None, "shearwater"), Path::new("target/release/shearwater"));
         assert_eq!(programs.path(Some(GUIDED), "shearwater"), Path::new("target/guided/shearwater"));
-        assert_eq!(programs.describe(None), "cargo's profile release");
-        assert_eq!(programs.describe(Some(GUIDED)), "guided by profile 0123");
     }
 
     #[test]

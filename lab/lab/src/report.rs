@@ -1,6 +1,6 @@
 //! Results as text, and the file of a run, which holds everything that was measured and with what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,19 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::bar::{self, BarRow};
+use crate::bar::{self, BarRow, RowResult};
 use crate::bench::Bench;
-use crate::experiment::Experiment;
+use crate::format::{align, show};
 use crate::machine;
 use crate::programs::{root, target};
 use crate::series::Series;
-use crate::statistics::Estimate;
-
-const NONE: &str = "-";
 
 /// Renders a comparison: every figure of every server, the invalid rounds, and who took part.
 pub(crate) fn comparison(measured: &[Series]) -> String {
     let mut out = String::new();
     for series in measured {
-        let scenario = series.plan.scenario;
-        let (name, about, connections) = (&scenario.name, &scenario.about, scenario.connections);
-        let _ = writeln!(out, "{name}: {about}; {connections} connections, {} rounds\n", series.rounds);
-        let _ = writeln!(out, "{}", figures(series));
+        let Series { scenario, about, rounds, .. } = series;
+        let _ = writeln!(out, "{scenario}: {about}, {rounds} rounds\n\n{}", figures(series));
     }
     out + &notes(measured)
         + "\nMedians, [bootstrap 95 % interval]. The base's second row is the noise: a smaller difference is none. \
@@ -35,7 +30,7 @@ pub(crate) fn comparison(measured: &[Series]) -> String {
 /// Renders the figures of a series, each with its ratio to the base's.
 fn figures(series: &Series) -> String {
     let mut rows = vec![["figure", "server", "counted", "measured", "÷ base"].map(str::to_owned)];
-    for (at, (title, name)) in series.plan.experiment.figures().iter().enumerate() {
+    for (at, (title, name)) in series.experiment.figures().iter().enumerate() {
         // The first two of a load are always shown, so that a missing one is seen.
         if at > 1 && series.servers.iter().all(|server| server.figure(name).is_empty()) {
             continue;
@@ -43,7 +38,7 @@ fn figures(series: &Series) -> String {
         for server in &series.servers {
             let (values, valid) = (server.figure(name).len(), server.valid().count());
             let (measured, ratio) = match values < valid {
-                true => ("client-bound".to_owned(), NONE.to_owned()),
+                true => ("client-bound".to_owned(), "-".to_owned()),
                 false => (show(series.estimate(server, name)), show(series.ratio_to_base(server, name))),
             };
             let counted = format!("{valid}/{}", server.rounds.len());
@@ -63,7 +58,7 @@ fn notes(measured: &[Series]) -> String {
             let (all, bad) = (server.rounds.len(), server.rounds.len() - server.valid().count());
             if bad > 0 {
                 // A String takes all that is written to it.
-                let (scenario, label) = (&series.plan.scenario.name, &server.label);
+                let (scenario, label) = (&series.scenario, &server.label);
                 let faults = faults.into_iter().collect::<Vec<_>>().join("; ");
                 let _ = writeln!(out, "not counted: {scenario} {label}: {bad} of {all}: {faults}");
             }
@@ -78,27 +73,15 @@ fn notes(measured: &[Series]) -> String {
 }
 
 /// Renders the rows of the bar with what was measured, the controls, what did not count, and who took part.
-pub(crate) fn bar(rows: &[&BarRow], measured: &[Series]) -> String {
+pub(crate) fn bar(rows: &[RowResult], measured: &[Series]) -> String {
     let mut table = vec![["row", "scenario", "case", "wanted", "measured", "verdict"].map(str::to_owned)];
-    for row in rows {
-        let verdict = row.judge(measured);
-        let [name, scenario] = [&row.name, &row.scenario].map(String::clone);
-        let (measured, text) = (show(verdict.estimate()), row.verdict_text(&verdict));
-        table.push([name, scenario, row.text(), row.wanted(), measured, text]);
-    }
+    table.extend(rows.iter().map(|it| {
+        let measured = show(it.measured);
+        [&it.row, &it.scenario, &it.case, &it.wanted, &measured, &it.verdict].map(String::clone)
+    }));
     let mut out = align(&table);
     out.push_str("\nMedians, [bootstrap 95 % interval]. A ratio of CPU time is taken round by round.\n\n");
     out.push_str(&controls(measured));
-    for series in measured.iter().filter(|series| series.plan.experiment == Experiment::Instructions) {
-        for server in &series.servers {
-            let count = show(series.estimate(server, "instructions"));
-            let _ = writeln!(
-                out,
-                "instructions a request: {} {}: {count}",
-                server.label, series.plan.scenario.name
-            );
-        }
-    }
     out + "\n" + &notes(measured)
 }
 
@@ -109,7 +92,7 @@ fn controls(measured: &[Series]) -> String {
         for server in series.servers.iter().filter(|server| server.is_control()) {
             let name = format!("{} ÷ {}", server.label, series.servers[0].label);
             let ratio = show(series.ratio_to_base(server, "cpu_us"));
-            table.push([name, series.plan.scenario.name.clone(), ratio]);
+            table.push([name, series.scenario.clone(), ratio]);
         }
     }
     if table.len() > 1 { align(&table) + "\n" } else { String::new() }
@@ -125,71 +108,18 @@ pub(crate) fn list_rows() -> String {
         + &groups
 }
 
-/// Formats a median and its interval.
-pub(crate) fn show(estimate: Option<Estimate>) -> String {
-    let Some(Estimate { median, low, high, values }) = estimate else { return NONE.to_owned() };
-    let decimals = if median < 1_000.0 { 3 } else { 0 };
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{median:.decimals$} [{low:.decimals$} {high:.decimals$}]"),
-        _ if values == 1 => format!("{median:.decimals$} [one value]"),
-        _ => format!("{median:.decimals$} [too few]"),
-    }
-}
-
-/// Pads columns to their widest cell.
-pub(crate) fn align<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(width);
-    let mut out = String::new();
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
-}
-
 /// Describes a run: its rows, all that they rest on, and with what it was measured.
-pub(crate) fn describe(rows: &[&BarRow], measured: &[Series], bench: &Bench<'_>) -> Value {
-    let describe_row = |row: &&BarRow| {
-        let verdict = row.judge(measured);
-        json!({
-            "row": row.name,
-            "scenario": row.scenario,
-            "case": row.text(),
-            "wanted": row.wanted(),
-            "measured": verdict.estimate(),
-            "verdict": row.verdict_text(&verdict),
-        })
-    };
+pub(crate) fn describe(rows: &[RowResult], measured: &[Series], bench: &Bench<'_>) -> Value {
     json!({
         "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         "unix_seconds": unix_seconds(),
         "commit": machine::commit(),
         "profile": bench.programs.usual,
-        "guided_by": bench.programs.guided_by,
         "settings": bench.settings,
         "machine": machine::describe(),
-        "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
-        "series": measured.iter().map(describe_series).collect::<Vec<_>>(),
+        "rows": rows,
+        "series": measured,
     })
-}
-
-/// Describes a series with all its rounds, and for each server the estimates of its figures.
-fn describe_series(series: &Series) -> Value {
-    let mut described = json!(series);
-    for (server, described) in
-        series.servers.iter().zip(described["servers"].as_array_mut().into_iter().flatten())
-    {
-        let estimate = |(_, name): &(&str, &'static str)| {
-            let ratio = series.ratio_to_base(server, name);
-            Some((*name, json!({ "estimate": series.estimate(server, name)?, "ratio_to_base": ratio })))
-        };
-        let estimates: BTreeMap<&str, Value> =
-            series.plan.experiment.figures().iter().filter_map(estimate).collect();
-        described["figures"] = json!(estimates);
-    }
-    described
 }
 
 /// Writes the file of a run, under a name that sorts by time.

@@ -74,7 +74,6 @@ pub(crate) struct Scenario {
     pub(crate) receive_buffer_bytes: Option<u32>,
     pub(crate) latencies: bool,
     pub(crate) ready_min: Option<f64>,
-    pub(crate) waits: bool,
     pub(crate) congestion_control: Option<String>,
 }
 
@@ -91,12 +90,6 @@ pub(crate) fn find(name: &str) -> Result<&'static Scenario, String> {
 }
 
 impl Scenario {
-    /// Returns true if wrk can send it; what it can't, our own client sends.
-    pub(crate) fn uses_wrk(&self) -> bool {
-        let differs = self.varied || self.files > 0 || self.post || self.requests_per_connection > 0;
-        !differs && self.receive_buffer_bytes.is_none() && !self.has_latencies()
-    }
-
     pub(crate) fn has_latencies(&self) -> bool {
         self.latencies || self.rate.is_some() || self.ready_min.is_some()
     }

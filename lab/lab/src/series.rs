@@ -1,9 +1,10 @@
 //! Servers in turn: in each round every server has one, in random order, so that drift of the machine affects all of them alike.
 //! Under a load the base runs twice under two names: their difference is noise.
 
+use std::collections::BTreeMap;
 use std::thread;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, MeasuredRound, RunSettings, ServerSetup};
 use crate::experiment::{Experiment, Subject};
@@ -19,39 +20,47 @@ const AGAIN: &str = " (again)";
 const NOT_RUN: &str = "not run";
 
 /// An experiment with some servers under one scenario; the first is the base.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct SeriesPlan {
     pub(crate) experiment: Experiment,
-    #[serde(serialize_with = "by_name")]
     pub(crate) scenario: &'static Scenario,
-    #[serde(skip)]
     pub(crate) servers: Vec<&'static ServerSpec>,
 }
 
-fn by_name<S: Serializer>(scenario: &Scenario, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&scenario.name)
-}
-
 /// One name in a series.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerRounds {
     pub(crate) label: String,
-    #[serde(skip)]
-    pub(crate) spec: &'static ServerSpec,
     /// Version of its program.
     pub(crate) version: String,
+    /// Estimates over all rounds that count.
+    #[serde(default)]
+    pub(crate) figures: BTreeMap<String, Figure>,
     pub(crate) rounds: Vec<MeasuredRound>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) estimate: Estimate,
+    pub(crate) ratio_to_base: Option<Estimate>,
+}
+
+/// All rounds of a plan, as the file of a run has them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Series {
-    #[serde(flatten)]
-    pub(crate) plan: SeriesPlan,
-    /// Length of the null servers' responses.
-    null_bytes: u64,
+    pub(crate) experiment: Experiment,
+    pub(crate) scenario: String,
+    /// The scenario in words.
+    #[serde(default)]
+    pub(crate) about: String,
+    /// Receive buffers that it requests.
+    #[serde(default)]
+    receive_buffer_bytes: Option<u32>,
     /// Congestion control of the network namespace that it was run in.
-    congestion_control: Option<&'static str>,
+    #[serde(default)]
+    congestion_control: Option<String>,
     /// Rounds that should count.
+    #[serde(default)]
     pub(crate) rounds: u32,
     pub(crate) seed: u64,
     /// The base, under a load the base again, and the others.
@@ -87,21 +96,20 @@ impl SeriesPlan {
 
     /// Runs all rounds, in a network namespace if the scenario wants one. Errors are those of our own server, whose responses
     /// give the null servers their length.
-    pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Series, String> {
+    pub(crate) fn run(&self, bench: &Bench<'_>) -> Result<Series, String> {
         let Some(name) = &self.scenario.congestion_control else { return self.run_here(bench) };
         let namespace = NetworkNamespace { congestion_control: Some(name), ehash_entries: None };
-        let plan = self.clone();
         // A thread of its own: the others stay where they are.
-        let run = move || match namespace.enter() {
-            Ok(()) => plan.run_here(bench),
-            Err(why) => Ok(plan.not_run(bench.settings, &why)),
+        let run = || match namespace.enter() {
+            Ok(()) => self.run_here(bench),
+            Err(why) => Ok(self.not_run(bench.settings, &why)),
         };
         thread::scope(|scope| scope.spawn(run).join())
             .map_err(|_| format!("{}: panicked", self.scenario.name))?
     }
 
     /// Returns a series in which each server has failed, for this reason.
-    pub(crate) fn not_run(self, settings: RunSettings, why: &str) -> Series {
+    pub(crate) fn not_run(&self, settings: RunSettings, why: &str) -> Series {
         crate::progress(&format!("{}: not run: {why}", self.scenario.name));
         let rounds = self.experiment.rounds(settings);
         let mut series = Series::new(self, rounds, settings.seed, |_| NOT_RUN.to_owned());
@@ -112,8 +120,8 @@ impl SeriesPlan {
         series
     }
 
-    fn run_here(self, bench: &Bench<'_>) -> Result<Series, String> {
-        let Self { experiment, scenario, .. } = self;
+    fn run_here(&self, bench: &Bench<'_>) -> Result<Series, String> {
+        let Self { experiment, scenario, .. } = *self;
         let settings = bench.settings;
         let seconds = self.estimated_s(settings);
         crate::progress(&format!("{experiment:?}, {}: about {seconds:.0} s", scenario.name));
@@ -129,7 +137,8 @@ impl SeriesPlan {
         let rounds = experiment.rounds(settings);
         let mut series =
             Series::new(self, rounds, settings.seed, |spec| spec.measured_version(bench.programs));
-        series.null_bytes = null_bytes;
+        // The base runs twice where there is one server more than in the plan.
+        let again = series.servers.len() - self.servers.len();
         let mut random = fastrand::Rng::with_seed(settings.seed);
         for number in 1..=rounds_max(rounds) {
             if number > rounds && series.servers.iter().all(|server| server.has_enough(rounds)) {
@@ -140,7 +149,8 @@ impl SeriesPlan {
             for at in order {
                 let server = &mut series.servers[at];
                 let run = || {
-                    let setup = setup(server.spec, experiment.workers(), null_bytes);
+                    let spec = self.servers[at.saturating_sub(again)];
+                    let setup = setup(spec, experiment.workers(), null_bytes);
                     setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it))
                 };
                 let round = bench.round(&format!("{} {} {number}", scenario.name, server.label), run);
@@ -149,6 +159,7 @@ impl SeriesPlan {
                 server.rounds.push(round);
             }
         }
+        series.estimate_all();
         Ok(series)
     }
 }
@@ -198,17 +209,38 @@ impl ServerRounds {
 
 impl Series {
     /// Returns a series without rounds yet.
-    fn new(plan: SeriesPlan, rounds: u32, seed: u64, version: impl Fn(&ServerSpec) -> String) -> Self {
+    fn new(plan: &SeriesPlan, rounds: u32, seed: u64, version: impl Fn(&ServerSpec) -> String) -> Self {
+        let SeriesPlan { experiment, scenario, .. } = *plan;
         let mut servers = Vec::new();
-        for (number, spec) in plan.servers.iter().copied().enumerate() {
-            let is_twice = number == 0 && plan.experiment == Experiment::Load;
+        for (number, spec) in plan.servers.iter().enumerate() {
+            let is_twice = number == 0 && experiment == Experiment::Load;
             for mark in if is_twice { ["", AGAIN].as_slice() } else { &[""] } {
                 let (label, version) = (format!("{}{mark}", spec.name), version(spec));
-                servers.push(ServerRounds { label, spec, version, rounds: Vec::new() });
+                servers.push(ServerRounds { label, version, figures: BTreeMap::new(), rounds: Vec::new() });
             }
         }
-        let congestion_control = plan.scenario.congestion_control.as_deref();
-        Self { plan, null_bytes: 0, congestion_control, rounds, seed, servers }
+        Self {
+            experiment,
+            scenario: scenario.name.clone(),
+            about: format!("{}; {} connections", scenario.about, scenario.connections),
+            receive_buffer_bytes: scenario.receive_buffer_bytes,
+            congestion_control: scenario.congestion_control.clone(),
+            rounds,
+            seed,
+            servers,
+        }
+    }
+
+    /// Estimates all figures of all servers.
+    fn estimate_all(&mut self) {
+        let names = || self.experiment.figures().iter().map(|(_, name)| *name);
+        let figure = |server, name: &str| {
+            let estimate = self.estimate(server, name)?;
+            Some((name.to_owned(), Figure { estimate, ratio_to_base: self.ratio_to_base(server, name) }))
+        };
+        let all: Vec<BTreeMap<_, _>> =
+            self.servers.iter().map(|it| names().filter_map(|name| figure(it, name)).collect()).collect();
+        self.servers.iter_mut().zip(all).for_each(|(server, figures)| server.figures = figures);
     }
 
     /// Returns true if every server has a round that counts.
@@ -232,17 +264,17 @@ impl Series {
 
     /// Returns a note where it was run in a network namespace.
     pub(crate) fn namespace_note(&self) -> Option<String> {
-        let (scenario, name) = (&self.plan.scenario.name, self.congestion_control?);
+        let (scenario, name) = (&self.scenario, self.congestion_control.as_ref()?);
         Some(format!("{scenario}: in a network namespace of its own, congestion control {name}"))
     }
 
     /// Returns a warning where connections were granted smaller receive buffers than the scenario requests.
     pub(crate) fn receive_buffer_note(&self) -> Option<String> {
-        let requested = u64::from(self.plan.scenario.receive_buffer_bytes?);
+        let requested = u64::from(self.receive_buffer_bytes?);
         let rounds = self.servers.iter().flat_map(ServerRounds::valid);
         let granted =
             rounds.filter_map(|round| round.details["receive_buffer_bytes_granted"].as_u64()).min()?;
-        let name = &self.plan.scenario.name;
+        let name = &self.scenario;
         (granted < requested).then(|| {
             format!("{name}: receive buffers: requested {requested} bytes, granted {granted}; net.core.rmem_max bounds them")
         })
@@ -269,23 +301,11 @@ pub(crate) mod tests {
     pub(crate) fn load_series(base: Vec<MeasuredRound>, other: Vec<MeasuredRound>) -> Series {
         let subject = |server| Subject { experiment: Experiment::Load, scenario: "plaintext", server };
         let plans = SeriesPlan::of(["null-epoll", "shearwater-epoll"].map(subject));
-        let mut series = Series::new(plans.expect("names").remove(0), 3, 1, |_| String::new());
+        let mut series = Series::new(&plans.expect("names")[0], 3, 1, |_| String::new());
         for (server, rounds) in series.servers.iter_mut().zip([base.clone(), base, other]) {
             server.rounds = rounds;
         }
         series
-    }
-
-    #[test]
-    fn the_base_goes_first_and_runs_twice() {
-        let series = load_series(vec![], vec![]);
-        let labels: Vec<&str> = series.servers.iter().map(|server| &*server.label).collect();
-        assert_eq!(labels, ["null-epoll", "null-epoll (again)", "shearwater-epoll"]);
-    }
-
-    #[test]
-    fn a_server_without_a_valid_round_leaves_no_whole_comparison() {
-        assert!(!load_series(vec![round(4.0)], vec![failed(); 3]).is_whole());
     }
 
     #[test]
@@ -300,11 +320,13 @@ pub(crate) mod tests {
     fn an_invalid_round_is_shown_and_enters_no_figure() {
         let disturbed = MeasuredRound { faults: vec!["planted".to_owned()], ..round(900.0) };
         let series = load_series(vec![round(4.0); 3], vec![round(5.0), disturbed, round(5.0)]);
+        let labels: Vec<&str> = series.servers.iter().map(|server| &*server.label).collect();
+        assert_eq!(labels, ["null-epoll", "null-epoll (again)", "shearwater-epoll"]);
         assert_eq!(series.servers[2].figure("cpu_us"), [5.0, 5.0]);
         let text = report::comparison(std::slice::from_ref(&series));
         assert!(text.contains("not counted: plaintext shearwater-epoll: 1 of 3: planted"), "{text}");
         assert!(text.contains("2/3"), "{text}");
-        assert!(series.is_whole());
+        assert!(series.is_whole() && !load_series(vec![round(4.0)], vec![failed(); 3]).is_whole());
     }
 
     #[test]
@@ -313,7 +335,8 @@ pub(crate) mod tests {
             let details = json!({ "receive_buffer_bytes_granted": granted });
             let rounds = vec![MeasuredRound { details, ..round(4.0) }];
             let mut series = load_series(rounds.clone(), rounds);
-            series.plan.scenario = crate::scenario::find(name).expect("a scenario");
+            let bytes = crate::scenario::find(name).expect("a scenario").receive_buffer_bytes;
+            (series.scenario, series.receive_buffer_bytes) = (name.to_owned(), bytes);
             series.receive_buffer_note()
         };
         let text =

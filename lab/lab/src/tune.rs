@@ -1,38 +1,30 @@
 //! Settings of the system as data (`tune.toml`): which of them limit a measurement, and how to change them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::report::align;
+use crate::format::align;
 
-/// One setting; `tune.toml` describes the fields of the file, the others are this machine's.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    setting: Vec<Setting>,
+}
+
+/// One setting; `tune.toml` describes the fields.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Setting {
     name: String,
+    #[serde(default)]
     path: String,
     wanted: String,
     rule: String,
     scenarios: String,
     why: String,
-    current: String,
-    is_right: bool,
-    /// Outcome of a change.
-    applied: Option<String>,
-}
-
-/// Returns the settings that a system has, its files below `root`.
-fn find(root: &Path) -> Vec<Setting> {
-    let settings: BTreeMap<String, Vec<Setting>> =
-        toml::from_str(include_str!("../tune.toml")).expect("a test parses it");
-    let mut settings: Vec<Setting> = settings.into_values().flatten().collect();
-    settings.iter_mut().for_each(|setting| setting.read(root));
-    settings.retain(|setting| !setting.current.is_empty());
-    settings
 }
 
 impl Setting {
@@ -43,17 +35,16 @@ impl Setting {
         entries.map(|entry| entry.path().join(rest)).filter(|file| file.is_file()).collect()
     }
 
-    fn read(&mut self, root: &Path) {
+    /// Returns its values, none where the system doesn't have it.
+    fn values(&self, root: &Path) -> Vec<String> {
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let read = |file: &PathBuf| fs::read_to_string(file).ok().map(words);
         let mut values: Vec<String> = match self.path.is_empty() {
             true => getrlimit(Resource::Nofile).current.iter().map(u64::to_string).collect(),
             false => self.files(root).iter().filter_map(read).collect(),
         };
-        values.sort();
         values.dedup();
-        self.is_right = values.iter().all(|value| self.is_met_by(value));
-        self.current = values.join(", ");
+        values
     }
 
     fn is_met_by(&self, value: &str) -> bool {
@@ -65,54 +56,41 @@ impl Setting {
         }
     }
 
-    /// Sets it, and reads it again: the kernel may have cut it.
-    fn apply(&mut self, root: &Path) {
-        let write =
-            |file: &PathBuf| fs::write(file, &self.wanted).map_err(|error| format!("NOT SET: {error}"));
-        let written = match self.path.is_empty() {
-            true => Err("NOT SET: only the shell that starts the lab can".to_owned()),
-            false => self.files(root).iter().try_for_each(write),
-        };
-        self.read(root);
-        let kept = if self.is_right { "set" } else { "NOT SET: the kernel keeps another value" };
-        self.applied = Some(written.err().unwrap_or_else(|| kept.to_owned()));
-    }
-
     /// Returns the command that changes it by hand.
     fn command(&self) -> String {
         let Self { name, path, wanted, .. } = self;
-        match path.split_once('/') {
-            None => format!("  ulimit -n {wanted}\n"),
-            Some(("proc", _)) => format!("  sysctl -w {name}='{wanted}'\n"),
-            Some(_) => format!("  echo {wanted} | tee /{path}\n"),
+        match path.split('/').next() {
+            Some("proc") => format!("  sysctl -w {name}='{wanted}'\n"),
+            Some("sys") => format!("  echo {wanted} | tee /{path}\n"),
+            _ => format!("  ulimit -n {wanted}\n"),
         }
     }
 }
 
-/// Compares the settings of the system below `root`, and changes them if asked to. Returns false if one could not be set.
-pub(crate) fn run(root: &Path, apply: bool, json: bool) -> Result<bool, String> {
-    let mut settings = find(root);
-    if apply {
-        settings.iter_mut().filter(|it| !it.is_right).for_each(|it| it.apply(root));
-    }
-    if json {
-        println!("{:#}", serde_json::json!(settings));
-    } else {
-        print!("{}", render(&settings));
-    }
-    Ok(!apply || settings.iter().all(|it| it.is_right))
-}
-
-fn render(settings: &[Setting]) -> String {
+/// Compares the settings of the system below `root`, and changes them if asked to. Returns their table with the commands for
+/// those that are wrong, and true if none is.
+pub(crate) fn run(root: &Path, apply: bool) -> (String, bool) {
+    let settings: Settings = toml::from_str(include_str!("../tune.toml")).expect("a test parses it");
     let mut rows = vec![["setting", "current", "wanted", "needed for", "state"].map(str::to_owned)];
-    for it in settings {
-        let reason = if it.is_right { "as wanted" } else { &it.why };
-        let state = it.applied.as_deref().unwrap_or(reason);
-        rows.push([&*it.name, &it.current, &it.wanted, &it.scenarios, state].map(str::to_owned));
+    let mut commands = String::new();
+    for setting in settings.setting {
+        let is_right = || setting.values(root).iter().all(|value| setting.is_met_by(value));
+        let mut state = if is_right() { "as wanted" } else { &*setting.why };
+        if apply && !is_right() {
+            // What can't be written, or is cut by the kernel, stays as it was.
+            let written = setting.files(root).iter().all(|file| fs::write(file, &setting.wanted).is_ok());
+            state = if written && is_right() { "set" } else { "NOT SET" };
+        }
+        let current = setting.values(root).join(", ");
+        if !current.is_empty() {
+            commands.extend((!is_right()).then(|| setting.command()));
+            rows.push(
+                [&*setting.name, &current, &setting.wanted, &setting.scenarios, state].map(str::to_owned),
+            );
+        }
     }
-    let commands: String = settings.iter().filter(|it| !it.is_right).map(Setting::command).collect();
     let hint = if commands.is_empty() { "" } else { "\nto change by hand, or with --apply as root:\n" };
-    align(&rows) + hint + &commands
+    (align(&rows) + hint + &commands, commands.is_empty())
 }
 
 #[cfg(test)]
@@ -124,36 +102,27 @@ mod tests {
     #[test]
     fn names_and_changes_settings_that_are_too_small_in_every_file() {
         let folder = TestFolder::new();
-        let root = folder.path();
         let governors =
             ["cpu0", "cpu1"].map(|cpu| format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"));
         folder.file(&governors[0], "powersave\n").file(&governors[1], "powersave\n");
-        folder.file("proc/sys/net/core/somaxconn", "4096\n").file("proc/sys/net/core/rmem_max", "4194304\n");
+        folder.file("proc/sys/net/core/rmem_max", "4194304\n");
         folder.file("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
-        let of_files = || find(root).into_iter().filter(|it| !it.path.is_empty()).collect::<Vec<_>>();
-        let found: Vec<String> = of_files().iter().map(|it| format!("{} {}", it.name, it.is_right)).collect();
-        let expected = [
-            "net.core.somaxconn false",
-            "net.ipv4.ip_local_port_range false",
-            "net.core.rmem_max true",
-            "scaling_governor false",
-        ];
-        assert_eq!(found, expected);
-        let text = render(&of_files());
-        for part in ["overflows the accept queue", "sysctl -w net.ipv4.ip_local_port_range='1024 65535'"] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-        let mut settings = of_files();
-        settings.iter_mut().for_each(|it| it.apply(root));
-        assert!(
-            settings.iter().all(|it| it.is_right && it.applied.as_deref() == Some("set")),
-            "{settings:?}"
+        let (text, _) = run(folder.path(), false);
+        let state = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).expect(name);
+            line.rsplit("  ").next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(state(&text, "net.core.rmem_max"), "as wanted");
+        assert_eq!(state(&text, "net.ipv4.ip_local_port_range"), "ports of clients run out");
+        assert!(text.contains("sysctl -w net.ipv4.ip_local_port_range='1024 65535'"), "{text}");
+        assert!(!text.contains("tcp_max_syn_backlog"), "the system doesn't have it: {text}");
+        let (text, _) = run(folder.path(), true);
+        assert_eq!(
+            ["net.ipv4.ip_local_port_range", "scaling_governor"].map(|it| state(&text, it)),
+            ["set", "set"]
         );
         for governor in governors {
             assert_eq!(fs::read_to_string(folder.at(governor)).expect("a file"), "performance");
         }
-        fs::remove_dir_all(folder.at("proc")).expect("it is writable");
-        settings[0].apply(root);
-        assert!(settings[0].applied.as_ref().is_some_and(|it| it.starts_with("NOT SET: ")), "{settings:?}");
     }
 }

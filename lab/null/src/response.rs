@@ -9,8 +9,9 @@ use rustix::net::{SendFlags, send};
 
 use crate::file::FileResponse;
 
-/// Shortest whole response: the head alone, with room for its padding.
-pub(crate) const RESPONSE_BYTES_MIN: i64 = 64;
+/// Length of the head, and of the shortest whole response: room for any `Content-Length`.
+const HEAD_BYTES: usize = 64;
+pub(crate) const RESPONSE_BYTES_MIN: i64 = HEAD_BYTES as i64;
 /// Longest whole response.
 pub(crate) const RESPONSE_BYTES_MAX: i64 = 64 * 1024 * 1024;
 
@@ -37,7 +38,8 @@ pub(crate) struct ConstantResponse {
 impl ConstantResponse {
     /// Builds a response of exactly `bytes`, head included.
     pub(crate) fn new(bytes: usize, pipeline: bool) -> Self {
-        let one = whole(bytes);
+        let mut one = head(HEAD_BYTES, bytes - HEAD_BYTES).expect("it has room for the length");
+        one.resize(bytes, b'x');
         let block = if bytes <= BATCHED_BYTES_MAX { one.repeat(BATCH) } else { one };
         Self { block: Box::leak(block.into_boxed_slice()), bytes, pipeline, file: None }
     }
@@ -82,21 +84,12 @@ impl ConstantResponse {
     }
 }
 
-/// Builds head and filler of together `bytes`. A space pads where one more digit in the length would overshoot.
-fn whole(bytes: usize) -> Vec<u8> {
-    let head = |pad: &str, body: usize| {
-        format!("HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: {pad}{body}\r\n\r\n")
-    };
-    let shortest = head("", 0).len() - 1;
-    let body = (1..=8).map(|digits| bytes.saturating_sub(shortest + digits)).find(|body| {
-        let length = head("", *body).len() + body;
-        length == bytes || length + 1 == bytes
-    });
-    let body = body.unwrap_or_default();
-    let pad = " ".repeat(bytes - head("", body).len() - body);
-    let mut response = head(&pad, body).into_bytes();
-    response.resize(bytes, b'x');
-    response
+/// Returns a head of `bytes` for a body of `length`; the server's name fills it.
+pub(crate) fn head(bytes: usize, length: usize) -> Option<Vec<u8>> {
+    let with =
+        |filler: &str| format!("HTTP/1.1 200 OK\r\nServer: null{filler}\r\nContent-Length: {length}\r\n\r\n");
+    let filler = "-".repeat(bytes.checked_sub(with("").len())?);
+    Some(with(&filler).into_bytes())
 }
 
 /// Counts blank lines. It has no branch per byte, so the compiler vectorises it.
@@ -124,15 +117,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_exactly_the_requested_length() {
-        for bytes in (64..1300).chain([10_060, 10_061, 10_062, 100_300, 1_048_900]) {
-            let one = whole(bytes);
-            assert_eq!(one.len(), bytes);
-            let text = String::from_utf8(one).expect("ASCII");
-            let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-            let length: usize = head.rsplit(':').next().expect("a length").trim().parse().expect("a number");
-            assert_eq!(length, body.len(), "at {bytes}");
+    fn responses_and_heads_have_the_requested_length() {
+        for bytes in [64, 65, 163, 164, 1_300, 10_060, 1_048_900, RESPONSE_BYTES_MAX as usize] {
+            let response = ConstantResponse::new(bytes, false);
+            let text = String::from_utf8(response.piece(bytes).to_vec()).expect("ASCII");
+            let (_, body) =
+                text.split_once(&format!("\r\nContent-Length: {}\r\n\r\n", bytes - 64)).expect("a head");
+            assert_eq!((text.len(), body.len()), (bytes, bytes - 64));
         }
+        assert_eq!(head(300, 102_400).map(|head| head.len()), Some(300));
+        assert_eq!(head(50, 102_400), None);
     }
 
     #[test]
@@ -148,9 +142,10 @@ mod tests {
     #[test]
     fn pieces_resume_within_a_response_and_stop_at_the_owed_bytes() {
         let response = ConstantResponse::new(100, true);
+        let whole = response.piece(100);
         assert_eq!(response.piece(250).len(), 250);
-        assert_eq!(response.piece(30), &whole(100)[70..]);
-        assert_eq!(response.piece(130)[..30], whole(100)[70..]);
+        assert_eq!(response.piece(30), &whole[70..]);
+        assert_eq!(response.piece(130)[..30], whole[70..]);
         assert_eq!(response.piece(100_000).len(), 1600);
         assert_eq!(ConstantResponse::new(100_000, false).piece(100_000).len(), 100_000);
     }

@@ -16,20 +16,36 @@ use super::response::ResponseProgress;
 /// minute, don't use them up.
 pub(crate) const SOURCE_ADDRESSES: u64 = 200;
 
-/// Connects with receive buffers of so many bytes, as far as the kernel grants them. `serial` numbers a client's connections. On
-/// loopback this is immediate, unless the server's queue is full; without `may_block` a failure shows in the first event.
+/// Connects as [`connect_from`] does. `serial` numbers a client's connections.
 pub(crate) fn connect(
     to: SocketAddr,
     serial: u64,
     receive_buffer_bytes: Option<u32>,
     may_block: bool,
 ) -> io::Result<Socket> {
+    connect_from(source_address(to, serial), to, receive_buffer_bytes, may_block)
+}
+
+/// Returns the source address of a connection over loopback.
+pub(super) fn source_address(to: SocketAddr, serial: u64) -> Option<SocketAddr> {
+    let is_loopback = matches!(to.ip(), IpAddr::V4(address) if address.is_loopback());
+    let source = Ipv4Addr::new(127, 0, 1, 1 + (serial % SOURCE_ADDRESSES) as u8);
+    is_loopback.then(|| SocketAddr::from((source, 0)))
+}
+
+/// Connects with receive buffers of so many bytes, as far as the kernel grants them. On loopback this is immediate, unless the
+/// server's queue is full; without `may_block` a failure shows in the first event.
+pub(super) fn connect_from(
+    source: Option<SocketAddr>,
+    to: SocketAddr,
+    receive_buffer_bytes: Option<u32>,
+    may_block: bool,
+) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    if let IpAddr::V4(address) = to.ip()
-        && address.is_loopback()
-    {
-        let source = Ipv4Addr::new(127, 0, 1, 1 + (serial % SOURCE_ADDRESSES) as u8);
-        socket.bind(&SocketAddr::from((source, 0)).into())?;
+    if let Some(source) = source {
+        // On a port of its own, an earlier run's connection may still wait for the end of TIME_WAIT.
+        socket.set_reuse_address(source.port() > 0)?;
+        socket.bind(&source.into())?;
     }
     if let Some(bytes) = receive_buffer_bytes {
         // Before connecting, which agrees on the window's scale. A requested buffer is not resized later.
@@ -84,7 +100,8 @@ impl RequestOrder {
 }
 
 pub(super) struct LoadConnection {
-    socket: Socket,
+    /// Nothing once a held connection has ended.
+    socket: Option<Socket>,
     /// Headers of this connection's own, which replace those of the requests.
     own_headers: Option<String>,
     /// The next request to send.
@@ -134,7 +151,7 @@ pub(super) enum ReceiveResult {
 }
 
 impl LoadConnection {
-    pub(super) fn new(socket: Socket, load: &Load, number: u32) -> Self {
+    pub(super) fn new(socket: Option<Socket>, load: &Load, number: u32) -> Self {
         let first = RequestOrder::new(load, number);
         let at_most = |rate: Option<u64>| if rate.is_some() { 0 } else { usize::MAX };
         Self {
@@ -160,12 +177,21 @@ impl LoadConnection {
 
     /// Restarts on another socket; the old one closes.
     pub(super) fn renew(&mut self, socket: Socket) {
-        self.socket = socket;
+        self.close();
+        self.socket = Some(socket);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.socket = None;
         self.unsent.clear();
         (self.unsent_body, self.response) = Default::default();
         (self.outstanding, self.responses) = (0, 0);
         self.expected = self.next.clone();
         self.begin_response();
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.socket.is_some()
     }
 
     fn begin_response(&mut self) {
@@ -207,6 +233,7 @@ impl LoadConnection {
 
     /// Sends what did not fit the socket's buffer earlier.
     pub(super) fn flush(&mut self, load: &Load) -> Result<(), Errno> {
+        let Some(socket) = &self.socket else { return Ok(()) };
         loop {
             let bytes = match (&load.options.generated, self.unsent.is_empty()) {
                 (_, false) => &self.unsent,
@@ -217,7 +244,7 @@ impl LoadConnection {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let length = match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+            let length = match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error),
@@ -242,10 +269,8 @@ impl LoadConnection {
         counts: &mut LoadCounts,
     ) -> ReceiveResult {
         let most = buffer.len().min(self.allowed_read);
-        if most == 0 {
-            return ReceiveResult::Nothing;
-        }
-        let length = match rustix::net::recv(&self.socket, &mut buffer[..most], RecvFlags::empty()) {
+        let Some(socket) = self.socket.as_ref().filter(|_| most > 0) else { return ReceiveResult::Nothing };
+        let length = match rustix::net::recv(socket, &mut buffer[..most], RecvFlags::empty()) {
             Ok((length @ 1.., _)) => length,
             Err(Errno::AGAIN) => return ReceiveResult::Nothing,
             Ok((0, _)) if self.response.ends_with_connection() => {

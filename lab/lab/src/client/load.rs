@@ -116,9 +116,11 @@ pub(crate) struct LoadCounts {
     pub(crate) requests: u64,
     #[serde(default)]
     pub(crate) connections_opened: u64,
-    /// Longest time at a fixed rate that the client was busy without a look at the schedule.
+    /// Longest time at a fixed rate that a due request waited for the client itself, and the sum of those from 1 ms.
     #[serde(default)]
     pub(crate) client_longest_turn_us: u64,
+    #[serde(default)]
+    pub(crate) client_stalled_us: u64,
     #[serde(default)]
     pub(crate) downloaded_bytes: u64,
     /// Bytes of the download that got least.
@@ -136,7 +138,9 @@ pub(crate) struct LoadOutcome {
     pub(crate) latencies: Vec<Histogram<u64>>,
     /// Requests due at a fixed rate.
     pub(crate) due: u64,
+    /// Responses before the end, and the time until the last look at them.
     pub(crate) responses_in_time: u64,
+    pub(crate) in_time: Duration,
     /// The last failed connect.
     pub(crate) connect_error: Option<io::Error>,
 }
@@ -146,6 +150,8 @@ pub(crate) struct LoadOutcome {
 pub(crate) struct Latency {
     pub(crate) mean_ns: u64,
     pub(crate) p50_ns: u64,
+    #[serde(default)]
+    pub(crate) p90_ns: u64,
     pub(crate) p95_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
@@ -153,11 +159,12 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    pub(super) fn of(histogram: &Histogram<u64>) -> Self {
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
         Self {
             mean_ns: histogram.mean() as u64,
             p50_ns: at(0.5),
+            p90_ns: at(0.9),
             p95_ns: at(0.95),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
@@ -175,6 +182,34 @@ impl LoadCounts {
     /// Returns the number of responses that are not as expected.
     pub(crate) fn wrong_responses(&self) -> u64 {
         self.status_errors + self.length_errors + self.content_errors + self.malformed_errors
+    }
+
+    /// Returns the share of requests without a right response in time, in per cent. A failed connect counts as a request.
+    pub(crate) fn errors_percent(&self) -> f64 {
+        let all = (self.requests + self.connect_errors).max(1);
+        // A late response may be wrong too.
+        let wrong = (self.socket_errors() + self.wrong_responses()).min(all);
+        wrong as f64 / all as f64 * 100.0
+    }
+
+    /// Returns the kinds of errors that occurred, and the reason of the last failed connect.
+    pub(crate) fn errors(&self, connect_error: Option<&io::Error>) -> impl Iterator<Item = (String, u64)> {
+        let kinds = [
+            ("failed connects", self.connect_errors),
+            ("connections closed or reset too early", self.read_errors),
+            ("failed writes", self.write_errors),
+            ("timeouts", self.timeouts),
+            ("responses with another status, or unexpected bytes", self.status_errors),
+            ("responses of another length", self.length_errors),
+            ("responses with another content", self.content_errors),
+            ("malformed responses", self.malformed_errors),
+        ];
+        let named = move |(at, (kind, count)): (usize, (&str, u64))| {
+            let reason =
+                connect_error.filter(|_| at == 0).map_or_else(String::new, |error| format!(" ({error})"));
+            (format!("{kind}{reason}"), count)
+        };
+        kinds.into_iter().enumerate().filter(|(_, (_, count))| *count > 0).map(named)
     }
 
     /// Finds and parses the line in a client's output.

@@ -6,7 +6,9 @@
 //! that the time of a stall counts in full.
 
 mod connection;
+mod downloads;
 mod generated;
+mod held;
 mod load;
 mod response;
 mod schedule;
@@ -25,16 +27,21 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use socket2::Socket;
 
-use connection::{LoadConnection, ReceiveResult};
+use connection::{LoadConnection, ReceiveResult, connect_from, source_address};
 pub(crate) use connection::{SOURCE_ADDRESSES, connect};
+pub(crate) use downloads::DOWNLOAD_BYTES_MAX;
+use downloads::Download;
 pub(crate) use generated::GeneratedRequests;
+use held::Holder;
+pub(crate) use held::{
+    COUNT, FAILURES_MAX, HeldConnections, HeldCounts, START_ASKING, STOP_ASKING, SourcePorts, hold,
+};
 pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
 pub(crate) use response::ExpectedResponse;
-use schedule::{micros, nanos};
+use schedule::micros;
 use ticks::TICK;
 pub(crate) use ticks::{Observer, Stage};
 
@@ -52,10 +59,9 @@ const CONNECT_FAILURES_MAX: u64 = 100;
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Time for downloads to start before the first request.
 const LEAD: Duration = Duration::from_millis(100);
-/// Maximum length of a download: beyond, its file has a hole, which costs the server other work.
-pub(crate) const DOWNLOAD_BYTES_MAX: u64 = 176 << 20;
-/// Event data of the timer, and of the first download; connections have their numbers.
+/// Event data of the timer, of orders to hold connections, and of the first download; connections have their numbers.
 const TIMER: u64 = u64::MAX;
+const ORDERS: u64 = u64::MAX - 1;
 const DOWNLOADS: u64 = 1 << 32;
 /// Errors that only a connecting socket has.
 const CONNECT_ERRORS: [Errno; 4] =
@@ -65,6 +71,8 @@ const ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFla
 
 struct LoadClient<'a> {
     load: &'a Load,
+    /// Set where connections are held.
+    held: Option<Holder<'a>>,
     observer: Option<Observer<'a>>,
     epoll: OwnedFd,
     events: Vec<Event>,
@@ -85,23 +93,20 @@ struct LoadClient<'a> {
     /// Number of the stage, and the connections that it may have.
     stage: usize,
     active: usize,
-    /// Last return from a wait: until the next look at the schedule the client itself is the delay.
+    /// Last return from a wait, and last time that due requests were sent. While this thread does neither, it is the delay.
     looked: Instant,
+    sent: Instant,
+    /// True if a connection was idle then, for the next request.
+    had_idle: bool,
     /// Latencies of each stage; one if there are none.
     latencies: Vec<Histogram<u64>>,
     /// Due times of requests whose connection failed.
     lost: Vec<Instant>,
-    /// Responses before the end.
+    /// Responses before the end, and the time in which they came.
     responses_in_time: u64,
+    in_time: Duration,
     connect_error: Option<io::Error>,
     counts: LoadCounts,
-}
-
-/// A large download, which is received as fast as possible and never finished.
-struct Download {
-    socket: Socket,
-    bytes: u64,
-    is_queued: bool,
 }
 
 /// Runs a load and counts. Errors are the kernel's at the start; later ones are counted.
@@ -127,6 +132,7 @@ impl<'a> LoadClient<'a> {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?;
         let mut client = Self {
             load,
+            held: None,
             observer,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(events_max),
@@ -144,15 +150,18 @@ impl<'a> LoadClient<'a> {
             stage: 0,
             active: usize::MAX,
             looked: started,
+            sent: started,
+            had_idle: true,
             latencies: vec![histogram; load.options.stages.len().max(1)],
             lost: Vec::new(),
             responses_in_time: 0,
+            in_time: Duration::ZERO,
             connect_error: None,
             counts: LoadCounts::default(),
         };
         for number in 0..load.connections {
             let socket = client.connect(number.into(), true)?;
-            client.connections.push(LoadConnection::new(socket, load, number));
+            client.connections.push(LoadConnection::new(Some(socket), load, number));
         }
         load.downloads.iter().try_for_each(|target| client.start_download(target))?;
         // A closed loop of a scenario starts with its first connection, all else when all are open.
@@ -163,20 +172,28 @@ impl<'a> LoadClient<'a> {
     }
 
     fn run(mut self) -> io::Result<LoadOutcome> {
-        self.begin = self.next_due;
-        self.end = self.begin + Duration::from_millis(self.load.millis);
-        self.last_tick = self.begin - TICK;
-        epoll::add(&self.epoll, &self.timer, EventData::new_u64(TIMER), EventFlags::IN)?;
-        self.looked = Instant::now();
+        self.begin(Duration::from_millis(self.load.millis))?;
         self.serve()?;
         self.counts.duration_us = micros(self.begin.elapsed());
         Ok(self.finish())
     }
 
+    /// Starts the clocks.
+    fn begin(&mut self, length: Duration) -> io::Result<()> {
+        self.begin = self.next_due;
+        self.end = self.begin + length;
+        self.last_tick = self.begin - TICK;
+        self.looked = Instant::now();
+        self.sent = self.looked;
+        Ok(epoll::add(&self.epoll, &self.timer, EventData::new_u64(TIMER), EventFlags::IN)?)
+    }
+
     /// Opens a connection whose events have this data.
     fn connect(&mut self, data: u64, may_block: bool) -> io::Result<Socket> {
         let requested = self.load.receive_buffer_bytes;
-        let socket = connect(self.load.address, self.counts.connections_opened, requested, may_block)?;
+        let source = self.held.as_ref().map(|held| held.source(data));
+        let source = source.or_else(|| source_address(self.load.address, self.counts.connections_opened));
+        let socket = connect_from(source, self.load.address, requested, may_block)?;
         self.counts.connections_opened += 1;
         if requested.is_some() {
             // The kernel doubles the figure, for its own records.
@@ -189,30 +206,23 @@ impl<'a> LoadClient<'a> {
         Ok(socket)
     }
 
-    fn start_download(&mut self, target: &str) -> io::Result<()> {
-        let socket = self.connect(DOWNLOADS + self.downloads.len() as u64, true)?;
-        let request = format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n");
-        if rustix::net::send(&socket, request.as_bytes(), SendFlags::NOSIGNAL)? != request.len() {
-            return Err(Error::other("the request of a download was cut"));
-        }
-        self.downloads.push(Download { socket, bytes: 0, is_queued: false });
-        Ok(())
-    }
-
     /// Requests come first: what this thread adds to a latency is one receive of a download.
     fn serve(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; RECEIVE_BYTES];
         let patience = if self.load.options.expected.is_some() { TICK } else { WAIT_MAX };
         while !self.is_over() {
+            let held_patience = self.tend_held();
             self.send_what_is_due();
             self.set_timer()?;
-            self.wait(if self.readable.is_empty() { patience } else { Duration::ZERO })?;
+            let wait = if self.readable.is_empty() { patience } else { Duration::ZERO };
+            self.wait(held_patience.unwrap_or(wait))?;
             self.looked = Instant::now();
             let events = std::mem::take(&mut self.events);
             for event in &events {
                 match event.data.u64() {
                     // Reading starts its next interval; the number that has passed follows from the clock.
                     TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
+                    ORDERS => self.take_orders()?,
                     number if number < DOWNLOADS => {
                         let flags = event.flags;
                         self.ready(number as usize, &mut buffer, flags.intersects(ENDS));
@@ -243,9 +253,13 @@ impl<'a> LoadClient<'a> {
 
     /// Returns true after the last response, or when those still missing have taken too long.
     fn is_over(&mut self) -> bool {
+        if let Some(held) = &self.held {
+            return held.is_over;
+        }
         let now = Instant::now();
         if now < self.end {
             self.responses_in_time = self.counts.responses;
+            self.in_time = now.saturating_duration_since(self.begin);
         }
         if self.is_ending() {
             self.active = 0;
@@ -301,6 +315,7 @@ impl<'a> LoadClient<'a> {
             match received {
                 ReceiveResult::Nothing => return,
                 ReceiveResult::Bytes | ReceiveResult::Last | ReceiveResult::Closing => {}
+                ReceiveResult::End(None) if was_idle && self.held.is_some() => return self.expire(number),
                 ReceiveResult::End(error) => return self.fail(number, error, |it| &mut it.read_errors),
                 ReceiveResult::Unexpected => return self.fail(number, None, |it| &mut it.status_errors),
                 ReceiveResult::Malformed => return self.fail(number, None, |it| &mut it.malformed_errors),
@@ -338,21 +353,6 @@ impl<'a> LoadClient<'a> {
         }
     }
 
-    /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
-    fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
-        let connection = &mut self.connections[number];
-        let since = connection.since.filter(|_| completed > 0)?;
-        if connection.outstanding == 0 {
-            connection.since = None;
-        }
-        let now = Instant::now();
-        let latency = now.saturating_duration_since(since);
-        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_)) || self.load.options.timeout.is_some();
-        self.counts.timeouts += if has_timeout && latency > self.timeout() { completed } else { 0 };
-        self.latencies[self.stage].saturating_record_n(nanos(latency), completed);
-        Some(now)
-    }
-
     /// Counts a failed connection and replaces it. Where responses are parsed, one that the server closes between two requests
     /// is no error.
     fn fail(&mut self, number: usize, errno: Option<Errno>, error: fn(&mut LoadCounts) -> &mut u64) {
@@ -360,13 +360,17 @@ impl<'a> LoadClient<'a> {
         if is_parsed && let Some(errno) = errno.filter(|errno| CONNECT_ERRORS.contains(errno)) {
             self.counts.connect_errors += 1;
             self.connect_error = Some(errno.into());
-        } else if !is_parsed || !self.connections[number].is_idle() {
+        } else if !is_parsed || self.held.is_some() || !self.connections[number].is_idle() {
             *error(&mut self.counts) += 1;
         }
         self.reconnect(number);
     }
 
+    /// Replaces a connection; a held one is only closed.
     fn reconnect(&mut self, number: usize) {
+        if self.held.is_some() {
+            return self.retire(number);
+        }
         let was_idle = self.connections[number].is_idle();
         let outstanding = self.connections[number].outstanding as usize;
         if let Some(since) = self.connections[number].since.take() {
@@ -382,27 +386,5 @@ impl<'a> LoadClient<'a> {
         if !was_idle {
             self.queue_idle(number);
         }
-    }
-
-    fn queue_download(&mut self, number: usize) {
-        let download = &mut self.downloads[number];
-        if !std::mem::replace(&mut download.is_queued, true) {
-            self.readable.push_back(number);
-        }
-    }
-
-    /// Receives once. A failed socket, a wrong status, or a download that got too far is an error.
-    fn receive_download(&mut self, number: usize, buffer: &mut [u8]) {
-        let download = &mut self.downloads[number];
-        download.is_queued = false;
-        let length = match rustix::net::recv(&download.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((length @ 1.., _)) => length,
-            Err(Errno::AGAIN) => return,
-            Ok(_) | Err(_) => return self.counts.read_errors += 1,
-        };
-        let is_right = download.bytes > 0 || buffer[..length].starts_with(b"HTTP/1.1 200");
-        download.bytes += length as u64;
-        self.counts.read_errors += u64::from(!is_right || download.bytes > DOWNLOAD_BYTES_MAX);
-        self.queue_download(number);
     }
 }

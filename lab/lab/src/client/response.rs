@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use testkit::{Error, Event, Framing, Response, ResponseReader};
 
 use super::load::LoadCounts;
@@ -9,7 +10,7 @@ use super::load::LoadCounts;
 /// Length of a date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE_BYTES: usize = 29;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ExpectedResponse {
     pub(crate) method: String,
     pub(crate) status: u16,
@@ -21,7 +22,7 @@ pub(crate) struct ExpectedResponse {
 }
 
 /// A head that most responses have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct UsualHead {
     bytes: Vec<u8>,
     /// Place of the date, which is not compared.

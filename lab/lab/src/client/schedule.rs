@@ -11,6 +11,8 @@ use super::{Latency, LoadClient, LoadOutcome, Pacing};
 
 /// Latency beyond which a response counts as a timeout at a fixed rate, and time for the last responses of a closed loop.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Delay of due requests by the client itself from which it counts as stalled.
+const STALL_MIN: Duration = Duration::from_millis(1);
 /// Due requests sent before responses are received again.
 const SENDS_MAX: usize = 64;
 
@@ -36,6 +38,9 @@ impl LoadClient<'_> {
     /// Lets the timer expire whenever a request is due. Waits themselves count in milliseconds.
     pub(super) fn set_timer(&mut self) -> io::Result<()> {
         let Pacing::Rate(rate) = self.load.pacing else { return Ok(()) };
+        if !self.sends_at_rate() {
+            return Ok(());
+        }
         let has_random_arrivals = self.load.options.has_random_arrivals;
         if self.timer_due.is_some_and(|due| !has_random_arrivals || due == self.next_due) {
             return Ok(());
@@ -59,22 +64,58 @@ impl LoadClient<'_> {
                     self.send(number, None);
                 }
             }
-            Pacing::Closed | Pacing::Rounds => {}
-            Pacing::Rate(rate) => {
+            Pacing::Rate(rate) if self.sends_at_rate() => {
                 let now = Instant::now();
-                let turn_us = &mut self.counts.client_longest_turn_us;
-                *turn_us = (*turn_us).max(micros(now - self.looked));
-                self.looked = now;
+                self.count_own_delay(now);
                 for _ in 0..SENDS_MAX {
                     if self.next_due > now || self.next_due >= self.end {
-                        return;
+                        break;
                     }
-                    let Some(number) = self.idle.pop_front() else { return };
+                    let Some(number) = self.pop_idle() else { break };
                     self.send(number, Some(self.next_due));
                     self.advance_due(rate);
                 }
+                (self.sent, self.had_idle) = (now, !self.idle.is_empty());
             }
+            _ => {}
         }
+    }
+
+    /// Returns false while held connections are not to be asked.
+    fn sends_at_rate(&self) -> bool {
+        self.held.as_ref().is_none_or(|held| held.asks)
+    }
+
+    /// Takes the connection that has been idle longest. A held one that has ended since is passed over.
+    fn pop_idle(&mut self) -> Option<usize> {
+        std::iter::from_fn(|| self.idle.pop_front()).find(|&number| self.connections[number].is_open())
+    }
+
+    /// Counts for how long a request that is due by now has waited for the client and not for a connection.
+    fn count_own_delay(&mut self, now: Instant) {
+        let since = if self.had_idle { self.sent } else { self.looked };
+        let delay = now.saturating_duration_since(self.next_due.max(since));
+        if self.next_due < self.end {
+            let (delay_us, counts) = (micros(delay), &mut self.counts);
+            counts.client_longest_turn_us = counts.client_longest_turn_us.max(delay_us);
+            counts.client_stalled_us += if delay >= STALL_MIN { delay_us } else { 0 };
+        }
+    }
+
+    /// Records the latency of responses that have just arrived, and returns the present time if that is recorded.
+    pub(super) fn record_latency(&mut self, number: usize, completed: u64) -> Option<Instant> {
+        let connection = &mut self.connections[number];
+        let since = connection.since.filter(|_| completed > 0)?;
+        let now = Instant::now();
+        if connection.outstanding == 0 {
+            // A held connection is idle from now on.
+            connection.since = self.held.is_some().then_some(now);
+        }
+        let latency = now.saturating_duration_since(since);
+        let has_timeout = matches!(self.load.pacing, Pacing::Rate(_)) || self.load.options.timeout.is_some();
+        self.counts.timeouts += if has_timeout && latency > self.timeout() { completed } else { 0 };
+        self.latencies[self.stage].saturating_record_n(nanos(latency), completed);
+        Some(now)
     }
 
     pub(super) fn finish(mut self) -> LoadOutcome {
@@ -116,6 +157,7 @@ impl LoadClient<'_> {
             latencies,
             due,
             responses_in_time: self.responses_in_time,
+            in_time: self.in_time,
             connect_error: self.connect_error,
         }
     }
@@ -126,6 +168,6 @@ pub(super) fn micros(duration: Duration) -> u64 {
 }
 
 /// Returns at least 1, the least that a histogram takes.
-pub(super) fn nanos(duration: Duration) -> u64 {
+fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }

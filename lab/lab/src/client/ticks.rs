@@ -81,23 +81,34 @@ impl LoadClient<'_> {
                 self.start(number);
             }
         }
-        for number in self.connections.len()..self.active.min(self.connections.len() + OPENED_PER_TICK_MAX) {
-            match self.connect(number as u64, false) {
-                Ok(socket) => self.connections.push(LoadConnection::new(socket, self.load, number as u32)),
-                Err(error) => {
-                    self.counts.connect_errors += 1;
-                    return self.connect_error = Some(error);
-                }
+        for _ in self.connections.len()..self.active.min(self.connections.len() + OPENED_PER_TICK_MAX) {
+            if !self.open_next() {
+                return;
             }
-            self.start(number);
         }
     }
 
-    /// Lets an idle connection send; in a closed loop at once.
+    /// Opens another connection and lets it send; returns false if the kernel refused it.
+    pub(super) fn open_next(&mut self) -> bool {
+        let number = self.connections.len();
+        match self.connect(number as u64, false) {
+            Ok(socket) => self.connections.push(LoadConnection::new(Some(socket), self.load, number as u32)),
+            Err(error) => {
+                self.counts.connect_errors += 1;
+                self.connect_error = Some(error);
+                return false;
+            }
+        }
+        self.start(number);
+        true
+    }
+
+    /// Lets an idle connection send: at once in a closed loop, and where it is held from now on.
     fn start(&mut self, number: usize) {
-        match self.load.pacing {
-            Pacing::Closed => self.send(number, None),
-            _ => self.idle.push_back(number),
+        if self.load.pacing == Pacing::Closed || self.held.is_some() {
+            self.send(number, None);
+        } else {
+            self.idle.push_back(number);
         }
     }
 }

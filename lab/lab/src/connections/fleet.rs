@@ -1,132 +1,111 @@
-//! The client processes together: started, ordered, watched and ended.
+//! Client processes: each opens and holds its share of the connections, and reports its counts.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::vec;
 
-use testkit::Response;
+use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
-use super::protocol::{Counts, ExpectedResponse, Order, Task};
+use crate::client::{self, COUNT, ExpectedResponse, HeldConnections, HeldCounts, Load, LoadOptions};
 use crate::process::under;
 
-/// Time for a client process to end by itself.
-const END: Duration = Duration::from_secs(10);
-/// Reports that wait to be taken; beyond, the processes wait.
-const REPORTS_MAX: usize = 4_096;
+/// Time for the client processes to end by themselves.
+const END: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A client process's task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// The request, and the rate at which idle connections are asked.
+    pub(super) load: Load,
+    pub(super) expected: ExpectedResponse,
+    pub(super) held: HeldConnections,
+}
+
+/// Holds connections as a task says, until standard input ends.
+pub(crate) fn hold(task: &str) -> Result<(), String> {
+    let task = serde_json::from_str(task).map_err(|error| format!("task: {error}"))?;
+    let Task { mut load, expected, held } = task;
+    let expected = Some(expected);
+    load.options = LoadOptions { expected, has_random_arrivals: true, ..LoadOptions::default() };
+    testkit::process::raise_descriptor_limit();
+    let orders = io::stdin().as_fd().try_clone_to_owned();
+    let held = orders.and_then(|orders| client::hold(&load, &held, orders, &mut io::stdout()));
+    held.map_err(|error| format!("client process: {error}"))
+}
 
 /// All client processes. Dropping it ends them, and with them their connections.
 pub(super) struct Fleet {
+    /// Commands of processes that are not started yet.
+    waiting: vec::IntoIter<Command>,
     processes: Vec<ClientProcess>,
-    /// Counts by process; nothing where one has ended.
-    reports: Receiver<(usize, Option<Counts>)>,
 }
 
 struct ClientProcess {
     child: Child,
     orders: Option<ChildStdin>,
-    ordered: u32,
-    counts: Counts,
-}
-
-/// Requests, and what the processes must receive.
-pub(super) struct Exchange<'a> {
-    pub(super) server: std::net::SocketAddr,
-    pub(super) request: String,
-    pub(super) response: &'a Response,
-    pub(super) keep_alive_ms: u32,
+    reports: BufReader<ChildStdout>,
+    counts: HeldCounts,
 }
 
 impl Fleet {
-    /// Starts a process for each share of the plan, on these cores. They do nothing yet.
-    pub(super) fn start(plan: &Plan, exchange: &Exchange<'_>, cores: &str) -> Result<Self, String> {
+    /// Prepares a process for each task, on these cores.
+    pub(super) fn new(tasks: &[Task], cores: &str) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-        let (sender, reports) = sync_channel(REPORTS_MAX);
-        let mut fleet = Self { processes: Vec::new(), reports };
-        for (number, share) in plan.processes.iter().enumerate() {
-            let task = Task {
-                server: exchange.server,
-                share: share.clone(),
-                request: exchange.request.clone(),
-                expected: ExpectedResponse::of(exchange.response),
-                keep_alive_ms: exchange.keep_alive_ms,
-            };
+        let command = |task| {
             let mut command = Command::new(&program);
-            command.arg("hold").arg(serde_json::to_string(&task).map_err(|error| error.to_string())?);
-            let mut command = under("taskset", &["-c", cores], &command);
-            let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-            let mut child = spawned.map_err(|error| format!("client process: {error}"))?;
-            forward(number, &mut child, sender.clone());
-            let orders = child.stdin.take();
-            fleet.processes.push(ClientProcess { child, orders, ordered: 0, counts: Counts::default() });
-        }
-        Ok(fleet)
+            command.arg("hold").arg(serde_json::to_string(task).map_err(|error| error.to_string())?);
+            Ok(under("taskset", &["-c", cores], &command))
+        };
+        let waiting = tasks.iter().map(command).collect::<Result<Vec<_>, String>>()?.into_iter();
+        Ok(Self { waiting, processes: Vec::new() })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.processes.len()
+    /// Starts the next process, which opens its connections at once; returns false if all are started.
+    pub(super) fn start_next(&mut self) -> Result<bool, String> {
+        let Some(mut command) = self.waiting.next() else { return Ok(false) };
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| format!("client process: {error}"))?;
+        let (orders, reports) = (child.stdin.take(), child.stdout.take());
+        let reports = BufReader::new(reports.ok_or("client process: no output")?);
+        // Not settled until its first counts.
+        let counts = HeldCounts { unopened: 1, ..HeldCounts::default() };
+        self.processes.push(ClientProcess { child, orders, reports, counts });
+        Ok(true)
     }
 
-    /// Gives one process an order. It must have none.
-    pub(super) fn order(&mut self, number: usize, order: &Order) -> Result<(), String> {
-        let process = &mut self.processes[number];
-        let mut line = serde_json::to_vec(order).map_err(|error| error.to_string())?;
-        line.push(b'\n');
-        let Some(orders) = &mut process.orders else { return Err("the client process has ended".to_owned()) };
-        orders.write_all(&line).map_err(|error| format!("client process {number}: {error}"))?;
-        process.ordered += 1;
-        Ok(())
+    /// Returns the number of processes that open connections or await responses.
+    pub(super) fn unsettled(&self) -> usize {
+        self.processes.iter().filter(|process| !process.counts.is_settled()).count()
     }
 
-    pub(super) fn is_busy(&self, number: usize) -> bool {
-        self.processes[number].counts.done < self.processes[number].ordered
+    /// Gives the first processes an order and takes their counts. One that has ended is an error.
+    pub(super) fn order(&mut self, order: u8, processes: usize) -> Result<(), String> {
+        self.processes.iter_mut().take(processes).try_for_each(|process| process.order(order))
     }
 
-    /// Takes the reports that arrive within a time. A process that has ended is an error.
-    pub(super) fn update(&mut self, patience: Duration) -> Result<(), String> {
-        let until = Instant::now() + patience;
-        loop {
-            match self.reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((number, Some(counts))) => self.processes[number].counts = counts,
-                Ok((number, None)) => return Err(format!("client process {number} has ended")),
-                Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err("all client processes have ended".to_owned());
-                }
-            }
-        }
+    /// Takes the counts of processes that are not settled.
+    pub(super) fn update(&mut self) -> Result<(), String> {
+        let mut unsettled = self.processes.iter_mut().filter(|process| !process.counts.is_settled());
+        unsettled.try_for_each(|process| process.order(COUNT))
     }
 
     /// Returns the counts of all processes.
-    pub(super) fn counts(&self) -> Counts {
-        let mut all = Counts::default();
+    pub(super) fn counts(&self) -> HeldCounts {
+        let mut all = HeldCounts::default();
         self.processes.iter().for_each(|process| all.add(&process.counts));
         all
     }
-}
 
-/// Sends what a process prints, from a thread of its own, which ends with the process.
-fn forward(number: usize, child: &mut Child, reports: SyncSender<(usize, Option<Counts>)>) {
-    let Some(output) = child.stdout.take() else { return };
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let Ok(counts) = serde_json::from_str(&line) else { break };
-            if reports.send((number, Some(counts))).is_err() {
-                return;
-            }
+    /// Ends all processes, and with them their connections.
+    pub(super) fn close(&mut self) {
+        for process in &mut self.processes {
+            process.orders = None;
+            process.counts.held = 0;
         }
-        // Nobody waits for it once the run is over.
-        let _ = reports.send((number, None));
-    });
-}
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        // The end of its orders ends a process.
-        self.processes.iter_mut().for_each(|process| drop(process.orders.take()));
         let deadline = Instant::now() + END;
         for process in &mut self.processes {
             while matches!(process.child.try_wait(), Ok(None)) {
@@ -138,5 +117,23 @@ impl Drop for Fleet {
                 thread::sleep(POLL_INTERVAL);
             }
         }
+    }
+}
+
+impl ClientProcess {
+    fn order(&mut self, order: u8) -> Result<(), String> {
+        let Some(orders) = &mut self.orders else { return Ok(()) };
+        let mut line = String::new();
+        let sent = orders.write_all(&[order]);
+        sent.and_then(|()| self.reports.read_line(&mut line))
+            .map_err(|error| format!("client process: {error}"))?;
+        self.counts = serde_json::from_str(&line).map_err(|_| "a client process has ended".to_owned())?;
+        Ok(())
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.close();
     }
 }

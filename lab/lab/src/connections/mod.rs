@@ -2,9 +2,7 @@
 //! and CPU time until all are gone. docs/million.md explains what a machine needs for it.
 
 mod fleet;
-mod holder;
 mod plan;
-mod protocol;
 mod reading;
 mod report;
 mod run;
@@ -14,8 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, value_parser};
+use testkit::Response;
 
 use crate::bench::{Bench, RunSettings, ServerSetup, StartedServer};
+use crate::client::{ExpectedResponse, HeldConnections, Load, Pacing, SourcePorts};
 use crate::folder::RunFolder;
 use crate::namespace::NetworkNamespace;
 use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
@@ -23,18 +23,21 @@ use crate::programs::{OurPrograms, build_plain, root};
 use crate::scenario::{self, Scenario};
 use crate::server::{self, ServerSpec};
 use crate::{machine, print, progress};
-use fleet::{Exchange, Fleet};
+use fleet::{Fleet, Task};
 use plan::{MachineLimits, Plan, buckets_wanted};
 use report::Bounds;
 use run::{Findings, Run};
 
-pub(crate) use holder::run as hold;
+pub(crate) use fleet::hold;
 pub(crate) use plan::grouped;
+pub(crate) use reading::ProgressLine;
 
 /// Requested on every connection.
 const SCENARIO: &str = "1k";
 /// Our program; others keep their own timeouts.
 const OURS: &str = "shearwater";
+/// Build of our programs.
+const PROFILE: &str = "release";
 /// Length of a null server's response.
 const NULL_BYTES: u64 = 1_300;
 /// Timeout of idle connections where none should expire, besides the time they are held.
@@ -43,6 +46,8 @@ const KEEP_ALIVE: u32 = 3_600;
 const KEEP_ALIVE_SPARE: u32 = 60;
 /// Longest timeout that our server can be configured with.
 const KEEP_ALIVE_MAX: u32 = 86_400;
+/// Connections without a response, all processes together: fewer than any server's accept queue has.
+const PENDING_MAX: u64 = 256;
 /// Connections that the server must allow besides those held.
 const OTHER_CONNECTIONS: u32 = 1_000;
 /// Lines of the server's log that are shown.
@@ -75,24 +80,12 @@ pub(crate) struct ConnectionsArgs {
     /// Connections that time out while the others are held; our server only
     #[arg(long, default_value_t = 0)]
     expire: u32,
-    /// Seconds until the server closes an idle connection; our server only [default: fits the run]
-    #[arg(long, value_parser = value_parser!(u32).range(1..=86_400))]
-    keep_alive: Option<u32>,
-    /// Workers of the server; one is pinned to a core
-    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_024))]
-    workers: u32,
     /// Descriptor limit of the server [default: this process's]
     #[arg(long)]
     server_descriptors: Option<u32>,
-    /// Stay in the present network namespace
-    #[arg(long)]
-    no_namespace: bool,
     /// Print the plan and run nothing
     #[arg(long)]
     plan: bool,
-    /// Cargo profile of our programs
-    #[arg(long, default_value = "release")]
-    profile: String,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
@@ -103,7 +96,7 @@ impl ConnectionsArgs {
     fn keep_alive_s(&self) -> u32 {
         let connecting = 2 * (self.count / self.rate + 1);
         let own = if self.expire > 0 { KEEP_ALIVE_SPARE } else { KEEP_ALIVE };
-        self.keep_alive.unwrap_or((own + connecting + self.hold).min(KEEP_ALIVE_MAX))
+        (own + connecting + self.hold).min(KEEP_ALIVE_MAX)
     }
 
     fn check(&self, spec: &ServerSpec) -> Result<(), String> {
@@ -111,10 +104,13 @@ impl ConnectionsArgs {
             return Err(format!("--expire {}: there are only {} connections", self.expire, self.count));
         }
         if spec.build.is_some() {
-            return Err(format!("{}: choose the build with --profile", spec.name));
+            return Err(format!(
+                "{}: only the usual build is measured\nhelp: leave out the build",
+                spec.name
+            ));
         }
-        if spec.program != OURS && (self.expire > 0 || self.keep_alive.is_some()) {
-            return Err(format!("--expire, --keep-alive: the timeouts of {} are its own", spec.name));
+        if spec.program != OURS && self.expire > 0 {
+            return Err(format!("--expire: the timeouts of {} are its own", spec.name));
         }
         Ok(())
     }
@@ -135,9 +131,8 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
     let spec = server::find(&args.server, scenario)?;
     args.check(spec)?;
     // Before the namespace, in which nothing can be downloaded.
-    let programs =
-        if args.plan || spec.is_foreign() { OurPrograms::default() } else { build(&args.profile)? };
-    let has_namespace = !args.no_namespace && enter_namespace(args.count)?;
+    let programs = if args.plan || spec.is_foreign() { OurPrograms::default() } else { build()? };
+    let has_namespace = enter_namespace(args.count)?;
     let limits = MachineLimits::read()?;
     let plan = Plan::of(args.count, limits.descriptors_max)?;
     eprint!("{}", plan.text(&limits));
@@ -157,11 +152,10 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
     Ok(report::is_met(&findings, &figures))
 }
 
-/// Builds our programs in one of cargo's profiles.
-fn build(profile: &str) -> Result<OurPrograms, String> {
-    let folder = build_plain(profile, "--package shearwater-cli --package null-server --bins")?;
-    let folders = [(profile.to_owned(), folder)].into();
-    Ok(OurPrograms { folders, usual: profile.to_owned(), ..OurPrograms::default() })
+fn build() -> Result<OurPrograms, String> {
+    let folder = build_plain(PROFILE, "--package shearwater-cli --package null-server --bins")?;
+    let folders = [(PROFILE.to_owned(), folder)].into();
+    Ok(OurPrograms { folders, usual: PROFILE.to_owned(), ..OurPrograms::default() })
 }
 
 /// Enters a network namespace with a table for all connections; returns false and says why if the system permits none.
@@ -193,26 +187,22 @@ fn measure(
     let bench = Bench { programs, folder: &folder, settings: RunSettings::default(), journal: None };
     let spec = if spec.program == OURS { configured(args, spec) } else { spec };
     let address = free_address()?;
-    let setup =
-        ServerSetup { bench: &bench, spec, scenario, address, workers: args.workers, null_bytes: NULL_BYTES };
+    let setup = ServerSetup { bench: &bench, spec, scenario, address, workers: 1, null_bytes: NULL_BYTES };
     let server = start(args, &setup)?;
     progress(&format!("server: {}", server.line));
     show_log(&folder);
     let response = setup.probe()?;
-    let keep_alive_ms = args.keep_alive_s().saturating_mul(1_000);
-    let request = scenario.request();
-    let cores = client_cores();
-    let exchange = Exchange { server: address, request, response: &response, keep_alive_ms };
-    let fleet = Fleet::start(plan, &exchange, &cores.0)?;
+    let (cores, openers) = client_cores();
+    let fleet = Fleet::new(&tasks(args, &setup, &server, &response, plan, openers), &cores)?;
     let run = Run {
         args,
         setup,
         server,
         fleet,
-        keep_alive: Duration::from_millis(keep_alive_ms.into()),
+        keep_alive: Duration::from_secs(args.keep_alive_s().into()),
         bounds,
-        openers: cores.1,
-        progress: reading::ProgressLine::new(),
+        openers,
+        progress: ProgressLine::new(),
         findings: Findings::default(),
     };
     let found = run.run();
@@ -220,6 +210,35 @@ fn measure(
         show_log(&folder);
     }
     found
+}
+
+/// Divides connections and requests among the client processes. Every response must be the first one's, but for its date.
+fn tasks(
+    args: &ConnectionsArgs,
+    setup: &ServerSetup<'_>,
+    server: &StartedServer,
+    response: &Response,
+    plan: &Plan,
+    openers: usize,
+) -> Vec<Task> {
+    let mut expected = ExpectedResponse::new("GET", response.status());
+    (expected.body_bytes, expected.body) = (Some(response.body.len() as u64), Some(response.body.clone()));
+    expected.learn_head(response);
+    let load = setup.scenario.load(setup.address, server.bytes, 0);
+    let processes = plan.processes.len() as u32;
+    let task = |(number, share): (u32, &SourcePorts)| {
+        let per_second = args.trickle / processes + u32::from(number < args.trickle % processes);
+        let pacing = Pacing::Rate(per_second);
+        let load = Load { connections: 0, pacing, latencies: true, seed: number.into(), ..load.clone() };
+        let held = HeldConnections {
+            share: share.clone(),
+            opened_per_s: (args.rate / openers as u32).max(1),
+            pending_max: (PENDING_MAX / openers as u64).max(1),
+            keep_alive_ms: u64::from(args.keep_alive_s()) * 1_000,
+        };
+        Task { load, expected: expected.clone(), held }
+    };
+    (0..).zip(&plan.processes).map(task).collect()
 }
 
 /// Returns our server with a configuration of its own.
@@ -234,14 +253,11 @@ fn configured(args: &ConnectionsArgs, spec: &ServerSpec) -> &'static ServerSpec 
     Box::leak(Box::new(spec))
 }
 
-/// Starts the server: with several workers on all cores, and with the descriptors asked for.
+/// Starts the server with the descriptors asked for.
 fn start(args: &ConnectionsArgs, setup: &ServerSetup<'_>) -> Result<StartedServer, String> {
     let mut command = setup.command()?;
     if let Some(limit) = args.server_descriptors {
         command = under("prlimit", &[&format!("--nofile={limit}:{limit}")], &command);
-    }
-    if args.workers > 1 {
-        command = under("taskset", &["-c", &format!("0-{}", machine::cores() - 1)], &command);
     }
     setup.start_as(&command)
 }

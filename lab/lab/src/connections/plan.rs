@@ -2,47 +2,35 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 
-use rustix::process::{Resource, getrlimit};
-use rustix::thread::{CapabilitySet, capabilities};
-use serde::{Deserialize, Serialize};
+use rustix::process::{Resource, geteuid, getrlimit};
+use serde::Serialize;
+
+use crate::client::SourcePorts;
 
 /// Most connections between two addresses. Where the kernel chooses ports it becomes slow beyond half of its range.
 const CONNECTIONS_PER_PAIR_MAX: u32 = 14_000;
 /// First port of each source address: below the range that the kernel chooses from.
-pub(super) const FIRST_PORT: u16 = 10_000;
+const FIRST_PORT: u16 = 10_000;
 /// Client processes, each with a source address of its own: 127.0.1.1 to 127.0.1.254.
 const PROCESSES_MAX: u32 = 254;
 /// Descriptors of a client process that are no connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 /// Kernel memory of one end of an idle connection (measured: 4 to 5 KB, on two kernels).
 const END_BYTES: u64 = 5 * 1024;
-/// Memory of a client process besides its connections.
+/// Memory of a client process, and of each of its connections there.
 const PROCESS_BYTES: u64 = 4 << 20;
+const CONNECTION_BYTES: u64 = 512;
 /// Memory left for everything else.
 const SPARE_BYTES: u64 = 512 << 20;
 /// Most connection ends per bucket of the kernel's table, on average: each lookup walks half of them.
 const ENDS_PER_BUCKET_MAX: u64 = 16;
 
-/// One client process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Share {
-    pub(super) source: Ipv4Addr,
-    /// Ports of its connections.
-    pub(super) ports: Range<u16>,
-}
-
-impl Share {
-    pub(super) fn connections(&self) -> u32 {
-        u32::from(self.ports.end - self.ports.start)
-    }
-}
-
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Plan {
     pub(super) connections: u32,
-    pub(super) processes: Vec<Share>,
+    /// Client processes.
+    pub(super) processes: Vec<SourcePorts>,
     /// Memory that both ends of all connections and the client processes take.
     pub(super) memory_bytes: u64,
     /// Files that the machine has open then, besides those that it has already.
@@ -88,10 +76,11 @@ impl Plan {
         let share = |number: u32| {
             let count = connections / processes + u32::from(number < connections % processes);
             let source = Ipv4Addr::new(127, 0, 1, 1 + number as u8);
-            Share { source, ports: FIRST_PORT..FIRST_PORT + count as u16 }
+            SourcePorts { source, ports: FIRST_PORT..FIRST_PORT + count as u16 }
         };
-        let processes: Vec<Share> = (0..processes).map(share).collect();
-        let memory_bytes = u64::from(connections) * 2 * END_BYTES + processes.len() as u64 * PROCESS_BYTES;
+        let processes: Vec<SourcePorts> = (0..processes).map(share).collect();
+        let memory_bytes = u64::from(connections) * (2 * END_BYTES + CONNECTION_BYTES)
+            + processes.len() as u64 * PROCESS_BYTES;
         let files = u64::from(connections) * 2 + processes.len() as u64 * OTHER_DESCRIPTORS;
         Ok(Self { connections, processes, memory_bytes, files })
     }
@@ -111,7 +100,7 @@ impl Plan {
             gib(self.memory_bytes),
             gib(limits.memory_available_bytes),
             grouped(self.files),
-            limits.files_free_text(),
+            if limits.files_max == u64::MAX { "unlimited".to_owned() } else { grouped(limits.files_free()) },
             grouped(u64::from(self.connections) * 2),
             grouped(limits.buckets),
         )
@@ -127,7 +116,7 @@ impl Plan {
                 gib(self.memory_bytes),
                 gib(SPARE_BYTES),
                 gib(limits.memory_available_bytes),
-                limits.memory_available_bytes.saturating_sub(SPARE_BYTES) / (2 * END_BYTES + END_BYTES / 8)
+                limits.memory_available_bytes.saturating_sub(SPARE_BYTES) / self.memory_bytes.div_ceil(self.connections.into())
             ));
         }
         if self.files > limits.files_free() {
@@ -159,7 +148,8 @@ impl MachineLimits {
         };
         Ok(Self {
             memory_available_bytes: meminfo_kib("MemAvailable:")? * 1024,
-            files_max: if is_exempt()? { u64::MAX } else { number("/proc/sys/fs/file-max", 0)? },
+            // Root is exempt.
+            files_max: if geteuid().is_root() { u64::MAX } else { number("/proc/sys/fs/file-max", 0)? },
             files_open: number("/proc/sys/fs/file-nr", 0)?,
             // Negative where it is the machine's.
             buckets: number("/proc/sys/net/ipv4/tcp_ehash_entries", 0)?,
@@ -170,19 +160,6 @@ impl MachineLimits {
     fn files_free(&self) -> u64 {
         self.files_max.saturating_sub(self.files_open)
     }
-
-    fn files_free_text(&self) -> String {
-        if self.files_max == u64::MAX { "unlimited".to_owned() } else { grouped(self.files_free()) }
-    }
-}
-
-/// Returns true if `fs.file-max` doesn't hold for this process: an administrator's in the first user namespace, which has all users.
-fn is_exempt() -> Result<bool, String> {
-    let path = "/proc/self/uid_map";
-    let users = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let held = capabilities(None).map_err(|error| format!("own capabilities: {error}"))?;
-    let is_first = users.split_whitespace().eq(["0", "0", "4294967295"]);
-    Ok(is_first && held.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
 /// Reads a line of `/proc/meminfo`.
@@ -227,7 +204,7 @@ mod tests {
     fn a_million_connections_take_72_processes_and_10_gib() {
         let plan = Plan::of(1_000_000, AMPLE.descriptors_max).expect("it can be planned");
         assert_eq!(plan.processes.len(), 72);
-        assert_eq!(plan.processes.iter().map(Share::connections).sum::<u32>(), 1_000_000);
+        assert_eq!(plan.processes.iter().map(SourcePorts::connections).sum::<u32>(), 1_000_000);
         assert!(plan.processes.iter().all(|share| share.connections() <= CONNECTIONS_PER_PAIR_MAX));
         assert_eq!(plan.processes[71].source, Ipv4Addr::new(127, 0, 1, 72));
         assert_eq!(plan.refusals(&AMPLE), Vec::<String>::new());
@@ -237,45 +214,38 @@ mod tests {
             text.contains("1,000,000 connections from 72 client processes, 127.0.1.1 to 127.0.1.72"),
             "{text}"
         );
-        assert!(text.contains("ports 10000 to 23888 each") && text.contains("9.8 GiB of 24.0 GiB"), "{text}");
+        assert!(
+            text.contains("ports 10000 to 23888 each") && text.contains("10.3 GiB of 24.0 GiB"),
+            "{text}"
+        );
     }
 
     #[test]
     fn processes_stay_within_their_descriptors() {
-        for (count, descriptors, processes) in
-            [(1, 1_024, 1), (960, 1_024, 1), (961, 1_024, 2), (20_000, 20_000, 2)]
-        {
+        for (count, descriptors, processes) in [(960, 1_024, 1), (961, 1_024, 2), (20_000, 20_000, 2)] {
             let plan = Plan::of(count, descriptors).expect("it can be planned");
-            assert_eq!(
-                (plan.processes.len(), plan.processes[0].source.octets()[3]),
-                (processes, 1),
-                "{count}"
-            );
+            assert_eq!(plan.processes.len(), processes, "{count}");
         }
         let refusal = Plan::of(1_000_000, 1_024).expect_err("it takes 1042 processes");
-        assert!(
-            refusal.contains("1042 client processes of 960") && refusal.contains("ulimit -n 4002"),
-            "{refusal}"
-        );
+        assert!(refusal.contains("1042 client processes of 960") && refusal.contains("ulimit -n 4002"));
     }
 
     #[test]
     fn what_the_machine_lacks_is_refused_with_figures() {
         let plan = Plan::of(1_000_000, AMPLE.descriptors_max).expect("it can be planned");
         for (limits, expected) in [
-            (MachineLimits { memory_available_bytes: 8 << 30, ..AMPLE }, "9.8 GiB of memory"),
+            (MachineLimits { memory_available_bytes: 8 << 30, ..AMPLE }, "10.3 GiB of memory"),
             (MachineLimits { files_max: 1_000_000, ..AMPLE }, "sysctl fs.file-max=2006608"),
             (MachineLimits { buckets: 65_536, ..AMPLE }, "65536 buckets"),
         ] {
             let refusals = plan.refusals(&limits);
             assert!(refusals.len() == 1 && refusals[0].contains(expected), "{expected}: {refusals:?}");
         }
+        assert!(MachineLimits::read().is_ok_and(|limits| limits.memory_available_bytes > 0));
     }
 
     #[test]
-    fn reads_this_machine_and_groups_digits() {
-        let limits = MachineLimits::read().expect("Linux");
-        assert!(limits.memory_available_bytes > 0 && limits.buckets > 0 && limits.descriptors_max > 0);
+    fn groups_digits() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::plan::{grouped, meminfo_kib};
-use super::protocol::Counts;
+use super::plan::meminfo_kib;
 use crate::process::{ServerProcess, Threads};
 
 /// Intervals between lines of progress, on a terminal and elsewhere.
@@ -26,8 +25,6 @@ pub(super) struct Reading {
     pub(super) slab_mib: f64,
     /// TCP sockets of this network namespace, both ends.
     pub(super) sockets: u64,
-    /// Closed connections in TIME_WAIT, at the clients' end.
-    pub(super) time_wait: u64,
 }
 
 impl Reading {
@@ -35,63 +32,50 @@ impl Reading {
         // The thread's namespace is not always its process's.
         let path = "/proc/thread-self/net/sockstat";
         let sockets = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-        let tcp = |name| parse_sockets(&sockets, name).ok_or_else(|| format!("{path}: no {name}"));
+        let sockets = parse_sockets(&sockets).ok_or_else(|| format!("{path}: no TCP sockets"))?;
         Ok(Self {
             rss_mib: server.mib(testkit::process::rss_kib)?,
             cpu_s: Threads::of(server.ids())?.since(&Threads::default())?.cpu_ns as f64 / 1e9,
             descriptors: server.ids().iter().filter_map(|id| testkit::process::descriptors(*id)).sum(),
             slab_mib: meminfo_kib("Slab:")? as f64 / 1024.0,
-            sockets: tcp("inuse")?,
-            time_wait: tcp("tw")?,
+            sockets,
         })
     }
 }
 
-/// Finds a number in the line `TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1`.
-fn parse_sockets(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
-    let mut words = line.split_whitespace();
-    words.find(|word| *word == name)?;
-    words.next()?.parse().ok()
+/// Finds the first number in the line `TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1`.
+fn parse_sockets(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("TCP: inuse "))?.split(' ').next()?.parse().ok()
 }
 
-/// The line of progress of a phase.
+/// A line of progress, rewritten in place on a terminal.
 #[derive(Debug)]
-pub(super) struct ProgressLine {
-    is_terminal: bool,
+pub(crate) struct ProgressLine {
+    pub(crate) is_terminal: bool,
     last: Instant,
 }
 
 impl ProgressLine {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { is_terminal: stderr().is_terminal(), last: Instant::now() }
     }
 
-    /// Shows how far a phase is, if the last line is old enough.
-    pub(super) fn show(&mut self, phase: &str, started: Instant, counts: &Counts, server: &ServerProcess) {
+    /// Shows a line, if the last one is old enough.
+    pub(crate) fn show(&mut self, line: impl FnOnce() -> String) {
         let interval = if self.is_terminal { REDRAW_INTERVAL } else { LINE_INTERVAL };
         if self.last.elapsed() < interval {
             return;
         }
         self.last = Instant::now();
-        let line = format!(
-            "{phase} {:.0} s: {} held, {} responses, {} failed, {} timed out, server {:.1} MiB",
-            started.elapsed().as_secs_f64(),
-            grouped(counts.held),
-            grouped(counts.responses),
-            grouped(counts.failed()),
-            grouped(counts.expired),
-            server.mib(testkit::process::rss_kib).unwrap_or(0.0),
-        );
         if self.is_terminal {
-            eprint!("\r\x1b[Klab: {line}");
+            eprint!("\r\x1b[Klab: {}", line());
         } else {
-            crate::progress(&line);
+            crate::progress(&line());
         }
     }
 
     /// Ends the line, for others to follow.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_terminal {
             eprint!("\r\x1b[K");
         }
@@ -105,6 +89,6 @@ mod tests {
     #[test]
     fn parses_the_sockets_of_a_namespace() {
         let text = "sockets: used 9\nTCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1\nUDP: inuse 7 mem 0\n";
-        assert_eq!(["inuse", "tw", "none"].map(|name| parse_sockets(text, name)), [Some(4), Some(2), None]);
+        assert_eq!([parse_sockets(text), parse_sockets("UDP: inuse 7 mem 0\n")], [Some(4), None]);
     }
 }

@@ -8,19 +8,15 @@ use serde::Serialize;
 use super::ConnectionsArgs;
 use super::fleet::Fleet;
 use super::plan::grouped;
-use super::protocol::{Counts, Order};
 use super::reading::{ProgressLine, Reading};
 use super::report::Bounds;
 use crate::bench::{ServerSetup, StartedServer};
-use crate::client::{Load, LoadCounts, Pacing};
+use crate::client::{COUNT, FAILURES_MAX, HeldCounts, Load, LoadCounts, Pacing, START_ASKING, STOP_ASKING};
 use crate::statistics::estimate;
 
-/// Connections and requests without a response, all processes together: fewer than any server's accept queue has.
-const PENDING_MAX: u32 = 256;
-/// Failed connections of a run beyond which it goes straight to its end.
-const FAILURES_MAX: u64 = 100;
-/// Interval at which client processes are watched.
-const TICK: Duration = Duration::from_millis(50);
+/// Intervals at which client processes are asked for their counts, those that open connections and all.
+const MOMENT: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after the last response until an idle server is watched, and how long.
 const SETTLE: Duration = Duration::from_secs(2);
 const WATCH: Duration = Duration::from_secs(10);
@@ -31,7 +27,6 @@ const BUSY_MILLIS: u64 = 2_000;
 const EXPIRY_MAX: Duration = Duration::from_secs(60);
 /// Time for the server to release the memory and sockets of connections that are gone.
 const RELEASE_MAX: Duration = Duration::from_secs(60);
-const RELEASE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One phase, and the server after it.
 #[derive(Debug, Clone, Serialize)]
@@ -40,7 +35,7 @@ pub(super) struct Phase {
     pub(super) seconds: f64,
     /// CPU time of the server in it.
     pub(super) cpu_s: f64,
-    pub(super) counts: Counts,
+    pub(super) counts: HeldCounts,
     pub(super) after: Reading,
     pub(super) note: String,
 }
@@ -68,7 +63,7 @@ pub(super) struct Findings {
     pub(super) busy_while_expiring: Option<BusyFigures>,
     /// The server after the last connection.
     pub(super) end: Option<Reading>,
-    pub(super) counts: Counts,
+    pub(super) counts: HeldCounts,
     pub(super) ended_cleanly: bool,
 }
 
@@ -101,14 +96,13 @@ impl Run<'_> {
             }
             if self.args.expire > 0 {
                 if self.findings.counts.expired > 0 {
-                    crate::progress("some have timed out already: give them longer with --keep-alive");
+                    crate::progress("some have timed out already, before they were watched");
                 }
                 self.findings.busy_while_expiring = self.phase("time out", Self::expire)?;
             }
         }
         self.phase("close", Self::close)?;
         self.findings.end = Some(self.read()?);
-        drop(self.fleet);
         self.findings.ended_cleanly = self.server.process.end_within(RELEASE_MAX);
         Ok(self.findings)
     }
@@ -127,7 +121,7 @@ impl Run<'_> {
         let worked = work(self);
         self.progress.end();
         let (figure, note) = worked?;
-        self.fleet.update(Duration::ZERO)?;
+        self.fleet.order(COUNT, usize::MAX)?;
         let (after, seconds) = (self.read()?, started.elapsed().as_secs_f64());
         let counts = self.fleet.counts();
         self.findings.counts.clone_from(&counts);
@@ -137,57 +131,63 @@ impl Run<'_> {
         Ok(figure)
     }
 
-    /// Takes reports for a moment and shows them.
-    fn watch(&mut self, phase: &str, started: Instant) -> Result<Counts, String> {
-        self.fleet.update(TICK)?;
+    /// Shows the counts after a moment: of processes that are not settled, or else of all.
+    fn watch(&mut self, phase: &str, started: Instant) -> Result<HeldCounts, String> {
+        if self.fleet.unsettled() > 0 {
+            thread::sleep(MOMENT);
+            self.fleet.update()?;
+        } else {
+            thread::sleep(POLL_INTERVAL);
+            self.fleet.order(COUNT, usize::MAX)?;
+        }
         let counts = self.fleet.counts();
-        self.progress.show(phase, started, &counts, &self.server.process);
+        let server = &self.server.process;
+        self.progress.show(|| {
+            format!(
+                "{phase} {:.0} s: {} held, {} responses, {} failed, {} timed out, server {:.1} MiB",
+                started.elapsed().as_secs_f64(),
+                grouped(counts.held),
+                grouped(counts.responses),
+                grouped(counts.failed()),
+                grouped(counts.expired),
+                server.mib(testkit::process::rss_kib).unwrap_or(0.0),
+            )
+        });
         Ok(counts)
     }
 
-    /// Gives the order to one process after the other, to as many at once as there are cores for them.
-    fn order_in_turn(&mut self, phase: &str, order: &Order, failures_max: u64) -> Result<(), String> {
-        let (started, mut next) = (Instant::now(), 0);
+    /// Lets one process after the other open its connections, as many at once as there are cores for them.
+    fn connect(&mut self) -> Result<((), String), String> {
+        let started = Instant::now();
         loop {
-            let busy = (0..next).filter(|number| self.fleet.is_busy(*number)).count();
-            let is_good = self.fleet.counts().failed() < failures_max;
-            if is_good && busy < self.openers && next < self.fleet.len() {
-                self.fleet.order(next, order)?;
-                next += 1;
-            } else if busy == 0 {
-                return Ok(());
-            } else {
-                self.watch(phase, started)?;
+            let opening = self.fleet.unsettled();
+            let is_good = self.fleet.counts().failed() < FAILURES_MAX;
+            if !(is_good && opening < self.openers && self.fleet.start_next()?) {
+                if opening == 0 {
+                    break;
+                }
+                self.watch("connect", started)?;
             }
         }
-    }
-
-    fn connect(&mut self) -> Result<((), String), String> {
-        let (started, openers) = (Instant::now(), self.openers as u32);
-        let [per_second, pending_max] = [self.args.rate, PENDING_MAX].map(|all| (all / openers).max(1));
-        self.order_in_turn("connect", &Order::Open { per_second, pending_max }, FAILURES_MAX)?;
         let held = self.fleet.counts().held;
         let rate = held as f64 / started.elapsed().as_secs_f64();
         Ok(((), format!("{} connected and served, {rate:.0} a second", grouped(held))))
     }
 
+    /// Asks again on idle connections for a while, and awaits the responses.
     fn hold(&mut self) -> Result<((), String), String> {
         let (started, before) = (Instant::now(), self.fleet.counts().responses);
-        let (all, processes) = (self.args.trickle, self.fleet.len() as u32);
-        for number in 0..processes {
-            let per_second = all / processes + u32::from(number < all % processes);
-            if per_second > 0 && self.args.hold > 0 {
-                self.fleet
-                    .order(number as usize, &Order::Ask { per_second, millis: self.args.hold * 1_000 })?;
-            }
-        }
-        while (0..self.fleet.len()).any(|number| self.fleet.is_busy(number))
-            || started.elapsed() < Duration::from_secs(self.args.hold.into())
-        {
+        let (length, asking) = (Duration::from_secs(self.args.hold.into()), self.args.trickle as usize);
+        self.fleet.order(START_ASKING, asking)?;
+        while started.elapsed() < length {
             self.watch("hold", started)?;
         }
-        let counts = self.fleet.counts();
-        Ok(((), format!("{} asked again, all held", grouped(counts.responses - before))))
+        self.fleet.order(STOP_ASKING, usize::MAX)?;
+        while self.fleet.unsettled() > 0 {
+            self.watch("hold", started)?;
+        }
+        let asked = self.fleet.counts().responses - before;
+        Ok(((), format!("{} asked again, all held", grouped(asked))))
     }
 
     /// Watches the server while nothing is sent; returns its CPU time in per cent.
@@ -238,7 +238,7 @@ impl Run<'_> {
     /// Closes all connections and waits until the server has released them.
     fn close(&mut self) -> Result<((), String), String> {
         let started = Instant::now();
-        self.order_in_turn("close", &Order::Close, u64::MAX)?;
+        self.fleet.close();
         let closed = Instant::now();
         loop {
             let now = self.read()?;
@@ -248,8 +248,7 @@ impl Run<'_> {
                 let text = if is_released { "released" } else { "NOT released" };
                 return Ok(((), format!("{text} after {after_s:.1} s")));
             }
-            thread::sleep(RELEASE_INTERVAL);
-            self.progress.show("close", started, &self.fleet.counts(), &self.server.process);
+            self.watch("close", started)?;
         }
     }
 }

@@ -6,7 +6,6 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::io::{IsTerminal, Write, stderr};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use crate::client::{
     self, CheckedRequest, ExpectedResponse, GeneratedRequests, Load, LoadCounts, LoadOptions, LoadOutcome,
     Pacing, Stage,
 };
+use crate::connections::ProgressLine;
 use crate::print;
 use report::LoadSummary;
 use target::{Target, parse_duration, parse_header, parse_lengths, parse_stage};
@@ -42,8 +42,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 const OTHER_DESCRIPTORS: u64 = 32;
 /// Receive buffers of slow readers: a larger one would read ahead of them.
 const SLOW_BUFFER_BYTES: RangeInclusive<u64> = 4_096..=1 << 20;
-/// Interval between lines of progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A load on one URL.
 #[derive(Debug, Args)]
@@ -57,9 +55,6 @@ pub(crate) struct LoadArgs {
     /// Time for which requests are sent, such as 10s, 500ms or 2m
     #[arg(short, long, default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
-    /// Ends the run after so many responses
-    #[arg(short = 'n', long, conflicts_with = "rate")]
-    requests: Option<u64>,
     /// Requests a second over all connections [default: each connection sends as soon as it has its responses]
     #[arg(short, long, value_parser = value_parser!(u32).range(1..=10_000_000))]
     rate: Option<u32>,
@@ -106,11 +101,11 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "BYTES")]
     expect_bytes: Option<u64>,
     /// Accepts bodies of different lengths
-    #[arg(long, conflicts_with_all = ["expect_bytes", "expect_sha"])]
+    #[arg(long, conflicts_with_all = ["expect_bytes", "expect_sha256"])]
     any_length: bool,
     /// SHA-256 that every response's body must have; each is compared byte by byte with one that has it
     #[arg(long, value_name = "SHA-256", value_parser = parse_sha)]
-    expect_sha: Option<String>,
+    expect_sha256: Option<String>,
     /// Latency from which a response counts as a timeout
     #[arg(long, default_value = "2s", value_parser = parse_duration)]
     timeout: Duration,
@@ -224,7 +219,7 @@ impl LoadArgs {
             return Err(format!("expected a body of {wanted} bytes, found one of {length}"));
         }
         expected.body_bytes = (!self.any_length).then_some(length);
-        if let Some(wanted) = &self.expect_sha {
+        if let Some(wanted) = &self.expect_sha256 {
             let found: String =
                 Sha256::digest(&first.body).iter().map(|byte| format!("{byte:02x}")).collect();
             if found != *wanted {
@@ -248,7 +243,7 @@ impl LoadArgs {
         Load {
             address,
             millis: self.total().as_millis() as u64,
-            responses_max: self.requests,
+            responses_max: None,
             connections: if self.stages.is_empty() { self.connections } else { 0 },
             depth: self.pipeline,
             requests_per_connection: self.requests_per_connection,
@@ -280,27 +275,23 @@ impl LoadArgs {
         expected: ExpectedResponse,
     ) -> Result<(Load, LoadOutcome, u64), String> {
         let load = self.load(address, expected);
-        let (mut shown, mut responses) = (Duration::ZERO, 0);
-        let total_s = self.total().as_secs_f64();
+        let (mut progress, mut before) = (ProgressLine::new(), (Duration::ZERO, 0));
+        let (is_live, total_s) = (progress.is_terminal, self.total().as_secs_f64());
         let mut show = |elapsed: Duration, connections: usize, counts: &LoadCounts| {
-            let interval = elapsed.saturating_sub(shown);
-            if interval >= PROGRESS_INTERVAL {
-                let rate = (counts.responses - responses) as f64 / interval.as_secs_f64();
-                (shown, responses) = (elapsed, counts.responses);
-                eprint!(
-                    "\r\x1b[K{:.1} of {total_s:.1} s, {connections} connections, {rate:.0} responses/s, {} errors",
+            progress.show(|| {
+                let interval = elapsed.saturating_sub(before.0);
+                let rate = (counts.responses - before.1) as f64 / interval.as_secs_f64();
+                before = (elapsed, counts.responses);
+                format!(
+                    "{:.1} of {total_s:.1} s, {connections} connections, {rate:.0} responses/s, {} errors",
                     elapsed.as_secs_f64(),
                     counts.socket_errors() + counts.wrong_responses()
-                );
-                let _ = stderr().flush();
-            }
+                )
+            });
         };
         let cpu_before_ns = testkit::process::own_cpu_ns();
-        let is_live = stderr().is_terminal();
         let outcome = client::run_observed(&load, is_live.then_some(&mut show))?;
-        if is_live {
-            eprint!("\r\x1b[K");
-        }
+        progress.end();
         Ok((load, outcome, testkit::process::own_cpu_ns() - cpu_before_ns))
     }
 }

@@ -1,17 +1,24 @@
 //! The summary of a load, as text and as JSON.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::LoadArgs;
-use crate::client::{Load, LoadOutcome};
+use crate::client::{Latency, Load, LoadOutcome};
 use crate::connections::grouped;
-use crate::report::align;
+use crate::format::align;
+use crate::report::unix_seconds;
 
 /// Least share of a rate that must be achieved, in per cent.
 const ACHIEVED_PERCENT_MIN: f64 = 99.0;
 /// Share of a core, in per cent, from which the client limits a closed loop.
 const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
+/// Time for which the client itself may delay requests of a rate: the larger of a share and a length.
+const STALLED_PERCENT_MAX: f64 = 1.0;
+const STALLED_MAX: Duration = Duration::from_millis(10);
 /// Points of the histogram for each halving of the distance to 100 %.
 const POINTS_PER_HALVING: u32 = 4;
 
@@ -26,6 +33,26 @@ pub(super) struct LoadSummary<'a> {
     client_busy_percent: f64,
 }
 
+/// The latencies of a run or of one of its stages, as JSON.
+#[derive(Serialize)]
+struct StageLatencies {
+    connections: u32,
+    seconds: f64,
+    responses: u64,
+    #[serde(flatten)]
+    latency: Latency,
+    quantiles_ns: Vec<(f64, u64)>,
+}
+
+impl StageLatencies {
+    fn of(connections: u32, seconds: f64, latencies: &Histogram<u64>) -> Self {
+        let points = latencies.iter_quantiles(POINTS_PER_HALVING);
+        let quantiles_ns = points.map(|it| (it.quantile_iterated_to(), it.value_iterated_to())).collect();
+        let (responses, latency) = (latencies.len(), Latency::of(latencies));
+        Self { connections, seconds, responses, latency, quantiles_ns }
+    }
+}
+
 impl<'a> LoadSummary<'a> {
     pub(super) fn of(args: &'a LoadArgs, load: &'a Load, outcome: &'a LoadOutcome, cpu_ns: u64) -> Self {
         let seconds = outcome.counts.duration_us as f64 / 1e6;
@@ -36,39 +63,28 @@ impl<'a> LoadSummary<'a> {
         Self { args, load, outcome, latencies, seconds, client_cpu_us, client_busy_percent }
     }
 
-    /// Returns how much of a rate was achieved, in per cent. Requests in flight at the end count as achieved as far as a steady
-    /// load has them: by Little's law, and four standard deviations more.
+    /// Returns how much of a rate was achieved until the client's last look before the end, in per cent. Requests in flight then
+    /// count as achieved as far as a steady load has them: by Little's law, and four standard deviations more.
     fn achieved_percent(&self) -> Option<f64> {
         self.args.rate?;
-        let due = self.outcome.due as f64;
-        let missing = due - self.outcome.responses_in_time as f64;
-        let in_flight = self.latencies.mean() * self.latencies.len() as f64 / (self.seconds * 1e9);
+        let (total_s, due) = (self.args.total().as_secs_f64(), self.outcome.due as f64);
+        let due_in_time = due * self.outcome.in_time.as_secs_f64() / total_s;
+        let missing = due_in_time - self.outcome.responses_in_time as f64;
+        let in_flight = self.latencies.mean() / 1e9 * due / total_s;
         let in_flight_max = f64::from(self.args.connections_max()) * f64::from(self.args.pipeline);
         let steady = (in_flight + 4.0 * (in_flight + 1.0).sqrt()).min(in_flight_max);
-        Some((due - (missing - steady).max(0.0)) / due.max(1.0) * 100.0)
+        Some((due_in_time - (missing - steady).max(0.0)) / due_in_time.max(1.0) * 100.0)
     }
 
     /// Returns all reasons for which the run failed.
     pub(super) fn failures(&self) -> Vec<String> {
         let counts = &self.outcome.counts;
-        let mut failures = Vec::new();
+        let errors = counts.errors(self.outcome.connect_error.as_ref());
+        let mut failures: Vec<String> =
+            errors.map(|(kind, count)| format!("{} {kind}", grouped(count))).collect();
         if counts.responses == 0 {
-            failures.push("no response".to_owned());
+            failures.insert(0, "no response".to_owned());
         }
-        failures.extend(kinds(&[
-            ("responses with another status, or unexpected bytes", counts.status_errors),
-            ("responses of another length", counts.length_errors),
-            ("responses with another content", counts.content_errors),
-            ("malformed responses", counts.malformed_errors),
-        ]));
-        let sockets = kinds(&[
-            ("failed connects", counts.connect_errors),
-            ("connections closed or reset before a response", counts.read_errors),
-            ("failed writes", counts.write_errors),
-            ("timeouts", counts.timeouts),
-        ]);
-        let reason = self.outcome.connect_error.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-        failures.extend(sockets.map(|kinds| format!("{kinds}{reason}")));
         if let Some(percent) = self.achieved_percent().filter(|percent| *percent < ACHIEVED_PERCENT_MIN) {
             failures.push(format!(
                 "the rate was not kept: {percent:.1} % of {} requests had a response in time, not {ACHIEVED_PERCENT_MIN} %\n\
@@ -76,6 +92,15 @@ impl<'a> LoadSummary<'a> {
                 grouped(self.outcome.due),
                 self.args.connections_max(),
                 self.client_busy_percent,
+            ));
+        }
+        let stalled = Duration::from_micros(counts.client_stalled_us);
+        let percent = stalled.as_secs_f64() / self.args.total().as_secs_f64() * 100.0;
+        if stalled > STALLED_MAX && percent > STALLED_PERCENT_MAX {
+            failures.push(format!(
+                "the client itself delayed requests for {percent:.1} % of the time, up to {}: latencies are not the server's\n\
+                 help: keep other programs off its core, or offer less",
+                time(counts.client_longest_turn_us as f64 * 1e3),
             ));
         }
         failures
@@ -130,22 +155,12 @@ impl<'a> LoadSummary<'a> {
 
     pub(super) fn json(&self) -> Value {
         let (args, counts) = (self.args, &self.outcome.counts);
-        let stage = |connections: u32, duration_s: f64, latencies: &Histogram<u64>| {
-            let at = |quantile| latencies.value_at_quantile(quantile);
-            let points = latencies.iter_quantiles(POINTS_PER_HALVING);
-            let points = points.map(|it| (it.quantile_iterated_to(), it.value_iterated_to()));
-            json!({
-                "connections": connections, "seconds": duration_s, "responses": latencies.len(),
-                "mean_ns": latencies.mean(), "p50_ns": at(0.5), "p90_ns": at(0.9), "p95_ns": at(0.95), "p99_ns": at(0.99),
-                "p999_ns": at(0.999), "p9999_ns": at(0.9999), "max_ns": latencies.max(),
-                "quantiles_ns": points.collect::<Vec<_>>(),
-            })
-        };
         let stages = args.stages.iter().zip(&self.outcome.latencies);
-        let stages =
-            stages.map(|(it, latencies)| stage(it.connections, it.duration.as_secs_f64(), latencies));
+        let stages = stages
+            .map(|(it, latencies)| StageLatencies::of(it.connections, it.duration.as_secs_f64(), latencies));
         json!({
             "url": args.url.url,
+            "unix_seconds": unix_seconds(),
             "load": self.load,
             "counts": counts,
             "requests_per_s": counts.responses as f64 / self.seconds,
@@ -154,18 +169,12 @@ impl<'a> LoadSummary<'a> {
             "achieved_percent": self.achieved_percent(),
             "client_cpu_us_per_response": self.client_cpu_us,
             "client_busy_percent": self.client_busy_percent,
-            "latency": stage(args.connections_max(), self.seconds, &self.latencies),
+            "errors_percent": counts.errors_percent(),
+            "latency": StageLatencies::of(args.connections_max(), self.seconds, &self.latencies),
             "stages": stages.collect::<Vec<_>>(),
             "failures": self.failures(),
         })
     }
-}
-
-/// Lists the kinds of errors that occurred.
-fn kinds(kinds: &[(&str, u64)]) -> Option<String> {
-    let occurred = kinds.iter().filter(|(_, count)| *count > 0);
-    let texts: Vec<String> = occurred.map(|(kind, count)| format!("{} {kind}", grouped(*count))).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 fn latency_row(title: String, latencies: &Histogram<u64>) -> [String; 7] {

@@ -92,7 +92,7 @@ fn each_wrong_response_is_counted_under_its_kind() {
         // The first is right, for the probe.
         let address = serve(move |_, number| if number % 3 == 1 { wrong } else { RESPONSE }.to_owned());
         let sha = "2689367b205c16ce32ed4200942b8b8b1e262dfc70d9bc9fbc77c49699a4f1df";
-        let summary = load(address, &format!("--expect-sha {sha}")).expect("the first is right");
+        let summary = load(address, &format!("--expect-sha256 {sha}")).expect("the first is right");
         let [count, responses] =
             [kind, "responses"].map(|it| summary["counts"][it].as_u64().expect("a count"));
         assert!(0 < count && count < responses, "{kind}: {summary:#}");
@@ -107,7 +107,7 @@ fn the_first_response_must_be_as_expected() {
     for (options, reason) in [
         ("", "expected status 200, found 404"),
         ("--expect-status 404 --expect-bytes 3", "expected a body of 3 bytes, found one of 2"),
-        (&format!("--expect-status 404 --expect-sha {zeros}"), "expected a body with SHA-256 0000"),
+        (&format!("--expect-status 404 --expect-sha256 {zeros}"), "expected a body with SHA-256 0000"),
         ("--requests-per-connection 3 --pipeline 2", "help: 20"),
         ("--rate 0", "0 is not in 1..=10000000"),
         ("--arrivals poisson", "--rate"),
@@ -115,12 +115,12 @@ fn the_first_response_must_be_as_expected() {
         ("--stages 5000:1s", "help: ulimit -n 5032"),
         ("--stages 5000", "no duration"),
         ("-X G@T", "no method"),
-        ("--expect-sha 12", "64 hexadecimal digits"),
+        ("--expect-sha256 12", "64 hexadecimal digits"),
     ] {
         let error = load(address, options).expect_err(options);
         assert!(error.contains(reason), "{options}: {error}");
     }
-    assert_eq!(failures(&load(address, "--expect-status 404 -n 9").expect("as expected")), "[]");
+    assert_eq!(failures(&load(address, "--expect-status 404").expect("as expected")), "[]");
 }
 
 #[test]
@@ -174,6 +174,18 @@ fn a_rate_that_is_not_kept_fails_the_run() {
 }
 
 #[test]
+fn a_client_that_delays_requests_itself_fails_the_run() {
+    let args = args(serve(|_, _| RESPONSE.to_owned()), "--rate 1000").expect("valid");
+    let (address, expected) = args.probe().expect("it responds");
+    let load = args.load(address, expected);
+    let mut stall = |_, _, _: &LoadCounts| thread::sleep(Duration::from_millis(15));
+    let outcome = client::run_observed(&load, Some(&mut stall)).expect("it runs");
+    let failures = LoadSummary::of(&args, &load, &outcome, 0).failures();
+    let is_noticed = |failure: &String| failure.starts_with("the client itself delayed requests for");
+    assert!(failures.iter().any(is_noticed), "{failures:?}");
+}
+
+#[test]
 fn stages_open_and_close_connections() {
     let address = serve(|_, _| RESPONSE.to_owned());
     for pacing in ["", "--rate 2000"] {
@@ -198,7 +210,7 @@ fn slow_connections_keep_their_speed() {
     let body: &'static str = body.leak();
     let address =
         serve(move |_, _| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    let slow = load(address, "-n 1 --read-bytes-per-s 2000000").expect("it responds");
+    let slow = load(address, "--read-bytes-per-s 2000000").expect("it responds");
     let seconds = slow["latency"]["seconds"].as_f64().expect("a number");
     // The run ends before the 200 ms that a response takes.
     assert!(slow["counts"]["responses"] == 0 && (0.15..2.0).contains(&seconds), "{slow:#}");

@@ -6,6 +6,8 @@ use minijinja::Value as Item;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::format::{number, short};
+
 /// How an axis places values.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -112,38 +114,6 @@ fn even_ticks(from: f64, to: f64) -> Vec<f64> {
     let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= rough);
     let step = step.unwrap_or(1.0);
     ((from / step).ceil() as i64..=(to / step).floor() as i64).map(|number| number as f64 * step).collect()
-}
-
-/// Formats a number with three significant digits, near 1 with one more, and groups of thousands.
-pub(super) fn number(value: f64) -> String {
-    let decimals = match value.abs() {
-        0.0 => 0,
-        ratio if (0.9..1.5).contains(&ratio) => 3,
-        other => (2.0 - other.log10().floor()).clamp(0.0, 6.0) as usize,
-    };
-    let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut grouped = String::new();
-    for (at, digit) in whole.char_indices() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) && !grouped.ends_with('-') {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + fraction
-}
-
-/// Formats a tick: no needless zeros, whole thousands as k.
-fn short(value: f64) -> String {
-    let is_whole = |unit: f64| value.abs() >= 10.0 * unit && (value / unit).fract() == 0.0;
-    let (value, unit) = match value {
-        millions if is_whole(1e6) || millions == 1e6 => (millions / 1e6, "M"),
-        thousands if is_whole(1e3) => (thousands / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let text = number(value);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{unit}")
 }
 
 /// Draws a figure of some items over another one, a line for each server. Items without the figure are left out.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::Experiment;
-use crate::statistics::Estimate;
+use crate::bar::RowResult;
+use crate::series::Series;
 
 /// One file of a run. Each part may be missing, but not all of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -20,16 +20,13 @@ pub(super) struct ResultFile {
     pub(super) command: String,
     pub(super) commit: String,
     pub(super) unix_seconds: u64,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RowResult>,
     #[serde(skip_serializing)]
     pub(super) series: Vec<Series>,
     pub(super) curve: Vec<CurvePoint>,
-    pub(super) phases: Vec<Phase>,
-    pub(super) tools: Vec<Map<String, Value>>,
-    /// Quantiles with their latency in milliseconds, of a single load.
-    pub(super) percentiles: Vec<(f64, f64)>,
-    /// The same of `cargo lab load`.
-    latency: Option<LoadLatency>,
+    pub(super) phases: Vec<PhaseResult>,
+    /// Of `cargo lab load`.
+    pub(super) latency: Option<LoadLatency>,
     pub(super) findings: Option<Findings>,
     /// Everything that is only shown, such as the machine.
     #[serde(flatten)]
@@ -37,8 +34,8 @@ pub(super) struct ResultFile {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct LoadLatency {
-    quantiles_ns: Vec<(f64, f64)>,
+pub(super) struct LoadLatency {
+    pub(super) quantiles_ns: Vec<(f64, f64)>,
 }
 
 impl ResultFile {
@@ -48,47 +45,6 @@ impl ResultFile {
     }
 }
 
-/// A row of the bar.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Row {
-    pub(super) row: String,
-    scenario: String,
-    case: String,
-    wanted: String,
-    measured: Option<Estimate>,
-    pub(super) verdict: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Series {
-    pub(super) experiment: Experiment,
-    pub(super) scenario: String,
-    pub(super) seed: u64,
-    pub(super) servers: Vec<Server>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Server {
-    pub(super) label: String,
-    version: String,
-    pub(super) figures: BTreeMap<String, Figure>,
-    pub(super) rounds: Vec<Round>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Figure {
-    pub(super) estimate: Estimate,
-    pub(super) ratio_to_base: Option<Estimate>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Round {
-    pub(super) faults: Vec<String>,
-    pub(super) figures: BTreeMap<String, f64>,
-    #[serde(default)]
-    details: Value,
-}
-
 /// A server at an offered rate, with its figures.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CurvePoint {
@@ -96,22 +52,20 @@ pub(super) struct CurvePoint {
     pub(super) scenario: String,
     pub(super) offered_per_s: f64,
     valid: bool,
-    #[serde(default)]
-    pub(super) percentiles: Vec<(f64, f64)>,
     #[serde(flatten)]
     pub(super) figures: Map<String, Value>,
 }
 
 /// A phase of a stress test.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Phase {
+pub(super) struct PhaseResult {
     pub(super) server: String,
     pub(super) name: String,
     requests: u64,
     errors: u64,
     non_2xx: u64,
     timeouts: u64,
-    verdict: String,
+    pub(super) verdict: String,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
@@ -132,25 +86,28 @@ struct Memory {
 
 /// Counts of a commit, which repeat on machines of one kind: a line of a record.
 #[derive(Debug, Deserialize)]
-pub(super) struct Record {
+pub(super) struct GateRecord {
     pub(super) commit: String,
     #[serde(default)]
     pub(super) cpu: String,
     pub(super) figures: BTreeMap<String, f64>,
 }
 
-const PARTS: [&str; 8] = ["rows", "series", "curve", "phases", "tools", "percentiles", "latency", "findings"];
+const PARTS: [&str; 6] = ["rows", "series", "curve", "phases", "latency", "findings"];
 const HELP: &str =
     "help: name files that `cargo lab compare`, `bar`, `connections` or `suite` wrote, or their folder";
 
-/// Reads files, and those in folders that hold results, the oldest run first.
+/// Reads files, and those in folders and in the folders directly below them that hold results, the oldest run first.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            // A suite keeps other files beside its results.
-            for path in files_in(path, "json")? {
-                files.extend(read_file(&path)?);
+            let below = entries(path)?.into_iter().filter(|path| path.is_dir());
+            for folder in below.chain([path.clone()]) {
+                // A suite keeps other files beside its results.
+                for path in entries(&folder)?.iter().filter(|path| has_extension(path, "json")) {
+                    files.extend(read_file(path)?);
+                }
             }
         } else {
             files.push(
@@ -186,9 +143,7 @@ fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
         file.curve.iter_mut().for_each(|point| point.scenario = format!("{step}, {}", point.scenario));
         file.phases.iter_mut().for_each(|phase| phase.name = format!("{step}, {}", phase.name));
     }
-    let quantiles = file.latency.iter().flat_map(|latency| &latency.quantiles_ns);
-    file.percentiles.extend(quantiles.map(|(quantile, ns)| (*quantile, ns / 1e6)));
-    if file.server.is_empty() && !file.percentiles.is_empty() {
+    if file.server.is_empty() && file.latency.is_some() {
         file.server = file.name.trim_end_matches(".json").to_owned();
     }
     Ok(Some(file))
@@ -203,11 +158,11 @@ fn parse<'a, T: Deserialize<'a>>(
 }
 
 /// Reads the records of a folder, if there is one, by the names of their files.
-pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>>, String> {
+pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<GateRecord>>, String> {
     let mut records = BTreeMap::new();
-    for path in files_in(folder, "jsonl").unwrap_or_default() {
+    for path in entries(folder).unwrap_or_default().iter().filter(|path| has_extension(path, "jsonl")) {
         let place = path.display();
-        let text = fs::read_to_string(&path).map_err(|error| format!("{place}: {error}"))?;
+        let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
         let parse = |(at, line)| {
             let value = serde_json::from_str::<Value>(line).map_err(|error| error.to_string());
             value.and_then(parse).map_err(|error| format!("{place}:{}: {error}", at + 1))
@@ -218,10 +173,13 @@ pub(super) fn read_records(folder: &Path) -> Result<BTreeMap<String, Vec<Record>
     Ok(records)
 }
 
-fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect())
+    Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|it| it == extension)
 }
 
 /// Returns a part of all files in order of time, without those that a later run replaces.

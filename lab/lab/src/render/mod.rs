@@ -19,9 +19,9 @@ use serde_json::json;
 
 use crate::change_points::change_points;
 use crate::experiment::Experiment;
+use crate::format::number;
 use crate::programs::root;
-use chart::number;
-use input::{CurvePoint, Record, ResultFile};
+use input::{CurvePoint, GateRecord, ResultFile};
 
 const TEMPLATES: [(&str, &str); 5] = [
     (PAGE, include_str!("../../templates/report.html")),
@@ -45,10 +45,17 @@ pub(crate) struct ReportArgs {
     /// Folder for report.html and summary.md [default: the folder of the first result]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Print instead the verdicts that differ between two runs, such as folders of one suite; exits with 1 if two are opposite
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["results", "out"])]
+    pub(crate) compare: Vec<PathBuf>,
 }
 
 /// Renders results, and prints the verdicts.
 pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
+    if let [before, after] = args.compare.as_slice() {
+        let [before, after] = [before, after].map(|path| input::read(std::slice::from_ref(path)));
+        return compare(&verdicts(&before?), &verdicts(&after?));
+    }
     let default = [root().join("lab/results")];
     let results = if args.results.is_empty() { &default[..] } else { &args.results };
     let files = input::read(results)?;
@@ -66,10 +73,49 @@ pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
     crate::print(&verdicts)
 }
 
+/// Returns the verdicts of files in words, by what they are of, each with its class.
+fn verdicts(files: &[ResultFile]) -> BTreeMap<String, (String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let mut found = BTreeMap::new();
+    for file in files {
+        let step = file.others.get("step").map(|step| text(&step["name"])).unwrap_or_default();
+        for it in file.series.iter().flat_map(verdict::verdicts) {
+            let of =
+                format!("{step} {}, {} and {}", text(&it["scenario"]), text(&it["ours"]), text(&it["peer"]));
+            found.insert(of.trim().to_owned(), (text(&it["outcome"]), text(&it["words"])));
+        }
+        let phases = file.phases.iter().map(|it| (format!("{}, {}", it.name, it.server), &it.verdict));
+        let rows = file.rows.iter().map(|it| (it.row.clone(), &it.verdict));
+        for (of, words) in phases.chain(rows) {
+            found.insert(of, (verdict::outcome(words).to_owned(), words.clone()));
+        }
+    }
+    found
+}
+
+/// Prints the verdicts that differ. Returns false if two are opposite, both beyond noise.
+fn compare(
+    before: &BTreeMap<String, (String, String)>,
+    after: &BTreeMap<String, (String, String)>,
+) -> Result<bool, String> {
+    let both = before.iter().filter_map(|(of, before)| Some((of, before, after.get(of)?)));
+    let differing: Vec<_> = both.clone().filter(|(_, before, after)| before.0 != after.0).collect();
+    let is_sure = |outcome: &str| ["good", "bad"].contains(&outcome);
+    let mut opposite = 0;
+    for (of, before, after) in &differing {
+        let is_opposite = is_sure(&before.0) && is_sure(&after.0);
+        opposite += usize::from(is_opposite);
+        let mark = if is_opposite { "OPPOSITE" } else { "differs" };
+        println!("{mark}: {of}\n  before: {}\n  after:  {}", before.1, after.1);
+    }
+    println!("{} of {} verdicts differ, {opposite} are opposite", differing.len(), both.count());
+    Ok(opposite == 0)
+}
+
 /// Renders the page, the summary, and the verdicts as plain text.
 fn render(
     files: &[ResultFile],
-    records: &BTreeMap<String, Vec<Record>>,
+    records: &BTreeMap<String, Vec<GateRecord>>,
     change_points: fn(&[f64]) -> Vec<usize>,
 ) -> Result<[String; 3], String> {
     let series = input::newest(
@@ -105,9 +151,8 @@ fn render(
         "servers": servers,
         "rows": input::newest(files, |file| &file.rows, |row| row.row.clone()),
         "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
-        "latencies": latencies(files, &curve),
+        "latencies": latencies(files),
         "curve": curve,
-        "tools": files.iter().flat_map(|file| &file.tools).collect::<Vec<_>>(),
         "memory": memory.into_values().collect::<Vec<_>>(),
         "records": flat_records(records, change_points),
         "commits": commits,
@@ -189,23 +234,19 @@ fn markdown(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Returns latencies at quantiles, of each server at each rate, and of single loads.
-fn latencies(files: &[ResultFile], curve: &[&CurvePoint]) -> Vec<serde_json::Value> {
-    let rate = |it: &CurvePoint| format!("{} at {} requests a second", it.scenario, number(it.offered_per_s));
-    let points = curve.iter().map(|it| (rate(it), &it.server, &it.percentiles));
-    let loads = files.iter().map(|file| ("Single loads".to_owned(), &file.server, &file.percentiles));
-    let all = points.chain(loads).flat_map(|(title, server, percentiles)| {
-        let value = move |(quantile, ms): &(f64, f64)| {
-            json!({ "title": title, "server": server, "quantile": quantile, "ms": ms })
-        };
-        percentiles.iter().map(value)
+/// Returns latencies at quantiles of single loads.
+fn latencies(files: &[ResultFile]) -> Vec<serde_json::Value> {
+    let loads = files.iter().filter_map(|file| Some((&file.server, file.latency.as_ref()?)));
+    let points = loads.flat_map(|(server, latency)| {
+        let point = move |(quantile, ns): &(f64, f64)| json!({ "title": "Single loads", "server": server, "quantile": quantile, "ms": ns / 1e6 });
+        latency.quantiles_ns.iter().map(point)
     });
-    all.collect()
+    points.collect()
 }
 
 /// Returns each figure of each run of the records, in order of time, and whether it changed there.
 fn flat_records(
-    records: &BTreeMap<String, Vec<Record>>,
+    records: &BTreeMap<String, Vec<GateRecord>>,
     change_points: fn(&[f64]) -> Vec<usize>,
 ) -> Vec<serde_json::Value> {
     let mut flat = Vec::new();

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::chart::{Axis, Scale};
-use super::input::{Round, Series, Server};
 use crate::experiment::Experiment;
+use crate::series::{Series, ServerRounds};
 use crate::server;
 use crate::statistics::{Estimate, VALUES_MIN, estimate};
 
@@ -27,19 +27,17 @@ pub(super) fn role(label: &str) -> &'static str {
 /// Returns the verdicts of a comparison under load, of each server of ours against each peer.
 pub(super) fn verdicts(series: &Series) -> Vec<Value> {
     let with = |wanted| series.servers.iter().filter(move |server| role(&server.label) == wanted);
-    let judge = |(ours, peer): (&Server, &Server)| {
-        let cpu = |round: &Round| round.figures.get(CPU).copied().filter(|_| round.faults.is_empty());
-        let rounds = ours.rounds.iter().zip(&peer.rounds);
-        let ratios: Vec<f64> = rounds.filter_map(|(ours, peer)| Some(cpu(peer)? / cpu(ours)?)).collect();
+    let judge = |(ours, peer): (&ServerRounds, &ServerRounds)| {
+        let ratios = peer.combine(ours, CPU, |peer, ours| peer / ours);
         let noise = if has_control(series) { noise(series) } else { f64::INFINITY };
         let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise);
-        json!({ "scenario": series.scenario, "ours": ours.label, "outcome": outcome, "words": words })
+        json!({ "scenario": series.scenario, "ours": ours.label, "peer": peer.label, "outcome": outcome, "words": words })
     };
     let pairs = with("ours").flat_map(|ours| with("peer").map(move |peer| (ours, peer)));
     pairs.filter(|_| series.experiment == Experiment::Load).map(judge).collect()
 }
 
-fn ratio_to_base(server: &Server) -> Option<Estimate> {
+fn ratio_to_base(server: &ServerRounds) -> Option<Estimate> {
     server.figures.get(CPU)?.ratio_to_base
 }
 
@@ -115,7 +113,7 @@ pub(super) fn forest(all: &[&Series]) -> Value {
     let ratios = loads().flat_map(|series| &series.servers).filter_map(ratio_to_base);
     let noises = loads().map(|series| noise(series)).flat_map(|noise| [noise, 1.0 / noise]);
     let axis = Axis::over(Scale::Log, ratios.flat_map(ends).chain(noises));
-    let row = |server: &Server| {
+    let row = |server: &ServerRounds| {
         let ratio = ratio_to_base(server)?;
         let (ends, shown) = (ends(ratio), factor(ratio.median, ratio.median));
         let interval = ends.map(|end| factor(end, ratio.median)).join("–");

@@ -5,9 +5,7 @@ pub(crate) mod journal;
 mod phases;
 mod plan;
 mod start;
-pub(crate) mod verify;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,10 +14,11 @@ use serde_json::{Value, json};
 
 use crate::bench::Bench;
 use crate::folder::RunFolder;
-use crate::programs::{OurPrograms, build_extra};
+use crate::programs::{OurPrograms, build_all};
 use crate::render::{self, ReportArgs};
 use crate::series::Series;
-use crate::{namespace, pgo, progress, report, scenario};
+use crate::server::ServerSpec;
+use crate::{format, progress, report, scenario};
 use journal::Journal;
 use plan::{Step, Suite};
 
@@ -47,7 +46,7 @@ pub(crate) struct SuiteArgs {
     /// Three rounds and phases of 2 s, to see that everything runs; the figures are rough
     #[arg(long)]
     quick: bool,
-    /// Phases with the threads and seconds of the write-up, instead of this machine's
+    /// Phases as long as in the write-up, instead of at most 5 s
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Maximum run-queue wait of a valid round, in per cent [default: 1, where connections end 3]
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<bool, String> {
         let folder = start::folder(suite, args)?;
         is_sound &= run_suite(suite, &folder, args)?;
         let results = vec![folder.clone()];
-        if let Err(why) = render::run(&ReportArgs { results, out: Some(folder) }) {
+        if let Err(why) = render::run(&ReportArgs { results, out: Some(folder), compare: Vec::new() }) {
             progress(&format!("no report: {why}"));
             is_sound = false;
         }
@@ -101,20 +100,10 @@ fn run_suite(suite: &Suite, folder: &Path, args: &SuiteArgs) -> Result<bool, Str
     start::check_dependencies(suite)?;
     let _locked = start::lock(folder)?;
     start::check_same(folder, &start::circumstances(suite, args))?;
-    let servers = || suite.steps.iter().flat_map(|step| &step.found).copied();
-    let builds: BTreeSet<&str> = servers().filter_map(|spec| spec.build.as_deref()).collect();
-    let programs = pgo::build_programs(&args.profile, &builds)?;
-    build_extra(&args.profile, servers())?;
-    let mut files = RunFolder::create()?;
-    for step in &suite.steps {
-        let scenario = scenario::find(&step.scenario)?;
-        files.serve_set(scenario)?;
-        if scenario.congestion_control.is_some()
-            && let Err(why) = namespace::gain_rights()
-        {
-            progress(&why);
-        }
-    }
+    let servers: Vec<&ServerSpec> = suite.steps.iter().flat_map(|step| &step.found).copied().collect();
+    let programs = build_all(&args.profile, &servers)?;
+    let scenarios = suite.steps.iter().map(|step| scenario::find(&step.scenario));
+    let files = RunFolder::create_for(scenarios.collect::<Result<Vec<_>, _>>()?.into_iter())?;
     let mut is_sound = true;
     for (at, step) in suite.steps.iter().enumerate() {
         let (number, count, left) = (at + 1, suite.steps.len(), minutes(&suite.steps[at..], args));
@@ -183,13 +172,14 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, S
         (text, is_sound) = (report::comparison(&series), series[0].is_whole());
         record = report::describe(&[], &series, bench);
     } else {
-        let (points, series) = curve::run(step, bench)?;
+        let (capacities, points, series) = curve::run(step, bench)?;
         (text, is_sound) = (table(&points, curve::COLUMNS), series.iter().all(Series::is_whole));
         record = report::describe(&[], &series, bench);
         // Rounds at one rate are no comparison of their own.
         record["rounds_of_curve"] = record["series"].take();
         record["series"] = json!([]);
         record["curve"] = json!(points);
+        record["capacities"] = capacities;
     }
     record["is_sound"] = json!(is_sound);
     record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
@@ -207,5 +197,5 @@ fn table<const COLUMNS: usize>(rows: &[Value], columns: [(&str, &str); COLUMNS])
     let mut table = vec![columns.map(|(title, _)| title.to_owned())];
     table
         .extend(rows.iter().map(|row| columns.map(|(_, name)| cell(row[name].get(0).unwrap_or(&row[name])))));
-    report::align(&table)
+    format::align(&table)
 }

@@ -5,19 +5,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::SuiteArgs;
 use super::plan::{Phase, Step};
-use super::{SuiteArgs, verify};
-use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, exchange, length, run_client};
-use crate::block::WRK_SCRIPT;
+use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, run_client};
 use crate::client::{CheckedRequest, Load, LoadCounts, Pacing};
+use crate::file_set::FileContent;
 use crate::process::{CLIENT_CORE, Threads, free_address, on_core};
 use crate::server::ServerSpec;
 
-/// Seconds after which wrk counts a response as a timeout, by its own default.
-const WRK_TIMEOUT_S: u32 = 2;
 const ERRORS_PERCENT: &str = "errors_percent";
 /// Maximum run-queue wait of the server, in per cent of the time, at which a latency beyond its limit is the server's.
-const WAIT_PERCENT_MAX: f64 = 3.0;
+const PHASE_WAIT_PERCENT_MAX: f64 = 3.0;
 
 /// Columns of phases as text: title and field.
 pub(super) const COLUMNS: [(&str, &str); 12] = [
@@ -30,7 +28,7 @@ pub(super) const COLUMNS: [(&str, &str); 12] = [
     ("p99 ms", "p99_ms"),
     ("max ms", "max_ms"),
     ("errors", "errors"),
-    ("non-2xx", "non_2xx"),
+    ("wrong", "non_2xx"),
     ("timeouts", "timeouts"),
     ("verdict", "verdict"),
 ];
@@ -42,8 +40,12 @@ pub(super) fn run(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<Ve
     for spec in &step.found {
         rows.extend(run_on(spec, step, bench, args)?);
     }
-    let missing = step.missing.iter().map(|(name, why)| unmeasured(name, &step.name, why));
-    rows.extend(missing);
+    rows.extend(step.missing.iter().map(|(server, why)| {
+        let verdict = format!("not measured: {why}");
+        json!({
+            "server": server, "name": step.name, "requests": 0, "errors": 0, "non_2xx": 0, "timeouts": 0, "verdict": verdict,
+        })
+    }));
     Ok(rows)
 }
 
@@ -56,39 +58,18 @@ fn run_on(
     let scenario = step.variant(None, false)?;
     let setup = ServerSetup { bench, spec, scenario, address: free_address()?, workers: 1, null_bytes: 0 };
     let (mut rows, mut server) = (Vec::new(), None);
-    let mut measure = |name: &str, run: &dyn Fn(&StartedServer) -> Result<MeasuredRound, String>| {
-        // Started by the first phase that is not in the journal.
-        bench.round(&format!("{} {name}", spec.name), || {
-            let started = match server.take() {
-                Some(started) => Ok(started),
-                None => setup.start(),
-            };
-            let round = started.and_then(|started| run(server.insert(started)));
-            round.unwrap_or_else(|reason| Err(reason).into())
-        })
-    };
-    if step.verify {
-        let checked = measure("rules", &|_| Ok(verify::round(setup.address)));
-        rows.extend(verify::rows(&spec.name, &checked));
-    }
-    for phase in &step.phases {
-        let here = phase.here(args);
-        rows.push(here.judge(&spec.name, &measure(&phase.name, &|server| here.measure(&setup, server))));
-        let verdict = rows.last().map(|row| row["verdict"].to_string()).unwrap_or_default();
-        crate::progress(&format!("{} {}: {verdict}", spec.name, phase.name));
+    for phase in step.phases.iter().map(|phase| phase.here(args)) {
+        let round = bench.round(&format!("{} {}", spec.name, phase.name), || {
+            // Started by the first phase that is not in the journal.
+            let started = server.take().map_or_else(|| setup.start(), Ok);
+            let measured = started.and_then(|started| phase.measure(&setup, server.insert(started)));
+            measured.unwrap_or_else(|reason| Err(reason).into())
+        });
+        let row = phase.judge(&spec.name, &round);
+        crate::progress(&format!("{} {}: {}", spec.name, phase.name, row["verdict"]));
+        rows.push(row);
     }
     Ok(rows)
-}
-
-pub(super) fn unmeasured(server: &str, name: &str, why: &str) -> Value {
-    let verdict = format!("not measured: {why}");
-    json!({
-        "server": server, "name": name, "requests": 0, "errors": 0, "non_2xx": 0, "timeouts": 0, "verdict": verdict,
-    })
-}
-
-fn own_program() -> Result<Command, String> {
-    std::env::current_exe().map(Command::new).map_err(|error| format!("own path: {error}"))
 }
 
 /// Runs `cargo lab load` on the client's core. Its output has the errors, so its exit status isn't needed.
@@ -106,22 +87,16 @@ fn tool_counts(tool: &Command) -> Result<LoadCounts, String> {
 impl Phase {
     /// Runs the phase. The counts are in the round's details, and its figures are those that limits may bound.
     fn measure(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<MeasuredRound, String> {
-        let client = match &self.load {
-            Some(options) => self.load_tool(setup, options)?,
-            None if self.rate.is_some() || !self.requests.is_empty() => {
-                setup.own_client(&self.own_load(setup, server)?)?
-            }
-            None => self.wrk(setup)?,
-        };
+        let is_mix = !self.requests.is_empty();
+        let client = if is_mix { setup.own_client(&self.mix(setup)?)? } else { self.load_tool(setup)? };
         let before = Threads::of(server.process.ids())?;
-        let counts = if self.load.is_some() { tool_counts(&client) } else { run_client(&client) }?;
+        let counts = if is_mix { run_client(&client) } else { tool_counts(&client) }?;
         let spent = Threads::of(server.process.ids())?.since(&before);
-        // wrk doesn't count requests; a late response is a response and a timeout.
-        let all =
-            counts.requests.max(counts.responses + counts.socket_errors() - counts.timeouts).max(1) as f64;
         let wrong = (counts.socket_errors() + counts.wrong_responses()) as f64;
+        // A late response is a response and a timeout.
+        let all = counts.requests.max(counts.responses + counts.socket_errors() - counts.timeouts).max(1);
         let mut round: MeasuredRound = Ok([
-            (ERRORS_PERCENT, wrong / all * 100.0),
+            (ERRORS_PERCENT, (wrong / all as f64 * 100.0).min(100.0)),
             ("responses_per_s", counts.responses as f64 / (counts.duration_us as f64 / 1e6)),
         ]
         .into())
@@ -144,47 +119,27 @@ impl Phase {
         Ok(round)
     }
 
-    fn load_tool(&self, setup: &ServerSetup<'_>, options: &str) -> Result<Command, String> {
+    fn load_tool(&self, setup: &ServerSetup<'_>) -> Result<Command, String> {
         let path = self.path.as_ref().unwrap_or(&setup.scenario.path);
-        let mut tool = own_program()?;
+        let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+        let mut tool = Command::new(program);
         tool.arg("load")
             .arg(format!("http://{}{path}", setup.address))
-            .args(options.split(' '))
-            .arg("--json");
+            .args(self.options().split_whitespace());
+        tool.arg("--json");
         Ok(tool)
     }
 
-    fn wrk(&self, setup: &ServerSetup<'_>) -> Result<Command, String> {
-        let script = format!("depth = {}\nlatencies = true\n{WRK_SCRIPT}", setup.scenario.depth);
-        let script = setup.bench.folder.write("wrk.lua", &script)?;
-        let Self { threads, connections, seconds, .. } = self;
-        let timeout_s = self.timeout_s.unwrap_or(WRK_TIMEOUT_S);
-        let options = format!("-t{threads} -c{connections} -d{seconds}s --timeout {timeout_s}s -s");
-        let path = self.path.as_ref().unwrap_or(&setup.scenario.path);
-        let mut wrk = Command::new("wrk");
-        wrk.args(options.split(' ')).arg(script).arg(format!("http://{}{path}", setup.address));
-        Ok(wrk)
-    }
-
-    /// Returns the load for our own client: the scenario's request at the rate, or the mix in a closed loop.
-    fn own_load(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<Load, String> {
-        let load = setup.scenario.load(setup.address, server.bytes, u64::from(self.seconds) * 1000);
-        let check = |[send, body]: &[String; 2]| {
-            let response = exchange(setup.address, send)?;
-            let bytes = length(&response);
-            match (response.status(), response.text()) {
-                (200, text) if text == *body => {
-                    Ok(CheckedRequest { request: send.clone(), status: 200, bytes, content: None })
-                }
-                (status, text) => Err(format!("{send:?}: status {status}, {text:?}, expected {body:?}")),
-            }
+    /// Returns the load of a mix of requests in a closed loop, each with the content of its response.
+    fn mix(&self, setup: &ServerSetup<'_>) -> Result<Load, String> {
+        let load = setup.scenario.load(setup.address, 0, u64::from(self.seconds) * 1000);
+        let checked = |[send, body]: &[String; 2]| {
+            let content = FileContent::of(body.as_bytes()).ok_or(format!("{send:?}: no body is expected"))?;
+            Ok(CheckedRequest { request: send.clone(), status: 200, bytes: 0, content: Some(content) })
         };
-        let requests = match self.requests.as_slice() {
-            [] => load.requests,
-            mix => mix.iter().map(check).collect::<Result<_, String>>()?,
-        };
-        let pacing = self.rate.map_or(Pacing::Closed, Pacing::Rate);
-        Ok(Load { connections: self.connections, pacing, latencies: true, requests, ..load })
+        let requests = self.requests.iter().map(checked).collect::<Result<_, String>>()?;
+        let connections = self.connections;
+        Ok(Load { connections, pacing: Pacing::Closed, latencies: true, requests, ..load })
     }
 
     /// Returns the phase as the report reads it. It has passed without an error and below its limits.
@@ -207,7 +162,8 @@ impl Phase {
         failures.extend(
             (counts.requests < due).then(|| format!("{} of {due} due requests were sent", counts.requests)),
         );
-        let wait = round.figures.get("wait_percent").filter(|wait| is_clean && **wait > WAIT_PERCENT_MAX);
+        let wait = round.figures.get("wait_percent");
+        let wait = wait.filter(|wait| is_clean && **wait > PHASE_WAIT_PERCENT_MAX);
         let verdict = match (failures.join("; "), wait) {
             (failures, _) if failures.is_empty() => "passed".to_owned(),
             (failures, None) => format!("FAILED: {failures}"),
@@ -239,11 +195,10 @@ mod tests {
         let phase = Phase { seconds: 2, ..Phase::default() };
         let clean = LoadCounts { responses: 100, requests: 100, ..LoadCounts::default() };
         assert_eq!(verdict(&phase, &clean, &[]), "\"passed\"");
-        for counts in [
-            LoadCounts { status_errors: 1, ..clean },
-            LoadCounts { timeouts: 1, ..clean },
-            LoadCounts { read_errors: 1, ..clean },
-        ] {
+        let one_late = LoadCounts { timeouts: 1, ..clean };
+        for counts in
+            [LoadCounts { status_errors: 1, ..clean }, LoadCounts { read_errors: 1, ..clean }, one_late]
+        {
             assert_eq!(verdict(&phase, &counts, &[]), "\"FAILED: errors\"");
         }
         let ended = phase.judge("s", &Err("it has ended".to_owned()).into());
@@ -253,14 +208,16 @@ mod tests {
         let limited = Phase { limits: limits.into(), rate: Some(50), ..phase };
         let figures = |p99| [("p99_ms", p99), (ERRORS_PERCENT, 0.05)];
         // One error in two thousand is below the limit.
-        let one = LoadCounts { timeouts: 1, ..clean };
-        assert_eq!(verdict(&limited, &one, &figures(9.9)), "\"passed\"");
+        assert_eq!(verdict(&limited, &one_late, &figures(9.9)), "\"passed\"");
         assert!(verdict(&limited, &clean, &figures(10.0)).contains("p99_ms 10.000, limit 10"));
         assert!(verdict(&limited, &clean, &[]).contains("p99_ms missing"), "no figure is no pass");
         let disturbed = [("wait_percent", 40.0), ("p99_ms", 11.0), (ERRORS_PERCENT, 0.0)];
         assert!(verdict(&limited, &clean, &disturbed).contains("INVALID: waited for its CPU 40.0 %"));
-        assert!(verdict(&limited, &one, &disturbed).contains("FAILED: p99_ms"), "errors are the server's");
-        let late = LoadCounts { requests: 99, ..clean };
-        assert!(verdict(&limited, &late, &figures(1.0)).contains("99 of 100 due requests"));
+        assert!(
+            verdict(&limited, &one_late, &disturbed).contains("FAILED: p99_ms"),
+            "errors are the server's"
+        );
+        let fewer = LoadCounts { requests: 99, ..clean };
+        assert!(verdict(&limited, &fewer, &figures(1.0)).contains("99 of 100 due requests"));
     }
 }

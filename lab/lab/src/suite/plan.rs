@@ -48,7 +48,6 @@ pub(super) struct Step {
     blocks: Option<u32>,
     written: String,
     pub(super) percent: Vec<u32>,
-    pub(super) verify: bool,
     #[serde(rename = "phase")]
     pub(super) phases: Vec<Phase>,
     /// Servers that can be measured, and the others with the reason.
@@ -64,14 +63,18 @@ pub(super) struct Step {
 pub(super) struct Phase {
     pub(super) name: String,
     pub(super) path: Option<String>,
-    pub(super) threads: u32,
+    /// 0 where `load` has stages.
     pub(super) connections: u32,
+    /// Length; of a phase with stages, for the time left.
     pub(super) seconds: u32,
+    /// Load of the write-up, where it is another one.
+    pub(super) written: Option<String>,
     pub(super) timeout_s: Option<u32>,
     pub(super) rate: Option<u32>,
     /// A mix of requests, each with the body of its response.
     pub(super) requests: Vec<[String; 2]>,
-    pub(super) load: Option<String>,
+    /// Further options of `cargo lab load`.
+    pub(super) load: String,
     /// Bounds by the name of a figure, which must be below.
     pub(super) limits: BTreeMap<String, f64>,
 }
@@ -96,18 +99,23 @@ impl Suite {
         let text = fs::read_to_string(root().join(&path)).map_err(|error| format!("{path}: {error}"))?;
         let mut suite = Self::parse(&text, &args.servers).map_err(|error| format!("{path}: {error}"))?;
         name.clone_into(&mut suite.name);
+        let known = server::all()?;
+        let is_unknown =
+            |name: &&String| !known.iter().any(|spec| Some(&*spec.name) == name.split('@').next());
+        if let Some(unknown) = args.servers.iter().find(is_unknown) {
+            return Err(format!("no server `{unknown}`\nhelp: `cargo lab list` names them"));
+        }
         let all: Vec<String> = suite.steps.iter().map(|step| step.name.clone()).collect();
-        suite
-            .steps
-            .retain(|step| args.only.is_empty() || args.only.iter().any(|only| step.name.starts_with(only)));
-        let (only, all) = (args.only.join("`, `"), all.join(", "));
-        match suite.steps.first() {
-            None => Err(format!("{path}: no step begins with `{only}`\nhelp: the steps are {all}")),
-            Some(first) => {
-                let scenario = scenario::find(&first.scenario)?;
-                let unknown = args.servers.iter().filter_map(|name| server::find(name, scenario).err());
-                unknown.filter(|why| why.starts_with("no server")).map(Err).next().unwrap_or(Ok(suite))
-            }
+        let is_wanted =
+            |step: &Step| args.only.is_empty() || args.only.iter().any(|only| step.name.starts_with(only));
+        suite.steps.retain(is_wanted);
+        match suite.steps.as_slice() {
+            [] => Err(format!(
+                "{path}: no step begins with `{}`\nhelp: the steps are {}",
+                args.only.join("`, `"),
+                all.join(", ")
+            )),
+            _ => Ok(suite),
         }
     }
 
@@ -120,6 +128,7 @@ impl Suite {
             if !step.percent.is_empty() && step.has_phases() {
                 return Err(wrong("it has either `percent` or phases".to_owned()));
             }
+            step.phases.iter().try_for_each(Phase::check).map_err(wrong)?;
             let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
             if step.name.is_empty() || !step.name.chars().all(is_plain) {
                 return Err(wrong("a name has letters, digits, `-` and `.`: it becomes a file's".to_owned()));
@@ -142,7 +151,7 @@ impl Suite {
 impl Step {
     /// Returns true if it has phases instead of rounds.
     pub(super) fn has_phases(&self) -> bool {
-        self.verify || !self.phases.is_empty()
+        !self.phases.is_empty()
     }
 
     /// Returns the settings of its rounds.
@@ -204,31 +213,59 @@ impl Step {
 }
 
 impl Phase {
-    /// Returns the phase in its size on this machine: one client thread, and as many connections as descriptors allow.
+    /// Returns the phase in its size on this machine: as many connections as descriptors allow.
     pub(super) fn here(&self, args: &SuiteArgs) -> Self {
         let descriptors = testkit::process::raise_descriptor_limit().saturating_sub(OTHER_DESCRIPTORS);
         let connections = self.connections.min(u32::try_from(descriptors).unwrap_or(u32::MAX));
-        let seconds_max = if args.quick { QUICK_PHASE_S_MAX } else { PHASE_S_MAX };
-        match self.clone() {
-            written if written.load.is_some() => written,
-            written if args.full => Self { connections, threads: written.threads.max(1), ..written },
-            written => Self { threads: 1, connections, seconds: written.seconds.min(seconds_max), ..written },
-        }
+        let seconds_max = match args {
+            // Options of its own say how long it takes.
+            _ if args.full || connections == 0 => u32::MAX,
+            _ if args.quick => QUICK_PHASE_S_MAX,
+            _ => PHASE_S_MAX,
+        };
+        Self { connections, seconds: self.seconds.min(seconds_max), ..self.clone() }
+    }
+
+    /// Returns the options of `cargo lab load` for it.
+    pub(super) fn options(&self) -> String {
+        let is_sized = self.connections > 0;
+        let options = [
+            ("-c", is_sized.then_some(self.connections)),
+            ("-d", is_sized.then_some(self.seconds)),
+            ("--rate=", self.rate),
+            ("--timeout=", self.timeout_s),
+        ];
+        let given = options.iter().filter_map(|(name, value)| Some(format!("{name}{}", (*value)?)));
+        let load = Some(self.load.clone()).filter(|load| !load.is_empty());
+        given.chain(load).collect::<Vec<_>>().join(" ")
     }
 
     fn sizes(&self, args: &SuiteArgs) -> String {
-        let Self { name, .. } = self;
-        if let Some(load) = &self.load {
-            return format!("{name}: cargo lab load {load}");
+        let written = self.written.clone().unwrap_or_else(|| self.options());
+        format!("{}: here: {}; written: {written}", self.name, self.here(args).options())
+    }
+
+    /// Refuses what a mix can't have: its requests say what is sent, and it is sent in a closed loop.
+    fn check(&self) -> Result<(), String> {
+        let others =
+            self.path.is_some() || self.rate.is_some() || self.timeout_s.is_some() || !self.load.is_empty();
+        if !self.requests.is_empty() && others {
+            return Err(format!(
+                "phase `{}`: `requests` can't have `path`, `rate`, `timeout_s` or `load`\nhelp: leave them out",
+                self.name
+            ));
         }
-        let show = |it: &Self| format!("-t{} -c{} -d{}s", it.threads.max(1), it.connections, it.seconds);
-        let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate} requests a second"));
-        format!("{name}: here: {}{rate}; written: {}", show(&self.here(args)), show(self))
+        if self.seconds == 0 {
+            return Err(format!("phase `{}`: `seconds` is missing", self.name));
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -241,8 +278,8 @@ mod tests {
                 assert_eq!(namesakes.count(), 1, "{name}: two steps {}", step.name);
                 let unknown = step.missing.iter().filter(|(_, why)| !why.contains("is not installed"));
                 assert_eq!(unknown.count(), 0, "{name}, {}: {:?}", step.name, step.missing);
-                let mut sizes = step.sizes(&SuiteArgs::default()).into_iter();
-                assert!(sizes.all(|line| line.contains("written: ") || line.contains("lab load")));
+                let names: BTreeSet<&str> = step.phases.iter().map(|phase| &*phase.name).collect();
+                assert_eq!(names.len(), step.phases.len(), "{name}, {}: two phases of one name", step.name);
             }
         }
     }
@@ -256,21 +293,28 @@ mod tests {
         assert!(parse("name = \"a\"\nscenario = \"2k\"").contains("step 1 `a`: no scenario `2k`"));
         assert!(parse("name = \"a/b\"\nscenario = \"1k\"").contains("it becomes a file's"));
         assert!(parse("nme = \"a\"").contains("line 4"));
-        assert!(parse("name = \"a\"\nscenario = \"1k\"\npercent = [5]\nverify = true").contains("either"));
+        assert!(
+            parse("name = \"a\"\nscenario = \"1k\"\npercent = [5]\nphase = [{ name = \"b\", seconds = 1 }]")
+                .contains("either")
+        );
+        let mix = "name = \"a\"\nscenario = \"1k\"\nphase = [{ name = \"b\", seconds = 1, rate = 2, requests = [[\"\", \"\"]] }]";
+        assert!(parse(mix).contains("step 1 `a`: phase `b`: `requests` can't have"));
         let load = |args: &SuiteArgs| Suite::load("S3", args).map(drop).expect_err("it is wrong");
         let only = SuiteArgs { only: vec!["x".to_owned()], ..SuiteArgs::default() };
         assert!(load(&only).contains("help: the steps are throughput-1k, "));
         let servers = SuiteArgs { servers: vec!["apache".to_owned()], ..SuiteArgs::default() };
-        assert!(load(&servers).contains("help: the servers are "));
+        assert!(load(&servers).contains("no server `apache`\nhelp: "));
     }
 
     #[test]
     fn a_phase_is_shortened_here_and_keeps_its_connections() {
-        let phase = Phase { threads: 12, connections: 40, seconds: 30, ..Phase::default() };
-        let here = |quick, full| phase.here(&SuiteArgs { quick, full, ..SuiteArgs::default() });
-        let size = |it: Phase| [it.threads, it.connections, it.seconds];
-        assert_eq!(size(here(false, false)), [1, 40, 5]);
-        assert_eq!(size(here(true, false)), [1, 40, 2]);
-        assert_eq!(size(here(false, true)), [12, 40, 30]);
+        let phase = Phase { connections: 40, seconds: 30, rate: Some(9), ..Phase::default() };
+        let here = |quick, full| phase.here(&SuiteArgs { quick, full, ..SuiteArgs::default() }).options();
+        assert_eq!(here(false, false), "-c40 -d5 --rate=9");
+        assert_eq!(here(true, false), "-c40 -d2 --rate=9");
+        assert_eq!(here(false, true), "-c40 -d30 --rate=9");
+        let staged = Phase { connections: 0, rate: None, load: "--stages 9:30s".to_owned(), ..phase };
+        assert_eq!(staged.here(&SuiteArgs::default()).options(), "--stages 9:30s");
+        assert_eq!(staged.here(&SuiteArgs::default()).seconds, 30);
     }
 }

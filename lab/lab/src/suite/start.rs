@@ -1,5 +1,6 @@
 //! The start of a suite: its folder, missing programs, and whether a resumed one is under the same circumstances.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,16 +48,13 @@ pub(super) fn folder(suite: &Suite, args: &SuiteArgs) -> Result<PathBuf, String>
     }
 }
 
-/// Reports missing tools and servers. A missing server is left out; two cores and `taskset` are needed.
+/// Reports missing servers and tools. A missing server is left out; two cores and some tools are needed.
 pub(super) fn check_dependencies(suite: &Suite) -> Result<(), String> {
-    let (tools, is_ready) = machine::tools();
-    for [name, about, _, _, how] in tools.iter().filter(|[_, _, state, ..]| state == machine::MISSING) {
-        progress(&format!("{name} ({about}) is missing: {how}"));
-    }
-    let mut missing: Vec<_> = suite.steps.iter().flat_map(|step| &step.missing).collect();
-    missing.sort_unstable();
-    missing.dedup();
+    let missing: BTreeSet<_> = suite.steps.iter().flat_map(|step| &step.missing).collect();
     missing.iter().for_each(|(name, why)| progress(&format!("without {name}: {why}")));
+    let (tools, is_ready) = machine::tools();
+    let missing = tools.iter().filter(|[_, _, state, ..]| state == machine::MISSING);
+    missing.for_each(|[name, about, _, _, how]| progress(&format!("{name} ({about}) is missing: {how}")));
     let wanted = "two cores and the tools above are needed\nhelp: `cargo lab setup` lists all";
     if is_ready { Ok(()) } else { Err(wanted.to_owned()) }
 }
