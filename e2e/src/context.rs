@@ -21,8 +21,6 @@ pub(crate) struct TestedPrograms {
     pub(crate) server: PathBuf,
     /// The example `trial_server`, whose routes accept bodies, wait and panic.
     pub(crate) example: PathBuf,
-    /// The example `smallest`, one closure for every request.
-    pub(crate) smallest: PathBuf,
 }
 
 /// Runs a case. An error means that it could not run.

@@ -1,5 +1,6 @@
 //! Chooses the cases of a table, runs each on every driver, and prints the reports.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -129,28 +130,33 @@ pub(crate) fn workspace() -> &'static Path {
     manifest.parent().unwrap_or(manifest)
 }
 
-/// Builds the tested programs in release, unless they are given.
-fn build(args: &E2eArgs) -> Result<TestedPrograms> {
+/// The program `cargo`.
+pub(crate) fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Builds a program in release, and returns its path.
+pub(crate) fn build_release(built: &str, what: &[&str]) -> Result<PathBuf> {
+    let mut command = Command::new(cargo());
+    let status = command.current_dir(workspace()).args(["build", "--release", "-p"]).args(what).status();
+    ensure!(status.context("cargo build")?.success(), "cargo build -p {} failed", what.join(" "));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let release = workspace().join(target).join("release");
-    let find = |given: &Option<PathBuf>, built: &str, what: &[&str]| -> Result<PathBuf> {
-        if let Some(path) = given {
-            return path.canonicalize().with_context(|| path.display().to_string());
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
-            .current_dir(workspace())
-            .args(["build", "--release", "-p"])
-            .args(what)
-            .status();
-        ensure!(status.context("cargo build")?.success(), "cargo build -p {} failed", what.join(" "));
-        Ok(release.join(built))
+    Ok(workspace().join(target).join("release").join(built))
+}
+
+/// Builds the tested programs, unless they are given.
+fn build(args: &E2eArgs) -> Result<TestedPrograms> {
+    let find = |given: &Option<PathBuf>, built: &str, what: &[&str]| match given {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string()),
+        None => build_release(built, what),
     };
-    let examples = ["shearwater", "--example", "trial_server", "--example", "smallest"];
     Ok(TestedPrograms {
         server: find(&args.server_bin, "shearwater", &["shearwater-cli", "--bin", "shearwater"])?,
-        example: find(&args.example_bin, "examples/trial_server", &examples)?,
-        smallest: release.join("examples/smallest"),
+        example: find(
+            &args.example_bin,
+            "examples/trial_server",
+            &["shearwater", "--example", "trial_server"],
+        )?,
     })
 }
 
@@ -177,7 +183,7 @@ pub(crate) const GROUPS: &[Group] = &[
     group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
     group("replaced", true, "files that change while they are served"),
     group("hostile", false, "attackers in waves beside normal clients"),
-    group("stress", false, "four phases of load by wrk against the smallest program"),
+    group("stress", false, "four phases of load by cargo lab load against the smallest program"),
     group("soak", false, "connections of every kind, and nothing of them is left"),
 ];
 

@@ -1,11 +1,10 @@
-//! Group `stress`: four phases of load by `wrk` against the smallest program. No response and no connection is lost.
+//! Group `stress`: four phases of load by `cargo lab load` against the smallest program. No response and no connection is lost.
 
-use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use testkit::{Client, Program, free_address, process};
 
@@ -13,82 +12,61 @@ use crate::context::CaseContext;
 use crate::expected::ExactResponse;
 use crate::normal::NormalClients;
 use crate::report::{CaseReport, shown};
-use crate::usage::{LoggedCounters, Usage, core_percent};
+use crate::runner::{build_release, cargo, workspace};
+use crate::usage::{LoggedCounters, Usage};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Interval of a client beside `wrk`, which doesn't count responses that never arrive; this client waits for them.
+/// Interval of a client beside the load.
 const BESIDE_INTERVAL: Duration = Duration::from_secs(1);
 const BESIDE_LATENCY_MAX_S: f64 = 5.0;
 /// Growth of memory after the phases, KiB: with two workers spare outputs and blocks of 1 MiB each, receive buffers of io_uring of 1 MiB,
 /// slots of 5,000 connections, and as much again for pages that the allocator keeps in part.
 const GROWTH_MAX_KIB: f64 = 16.0 * 1024.0;
 const BODY: &str = "Hello, World!";
-/// Descriptors that client and server each need beside their connections.
-const DESCRIPTORS_BESIDE: u64 = 500;
-/// Memory that `wrk` needs for its requests, KiB.
-const MEMORY_MIN_KIB: u64 = 3 * 1024 * 1024;
 
-/// One run of `wrk`. The counts are never lowered.
+/// One load.
 struct LoadPhase {
     name: &'static str,
-    threads: u64,
     connections: u64,
-    seconds: u64,
-    timeout_seconds: u64,
-    script: &'static str,
-    /// Bytes that a request carries: the least and the most, as in the script.
-    load: Option<(u64, u64)>,
+    /// Further options of `cargo lab load`.
+    options: &'static str,
 }
 
-const HEADERS: &str = include_str!("../data/stress/headers.lua");
-const PAYLOADS: &str = include_str!("../data/stress/payloads.lua");
+/// The counts are never lowered.
 #[rustfmt::skip]
 const PHASES: [LoadPhase; 4] = [
-    LoadPhase { name: "warm-up", threads: 8, connections: 1_000, seconds: 5, timeout_seconds: 5, script: "", load: None },
-    LoadPhase { name: "baseline", threads: 8, connections: 10_000, seconds: 10, timeout_seconds: 5, script: "", load: None },
-    LoadPhase { name: "headers", threads: 4, connections: 5_000, seconds: 10, timeout_seconds: 5, script: HEADERS, load: Some((10_000, 60_000)) },
-    LoadPhase { name: "payloads", threads: 4, connections: 100, seconds: 15, timeout_seconds: 15, script: PAYLOADS, load: Some((1_000_000, 9_400_000)) },
+    LoadPhase { name: "warm-up", connections: 1_000, options: "--duration 5s --timeout 5s" },
+    LoadPhase { name: "baseline", connections: 10_000, options: "--duration 10s --timeout 5s" },
+    LoadPhase { name: "headers", connections: 5_000, options: "--duration 10s --timeout 5s --header-bytes 10000-60000" },
+    LoadPhase { name: "payloads", connections: 100, options: "--duration 15s --timeout 15s --body-bytes 1000000-9400000 --header-bytes 40000 --header-percent 20" },
 ];
 
-const TALLY: &str = include_str!("../data/stress/tally.lua");
-
-/// The figures that the script prints.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrkFigures {
-    threads: u64,
-    duration_us: u64,
-    requests: u64,
-    bytes: u64,
-    connect: u64,
-    read: u64,
-    write: u64,
-    status: u64,
-    timeout: u64,
-    p50_us: u64,
-    p99_us: u64,
-    max_us: u64,
-    built: u64,
-    marked: u64,
-    built_bytes: u64,
+/// Figures of a load.
+#[derive(Debug, Default, Deserialize)]
+struct LoadFigures {
+    counts: LoadCounts,
+    latency: LoadLatency,
 }
 
-impl WrkFigures {
-    /// Reads the only tally in the output of `wrk`, in which no figure is missing.
-    fn parse(output: &str, phase: &LoadPhase) -> Result<Self> {
-        let tallies: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("tally: ")).collect();
-        let [tally] = tallies[..] else { bail!("{} tallies in:\n{output}", tallies.len()) };
-        let figures: Self = serde_json::from_str(tally).with_context(|| tally.to_owned())?;
-        ensure!(figures.threads == phase.threads, "a tally of {} threads", figures.threads);
-        Ok(figures)
-    }
+#[derive(Debug, Default, Deserialize)]
+struct LoadCounts {
+    responses: u64,
+    connections_opened: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct LoadLatency {
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
 }
 
 /// Runs all phases.
 pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    check_machine()?;
-    let mut command = Command::new(&context.programs.smallest);
+    // One closure for every request.
+    let mut command =
+        Command::new(build_release("examples/smallest", &["shearwater", "--example", "smallest"])?);
     let address = free_address()?;
     command.args([&address.to_string(), context.driver.name()]);
     let mut server = Program::start(command, address, &context.folder.join("smallest.log"))?;
@@ -98,9 +76,12 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     // The connections of the start and of the probe have ended then.
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
-    let mut read = 2;
+    // Responses and connections of the two probes, and the connection of the start.
+    let mut sum = LoadCounts { responses: 2, connections_opened: 3 };
     for phase in &PHASES {
-        read += run_phase(context, report, phase, &server, &expected)?;
+        let counts = run_phase(context, report, phase, &server, &expected)?;
+        sum.responses += counts.responses;
+        sum.connections_opened += counts.connections_opened;
         thread::sleep(PAUSE);
     }
     Usage::settled(&server, before, Duration::from_secs(5));
@@ -110,33 +91,7 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     report.left("afterwards", before, after, GROWTH_MAX_KIB);
     probe(&server, report)?;
     report.stop(&mut server);
-    report_counters(report, &LoggedCounters::at_exit(&server).unwrap_or_default(), read);
-    Ok(())
-}
-
-/// Fails if the machine can't hold the counts.
-fn check_machine() -> Result<()> {
-    let wrk = Command::new("wrk").arg("--version").stdin(Stdio::null()).output();
-    ensure!(
-        wrk.is_ok(),
-        "wrk is not installed\nhelp: apt-get install wrk, dnf install wrk, or pacman -S wrk"
-    );
-    let most = PHASES.iter().map(|phase| phase.connections).max().unwrap_or(0);
-    let (limit, needed) = (process::raise_descriptor_limit(), most + DESCRIPTORS_BESIDE);
-    ensure!(limit >= needed, "the hard limit of open files is {limit}, needed are {needed} (ulimit -Hn)");
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let available = available.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    ensure!(
-        available.is_none_or(|kib| kib >= MEMORY_MIN_KIB),
-        "{available:?} KiB of memory are available, needed are {MEMORY_MIN_KIB} (most of it by wrk)"
-    );
-    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let range: Vec<u64> = range.split_whitespace().filter_map(|port| port.parse().ok()).collect();
-    if let [first, last] = range[..] {
-        let needed: u64 = PHASES.iter().map(|phase| phase.connections).sum();
-        ensure!(last - first >= needed, "{} local ports, needed are {needed}", last - first);
-    }
+    report_counters(report, &LoggedCounters::at_exit(&server).unwrap_or_default(), &sum);
     Ok(())
 }
 
@@ -148,119 +103,54 @@ fn probe(server: &Program, report: &mut CaseReport) -> Result<ExactResponse> {
     ExactResponse::new(&response).map_err(anyhow::Error::msg)
 }
 
-/// Runs `wrk` beside a slow client. Returns the number of responses to both.
+/// Runs a load beside a slow client. Returns the responses and connections of both.
 fn run_phase(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
     phase: &LoadPhase,
     server: &Program,
     expected: &ExactResponse,
-) -> Result<u64> {
-    let script = context
-        .write_file(&format!("{}.lua", phase.name), format!("{TALLY}\n{}", phase.script).as_bytes())?;
-    let mut command = Command::new("wrk");
-    command.arg(format!("-t{}", phase.threads)).arg(format!("-c{}", phase.connections));
-    command.arg(format!("-d{}s", phase.seconds)).args(["--timeout", &format!("{}s", phase.timeout_seconds)]);
-    command.arg("-s").arg(script).arg(format!("http://{}/", server.address()));
-    command.args(["--", &context.args.seed.to_string()]).stdin(Stdio::null());
-    let cpu = process::cpu_ns(server.pid());
+) -> Result<LoadCounts> {
+    let mut command = Command::new(cargo());
+    command.current_dir(workspace()).args(["lab", "load", "--json"]).args(phase.options.split(' '));
+    command.args(["--connections", &phase.connections.to_string()]);
+    command.args(["--seed", &context.args.seed.to_string(), &format!("http://{}/", server.address())]);
     let (count, interval, address) = (1, BESIDE_INTERVAL, server.address());
     let beside = NormalClients { count, interval, address, target: "/", expected };
-    let (output, beside) = beside.beside(|| command.output());
-    let output = output.context("wrk")?;
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success() && errors.trim().is_empty(), "wrk: {}: {}", output.status, errors.trim());
-    let figures = WrkFigures::parse(&text, phase)?;
-    let took = Duration::from_micros(figures.duration_us);
-    let cpu = core_percent(cpu, process::cpu_ns(server.pid()), took);
+    let (output, beside) = beside.beside(|| command.stdin(Stdio::null()).output());
+    let output = output.context("cargo lab load")?;
+    let figures: LoadFigures = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("cargo lab load: {}", String::from_utf8_lossy(&output.stderr)))?;
 
     let what = |text: &str| format!("{}: {text}", phase.name);
-    report_figures(report, phase, &figures, expected.len() as u64);
-    report.note(what("server's CPU, % of a core"), shown(cpu.map(f64::round)));
-    report.none(what("a client beside wrk: errors"), &beside.errors);
-    let slowest = beside.samples.iter().map(|(_, latency)| *latency).max().unwrap_or(Duration::MAX);
-    report.at_most(what("a client beside wrk, slowest"), slowest.as_secs_f64(), BESIDE_LATENCY_MAX_S, "s");
-    Ok(figures.requests + beside.samples.len() as u64)
-}
-
-fn report_figures(report: &mut CaseReport, phase: &LoadPhase, figures: &WrkFigures, response_bytes: u64) {
-    let what = |text: &str| format!("{}: {text}", phase.name);
-    let WrkFigures { requests, bytes, built, connect, read, write, status, timeout, .. } = *figures;
-    report.within(what("responses"), requests, phase.connections..=u64::MAX);
-    for (name, count) in [
-        ("responses of 4xx and 5xx", status),
-        ("connect errors", connect),
-        ("read errors", read),
-        ("write errors", write),
-        ("timeouts", timeout),
-    ] {
-        report.equal(what(name), count, 0);
-    }
-    // All responses are equally long, so that another one would show. The last one of a connection may have arrived in part.
-    let most = (requests + phase.connections) * response_bytes;
-    report.within(what("bytes read"), bytes, requests * response_bytes..=most);
-    if let Some((least, most)) = phase.load {
-        // One more than responses for each connection, and one that wrk builds before it starts.
-        report.within(what("requests built"), built, requests..=requests + phase.connections + 1);
-        let (mean, middle, width) =
-            (figures.built_bytes / built.max(1), least.midpoint(most), (most - least) / 8);
-        report.within(what("bytes carried, mean"), mean, middle - width..=middle + width);
-    }
-    if phase.script.contains("CHAOS_BYTES") {
-        report.within(what("requests with a 40,000-byte header"), figures.marked, 1..=u64::MAX);
-    }
-    let rate = requests as f64 * 1e6 / figures.duration_us.max(1) as f64;
-    report.note(what("responses per second"), format!("{rate:.0}"));
-    let [p50, p99, max] = [figures.p50_us, figures.p99_us, figures.max_us].map(|us| us / 1000);
+    // It compares every response.
+    let errors: Vec<String> = String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
+    report.check(what("exit of cargo lab load"), output.status, "exit status: 0", output.status.success());
+    report.none(what("errors"), &errors);
+    report.within(what("responses"), figures.counts.responses, phase.connections..=u64::MAX);
+    let LoadLatency { p50_ns, p99_ns, max_ns } = figures.latency;
+    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| ns / 1_000_000);
     report.note(what("latency p50, p99, max, ms"), format!("{p50}, {p99}, {max}"));
+    report.none(what("a client beside it: errors"), &beside.errors);
+    let slowest = beside.samples.iter().map(|(_, latency)| *latency).max().unwrap_or(Duration::MAX);
+    report.at_most(what("a client beside it, slowest"), slowest.as_secs_f64(), BESIDE_LATENCY_MAX_S, "s");
+    // One more of each is the request by which the load learns the response, and one connection is that of the client beside it.
+    Ok(LoadCounts {
+        responses: figures.counts.responses + 1 + beside.samples.len() as u64,
+        connections_opened: figures.counts.connections_opened + 2,
+    })
 }
 
 /// Compares the server's counters with the responses that its clients have read.
-fn report_counters(report: &mut CaseReport, counters: &LoggedCounters, read: u64) {
+fn report_counters(report: &mut CaseReport, counters: &LoggedCounters, sum: &LoadCounts) {
+    // The load closes in the middle of a request; the part gets a 400 that nobody reads.
     let connections: u64 = PHASES.iter().map(|phase| phase.connections).sum();
-    report.within("requests by the server's count", counters.requests, read..=read + connections);
-    // wrk closes in the middle of a request; the part gets a 400 that nobody reads.
-    report.within("2xx by the server's count", counters.status_2xx, read..=u64::MAX);
+    let most = sum.responses + connections;
+    report.within("requests by the server's count", counters.requests, sum.responses..=most);
+    report.within("2xx by the server's count", counters.status_2xx, sum.responses..=u64::MAX);
     report.equal("5xx by the server's count", counters.status_5xx, 0);
-    // The start, two probes, and in each phase the client beside wrk and the connection by which wrk looks for the server.
-    let expected = connections + 3 + 2 * PHASES.len() as u64;
-    report.equal("connections by the server's count", counters.connections, expected);
+    report.equal("connections by the server's count", counters.connections, sum.connections_opened);
     report.equal("open connections by the server's count", counters.open, 0);
     report.note("limits reached", &counters.limits);
     report.equal("faults by the server's count", counters.faults.as_str(), "");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{PHASES, WrkFigures};
-
-    const GOOD: &str = "  8 threads and 1000 connections\n\
-        tally: {\"threads\":8,\"duration_us\":2099290,\"requests\":287129,\"bytes\":43069350,\"connect\":0,\"read\":0,\"write\":0,\
-        \"status\":0,\"timeout\":0,\"p50_us\":6708,\"p99_us\":20308,\"max_us\":67082,\"built\":1,\"marked\":2,\"built_bytes\":3}\n";
-
-    #[test]
-    fn rejects_missing_doubled_and_unknown_figures() {
-        assert!(WrkFigures::parse(GOOD, &PHASES[0]).is_ok_and(|figures| figures.max_us == 67_082));
-        for (part, other) in [
-            ("tally: ", ""),
-            ("\"p99_us\":20308,", ""),
-            ("\"read\":0", "\"read\":0,\"more\":4"),
-            ("43069350", "-1"),
-            ("\"threads\":8", "\"threads\":7"),
-            ("  8 threads", "tally: {}\n"),
-        ] {
-            assert!(WrkFigures::parse(&GOOD.replace(part, other), &PHASES[0]).is_err(), "{part}");
-        }
-    }
-
-    #[test]
-    fn scripts_send_what_the_phases_say() {
-        for phase in &PHASES {
-            assert_eq!(phase.script.contains("function request("), phase.load.is_some(), "{}", phase.name);
-            if let Some((least, most)) = phase.load {
-                let bounds = format!("local LEAST, MOST = {least}, {most}\n");
-                assert!(phase.script.contains(&bounds), "{}", phase.name);
-            }
-        }
-    }
 }

@@ -22,6 +22,8 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Client<S = TcpStream> {
     stream: S,
+    /// Room for one read. It is cleared once: to clear as much in front of each read takes long in tests without optimisation.
+    room: Box<[u8]>,
     buffer: Vec<u8>,
     used: usize,
     reader: ResponseReader,
@@ -72,7 +74,8 @@ impl Client<TcpStream> {
 impl<S: Read + Write> Client<S> {
     /// Takes over any stream, with the timeouts that it has.
     pub fn new(stream: S) -> Self {
-        Self { stream, buffer: Vec::new(), used: 0, reader: ResponseReader::default() }
+        let room = vec![0; READ_BYTES].into();
+        Self { stream, room, buffer: Vec::new(), used: 0, reader: ResponseReader::default() }
     }
 
     /// The stream itself. Bytes that are received but not used are not in it; [`Client::rest`] has them.
@@ -196,16 +199,14 @@ impl<S: Read + Write> Client<S> {
     fn fill(&mut self) -> Result<usize, Error> {
         self.buffer.drain(..self.used);
         self.used = 0;
-        let old = self.buffer.len();
-        self.buffer.resize(old + READ_BYTES, 0);
         let received = loop {
-            match self.stream.read(&mut self.buffer[old..]) {
+            match self.stream.read(&mut self.room) {
                 // A signal interrupts a read with a timeout.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                received => break received,
+                received => break received?,
             }
         };
-        self.buffer.truncate(old + *received.as_ref().unwrap_or(&0));
-        Ok(received?)
+        self.buffer.extend_from_slice(&self.room[..received]);
+        Ok(received)
     }
 }

@@ -1,6 +1,6 @@
 //! Tools shared by the crates' tests, `e2e` and the lab.
 //!
-//! - [`ResponseReader`] and [`Responses`] parse responses from bytes, without I/O.
+//! - [`ResponseReader`] parses responses from bytes, without I/O.
 //! - [`Client`] is a blocking HTTP/1.1 client on one connection; it sends any bytes and reads strictly.
 //! - [`TestClient`] is the same for tests: it panics where an exchange fails.
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
@@ -36,5 +36,5 @@ pub use error::Error;
 pub use folder::TestFolder;
 pub use message_cases::check_messages;
 pub use program::{Program, Signal, free_address};
-pub use response::{Event, Framing, Head, Response, ResponseReader, Responses, Step};
+pub use response::{Event, Framing, Head, Response, ResponseReader, Step};
 pub use test_client::{ClientResponse, TestClient, assert_reset, until_refused};

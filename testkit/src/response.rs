@@ -1,6 +1,5 @@
 //! Incremental response parser without I/O, strict about RFC 9112 sections 4, 5, 6.3 and 7.1.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use crate::error::{Error, malformed};
@@ -307,61 +306,5 @@ impl ResponseReader {
             }
         };
         Ok(None)
-    }
-}
-
-/// Collects whole responses from bytes that arrive in any pieces, for event-driven clients and simulated connections.
-#[derive(Debug, Default)]
-pub struct Responses {
-    reader: ResponseReader,
-    methods: VecDeque<String>,
-    partial: Option<Response>,
-    complete: VecDeque<Response>,
-}
-
-impl Responses {
-    /// Records that a request with this method was sent. Without it, responses are read as responses to `GET`.
-    pub fn expect(&mut self, method: &str) {
-        self.methods.push_back(method.to_owned());
-    }
-
-    /// Takes received bytes.
-    pub fn feed(&mut self, mut input: &[u8]) -> Result<(), Error> {
-        loop {
-            self.reader.expect(self.methods.front().map_or("GET", String::as_str));
-            let step = self.reader.step(input)?;
-            input = &input[step.consumed..];
-            match step.event {
-                Event::NeedsInput => return Ok(()),
-                Event::Head(head) => self.partial = Some(Response { head, body: Vec::new() }),
-                Event::Data(data) => {
-                    if let Some(partial) = &mut self.partial {
-                        partial.body.extend_from_slice(data);
-                    }
-                }
-                Event::End => self.end_response(),
-            }
-        }
-    }
-
-    /// Takes the orderly end of the connection.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        self.reader.finish()?;
-        self.end_response();
-        Ok(())
-    }
-
-    /// Returns the next whole response, interim ones (`1xx`) too.
-    pub fn pop(&mut self) -> Option<Response> {
-        self.complete.pop_front()
-    }
-
-    fn end_response(&mut self) {
-        if let Some(response) = self.partial.take() {
-            if !(100..200).contains(&response.head.status) {
-                self.methods.pop_front();
-            }
-            self.complete.push_back(response);
-        }
     }
 }

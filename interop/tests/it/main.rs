@@ -1,14 +1,13 @@
-//! Unchanged axum applications, tested on the wire. `serve.rs` chooses the server.
-
-pub(crate) mod files;
-pub(crate) mod serve;
+//! Unchanged axum applications, tested on the wire. `serve.rs` chooses the servers.
+//!
+//! Only what other people's libraries do with the bridge is here. `crates/tower/tests` and `demo/tests` show the bridge itself.
 
 mod connections;
-mod errors;
+mod files;
 mod layers;
 mod requests;
 mod responses;
 mod routing;
-mod runtime;
+mod serve;
 mod stores;
 mod websocket;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use testkit::{ClientResponse, TestClient};
 
-use crate::serve::{Json as _, Served, serve, serve_with};
+use crate::serve::{Json as _, serve};
 
 #[derive(Serialize, Deserialize)]
 struct Order {
@@ -41,6 +41,7 @@ async fn whole(request: Request) -> String {
 fn extractor_app() -> Router {
     Router::new()
         .route("/form", post(async |Form(order): Form<Order>| Json(order)))
+        .route("/json", post(async |Json(order): Json<Order>| Json(order)))
         .route("/query", get(async |Query(order): Query<Order>| Json(order)))
         .route("/raw", get(async |RawQuery(query): RawQuery| query.unwrap_or("none".to_owned())))
         .route("/fields", get(fields))
@@ -54,102 +55,83 @@ fn extractor_app() -> Router {
         .layer(Extension("petrel"))
 }
 
+/// Origin form and absolute form (RFC 9112 section 3.2).
 #[test]
-fn decodes_forms_and_queries() {
-    let server = serve(extractor_app());
-    let form = ["Content-Type: application/x-www-form-urlencoded"];
-    let order = json!({ "item": "rope & tar", "count": 3 });
-    assert_eq!(server.ask("POST", "/form", &form, b"item=rope+%26+tar&count=3").json(), order);
-    assert_eq!(server.get("/query?item=rope%20%26%20tar&count=3").json(), order);
-    assert_eq!(server.ask("POST", "/form", &form, b"item=rope&count=many").status, 422);
-    assert_eq!(server.get("/raw?a=%41&&b").text(), "a=%41&&b");
-    assert_eq!(server.get("/raw").text(), "none");
-    assert_eq!(server.get("/name").text(), "petrel");
+fn extracts_every_part_of_a_request() {
+    for server in serve(extractor_app) {
+        let (form, json) =
+            ("Content-Type: application/x-www-form-urlencoded", "Content-Type: application/json");
+        let order = json!({ "item": "rope & tar", "count": 3 });
+        assert_eq!(server.ask("POST", "/form", &[form], b"item=rope+%26+tar&count=3").json(), order);
+        assert_eq!(server.get("/query?item=rope%20%26%20tar&count=3").json(), order);
+        assert_eq!(server.ask("POST", "/json", &[json], order.to_string().as_bytes()).json(), order);
+        for (target, header, body, status) in [
+            ("/form", form, "item=rope&count=many", 422),
+            ("/json", json, "{ \"item\": \"rope\" }", 422),
+            ("/json", json, "{ no json", 400),
+            ("/json", "Content-Type: text/plain", "{}", 415),
+        ] {
+            assert_eq!(
+                server.ask("POST", target, &[header], body.as_bytes()).status,
+                status,
+                "{target} {body}"
+            );
+        }
+        for (target, text) in [
+            ("/raw?a=%41&&b", "a=%41&&b"),
+            ("/raw", "none"),
+            ("/name", "petrel"),
+            ("/uri?q=%C3%A4", "/uri?q=%C3%A4"),
+            ("http://test/uri?x", "http://test/uri?x"),
+        ] {
+            assert_eq!(server.get(target).text(), text, "{target}");
+        }
+        let mut client = server.connect();
+        assert_eq!(client.send_body("POST", "/whole?a", &[], b"12345").text(), "POST /whole?a HTTP/1.1 5");
+        assert_eq!(client.request("POST", "/whole", &[]).text(), "POST /whole HTTP/1.1 0");
+    }
 }
 
 #[test]
 fn passes_headers_as_they_were_sent() {
-    let server = serve(extractor_app());
-    let sent = ["X-Twice: one", "x-twice:two", "X-Odd: caf\u{e9} \t end", "X-Empty:"];
-    let seen = server.ask("GET", "/fields", &sent, b"").json();
-    let odd = "caf\u{e9} \t end";
-    assert_eq!(
-        seen,
-        json!({ "host": ["localhost"], "x-twice": ["one", "two"], "x-odd": [odd], "empty": [""] })
-    );
-}
-
-#[test]
-fn sends_a_header_twice() {
-    let server = serve(extractor_app());
-    assert_eq!(server.get("/cookies").all("set-cookie"), ["a=1", "b=2"]);
-}
-
-/// Origin form and absolute form (RFC 9112 section 3.2).
-#[test]
-fn passes_targets_in_both_forms() {
-    let server = serve(extractor_app());
-    assert_eq!(server.get("/uri?q=%C3%A4").text(), "/uri?q=%C3%A4");
-    assert_eq!(server.get("http://test/uri?x").text(), "http://test/uri?x");
-}
-
-#[test]
-fn extracts_the_whole_request() {
-    let server = serve(extractor_app());
-    let mut client = server.connect();
-    assert_eq!(client.send_body("POST", "/whole?a", &[], b"12345").text(), "POST /whole?a HTTP/1.1 5");
-    assert_eq!(client.request("POST", "/whole", &[]).text(), "POST /whole HTTP/1.1 0");
+    for server in serve(extractor_app) {
+        let sent = ["X-Twice: one", "x-twice:two", "X-Odd: caf\u{e9} \t end", "X-Empty:"];
+        let seen = server.ask("GET", "/fields", &sent, b"").json();
+        let odd = "caf\u{e9} \t end";
+        assert_eq!(
+            seen,
+            json!({ "host": ["localhost"], "x-twice": ["one", "two"], "x-odd": [odd], "empty": [""] })
+        );
+        assert_eq!(server.get("/cookies").all("set-cookie"), ["a=1", "b=2"]);
+    }
 }
 
 /// axum's default limit.
 const DEFAULT_BYTES_MAX: usize = 2 * 1024 * 1024;
 const SMALL_BYTES_MAX: usize = 1000;
-/// Above the server's own default of 10 MiB.
-const LARGE_BYTES: usize = 20 * 1024 * 1024;
-
-fn limited_served() -> Served {
-    let count = async |body: Bytes| body.len().to_string();
-    let small = Router::new().route("/small", post(count)).layer(DefaultBodyLimit::max(SMALL_BYTES_MAX));
-    serve(Router::new().route("/default", post(count)).merge(small))
-}
 
 /// A client that is still sending gets the response before the connection closes.
 #[test]
-fn rejects_bodies_over_the_limit() {
-    let server = limited_served();
-    for (path, bytes_max) in [("/small", SMALL_BYTES_MAX), ("/default", DEFAULT_BYTES_MAX)] {
-        let body = vec![b'x'; bytes_max + 1];
-        let fits = server.ask("POST", path, &[], &body[1..]);
-        assert_eq!((fits.status, fits.text()), (200, bytes_max.to_string().as_str()));
-        assert_eq!(server.ask("POST", path, &[], &body).status, 413);
-    }
-    assert_eq!(server.get("/small").status, 405);
-}
-
-#[test]
-fn rejects_chunked_bodies_over_the_limit() {
-    let server = limited_served();
-    for (length, status) in [(SMALL_BYTES_MAX, 200), (SMALL_BYTES_MAX + 1, 413)] {
-        let mut client = server.connect();
-        client.send("POST /small HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
-        let chunks: String = "1\r\nx\r\n".repeat(length);
-        client.send(chunks + "0\r\n\r\n");
-        assert_eq!(client.response("POST").status, status, "{length} chunks");
-    }
-}
-
-/// axum's limit and the server's are independent, as `docs/guide/axum.md` says.
-#[test]
-fn an_upload_of_20_mib_needs_both_limits_raised() {
-    let router = || {
+fn rejects_bodies_over_axums_limits() {
+    let app = || {
         let count = async |body: Bytes| body.len().to_string();
-        Router::new().route("/", post(count)).layer(DefaultBodyLimit::max(LARGE_BYTES))
+        let small = Router::new().route("/small", post(count)).layer(DefaultBodyLimit::max(SMALL_BYTES_MAX));
+        Router::new().route("/default", post(count)).merge(small)
     };
-    let body = vec![b'x'; LARGE_BYTES];
-    assert_eq!(serve(router()).ask("POST", "/", &[], &body).status, 413);
-    let raised = serve_with(router(), |serve| serve.body_bytes_max(LARGE_BYTES as u64));
-    let response = raised.ask("POST", "/", &[], &body);
-    assert_eq!((response.status, response.text()), (200, LARGE_BYTES.to_string().as_str()));
+    for server in serve(app) {
+        for (path, bytes_max) in [("/small", SMALL_BYTES_MAX), ("/default", DEFAULT_BYTES_MAX)] {
+            let body = vec![b'x'; bytes_max + 1];
+            let fits = server.ask("POST", path, &[], &body[1..]);
+            assert_eq!((fits.status, fits.text()), (200, bytes_max.to_string().as_str()));
+            assert_eq!(server.ask("POST", path, &[], &body).status, 413);
+        }
+        for (length, status) in [(SMALL_BYTES_MAX, 200), (SMALL_BYTES_MAX + 1, 413)] {
+            let mut client = server.connect();
+            client.ask("POST", "/small", &["Transfer-Encoding: chunked"]);
+            client.send("1\r\nx\r\n".repeat(length) + "0\r\n\r\n");
+            assert_eq!(client.response("POST").status, status, "{length} chunks");
+        }
+    }
 }
 
 const FORM_BYTES_MAX: usize = 1024 * 1024;
@@ -205,13 +187,20 @@ fn expected(file: &[u8]) -> Value {
 }
 
 #[test]
-fn reads_multipart_forms() {
-    let server = serve(form_app());
-    let mut client = server.connect();
-    for length in [0, 1, 1000, 100_000, 900_000] {
-        let file: Vec<u8> = (0..length).map(|at| u8::try_from(at % 253).unwrap()).collect();
-        let response = post_form(&mut client, &form(&file));
-        assert_eq!((response.status, response.json()), (200, expected(&file)), "{length} bytes");
+fn reads_multipart_forms_of_every_size_and_rejects_invalid_ones() {
+    for server in serve(form_app) {
+        let mut client = server.connect();
+        for length in [0, 1, 1000, 100_000, 900_000] {
+            let file: Vec<u8> = (0..length).map(|at| u8::try_from(at % 253).unwrap()).collect();
+            let response = post_form(&mut client, &form(&file));
+            assert_eq!((response.status, response.json()), (200, expected(&file)), "{length} bytes");
+        }
+        assert_eq!(server.ask("POST", "/upload", &["Content-Type: text/plain"], b"x").status, 400);
+        let whole = form(b"data");
+        let cut_off = post_form(&mut server.connect(), &whole[..whole.len() - 10]);
+        assert_eq!(cut_off.status, 400);
+        let too_large = post_form(&mut server.connect(), &form(&vec![1; FORM_BYTES_MAX]));
+        assert_eq!(too_large.status, 413);
     }
 }
 
@@ -220,29 +209,23 @@ fn reads_multipart_forms() {
 /// and the server may then close.
 #[test]
 fn reads_multipart_forms_however_split() {
-    let server = serve(form_app());
     let body = form(b"\r\n--\r\n----wav");
     let head = format!(
         "POST /upload HTTP/1.1\r\nHost: test\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    for cut in 0..body.len() {
-        let mut client = server.connect();
-        client.send([head.as_bytes(), &body[..cut]].concat());
-        client.send(&body[cut..]);
-        let response = client.response("POST");
-        assert_eq!((response.status, response.json()), (200, expected(b"\r\n--\r\n----wav")), "cut at {cut}");
+    for server in serve(form_app) {
+        for cut in 0..body.len() {
+            let mut client = server.connect();
+            client.send([head.as_bytes(), &body[..cut]].concat());
+            client.send(&body[cut..]);
+            let response = client.response("POST");
+            assert_eq!(
+                (response.status, response.json()),
+                (200, expected(b"\r\n--\r\n----wav")),
+                "cut at {cut}"
+            );
+        }
     }
-}
-
-#[test]
-fn rejects_invalid_forms() {
-    let server = serve(form_app());
-    assert_eq!(server.ask("POST", "/upload", &["Content-Type: text/plain"], b"x").status, 400);
-    let whole = form(b"data");
-    let cut_off = post_form(&mut server.connect(), &whole[..whole.len() - 10]);
-    assert_eq!(cut_off.status, 400);
-    let too_large = post_form(&mut server.connect(), &form(&vec![1; FORM_BYTES_MAX]));
-    assert_eq!(too_large.status, 413);
 }

@@ -1,4 +1,4 @@
-//! Responses: streamed bodies, server-sent events.
+//! Streams: a file up and down, server-sent events.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -7,18 +7,17 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::sse::{Event, KeepAlive};
-use axum::response::{IntoResponse, Response, Sse};
-use axum::routing::{get, post};
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
-use testkit::TestClient;
+use axum::response::{IntoResponse, Sse};
+use axum::routing::get;
+use futures_util::{Stream, StreamExt, stream};
+use testkit::{TestClient, TestFolder};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio_util::io::ReaderStream;
 
-use crate::files::Folder;
 use crate::serve::{Served, serve};
 
 const FILE_BYTES: usize = 3 * 1024 * 1024 + 17;
@@ -49,135 +48,35 @@ async fn download(State(path): State<Target>) -> Result<impl IntoResponse, Statu
     Ok((fields, Body::from_stream(ReaderStream::new(file))))
 }
 
-async fn count(body: Body) -> Result<String, StatusCode> {
-    let length = body.into_data_stream().try_fold(0, async |sum, piece| Ok(sum + piece.len())).await;
-    length.map(|length: usize| length.to_string()).map_err(|_| StatusCode::BAD_REQUEST)
-}
-
-async fn lines() -> Body {
-    Body::from_stream(stream::iter(0..1000).map(|number| Ok::<_, std::io::Error>(format!("line {number}\n"))))
-}
-
-/// A body that fails after its first piece.
-async fn broken() -> Response {
-    let pieces = [Ok("begun, "), Err(std::io::Error::other("the disk is gone"))];
-    Body::from_stream(stream::iter(pieces)).into_response()
-}
-
-fn app(folder: &Folder) -> Router {
-    Router::new()
-        .route("/file", get(download).post(upload))
-        .route("/count", post(count))
-        .route("/echo", post(async |body: Body| body))
-        .route("/lines", get(lines))
-        .route("/broken", get(broken))
-        .layer(axum::extract::DefaultBodyLimit::disable())
-        .with_state(Arc::new(folder.path("upload.bin")))
-}
-
-fn content() -> Vec<u8> {
-    (0..FILE_BYTES).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect()
-}
-
-/// Splits `body` into chunks of these sizes, repeated.
-fn chunked(body: &[u8], sizes: &[usize]) -> Vec<u8> {
-    let mut rest = body;
-    let mut out = Vec::new();
-    for size in sizes.iter().cycle() {
-        let (chunk, behind) = rest.split_at((*size).min(rest.len()));
-        if chunk.is_empty() {
-            break;
-        }
-        out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-        out.extend_from_slice(chunk);
-        out.extend_from_slice(b"\r\n");
-        rest = behind;
-    }
-    out.extend_from_slice(b"0\r\n\r\n");
-    out
-}
-
 #[test]
 fn uploads_and_downloads_a_file() {
-    let folder = Folder::new("streaming-file");
-    let server = serve(app(&folder));
-    assert_eq!(server.get("/file").status, 404);
-    let sent = content();
-    assert_eq!(server.ask("POST", "/file", &[], &sent).text(), FILE_BYTES.to_string());
-    assert!(std::fs::read(folder.path("upload.bin")).unwrap() == sent, "the file differs");
+    let sent: Vec<u8> = (0..FILE_BYTES).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect();
+    let folder = TestFolder::new();
+    let path = Arc::new(folder.at("upload.bin"));
+    let app = || {
+        let app = Router::new().route("/file", get(download).post(upload));
+        app.layer(DefaultBodyLimit::disable()).with_state(Arc::clone(&path))
+    };
+    for server in serve(app) {
+        assert_eq!(server.get("/file").status, 404);
+        assert_eq!(server.ask("POST", "/file", &[], &sent).text(), FILE_BYTES.to_string());
+        assert!(std::fs::read(&*path).unwrap() == sent, "the file differs");
 
-    let got = server.get("/file");
-    assert_eq!(got.field("content-disposition"), Some("attachment; filename=\"upload.bin\""));
-    assert_eq!(got.content_length(), Some(FILE_BYTES));
-    assert!(!got.is_chunked());
-    assert!(got.body == sent, "what came down differs");
+        let got = server.get("/file");
+        assert_eq!(got.field("content-disposition"), Some("attachment; filename=\"upload.bin\""));
+        assert_eq!(got.content_length(), Some(FILE_BYTES));
+        assert!(!got.is_chunked());
+        assert!(got.body == sent, "what came down differs");
+        std::fs::remove_file(&*path).unwrap();
+    }
 }
 
-#[test]
-fn receives_chunked_bodies() {
-    let folder = Folder::new("streaming-chunked");
-    let server = serve(app(&folder));
-    let mut client = server.connect();
-    let body = chunked(&content(), &[1, 7, 4096, 100_000]);
-    client.send("POST /count HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
-    client.send(body);
-    assert_eq!(client.response("POST").text(), FILE_BYTES.to_string());
-}
-
-/// The echo arrives while the request is still being sent.
-#[test]
-fn echoes_while_the_body_arrives() {
-    let folder = Folder::new("streaming-echo");
-    let server = serve(app(&folder));
-    let mut client = server.connect();
-    client.send("POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
-    assert_eq!(client.head().status, 200);
-    assert_eq!(client.data(), b"first");
-    client.send("6\r\nsecond\r\n");
-    assert_eq!(client.data(), b"second");
-    client.send("0\r\n\r\n");
-    assert_eq!(client.data(), b"");
-}
-
-#[test]
-fn sends_streams_in_chunks() {
-    let folder = Folder::new("streaming-lines");
-    let server = serve(app(&folder));
-    let got = server.get("/lines");
-    assert!(got.is_chunked());
-    assert_eq!(got.content_length(), None);
-    assert_eq!(got.text().lines().count(), 1000);
-    assert!(got.text().ends_with("line 999\n"));
-}
-
-/// The client sees the failure: there is no last chunk and the connection closes. If the head wasn't sent yet, it gets
-/// a `500` or nothing.
-#[test]
-fn cuts_off_a_body_that_fails() {
-    let folder = Folder::new("streaming-broken");
-    let server = serve(app(&folder));
-    let mut client = server.connect();
-    client.send("GET /broken HTTP/1.1\r\nHost: test\r\n\r\n");
-    let bytes = client.rest();
-    let text = String::from_utf8_lossy(&bytes);
-    let whole = text.starts_with("HTTP/1.1 200") && text.ends_with("0\r\n\r\n");
-    assert!(!whole, "a broken body ends like a whole one: {text}");
-    let honest =
-        ["", "HTTP/1.1 200", "HTTP/1.1 500"].iter().any(|start| text.get(..12).unwrap_or("") == *start);
-    assert!(honest, "{text}");
-    assert_eq!(server.get("/lines").status, 200, "others are served");
-}
-
-type Events = mpsc::Receiver<Event>;
 /// Taken by the only subscriber.
-type Feed = Arc<Mutex<Option<Events>>>;
-
-fn fed(events: Events) -> impl Stream<Item = Result<Event, Infallible>> {
-    stream::unfold(events, async |mut events| Some((Ok(events.recv().await?), events)))
-}
+type Feed = Arc<Mutex<Option<mpsc::Receiver<Event>>>>;
 
 async fn subscribe(State(feed): State<Feed>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    Sse::new(fed(feed.lock().unwrap().take().unwrap()))
+    let events = feed.lock().unwrap().take().unwrap();
+    Sse::new(stream::unfold(events, async |mut events| Some((Ok(events.recv().await?), events))))
 }
 
 /// A stream without events.
@@ -186,19 +85,9 @@ async fn silent() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     Sse::new(stream::pending().boxed()).keep_alive(alive)
 }
 
-fn event_served() -> (Served, mpsc::Sender<Event>) {
-    let (sender, events) = mpsc::channel(4);
-    let feed = Arc::new(Mutex::new(Some(events)));
-    (
-        serve(Router::new().route("/events", get(subscribe)).route("/silent", get(silent)).with_state(feed)),
-        sender,
-    )
-}
-
 fn subscribed(server: &Served, path: &str) -> TestClient {
     let mut client = server.connect();
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: text/event-stream\r\n\r\n"));
-    let head = client.head();
+    let head = client.ask("GET", path, &["Accept: text/event-stream"]).head();
     assert_eq!(head.status, 200);
     assert_eq!(head.field("content-type"), Some("text/event-stream"));
     assert_eq!(head.field("cache-control"), Some("no-cache"));
@@ -218,26 +107,32 @@ fn event(client: &mut TestClient) -> String {
 /// No buffering: the second event is sent only after the client has the first.
 #[test]
 fn delivers_events_immediately() {
-    let (server, sender) = event_served();
-    let mut client = subscribed(&server, "/events");
-    for number in 0..50 {
-        sender.blocking_send(Event::default().event("tick").id(number.to_string()).data("a\nb")).unwrap();
-        let text = event(&mut client);
-        let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
-        lines.sort_unstable();
-        assert_eq!(lines, ["data: a", "data: b", "event: tick", &format!("id: {number}")]);
+    let feed = Feed::default();
+    for server in serve(|| Router::new().route("/events", get(subscribe)).with_state(Arc::clone(&feed))) {
+        let (sender, events) = mpsc::channel(4);
+        *feed.lock().unwrap() = Some(events);
+        let mut client = subscribed(&server, "/events");
+        for number in 0..50 {
+            let sent = Event::default().event("tick").id(number.to_string()).data("a\nb");
+            sender.blocking_send(sent).unwrap();
+            let text = event(&mut client);
+            let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+            lines.sort_unstable();
+            assert_eq!(lines, ["data: a", "data: b", "event: tick", &format!("id: {number}")]);
+        }
+        drop(sender);
+        assert_eq!(client.data(), b"", "the stream's end is the body's");
+        assert_eq!(client.get("/missing").status, 404, "the connection stays open");
     }
-    drop(sender);
-    assert_eq!(client.data(), b"", "the stream's end is the body's");
-    assert_eq!(client.get("/missing").status, 404, "the connection stays open");
 }
 
 /// Driven by a timer of the runtime, without any request to wake the worker.
 #[test]
 fn sends_keep_alive_comments() {
-    let (server, _sender) = event_served();
-    let mut client = subscribed(&server, "/silent");
-    for _ in 0..3 {
-        assert_eq!(event(&mut client), ": still here\n\n");
+    for server in serve(|| Router::new().route("/silent", get(silent))) {
+        let mut client = subscribed(&server, "/silent");
+        for _ in 0..3 {
+            assert_eq!(event(&mut client), ": still here\n\n");
+        }
     }
 }

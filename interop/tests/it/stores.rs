@@ -1,140 +1,21 @@
-//! Applications with shared state: a to-do list in memory, accounts in a database.
+//! Applications with shared state: accounts in a database, a lock held across awaits.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::Row;
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
+use tokio::sync::Mutex;
 
 use crate::serve::{Json as _, Served, serve, serve_made};
 
-#[derive(Clone, Serialize)]
-struct Todo {
-    id: u64,
-    text: String,
-    done: bool,
-}
-
-#[derive(Default)]
-struct List {
-    last_id: u64,
-    todos: BTreeMap<u64, Todo>,
-}
-
-type Shared = Arc<RwLock<List>>;
-
-#[derive(Deserialize)]
-struct New {
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct Change {
-    text: Option<String>,
-    done: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    offset: Option<usize>,
-    limit: Option<usize>,
-}
-
-async fn index(State(list): State<Shared>, Query(page): Query<Page>) -> Json<Vec<Todo>> {
-    let list = list.read().unwrap();
-    let todos = list.todos.values().skip(page.offset.unwrap_or(0)).take(page.limit.unwrap_or(usize::MAX));
-    Json(todos.cloned().collect())
-}
-
-async fn create(State(list): State<Shared>, Json(new): Json<New>) -> impl IntoResponse {
-    let mut list = list.write().unwrap();
-    list.last_id += 1;
-    let todo = Todo { id: list.last_id, text: new.text, done: false };
-    list.todos.insert(todo.id, todo.clone());
-    (StatusCode::CREATED, [(header::LOCATION, format!("/todos/{}", todo.id))], Json(todo))
-}
-
-async fn show(State(list): State<Shared>, Path(id): Path<u64>) -> Result<Json<Todo>, StatusCode> {
-    list.read().unwrap().todos.get(&id).cloned().map(Json).ok_or(StatusCode::NOT_FOUND)
-}
-
-async fn change(
-    State(list): State<Shared>,
-    Path(id): Path<u64>,
-    Json(change): Json<Change>,
-) -> Result<Json<Todo>, StatusCode> {
-    let mut list = list.write().unwrap();
-    let todo = list.todos.get_mut(&id).ok_or(StatusCode::NOT_FOUND)?;
-    todo.text = change.text.unwrap_or_else(|| todo.text.clone());
-    todo.done = change.done.unwrap_or(todo.done);
-    Ok(Json(todo.clone()))
-}
-
-async fn remove(State(list): State<Shared>, Path(id): Path<u64>) -> StatusCode {
-    match list.write().unwrap().todos.remove(&id) {
-        Some(_) => StatusCode::NO_CONTENT,
-        None => StatusCode::NOT_FOUND,
-    }
-}
-
-fn todo_app() -> Router {
-    Router::new()
-        .route("/todos", get(index).post(create))
-        .route("/todos/{id}", get(show).patch(change).delete(remove))
-        .with_state(Shared::default())
-}
-
-#[test]
-fn creates_reads_changes_and_removes_todos() {
-    let server = serve(todo_app());
-    assert_eq!(server.get("/todos").json(), json!([]));
-
-    let made = server.ask_json("POST", "/todos", &json!({ "text": "buy sails" }));
-    assert_eq!(made.status, 201);
-    assert_eq!(made.field("location"), Some("/todos/1"));
-    assert_eq!(made.json(), json!({ "id": 1, "text": "buy sails", "done": false }));
-
-    let changed = server.ask_json("PATCH", "/todos/1", &json!({ "done": true }));
-    assert_eq!(changed.json(), json!({ "id": 1, "text": "buy sails", "done": true }));
-    assert_eq!(server.get("/todos/1").json(), changed.json());
-
-    let removed = server.ask("DELETE", "/todos/1", &[], b"");
-    assert_eq!((removed.status, removed.content_length()), (204, None), "204 has no length");
-    assert_eq!(server.ask("DELETE", "/todos/1", &[], b"").status, 404);
-}
-
-#[test]
-fn returns_pages_by_query() {
-    let server = serve(todo_app());
-    for number in 1..=5 {
-        server.ask_json("POST", "/todos", &json!({ "text": format!("no. {number}") }));
-    }
-    let page = server.get("/todos?offset=1&limit=2").json();
-    let ids: Vec<_> = page.as_array().unwrap().iter().map(|todo| todo["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids, [2, 3]);
-}
-
-#[test]
-fn rejects_invalid_todos() {
-    let server = serve(todo_app());
-    assert_eq!(server.ask_json("POST", "/todos", &json!({ "done": true })).status, 422);
-    let json = ["Content-Type: application/json"];
-    assert_eq!(server.ask("POST", "/todos", &json, b"{ no json").status, 400);
-    assert_eq!(server.ask("POST", "/todos", &["Content-Type: text/plain"], b"{}").status, 415);
-    assert_eq!(server.get("/todos/first").status, 400);
-    assert_eq!(server.get("/todos?limit=many").status, 400);
-    assert_eq!(server.get("/todos").json(), json!([]), "nothing was kept of them");
-}
-
 const CLIENTS: usize = 8;
-const TRANSFERS: usize = 25;
+const REQUESTS: usize = 25;
 
 /// A database error as a response.
 struct Failed(sqlx::Error);
@@ -145,7 +26,7 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-impl axum::response::IntoResponse for Failed {
+impl IntoResponse for Failed {
     fn into_response(self) -> axum::response::Response {
         let status = match self.0 {
             sqlx::Error::RowNotFound => StatusCode::NOT_FOUND,
@@ -180,46 +61,54 @@ async fn account_app() -> Router {
     let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
     let table = "CREATE TABLE account (owner TEXT PRIMARY KEY, amount INTEGER NOT NULL CHECK (amount >= 0))";
     sqlx::query(table).execute(&pool).await.unwrap();
-    sqlx::query("INSERT INTO account VALUES ('ada', 200), ('ben', 0)").execute(&pool).await.unwrap();
+    sqlx::query("INSERT INTO account VALUES ('ada', 250), ('ben', 0)").execute(&pool).await.unwrap();
     Router::new()
         .route("/account/{owner}", get(balance))
         .route("/transfer/{from}/{to}/{amount}", post(transfer))
         .with_state(pool)
 }
 
-fn amount(server: &Served, owner: &str) -> i64 {
-    server.get(&format!("/account/{owner}")).json()["amount"].as_i64().unwrap()
-}
-
-#[test]
-fn returns_rows() {
-    let server = serve_made(account_app());
-    assert_eq!(server.get("/account/ada").json(), json!({ "owner": "ada", "amount": 200 }));
-    assert_eq!(server.get("/account/nobody").status, 404);
-    assert_eq!(server.get("/account/x'%20OR%20'1'='1").status, 404);
-}
-
-#[test]
-fn commits_transactions_whole_or_not_at_all() {
-    let server = serve_made(account_app());
-    assert_eq!(server.ask("POST", "/transfer/ada/ben/50", &[], b"").status, 204);
-    assert_eq!(server.ask("POST", "/transfer/ada/ben/151", &[], b"").status, 409);
-    assert_eq!((amount(&server, "ada"), amount(&server, "ben")), (150, 50));
-}
-
-/// More requests than connections: they queue for the pool, and all succeed.
-#[test]
-fn shares_the_pool_between_requests() {
-    let server = serve_made(account_app());
+/// Sends requests from several clients at once, and expects this status.
+fn ask_at_once(server: &Served, method: &str, target: &str, status: u16) {
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
                 let mut client = server.connect();
-                for _ in 0..TRANSFERS {
-                    assert_eq!(client.request("POST", "/transfer/ada/ben/1", &[]).status, 204);
+                for _ in 0..REQUESTS {
+                    assert_eq!(client.request(method, target, &[]).status, status);
                 }
             });
         }
     });
-    assert_eq!((amount(&server, "ada"), amount(&server, "ben")), (0, 200));
+}
+
+/// More requests than connections of the pool: they queue for it, and all succeed.
+#[test]
+fn commits_transactions_whole_or_not_at_all() {
+    for server in serve_made(account_app) {
+        let amount =
+            |owner: &str| server.get(&format!("/account/{owner}")).json()["amount"].as_i64().unwrap();
+        assert_eq!(server.get("/account/nobody").status, 404);
+        assert_eq!(server.ask("POST", "/transfer/ada/ben/50", &[], b"").status, 204);
+        assert_eq!(server.ask("POST", "/transfer/ada/ben/201", &[], b"").status, 409);
+        assert_eq!((amount("ada"), amount("ben")), (200, 50));
+        ask_at_once(&server, "POST", "/transfer/ada/ben/1", 204);
+        assert_eq!((amount("ada"), amount("ben")), (0, 250));
+    }
+}
+
+/// The next waiter for the lock is woken from another task.
+#[test]
+fn passes_on_a_lock_held_across_awaits() {
+    let number = async |State(last): State<Arc<Mutex<usize>>>| {
+        let mut last = last.lock().await;
+        let read = *last;
+        tokio::task::yield_now().await;
+        *last = read + 1;
+        last.to_string()
+    };
+    for server in serve(|| Router::new().route("/", get(number)).with_state(Arc::default())) {
+        ask_at_once(&server, "GET", "/", 200);
+        assert_eq!(server.get("/").text(), (CLIENTS * REQUESTS + 1).to_string());
+    }
 }

@@ -2,12 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use std::io::{Read, Write};
+use std::io::{self, Cursor, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::thread;
 
 use testkit::versions::{Body, WORD, content, half_written, read};
-use testkit::{Client, Error, Framing, Head, Responses, random};
+use testkit::{Client, Error, Framing, Head, random};
 
 #[test]
 fn head_gives_status_headers_and_framing() {
@@ -41,36 +41,53 @@ const PIPELINE: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-
     HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\nA;x=y\r\n0123456789\r\n0\r\nT: u\r\n\r\n\
     HTTP/1.1 404 Not Found\r\n\r\nuntil close";
 
+/// A stream that is read in pieces of this length.
+struct Pieces(&'static [u8], usize);
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len().min(self.1);
+        self.0.read(&mut buffer[..length])
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn reads_the_same_responses_in_any_pieces() {
-    let whole: Vec<(u16, String)> =
-        [(100, ""), (200, "hello"), (200, ""), (200, "wiki0123456789"), (404, "until close")]
-            .map(|(status, body)| (status, body.to_owned()))
-            .to_vec();
     for piece in 1..PIPELINE.len() {
-        let mut responses = Responses::default();
-        ["POST", "HEAD", "GET", "GET"].iter().for_each(|method| responses.expect(method));
-        for bytes in PIPELINE.as_bytes().chunks(piece) {
-            responses.feed(bytes).unwrap();
+        let mut client = Client::new(Pieces(PIPELINE.as_bytes(), piece));
+        for (method, status, body) in [
+            ("POST", 100, ""),
+            ("POST", 200, "hello"),
+            ("HEAD", 200, ""),
+            ("GET", 200, "wiki0123456789"),
+            ("GET", 404, "until close"),
+        ] {
+            let response = client.response_to(method).unwrap();
+            assert_eq!((response.status(), response.text().as_str()), (status, body), "in pieces of {piece}");
         }
-        responses.finish().unwrap();
-        let read: Vec<_> = std::iter::from_fn(|| responses.pop())
-            .map(|response| (response.status(), response.text()))
-            .collect();
-        assert_eq!(read, whole, "in pieces of {piece}");
+        assert_eq!(client.end(), Ok(()));
     }
 }
 
 #[test]
 fn rejects_malformed_chunks_and_truncated_bodies() {
+    let of = |bytes: &str| Client::new(Cursor::new(bytes.as_bytes().to_vec())).response();
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for body in ["x\r\n", "\r\n", "+1\r\na\r\n", "1\r\nab\r\n", "0\r\nbad trailer\r\n"] {
-        assert!(Responses::default().feed(format!("{chunked}{body}").as_bytes()).is_err(), "{body:?}");
+        assert!(matches!(of(&format!("{chunked}{body}")), Err(Error::Malformed(_))), "{body:?}");
     }
     for response in [&chunked[..20], chunked, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na"] {
-        let mut responses = Responses::default();
-        responses.feed(response.as_bytes()).unwrap();
-        assert_eq!(responses.finish(), Err(Error::Truncated), "{response:?}");
+        assert_eq!(of(response), Err(Error::Truncated), "{response:?}");
     }
 }
 

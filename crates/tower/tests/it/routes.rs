@@ -30,7 +30,7 @@ fn router() -> Router {
                 counted.fetch_add(1, Ordering::Relaxed).to_string()
             }),
         )
-        .route("/user/{id}", get(|Path(id): Path<u32>| async move { format!("user {id}") }))
+        .route("/user/{id}", get(user))
         .route("/page", get(|Query(page): Query<Page>| async move { format!("page {}", page.number) }))
         .route("/json", post(|Json(value): Json<Value>| async move { Json(json!({ "got": value })) }))
         .route(
@@ -39,6 +39,14 @@ fn router() -> Router {
         )
         .route("/said", any(said))
         .with_state(counted)
+}
+
+/// Takes longer for smaller numbers.
+async fn user(Path(id): Path<u32>) -> String {
+    for _ in id..8 {
+        tokio::task::yield_now().await;
+    }
+    format!("user {id}")
 }
 
 /// Describes a request without its body.
@@ -117,6 +125,7 @@ fn leaves_axums_own_responses_unchanged() {
     assert_eq!(client.get("/").text(), "root", "nothing stands between the two");
 }
 
+/// Later handlers complete first, and their responses wait.
 #[test]
 fn responds_to_pipelined_requests_in_order() {
     let served = Served::new(router());
