@@ -6,15 +6,10 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Subject};
-use crate::programs::GUIDED;
 use crate::series::{Series, ServerRounds};
 use crate::statistics::{Estimate, VALUES_MIN, estimate};
 
-/// Groups of rows: those that are run by default, and those of peers and of guided builds, which nothing is required of. The
-/// others are run by name.
-const DEFAULT: &str = "default";
-const PEERS: &str = "peers";
-
+/// Rows by group; the group `default` is run unless others are named.
 static GROUPS: LazyLock<BTreeMap<String, Vec<BarRow>>> =
     LazyLock::new(|| parse(include_str!("../rows.toml")));
 
@@ -58,12 +53,8 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Vec<BarRow>> {
     toml::from_str(text).expect("a test parses it")
 }
 
-/// Returns the rows and groups of these names; without names those of the default run.
-pub(crate) fn select(only: Option<&str>, peers: bool, guided: bool) -> Result<Vec<&'static BarRow>, String> {
-    let Some(only) = only else {
-        let groups = [Some(DEFAULT), peers.then_some(PEERS), guided.then_some(GUIDED)];
-        return Ok(groups.iter().flatten().flat_map(|group| &GROUPS[*group]).collect());
-    };
+/// Returns the rows and groups of these names.
+pub(crate) fn select(only: &str) -> Result<Vec<&'static BarRow>, String> {
     let mut found = Vec::new();
     for name in only.split(',') {
         let before = found.len();
@@ -315,10 +306,10 @@ mod tests {
 
     #[test]
     fn selects_rows_and_groups_by_name() {
-        let count = |only, further| select(only, further, further).expect("rows").len();
-        assert_eq!(count(None, true), count(None, false) + count(Some("peers,guided"), false));
-        assert_eq!(count(Some("fresh-rss-epoll,axum"), false), 1 + count(Some("axum"), false));
-        assert!(["nothing", ""].iter().all(|name| select(Some(name), false, false).is_err()));
+        let count = |only| select(only).expect("rows").len();
+        assert_eq!(count("default,peers,guided"), count("default") + count("peers") + count("guided"));
+        assert_eq!(count("fresh-rss-epoll,axum"), 1 + count("axum"));
+        assert!(["nothing", ""].iter().all(|name| select(name).is_err()));
         let names: BTreeSet<&str> = all().map(|row| &*row.name).collect();
         assert_eq!(names.len(), all().count());
         assert!(groups().all(|(group, _)| !names.contains(group)));
@@ -337,10 +328,10 @@ mod tests {
             assert!(bounds.iter().flatten().count() <= 1, "{}: two bounds", row.name);
             assert!(!plans(&[row]).is_empty());
         }
-        let only = plans(&select(Some("churn-uring,fresh-rss-epoll"), false, false).expect("rows"));
+        let only = plans(&select("churn-uring,fresh-rss-epoll").expect("rows"));
         let servers: Vec<&str> = only[0].servers.iter().map(|spec| &*spec.name).collect();
         assert_eq!((only.len(), servers), (2, vec!["null-uring", "shearwater-uring"]));
-        let default = plans(&select(None, false, false).expect("rows"));
+        let default = plans(&select("default").expect("rows"));
         let minutes = default.iter().map(|plan| plan.estimated_s(SETTINGS)).sum::<f64>() / 60.0;
         assert!((5.0..=40.0).contains(&minutes), "{minutes}");
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use testkit::Response;
 
-use crate::client::{Load, LoadCounts, Pacing};
+use crate::client::{ExpectedResponse, Load, LoadCounts, Pacing};
 use crate::file_set::FileContent;
 use crate::folder::RunFolder;
 use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
@@ -90,6 +90,7 @@ pub(crate) struct StartedServer {
     pub(crate) process: ServerProcess,
     /// Length of its whole response.
     pub(crate) bytes: u64,
+    pub(crate) expected: ExpectedResponse,
     /// Its command line.
     pub(crate) line: String,
 }
@@ -177,13 +178,10 @@ impl ServerSetup<'_> {
             let written = bench.folder.write(&name, &fill(&template, &values))?;
             values.push(("config", written.display().to_string()));
         }
-        let program = spec.path(bench.programs);
-        if spec.is_foreign() && !program.is_file() {
-            return Err(format!("{} is not installed; help: {}", spec.program, spec.installation()));
-        }
+        spec.installed()?;
         // Split first: a path may contain spaces.
         let arguments = spec.arguments.split_whitespace().map(|word| fill(word, &values));
-        let mut command = Command::new(program);
+        let mut command = Command::new(spec.path(bench.programs));
         command.args(arguments.filter(|word| !word.is_empty()));
         command.envs(spec.environment.iter().map(|(name, value)| (name, fill(value, &values))));
         Ok(command)
@@ -198,8 +196,9 @@ impl ServerSetup<'_> {
     pub(crate) fn start_as(&self, command: &Command) -> Result<StartedServer, String> {
         let log = self.bench.folder.path().join("server.log");
         let process = ServerProcess::start(command, self.address, &log)?;
-        let mut server =
-            StartedServer { process, bytes: length(&self.probe()?), line: format!("{command:?}") };
+        let response = self.probe()?;
+        let (bytes, expected) = (length(&response), ExpectedResponse::like(&response, "GET"));
+        let mut server = StartedServer { process, bytes, expected, line: format!("{command:?}") };
         server.process.find_processes();
         Ok(server)
     }
@@ -208,7 +207,7 @@ impl ServerSetup<'_> {
     pub(crate) fn start_warm(&self) -> Result<StartedServer, String> {
         let mut server = self.start()?;
         let millis = self.scenario.warm_up_ms().max(self.spec.warm_up_ms);
-        let load = Load { millis, ..self.load(server.bytes, 0) };
+        let load = Load { millis, ..self.load(&server.expected, 0) };
         let connections = load.connections.min(WARM_UP_CONNECTIONS_MAX);
         // In another order than in the window, so that a cache holds no more than at any other time.
         let mut load =
@@ -216,10 +215,10 @@ impl ServerSetup<'_> {
         if !self.spec.is_null() {
             // Every byte is compared here, where the client's own CPU time doesn't matter.
             let content = FileContent::of(&self.scenario.body());
-            load.requests.iter_mut().for_each(|request| request.content.clone_from(&content));
+            load.requests.iter_mut().for_each(|request| request.expected.body = Some(content.clone()));
         }
         let counts = self.run_load(&load)?;
-        match counts.status_errors + counts.socket_errors() {
+        match counts.wrong_responses() + counts.socket_errors() {
             0 if counts.responses > 0 => {}
             0 => return Err("warm-up: no response".to_owned()),
             wrong => {
@@ -232,7 +231,7 @@ impl ServerSetup<'_> {
 
     /// Sends one request, whose response must be right to the byte; of a null server only the length is known.
     pub(crate) fn probe(&self) -> Result<Response, String> {
-        let response = exchange(self.address, &self.scenario.request())?;
+        let response = exchange(self.address, self.scenario.request().as_bytes(), "GET")?;
         let (null_bytes, body) = (self.null_bytes, self.scenario.body());
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
@@ -249,8 +248,8 @@ impl ServerSetup<'_> {
     }
 
     /// Returns the scenario's load. Its connections end before the server would end them.
-    pub(crate) fn load(&self, bytes: u64, seconds: u32) -> Load {
-        let mut load = self.scenario.load(self.address, bytes, u64::from(seconds) * 1000);
+    pub(crate) fn load(&self, expected: &ExpectedResponse, seconds: u32) -> Load {
+        let mut load = self.scenario.load(self.address, expected, u64::from(seconds) * 1000);
         if let (0, Some(limit)) = (load.requests_per_connection, self.spec.requests_max) {
             load.requests_per_connection = (limit - 1) / load.depth * load.depth;
         }
@@ -288,15 +287,20 @@ pub(crate) fn run_client(client: &Command) -> Result<LoadCounts, String> {
     LoadCounts::parse(&printed).ok_or_else(|| format!("the client printed no counts: {printed:?}"))
 }
 
-/// Sends a request on a connection of its own and receives the response.
-pub(crate) fn exchange(address: SocketAddr, request: &str) -> Result<Response, String> {
-    let method = request.split(' ').next().unwrap_or_default();
+/// Sends one request on a connection of its own and returns the response, interim ones (`1xx`) excepted.
+pub(crate) fn exchange(address: SocketAddr, request: &[u8], method: &str) -> Result<Response, String> {
     let received = testkit::Client::connect(address).and_then(|mut client| {
+        client.accept_http10();
         // One write: null servers respond to whatever they receive.
         client.send(request)?;
-        client.response_to(method)
+        loop {
+            let response = client.response_to(method)?;
+            if response.status() >= 200 {
+                return Ok(response);
+            }
+        }
     });
-    received.map_err(|error| format!("{}: {error}", request.lines().next().unwrap_or_default()))
+    received.map_err(|error| format!("{address}: {error}"))
 }
 
 /// Returns the length of a whole response with a `Content-Length`.

@@ -43,15 +43,15 @@ pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
         pacing: Pacing::Rate(RATE),
         latencies: true,
         downloads: targets,
-        ..setup.scenario.load(setup.address, server.bytes, MILLIS)
+        ..setup.scenario.load(setup.address, &server.expected, MILLIS)
     };
     figures(&setup.run_load(&load)?)
 }
 
 /// Returns the figures of a round, or why it does not count.
 fn figures(counts: &LoadCounts) -> Result<RoundFigures, String> {
-    let errors = counts.socket_errors() - counts.timeouts + counts.status_errors;
-    let (ms, mib) = (|ns: u64| ns as f64 / 1e6, |bytes: u64| bytes as f64 / 1_048_576.0);
+    let errors = counts.socket_errors() - counts.timeouts + counts.wrong_responses();
+    let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
     let longest_turn_ms = counts.client_longest_turn_us as f64 / 1e3;
     match counts.latency {
         _ if errors > 0 => Err(format!("{errors} errors")),
@@ -59,15 +59,14 @@ fn figures(counts: &LoadCounts) -> Result<RoundFigures, String> {
             Err(format!("the client itself was held up for {longest_turn_ms} ms"))
         }
         Some(latency) if counts.responses > 0 && counts.least_downloaded_bytes > 0 => Ok([
-            ("p99_ms", ms(latency.p99_ns)),
-            ("p50_ms", ms(latency.p50_ns)),
-            ("max_ms", ms(latency.max_ns)),
             ("client_longest_turn_ms", longest_turn_ms),
             ("responses", counts.responses as f64),
             ("downloaded_mib", mib(counts.downloaded_bytes)),
             ("least_downloaded_mib", mib(counts.least_downloaded_bytes)),
         ]
-        .into()),
+        .into_iter()
+        .chain(latency.figures())
+        .collect()),
         _ => Err("no response, or a download that got nothing".to_owned()),
     }
 }

@@ -1,31 +1,32 @@
 //! Experiments: each runs rounds with a fresh server to get figures.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{MeasuredRound, RunSettings, ServerSetup};
 use crate::scenario::Scenario;
 use crate::{block, downloads, trials};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Experiment {
-    /// CPU time of the server under a load.
+    /// CPU time of the server under a load
     Load,
-    /// System calls under a load, counted by perf.
+    /// System calls under a load, counted by perf
     SystemCalls,
-    /// User instructions, counted by valgrind.
+    /// User instructions per request, counted by valgrind (epoll only); they repeat on every machine
     Instructions,
-    /// Memory after one response.
+    /// Memory after one response
     FreshMemory,
-    /// Memory per idle connection.
+    /// Memory per idle connection
     IdleConnections,
-    /// CPU time and wake-ups of an idle server.
+    /// CPU time and wake-ups of an idle server
     Quiet,
-    /// Allocations, counted by a test of the program.
+    /// Allocations, counted by a test of our own program
     Allocations,
-    /// Latency of small requests beside large downloads.
+    /// Latency of small requests beside large downloads
     Downloads,
-    /// Time to the first response, and memory then.
+    /// Time to the first response, and memory then
     Start,
 }
 

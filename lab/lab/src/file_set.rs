@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::CheckedRequest;
+use crate::client::{CheckedRequest, ExpectedResponse};
 
 /// Folders that the files are spread over.
 const FOLDERS: u32 = 500;
@@ -17,10 +17,10 @@ pub(crate) struct FileSet {
     pub(crate) bytes: u32,
 }
 
-/// The content of one file: a line, repeated up to a length.
+/// The content of a file or a body: a line, repeated up to a length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileContent {
-    line: String,
+    line: Vec<u8>,
     pub(crate) bytes: u64,
 }
 
@@ -32,38 +32,34 @@ impl FileSet {
     }
 
     pub(crate) fn content(&self, number: u32) -> FileContent {
-        FileContent { line: self.target(number) + "\n", bytes: self.bytes.into() }
+        FileContent { line: (self.target(number) + "\n").into_bytes(), bytes: self.bytes.into() }
     }
 
     /// Returns the requests for all files, in the order of their numbers.
     pub(crate) fn requests(&self) -> Vec<CheckedRequest> {
         let request = |number| CheckedRequest {
             request: format!("GET {} HTTP/1.1\r\nHost: lab\r\n\r\n", self.target(number)),
-            status: 200,
-            bytes: 0,
-            content: Some(self.content(number)),
+            expected: ExpectedResponse::with_body(self.content(number)),
         };
         (0..self.count).map(request).collect()
     }
 }
 
 impl FileContent {
-    /// Returns a text's content, if it is one.
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        let line = std::str::from_utf8(text).ok().filter(|line| !line.is_empty())?;
-        Some(Self { line: line.to_owned(), bytes: text.len() as u64 })
+    pub(crate) fn of(body: &[u8]) -> Self {
+        Self { line: body.to_vec(), bytes: body.len() as u64 }
     }
 
     pub(crate) fn whole(&self) -> Vec<u8> {
-        self.line.bytes().cycle().take(self.bytes as usize).collect()
+        self.line.iter().copied().cycle().take(self.bytes as usize).collect()
     }
 
     /// Returns true if these bytes are the content's from `offset`.
     pub(crate) fn has_at(&self, offset: u64, bytes: &[u8]) -> bool {
-        let line = self.line.as_bytes();
-        let rest = &line[offset as usize % line.len()..];
+        let line = &*self.line;
+        let rest = &line[offset as usize % line.len().max(1)..];
         let (first, others) = bytes.split_at(rest.len().min(bytes.len()));
-        rest.starts_with(first) && others.chunks(line.len()).all(|piece| line.starts_with(piece))
+        rest.starts_with(first) && others.chunks(line.len().max(1)).all(|piece| line.starts_with(piece))
     }
 }
 
@@ -90,7 +86,7 @@ mod tests {
 
     #[test]
     fn content_is_checked_at_every_offset_and_in_every_part() {
-        let content = FileContent { line: "abcde\n".to_owned(), bytes: 20 };
+        let content = FileContent { line: b"abcde\n".to_vec(), bytes: 20 };
         let whole = content.whole();
         for start in 0..20 {
             for end in start..=20 {

@@ -40,14 +40,23 @@ pub(crate) fn number(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    group(whole) + fraction
+}
+
+/// Formats a whole number with groups of thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    group(&number.to_string())
+}
+
+fn group(digits: &str) -> String {
     let mut grouped = String::new();
-    for (at, digit) in whole.char_indices() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) && !grouped.ends_with('-') {
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && !grouped.ends_with('-') {
             grouped.push(',');
         }
         grouped.push(digit);
     }
-    grouped + fraction
+    grouped
 }
 
 /// Formats a tick: no needless zeros, whole thousands as k.

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
     let rows = groups.remove(if args.self_test { "self-test" } else { "gate" }).unwrap_or_default();
     let rows: Vec<&BarRow> = rows.iter().collect();
     let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
-    let measured = crate::measure_built("gate", plans, &rows, SETTINGS, &programs, false)?;
+    let measured = crate::measure_built("gate", plans, &rows, SETTINGS, &programs)?;
     let results: Vec<RowResult> = rows.iter().map(|row| row.judge(&measured)).collect();
     if args.self_test {
         let is_noticed = results.iter().any(|row| row.verdict == "MISSED");

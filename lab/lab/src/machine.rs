@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::programs::{lookup, root};
-use crate::server::{self, ServerSpec};
+use crate::server;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
 const TOOLS: [(&str, &str, &str, bool); 4] = [
@@ -61,23 +61,11 @@ pub(crate) fn setup() -> Result<(Vec<[String; 5]>, bool), String> {
     let (tools, is_ready) = tools();
     rows.extend(tools);
     let servers = server::all()?.iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty());
-    // One row for all servers of a program and version.
-    let mut programs: Vec<(&ServerSpec, String, String)> = Vec::new();
     for spec in servers {
-        let version = spec.foreign_version();
-        let is_same = |(other, theirs, _): &&mut (&ServerSpec, String, String)| {
-            other.program == spec.program && *theirs == version
-        };
-        match programs.iter_mut().find(is_same) {
-            Some((_, _, names)) => names.push_str(&format!(", {}", spec.name)),
-            None => programs.push((spec, version, spec.name.clone())),
-        }
-    }
-    for (spec, version, names) in &programs {
-        let is_there = lookup(&spec.path_of_foreign()).is_some();
-        let age = if is_there { spec.age(version) } else { String::new() };
-        let state = if is_there { version } else { MISSING };
-        rows.push([&spec.program, names, state, &age, spec.installation()].map(str::to_owned));
+        let (is_there, version) = (lookup(&spec.path_of_foreign()).is_some(), spec.foreign_version());
+        let age = if is_there { spec.age(&version) } else { String::new() };
+        let state = if is_there { &version } else { MISSING };
+        rows.push([&spec.program, &spec.name, state, &age, spec.installation()].map(str::to_owned));
     }
     let state = format!("{}; two are needed, one for the server and one for the client", cores());
     rows.push(["cores", "", &state, "", ""].map(str::to_owned));

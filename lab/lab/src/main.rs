@@ -6,7 +6,6 @@
 mod bar;
 mod bench;
 mod block;
-mod change_points;
 mod client;
 mod connections;
 mod downloads;
@@ -35,7 +34,7 @@ mod version;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use bar::BarRow;
 use bench::{Bench, RunSettings};
@@ -52,7 +51,7 @@ Examples:
   cargo lab setup                     what is installed, and how to install the rest
   cargo lab compare --scenario 1k --servers null-epoll,shearwater-epoll,nginx
   cargo lab bar --only 1k-epoll,p99-epoll --blocks 4
-  cargo lab instructions --scenario plaintext,1k --servers shearwater-epoll
+  cargo lab compare --experiments instructions --scenario plaintext,1k --servers shearwater-epoll
   cargo lab connections --count 15000 --hold 30
   cargo lab load http://127.0.0.1:8080/ --rate 20000 --duration 30s
   cargo lab report                    a page of HTML of all results in lab/results
@@ -75,38 +74,42 @@ struct LabCli {
 
 #[derive(Debug, Subcommand)]
 enum LabCommand {
-    /// Run servers in turn and compare their CPU time and system calls per response
+    /// Run servers in turn and compare their figures; exits with 1 if one is missing
     Compare {
-        #[command(flatten)]
-        args: ComparisonArgs,
+        /// Loads, as `list` names them, separated by commas
+        #[arg(long)]
+        scenario: String,
+        /// Servers, as `list` names them, separated by commas; the first is the base. NAME@BUILD is one of ours in another
+        /// build: a profile of cargo, or `guided` by the recorded profile
+        #[arg(long)]
+        servers: String,
+        /// Measurements, separated by commas
+        #[arg(long, value_enum, value_delimiter = ',', default_values = ["load", "system-calls"])]
+        experiments: Vec<Experiment>,
         #[command(flatten)]
         settings: RunSettings,
+        /// Cargo profile of our programs where no other build is named
+        #[arg(long, default_value = "release")]
+        profile: String,
     },
     /// Measure the project's figures and print which are met; exits with 1 if one is missed or not measured
     Bar {
-        /// Only these rows and groups (axum, handlers, sites), separated by commas
-        #[arg(long)]
-        only: Option<String>,
-        /// Also rows of peers that nothing is required of
-        #[arg(long)]
-        peers: bool,
-        /// Also ours built as `dist` and guided by the recorded profile, of which nothing is required
-        #[arg(long)]
-        guided: bool,
+        /// Rows and groups, separated by commas; `--list` names them
+        #[arg(long, default_value = "default")]
+        only: String,
         /// List the rows and measure nothing
         #[arg(long)]
         list: bool,
         #[command(flatten)]
         settings: RunSettings,
-        #[command(flatten)]
-        programs: ProgramArgs,
+        /// Cargo profile of our programs where no other build is named
+        #[arg(long, default_value = "release")]
+        profile: String,
     },
     /// Compare counts per response of two revisions, and keep them; exits with 1 on a regression
     Gate(GateArgs),
     /// Load any server by the lab's own client and compare every response; exits with 1 if one was wrong or a rate was not kept
     Load(Box<load::LoadArgs>),
-    /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
-    Instructions(ComparisonArgs),
     /// Open many connections, hold them, and watch memory and CPU time; exits with 1 if one failed or a bound is missed
     Connections(ConnectionsArgs),
     /// Check figures against arithmetic, the kernel and the machine; exits with 1 if one of FILE can't be true
@@ -124,12 +127,8 @@ enum LabCommand {
         #[arg(long)]
         build_peers: bool,
     },
-    /// Show settings of the system that limit a measurement; with --apply exits with 1 if one could not be set
-    Tune {
-        /// Change them, as root, until the next start of the machine
-        #[arg(long)]
-        apply: bool,
-    },
+    /// Show settings of the system that limit a measurement, and the commands that change them
+    Tune,
     /// List scenarios and servers
     List,
     /// Run a load from a file of JSON (the lab calls it)
@@ -141,29 +140,6 @@ enum LabCommand {
     /// Try to enter a network namespace for so many connections (the lab calls it)
     #[command(hide = true)]
     TryNamespace { connections: u32 },
-}
-
-#[derive(Debug, Args)]
-struct ComparisonArgs {
-    /// Loads, as `list` names them, separated by commas
-    #[arg(long)]
-    scenario: String,
-    /// Servers, as `list` names them, separated by commas; the first is the base. NAME@BUILD is one of ours in another
-    /// build: a profile of cargo, or `guided` by the recorded profile
-    #[arg(long)]
-    servers: String,
-    #[command(flatten)]
-    programs: ProgramArgs,
-}
-
-#[derive(Debug, Args)]
-struct ProgramArgs {
-    /// Cargo profile of our programs where no other build is named
-    #[arg(long, default_value = "release")]
-    profile: String,
-    /// Print the results as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn main() -> ExitCode {
@@ -185,23 +161,19 @@ fn progress(line: &str) {
 /// Runs a command; returns false if a figure is missed or missing.
 fn run(command: LabCommand) -> Result<bool, String> {
     match command {
-        LabCommand::Compare { args, settings } => {
-            let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
-            let measured = measure("compare", plans, &[], settings, &args.programs)?;
+        LabCommand::Compare { scenario, servers, experiments, settings, profile } => {
+            let plans = plans(&scenario, &servers, &experiments)?;
+            let measured = measure("compare", plans, &[], settings, &profile)?;
             // System calls are missing where perf is.
-            Ok(measured.iter().filter(|series| series.experiment == Experiment::Load).all(Series::is_whole))
+            let mut needed = measured.iter().filter(|series| series.experiment != Experiment::SystemCalls);
+            Ok(needed.all(Series::is_whole))
         }
         LabCommand::Bar { list: true, .. } => print(&report::list_rows()),
-        LabCommand::Bar { only, peers, guided, settings, programs, .. } => {
-            let rows = bar::select(only.as_deref(), peers, guided)?;
+        LabCommand::Bar { only, settings, profile, .. } => {
+            let rows = bar::select(&only)?;
             let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
-            let measured = measure("bar", plans, &rows, settings, &programs)?;
+            let measured = measure("bar", plans, &rows, settings, &profile)?;
             Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
-        }
-        LabCommand::Instructions(args) => {
-            let plans = plans(&args.scenario, &args.servers, &[Experiment::Instructions])?;
-            let measured = measure("instructions", plans, &[], RunSettings::default(), &args.programs)?;
-            Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Load(args) => load::run(&args),
@@ -220,11 +192,7 @@ fn run(command: LabCommand) -> Result<bool, String> {
             }
             Ok(is_ready && failed.is_empty())
         }
-        LabCommand::Tune { apply } => {
-            let (table, is_right) = tune::run(Path::new("/"), apply);
-            print(&table)?;
-            Ok(is_right || !apply)
-        }
+        LabCommand::Tune => print(&tune::table(Path::new("/"))),
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();
@@ -269,11 +237,11 @@ fn measure(
     plans: Vec<SeriesPlan>,
     rows: &[&BarRow],
     settings: RunSettings,
-    args: &ProgramArgs,
+    profile: &str,
 ) -> Result<Vec<Series>, String> {
     let servers: Vec<&ServerSpec> = plans.iter().flat_map(|plan| &plan.servers).copied().collect();
-    let programs = programs::build_all(&args.profile, &servers)?;
-    measure_built(name, plans, rows, settings, &programs, args.json)
+    let programs = programs::build_all(profile, &servers)?;
+    measure_built(name, plans, rows, settings, &programs)
 }
 
 /// Does the same with programs that are built.
@@ -283,7 +251,6 @@ fn measure_built(
     rows: &[&BarRow],
     settings: RunSettings,
     programs: &OurPrograms,
-    json: bool,
 ) -> Result<Vec<Series>, String> {
     let minutes = plans.iter().map(|plan| plan.estimated_s(settings)).sum::<f64>() / 60.0;
     progress(&format!("about {minutes:.1} minutes"));
@@ -294,11 +261,7 @@ fn measure_built(
     let rows: Vec<_> = rows.iter().map(|row| row.judge(&measured)).collect();
     let record = report::describe(&rows, &measured, &bench);
     progress(&format!("written to {}", report::write(name, &record)?.display()));
-    let text = match rows.is_empty() {
-        _ if json => format!("{record:#}\n"),
-        true => report::comparison(&measured),
-        false => report::bar(&rows, &measured),
-    };
+    let text = if rows.is_empty() { report::comparison(&measured) } else { report::bar(&rows, &measured) };
     print!("{text}");
     Ok(measured)
 }

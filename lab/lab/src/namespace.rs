@@ -18,43 +18,31 @@ const REPLY: u16 = 2;
 const LOOPBACK: u32 = 1;
 const UP: u32 = 1;
 
-/// Settings of a new network namespace; without them it has the kernel's defaults.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NetworkNamespace<'a> {
-    /// Congestion control of its connections, such as `reno`.
-    pub(crate) congestion_control: Option<&'a str>,
-    /// Buckets of its own table of connections, rounded up to a power of two (Linux 6.1). Otherwise it shares the machine's.
-    pub(crate) ehash_entries: Option<u32>,
-}
-
-impl NetworkNamespace<'_> {
-    /// Moves the calling thread into a new namespace whose loopback is up, and with it all threads and processes that it
-    /// starts later.
-    ///
-    /// Without privileges the process must have one thread, or must have called [`gain_rights`] while it had.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if the system permits no namespace or not these settings. The thread may have moved then, and is good
-    /// for nothing but to report it.
-    pub(crate) fn enter(&self) -> Result<(), String> {
-        gain_rights()?;
+/// Moves the calling thread into a new network namespace whose loopback is up, and with it all threads and processes that it starts
+/// later. It has this congestion control, such as `reno`, and a table of connections with so many buckets of its own, rounded up
+/// to a power of two (Linux 6.1), or shares the machine's.
+///
+/// Without privileges the process must have one thread, or must have called [`gain_rights`] while it had.
+///
+/// # Errors
+///
+/// The reason, if the system permits no namespace or not these settings. The thread may have moved then, and is good for nothing
+/// but to report it.
+pub(crate) fn enter(congestion_control: &str, buckets: Option<u32>) -> Result<(), String> {
+    gain_rights()?;
+    create()?;
+    if let Some(buckets) = buckets {
+        // A namespace's table is made with it, as the one that it is made from says: this one, not the machine's.
+        set("tcp_child_ehash_entries", &buckets.to_string())?;
         create()?;
-        if let Some(entries) = self.ehash_entries {
-            // A namespace's table is made with it, as the one that it is made from says: this one, not the machine's.
-            set("tcp_child_ehash_entries", &entries.to_string())?;
-            create()?;
-            let granted = get("tcp_ehash_entries")?;
-            // A negative count is of the shared table.
-            if !granted.parse().is_ok_and(|granted: i64| granted >= i64::from(entries)) {
-                return Err(format!("network namespace: {entries} buckets requested, granted {granted}"));
-            }
+        let granted = get("tcp_ehash_entries")?;
+        // A negative count is of the shared table.
+        if !granted.parse().is_ok_and(|granted: i64| granted >= i64::from(buckets)) {
+            return Err(format!("network namespace: {buckets} buckets requested, granted {granted}"));
         }
-        if let Some(name) = self.congestion_control {
-            set("tcp_congestion_control", name)?;
-        }
-        bring_loopback_up().map_err(|error| format!("network namespace: loopback stays down: {error}"))
     }
+    set("tcp_congestion_control", congestion_control)?;
+    bring_loopback_up().map_err(|error| format!("network namespace: loopback stays down: {error}"))
 }
 
 /// Lets a process without privileges create network namespaces: it gets a user namespace, in which its user stays the same.
@@ -147,10 +135,8 @@ mod tests {
     #[test]
     fn a_thread_in_a_namespace_has_its_own_loopback_and_settings() {
         let outside = get("tcp_congestion_control").expect("every system has one");
-        let inside = thread::spawn(|| {
-            let namespace = NetworkNamespace { congestion_control: Some("reno"), ehash_entries: None };
-            namespace.enter().map(|()| (get("tcp_congestion_control"), exchange()))
-        });
+        let inside =
+            thread::spawn(|| enter("reno", None).map(|()| (get("tcp_congestion_control"), exchange())));
         match inside.join().expect("the thread ends") {
             Ok((congestion_control, received)) => {
                 assert_eq!((congestion_control.as_deref(), received.ok()), (Ok("reno"), Some(*b"ping")));
@@ -172,8 +158,7 @@ mod tests {
 
     #[test]
     fn an_unknown_congestion_control_is_refused() {
-        let namespace = NetworkNamespace { congestion_control: Some("planted"), ehash_entries: None };
-        assert!(thread::spawn(move || namespace.enter()).join().expect("the thread ends").is_err());
+        assert!(thread::spawn(|| enter("planted", None)).join().expect("the thread ends").is_err());
         let mut reply = [0; 36];
         reply[4..6].copy_from_slice(&REPLY.to_ne_bytes());
         assert_eq!(parse_reply(&reply), Ok(()));

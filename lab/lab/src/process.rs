@@ -78,7 +78,6 @@ impl ServerProcess {
         status.is_some_and(|status| status.success())
     }
 
-    /// Returns the ids of its processes.
     pub(crate) fn ids(&self) -> &[u32] {
         &self.ids
     }

@@ -15,7 +15,7 @@ use crate::server::ServerSpec;
 const TOOLS: &str = "target/peers/tools";
 
 /// The build guided by a recorded profile, and the script that prints its folder; other builds have the name of cargo's profile.
-pub(crate) const GUIDED: &str = "guided";
+const GUIDED: &str = "guided";
 const GUIDED_BUILD: &str = "lab/guided.sh";
 const PROGRAMS: &str =
     "--package shearwater-cli --bins --package shearwater --example kinds --example plaintext";
@@ -60,7 +60,7 @@ pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurProgr
 }
 
 /// Builds in one of cargo's profiles, without a recorded one, and returns the folder of the programs.
-pub(crate) fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
+fn build_plain(profile: &str, words: &str) -> Result<PathBuf, String> {
     build_in(&root(), &target(), profile, words)
 }
 

@@ -67,8 +67,8 @@ fn notes(measured: &[Series]) -> String {
             }
         }
     }
-    let notes = measured.iter().flat_map(|series| [series.namespace_note(), series.receive_buffer_note()]);
-    out.extend(notes.flatten().map(|note| note + "\n").chain(identities));
+    let notes = measured.iter().filter_map(Series::receive_buffer_note);
+    out.extend(notes.map(|note| note + "\n").chain(identities));
     out
 }
 

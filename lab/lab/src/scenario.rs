@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::client::{CheckedRequest, Load, LoadOptions, Pacing};
+use crate::client::{CheckedRequest, ExpectedResponse, Load, LoadOptions, Pacing};
 use crate::file_set::FileSet;
 
 /// Number of varied paths.
@@ -144,9 +144,9 @@ impl Scenario {
         self.targets().map(move |target| format!("{method} {target} HTTP/1.1\r\nHost: lab\r\n{body}"))
     }
 
-    /// Returns the load for our own client; whole responses have `bytes`.
-    pub(crate) fn load(&self, address: SocketAddr, bytes: u64, millis: u64) -> Load {
-        let checked = |request| CheckedRequest { request, status: 200, bytes, content: None };
+    /// Returns the load for our own client.
+    pub(crate) fn load(&self, address: SocketAddr, expected: &ExpectedResponse, millis: u64) -> Load {
+        let checked = |request| CheckedRequest { request, expected: expected.clone() };
         Load {
             address,
             millis,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, MeasuredRound, RunSettings, ServerSetup};
 use crate::experiment::{Experiment, Subject};
-use crate::namespace::NetworkNamespace;
+use crate::namespace;
 use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{self, REFERENCE, ServerSpec};
@@ -31,7 +31,6 @@ pub(crate) struct SeriesPlan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerRounds {
     pub(crate) label: String,
-    /// Version of its program.
     pub(crate) version: String,
     /// Estimates over all rounds that count.
     #[serde(default)]
@@ -56,9 +55,6 @@ pub(crate) struct Series {
     /// Receive buffers that it requests.
     #[serde(default)]
     receive_buffer_bytes: Option<u32>,
-    /// Congestion control of the network namespace that it was run in.
-    #[serde(default)]
-    congestion_control: Option<String>,
     /// Rounds that should count.
     #[serde(default)]
     pub(crate) rounds: u32,
@@ -98,9 +94,8 @@ impl SeriesPlan {
     /// give the null servers their length.
     pub(crate) fn run(&self, bench: &Bench<'_>) -> Result<Series, String> {
         let Some(name) = &self.scenario.congestion_control else { return self.run_here(bench) };
-        let namespace = NetworkNamespace { congestion_control: Some(name), ehash_entries: None };
         // A thread of its own: the others stay where they are.
-        let run = || match namespace.enter() {
+        let run = || match namespace::enter(name, None) {
             Ok(()) => self.run_here(bench),
             Err(why) => Ok(self.not_run(bench.settings, &why)),
         };
@@ -113,7 +108,6 @@ impl SeriesPlan {
         crate::progress(&format!("{}: not run: {why}", self.scenario.name));
         let rounds = self.experiment.rounds(settings);
         let mut series = Series::new(self, rounds, settings.seed, |_| NOT_RUN.to_owned());
-        series.congestion_control = None;
         for server in &mut series.servers {
             server.rounds.push(Err(why.to_owned()).into());
         }
@@ -211,6 +205,9 @@ impl Series {
     /// Returns a series without rounds yet.
     fn new(plan: &SeriesPlan, rounds: u32, seed: u64, version: impl Fn(&ServerSpec) -> String) -> Self {
         let SeriesPlan { experiment, scenario, .. } = *plan;
+        let namespace = scenario.congestion_control.as_ref().map_or_else(String::new, |name| {
+            format!(" in a network namespace of their own, congestion control {name}")
+        });
         let mut servers = Vec::new();
         for (number, spec) in plan.servers.iter().enumerate() {
             let is_twice = number == 0 && experiment == Experiment::Load;
@@ -222,9 +219,8 @@ impl Series {
         Self {
             experiment,
             scenario: scenario.name.clone(),
-            about: format!("{}; {} connections", scenario.about, scenario.connections),
+            about: format!("{}; {} connections{namespace}", scenario.about, scenario.connections),
             receive_buffer_bytes: scenario.receive_buffer_bytes,
-            congestion_control: scenario.congestion_control.clone(),
             rounds,
             seed,
             servers,
@@ -260,12 +256,6 @@ impl Series {
     /// Estimates the ratio of a figure to the base's.
     pub(crate) fn ratio_to_base(&self, server: &ServerRounds, figure: &str) -> Option<Estimate> {
         estimate(&server.combine(self.servers.first()?, figure, |own, base| own / base), self.seed)
-    }
-
-    /// Returns a note where it was run in a network namespace.
-    pub(crate) fn namespace_note(&self) -> Option<String> {
-        let (scenario, name) = (&self.scenario, self.congestion_control.as_ref()?);
-        Some(format!("{scenario}: in a network namespace of its own, congestion control {name}"))
     }
 
     /// Returns a warning where connections were granted smaller receive buffers than the scenario requests.

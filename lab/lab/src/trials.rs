@@ -1,22 +1,22 @@
 //! One server by itself: memory, idleness, start, allocations, instructions.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::bench::{RoundFigures, ServerSetup};
-use crate::client::{self, Load, Pacing};
-use crate::process::{Threads, output, under};
+use crate::client::{self, COUNT, HeldConnections, HeldThread, Load, Pacing};
+use crate::process::{ServerProcess, Threads, output, under};
 use crate::programs::{cargo, root};
 
-/// Connections held idle, each after one response.
-const IDLE_CONNECTIONS: u32 = 15_000;
-/// Time for one response.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time from the last response until a quiet server is watched.
+/// Ports of connections held idle.
+const IDLE_PORTS: Range<u16> = 10_000..25_000;
+/// Interval at which they are counted while they are opened.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time from the last response until an idle server is watched, and how long.
 const SETTLE: Duration = Duration::from_secs(2);
 const WATCH: Duration = Duration::from_secs(10);
 /// The test that counts allocations: only the process itself can. It prints a figure for each driver.
@@ -46,59 +46,60 @@ pub(crate) fn start(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     Ok([("start_s", start_s), ("rss_mib", server.process.mib(testkit::process::rss_kib)?)].into())
 }
 
-/// Measures the growth of RSS per idle connection; all must stay open.
+/// Measures the growth of RSS per idle connection, each after one response; all must stay open.
 pub(crate) fn hold_connections(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
-    let _ = testkit::process::raise_descriptor_limit();
+    testkit::process::raise_descriptor_limit();
     let server = setup.start()?;
     let before_mib = server.process.mib(testkit::process::rss_kib)?;
-    let held: Result<Vec<TcpStream>, String> = (1..=IDLE_CONNECTIONS)
-        .map(|serial| {
-            served(setup, serial, server.bytes).map_err(|error| format!("connection {serial}: {error}"))
-        })
-        .collect();
-    let held = held?;
+    let scenario = setup.scenario.load(setup.address, &server.expected, 0);
+    let load = Load { connections: 0, pacing: Pacing::Rate(1), latencies: true, ..scenario };
+    let held = HeldConnections {
+        source: Ipv4Addr::new(127, 0, 1, 1),
+        ports: IDLE_PORTS,
+        opened_per_s: 20_000,
+        pending_max: 256,
+        keep_alive_ms: 3_600_000,
+    };
+    let failed = |error: std::io::Error| format!("client: {error}");
+    let mut client = HeldThread::start(load, held).map_err(failed)?;
+    let counts = loop {
+        match client.order(COUNT).map_err(failed)? {
+            counts if counts.is_settled() => break counts,
+            _ => thread::sleep(POLL_INTERVAL),
+        }
+    };
     let grown_mib = (server.process.mib(testkit::process::rss_kib)? - before_mib).max(0.0);
     // A connection that the server has closed costs it nothing.
-    let closed = held.iter().filter(|stream| !is_open(stream)).count();
-    if closed > 0 {
-        return Err(format!("{closed} of {IDLE_CONNECTIONS} connections were closed meanwhile"));
+    if counts.held != IDLE_PORTS.len() as u64 {
+        return Err(format!(
+            "{} of {} connections are held: {:?}",
+            counts.held,
+            IDLE_PORTS.len(),
+            counts.failures
+        ));
     }
-    let bytes_per_connection = grown_mib * f64::from(1 << 20) / held.len() as f64;
+    let bytes_per_connection = grown_mib * f64::from(1 << 20) / counts.held as f64;
     Ok([("bytes_per_connection", bytes_per_connection), ("grown_mib", grown_mib)].into())
-}
-
-/// Returns a connection after one response.
-fn served(setup: &ServerSetup<'_>, serial: u32, response_bytes: u64) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::from(client::connect(setup.address, serial.into(), None, true)?);
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.write_all(setup.scenario.request().as_bytes())?;
-    let mut response = vec![0; response_bytes as usize];
-    stream.read_exact(&mut response)?;
-    if response.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(ErrorKind::InvalidData.into()) }
-}
-
-/// Returns true if the server has neither closed the connection nor sent anything more.
-fn is_open(stream: &TcpStream) -> bool {
-    stream.set_nonblocking(true).is_ok()
-        && stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 /// Measures CPU time and wake-ups of an idle server.
 pub(crate) fn watch_idle(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
-    let server = setup.start()?;
+    let [cpu_percent, wake_ups_per_s] = idle_figures(&setup.start()?.process)?;
+    Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", wake_ups_per_s)].into())
+}
+
+/// Returns the CPU time in per cent of a server to which nothing is sent, and its wake-ups a second.
+pub(crate) fn idle_figures(server: &ServerProcess) -> Result<[f64; 2], String> {
     thread::sleep(SETTLE);
-    let ids = server.process.ids();
-    let (before, started) = (Threads::of(ids)?, Instant::now());
+    let (before, started) = (Threads::of(server.ids())?, Instant::now());
     thread::sleep(WATCH);
-    let after = Threads::of(ids)?;
+    let after = Threads::of(server.ids())?;
     let seconds = started.elapsed().as_secs_f64();
     if !after.are_those_of(&before) {
         return Err("threads started or ended meanwhile".to_owned());
     }
     let spent = after.since(&before)?;
-    let cpu_percent = spent.cpu_ns as f64 / 1e9 / seconds * 100.0;
-    Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", spent.switches as f64 / seconds)].into())
+    Ok([spent.cpu_ns as f64 / 1e7, spent.switches as f64].map(|sum| sum / seconds))
 }
 
 /// Runs the test that counts allocations, of the server's revision; the worst driver's figure counts.
@@ -152,11 +153,11 @@ fn instructions_of_run(setup: &ServerSetup<'_>, requests: u64) -> Result<u64, St
         pacing: Pacing::Rounds,
         responses_max: Some(requests),
         latencies: false,
-        ..setup.scenario.load(setup.address, server.bytes, COUNTED_WAIT_MAX.as_millis() as u64)
+        ..setup.scenario.load(setup.address, &server.expected, COUNTED_WAIT_MAX.as_millis() as u64)
     };
     let counts = client::run(&load)?;
     server.process.end_within(COUNTED_WAIT_MAX);
-    if counts.responses != requests || counts.socket_errors() + counts.status_errors > 0 {
+    if counts.responses != requests || counts.socket_errors() + counts.wrong_responses() > 0 {
         return Err(format!("{} of {requests} responses; {counts:?}", counts.responses));
     }
     let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
@@ -170,8 +171,6 @@ fn parse_instructions(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Shutdown, TcpListener};
-
     use super::*;
 
     #[test]
@@ -192,17 +191,5 @@ mod tests {
         assert_eq!(parse_instructions("events: Ir\nfn=main\n1 7\n\ntotals: 48120\n"), Some(48_120));
         assert_eq!(parse_instructions("events: Ir\n"), None);
         assert_eq!(parse_instructions("totals: many\n"), None);
-    }
-
-    #[test]
-    fn a_connection_closed_by_the_server_is_not_open() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let held = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
-        let (server, _) = listener.accept().expect("a client");
-        assert!(is_open(&held));
-        server.shutdown(Shutdown::Write).expect("it is connected");
-        held.set_nonblocking(false).expect("a socket");
-        assert_eq!((&held).read(&mut [0; 1]).expect("its end"), 0);
-        assert!(!is_open(&held));
     }
 }

@@ -9,22 +9,12 @@ use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::generated::UnsentBody;
-use super::load::{CheckedRequest, Load, LoadCounts};
+use super::load::{Load, LoadCounts};
 use super::response::ResponseProgress;
 
 /// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
 /// minute, don't use them up.
 pub(crate) const SOURCE_ADDRESSES: u64 = 200;
-
-/// Connects as [`connect_from`] does. `serial` numbers a client's connections.
-pub(crate) fn connect(
-    to: SocketAddr,
-    serial: u64,
-    receive_buffer_bytes: Option<u32>,
-    may_block: bool,
-) -> io::Result<Socket> {
-    connect_from(source_address(to, serial), to, receive_buffer_bytes, may_block)
-}
 
 /// Returns the source address of a connection over loopback.
 pub(super) fn source_address(to: SocketAddr, serial: u64) -> Option<SocketAddr> {
@@ -64,8 +54,6 @@ pub(super) fn connect_from(
 
 /// Largest buffer that a connection keeps between requests.
 const UNSENT_BYTES_KEPT: usize = 16 * 1024;
-/// End of a head.
-const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
 
 /// The order in which a connection sends requests, and expects their responses.
 #[derive(Debug, Clone)]
@@ -118,18 +106,10 @@ pub(super) struct LoadConnection {
     allowed_write: usize,
     /// Responses that are still missing.
     pub(super) outstanding: u32,
-    /// The next response, where responses are parsed.
+    /// The next response.
     response: ResponseProgress,
     /// Whole responses on this socket.
     pub(super) responses: u32,
-    /// Bytes of the next response.
-    received: u64,
-    /// Bytes of a blank line that they end with, in a head whose length is not known.
-    blank: usize,
-    /// Offset of its content, once it is known.
-    content_start: Option<u64>,
-    /// False if its status line differs, as far as it has arrived.
-    is_good: bool,
     /// Start of the latency of the outstanding request.
     pub(super) since: Option<Instant>,
 }
@@ -167,10 +147,6 @@ impl LoadConnection {
             outstanding: 0,
             response: ResponseProgress::default(),
             responses: 0,
-            received: 0,
-            blank: 0,
-            content_start: None,
-            is_good: true,
             since: None,
         }
     }
@@ -187,15 +163,10 @@ impl LoadConnection {
         (self.unsent_body, self.response) = Default::default();
         (self.outstanding, self.responses) = (0, 0);
         self.expected = self.next.clone();
-        self.begin_response();
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.socket.is_some()
-    }
-
-    fn begin_response(&mut self) {
-        (self.received, self.blank, self.content_start, self.is_good) = (0, 0, None, true);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -274,7 +245,7 @@ impl LoadConnection {
             Ok((length @ 1.., _)) => length,
             Err(Errno::AGAIN) => return ReceiveResult::Nothing,
             Ok((0, _)) if self.response.ends_with_connection() => {
-                self.count_parsed(load, counts);
+                self.end_response(load, counts);
                 return ReceiveResult::Closing;
             }
             received => return ReceiveResult::End(received.err()),
@@ -288,16 +259,12 @@ impl LoadConnection {
             if self.outstanding == 0 {
                 return ReceiveResult::Unexpected;
             }
-            let Some(expected) = &load.options.expected else {
-                bytes = self.take(bytes, load, counts);
-                continue;
-            };
-            match self.response.take(bytes, expected) {
+            match self.response.take(bytes, &load.requests[self.expected.at].expected) {
                 Err(_) => return ReceiveResult::Malformed,
                 Ok(None) => break,
                 Ok(Some(later)) => bytes = later,
             }
-            if self.count_parsed(load, counts) {
+            if self.end_response(load, counts) {
                 return ReceiveResult::Closing;
             }
         }
@@ -305,67 +272,14 @@ impl LoadConnection {
     }
 
     /// Counts a whole response and returns true if the connection ends after it.
-    fn count_parsed(&mut self, load: &Load, counts: &mut LoadCounts) -> bool {
+    fn end_response(&mut self, load: &Load, counts: &mut LoadCounts) -> bool {
         let response = std::mem::take(&mut self.response);
-        if let Some(expected) = &load.options.expected {
-            response.count(expected, counts);
-        }
+        response.count(&load.requests[self.expected.at].expected, counts);
+        self.expected.advance(load);
         self.responses += 1;
         self.outstanding -= 1;
         response.closes
     }
-
-    /// Takes bytes of one response and returns those after it.
-    fn take<'a>(&mut self, bytes: &'a [u8], load: &Load, counts: &mut LoadCounts) -> &'a [u8] {
-        let wanted = &load.requests[self.expected.at];
-        let whole = self.whole_bytes(wanted, bytes);
-        let missing = usize::try_from(whole - self.received).unwrap_or(usize::MAX);
-        let (now, later) = bytes.split_at(bytes.len().min(missing));
-        let status = start_of_response(wanted.status);
-        if let Some(rest) = usize::try_from(self.received).ok().and_then(|start| status.get(start..)) {
-            let length = rest.len().min(now.len());
-            self.is_good &= now[..length] == rest[..length];
-        }
-        if let (Some(content), Some(start)) = (&wanted.content, self.content_start) {
-            let head = usize::try_from(start.saturating_sub(self.received)).unwrap_or(usize::MAX);
-            let offset = self.received.saturating_sub(start);
-            self.is_good &= now.get(head..).is_none_or(|now| content.has_at(offset, now));
-        }
-        self.received += now.len() as u64;
-        if self.received == whole {
-            counts.responses += 1;
-            counts.status_errors += u64::from(!self.is_good);
-            self.responses += 1;
-            self.outstanding -= 1;
-            self.expected.advance(load);
-            self.begin_response();
-        }
-        later
-    }
-
-    /// Returns the length of the next response, of which these bytes come next; more than any if they don't say yet.
-    fn whole_bytes(&mut self, wanted: &CheckedRequest, bytes: &[u8]) -> u64 {
-        let Some(content) = &wanted.content else { return wanted.bytes };
-        if self.content_start.is_none() {
-            let end = bytes.iter().position(|&byte| {
-                // A byte that doesn't continue it may begin it.
-                let fits = [self.blank, 0].into_iter().find(|&at| byte == BLANK_LINE[at]);
-                self.blank = fits.map_or(0, |at| at + 1);
-                self.blank == BLANK_LINE.len()
-            });
-            self.content_start = end.map(|end| self.received + end as u64 + 1);
-        }
-        self.content_start.map_or(u64::MAX, |start| start + content.bytes)
-    }
-}
-
-/// Returns the beginning of a response with this status.
-fn start_of_response(status: u16) -> [u8; 12] {
-    let mut start = *b"HTTP/1.1 000";
-    for (at, divisor) in [(9, 100), (10, 10), (11, 1)] {
-        start[at] += (status / divisor % 10) as u8;
-    }
-    start
 }
 
 /// Returns a browser's headers and the blank line, in an order and with a cookie of the connection's own.

@@ -2,10 +2,12 @@
 //! timeout or the end of the orders. Such a client runs in a process of its own, which responds to each order with its counts.
 
 use std::collections::BTreeMap;
-use std::io::{self, Error, Write};
+use std::io::{self, BufRead, BufReader, Error, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -29,24 +31,12 @@ const EARLY_MS: u64 = 1_000;
 /// Length of a run that its orders end.
 const ENDLESS: Duration = Duration::from_secs(30 * 86_400);
 
-/// The client's end of connections.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SourcePorts {
-    pub(crate) source: Ipv4Addr,
-    /// One for each connection.
-    pub(crate) ports: Range<u16>,
-}
-
-impl SourcePorts {
-    pub(crate) fn connections(&self) -> u32 {
-        u32::from(self.ports.end - self.ports.start)
-    }
-}
-
 /// How connections are opened, and when the server closes them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HeldConnections {
-    pub(crate) share: SourcePorts,
+    pub(crate) source: Ipv4Addr,
+    /// One for each connection.
+    pub(crate) ports: Range<u16>,
     pub(crate) opened_per_s: u32,
     /// Connections without a response at which no other is opened.
     pub(crate) pending_max: u64,
@@ -117,13 +107,42 @@ pub(super) struct Holder<'a> {
 impl Holder<'_> {
     /// Returns the source address of a connection.
     pub(super) fn source(&self, number: u64) -> SocketAddr {
-        let SourcePorts { source, ports } = &self.task.share;
-        SocketAddr::from((*source, ports.start + number as u16))
+        SocketAddr::from((self.task.source, self.task.ports.start + number as u16))
     }
 }
 
-/// Opens and holds connections until the end of `orders`. The load has a rate, which holds while idle connections are asked, and
-/// an expected response.
+/// Gives an order and returns the counts that come back.
+pub(crate) fn order(
+    order: u8,
+    orders: &mut impl Write,
+    reports: &mut impl BufRead,
+) -> io::Result<HeldCounts> {
+    let mut line = String::new();
+    orders.write_all(&[order])?;
+    reports.read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(|_| Error::other("it has ended"))
+}
+
+/// A client in a thread of its own; dropping it ends the connections.
+pub(crate) struct HeldThread {
+    orders: UnixStream,
+    reports: BufReader<UnixStream>,
+}
+
+impl HeldThread {
+    pub(crate) fn start(load: Load, task: HeldConnections) -> io::Result<Self> {
+        let (orders, given) = UnixStream::pair()?;
+        let (reports, mut written) = UnixStream::pair()?;
+        thread::spawn(move || hold(&load, &task, given.into(), &mut written));
+        Ok(Self { orders, reports: BufReader::new(reports) })
+    }
+
+    pub(crate) fn order(&mut self, it: u8) -> io::Result<HeldCounts> {
+        order(it, &mut self.orders, &mut self.reports)
+    }
+}
+
+/// Opens and holds connections until the end of `orders`. The load has a rate, which holds while idle connections are asked.
 pub(crate) fn hold(
     load: &Load,
     task: &HeldConnections,
@@ -131,7 +150,7 @@ pub(crate) fn hold(
     reports: &mut dyn Write,
 ) -> io::Result<()> {
     let mut client = LoadClient::open(load, None)?;
-    client.connections.reserve_exact(task.share.connections() as usize);
+    client.connections.reserve_exact(task.ports.len());
     epoll::add(&client.epoll, &orders, EventData::new_u64(ORDERS), EventFlags::IN)?;
     client.held = Some(Holder {
         task,
@@ -171,7 +190,7 @@ impl LoadClient<'_> {
     fn unopened(&self) -> u64 {
         let has_failed = self.counts.socket_errors() + self.counts.wrong_responses() >= FAILURES_MAX;
         let task = self.held.as_ref().filter(|_| !has_failed).map(|held| held.task);
-        task.map_or(0, |task| u64::from(task.share.connections()) - self.connections.len() as u64)
+        task.map_or(0, |task| (task.ports.len() - self.connections.len()) as u64)
     }
 
     /// Returns the number of connections that await a response.

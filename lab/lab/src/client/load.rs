@@ -4,23 +4,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use clap::{Args, ValueEnum, value_parser};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::generated::GeneratedRequests;
 use super::response::ExpectedResponse;
 use super::ticks::Stage;
-use crate::file_set::{FileContent, FileSet};
+use crate::file_set::FileSet;
+use crate::load::{parse_duration, parse_stage};
 
 /// A request and what its response must be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CheckedRequest {
     pub(crate) request: String,
-    pub(crate) status: u16,
-    /// Length of the whole response, where its content is not known.
-    pub(crate) bytes: u64,
-    /// Content, after a head of any length.
-    pub(crate) content: Option<FileContent>,
+    pub(crate) expected: ExpectedResponse,
 }
 
 /// Moment at which a connection sends.
@@ -68,25 +66,40 @@ pub(crate) struct Load {
 }
 
 /// Options of `cargo lab load`, which no scenario has.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LoadOptions {
-    /// Parses responses and compares them with this, in place of the lengths in the requests.
-    pub(crate) expected: Option<ExpectedResponse>,
     /// Sent instead of the requests.
+    #[arg(skip)]
     pub(crate) generated: Option<GeneratedRequests>,
-    /// Latency beyond which a response counts as a timeout.
+    /// Latency from which a response counts as a timeout
+    // A load that has one is the tool's: it doesn't await its last responses, and replaces connections that the server ends.
+    #[arg(long, default_value = "2s", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Draws the intervals of a rate from an exponential distribution.
-    pub(crate) has_random_arrivals: bool,
-    /// Changes of the number of connections; `connections` are open at the start.
+    /// Intervals between the requests of a rate
+    #[arg(long, value_enum, default_value = "constant", requires = "rate")]
+    pub(crate) arrivals: Arrivals,
+    /// Linear changes of the number of connections, from 0: CONNECTIONS[:DURATION],…; at once without a duration
+    #[arg(long, value_delimiter = ',', value_parser = parse_stage, conflicts_with_all = ["connections", "duration"])]
     pub(crate) stages: Vec<Stage>,
-    /// Maximum speed of each connection.
+    /// Maximum speed at which each connection reads
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     pub(crate) read_bytes_per_s: Option<u64>,
+    /// Maximum speed at which each connection writes
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     pub(crate) write_bytes_per_s: Option<u64>,
 }
 
-/// A client's counts; wrk's script prints the fields that have no default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Arrivals {
+    #[default]
+    Constant,
+    /// Exponentially distributed, as of many independent clients
+    Poisson,
+}
+
+/// A client's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct LoadCounts {
     /// Responses received whole.
     pub(crate) responses: u64,
@@ -98,35 +111,24 @@ pub(crate) struct LoadCounts {
     pub(crate) read_errors: u64,
     pub(crate) write_errors: u64,
     pub(crate) timeouts: u64,
-    /// Responses with another status, or more bytes than expected.
+    /// Responses with another status, or bytes after the last one.
     pub(crate) status_errors: u64,
-    /// Parsed responses with the right status and a body of another length, or of other bytes.
-    #[serde(default)]
+    /// Responses with the right status and a body of another length, or of other bytes.
     pub(crate) length_errors: u64,
-    #[serde(default)]
     pub(crate) content_errors: u64,
     /// Responses that are not HTTP/1.1.
-    #[serde(default)]
     pub(crate) malformed_errors: u64,
     /// Smallest receive buffer granted to a connection, where one was requested.
-    #[serde(default)]
     pub(crate) receive_buffer_bytes_granted: Option<u64>,
     /// Requests sent.
-    #[serde(default)]
     pub(crate) requests: u64,
-    #[serde(default)]
     pub(crate) connections_opened: u64,
     /// Longest time at a fixed rate that a due request waited for the client itself, and the sum of those from 1 ms.
-    #[serde(default)]
     pub(crate) client_longest_turn_us: u64,
-    #[serde(default)]
     pub(crate) client_stalled_us: u64,
-    #[serde(default)]
     pub(crate) downloaded_bytes: u64,
     /// Bytes of the download that got least.
-    #[serde(default)]
     pub(crate) least_downloaded_bytes: u64,
-    #[serde(default)]
     pub(crate) latency: Option<Latency>,
 }
 
@@ -147,15 +149,22 @@ pub(crate) struct LoadOutcome {
 
 /// Mean and percentiles of the latencies, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Latency {
     pub(crate) mean_ns: u64,
     pub(crate) p50_ns: u64,
-    #[serde(default)]
     pub(crate) p90_ns: u64,
     pub(crate) p95_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
     pub(crate) max_ns: u64,
+}
+
+impl Load {
+    /// Returns true for a load of `cargo lab load`.
+    pub(super) fn is_tool(&self) -> bool {
+        self.options.timeout.is_some()
+    }
 }
 
 impl Latency {
@@ -170,6 +179,18 @@ impl Latency {
             p999_ns: at(0.999),
             max_ns: histogram.max(),
         }
+    }
+
+    /// Returns the figures of a round, by name.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let all = [
+            ("p50_ms", self.p50_ns),
+            ("p95_ms", self.p95_ns),
+            ("p99_ms", self.p99_ns),
+            ("p999_ms", self.p999_ns),
+            ("max_ms", self.max_ns),
+        ];
+        all.into_iter().map(|(name, ns)| (name, ns as f64 / 1e6))
     }
 }
 

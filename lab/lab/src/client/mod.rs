@@ -1,7 +1,7 @@
 //! The load generator: one thread, one event loop; a closed loop, a fixed rate or rounds; pipelining, connections that end,
 //! requests that differ, receive buffers of a given size, and large downloads beside the requests.
 //!
-//! It checks each response's status, and its length, which is known from a probe, or every byte of a file of a set.
+//! It checks each response's status, and the length of its body, which is known from a probe, or every byte of a file of a set.
 //! At a fixed rate a timer wakes it for each request to the nanosecond, and a latency counts from when its request was due, so
 //! that the time of a stall counts in full.
 
@@ -30,16 +30,18 @@ use rustix::io::Errno;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use socket2::Socket;
 
+pub(crate) use connection::SOURCE_ADDRESSES;
 use connection::{LoadConnection, ReceiveResult, connect_from, source_address};
-pub(crate) use connection::{SOURCE_ADDRESSES, connect};
 pub(crate) use downloads::DOWNLOAD_BYTES_MAX;
 use downloads::Download;
 pub(crate) use generated::GeneratedRequests;
 use held::Holder;
 pub(crate) use held::{
-    COUNT, FAILURES_MAX, HeldConnections, HeldCounts, START_ASKING, STOP_ASKING, SourcePorts, hold,
+    COUNT, FAILURES_MAX, HeldConnections, HeldCounts, HeldThread, START_ASKING, STOP_ASKING, hold, order,
 };
-pub(crate) use load::{CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing};
+pub(crate) use load::{
+    Arrivals, CheckedRequest, Latency, Load, LoadCounts, LoadOptions, LoadOutcome, Pacing,
+};
 pub(crate) use response::ExpectedResponse;
 use schedule::micros;
 use ticks::TICK;
@@ -164,10 +166,7 @@ impl<'a> LoadClient<'a> {
             client.connections.push(LoadConnection::new(Some(socket), load, number));
         }
         load.downloads.iter().try_for_each(|target| client.start_download(target))?;
-        // A closed loop of a scenario starts with its first connection, all else when all are open.
-        if load.pacing != Pacing::Closed || load.options.expected.is_some() {
-            client.next_due = Instant::now() + if load.downloads.is_empty() { Duration::ZERO } else { LEAD };
-        }
+        client.next_due = Instant::now() + if load.downloads.is_empty() { Duration::ZERO } else { LEAD };
         Ok(client)
     }
 
@@ -209,7 +208,7 @@ impl<'a> LoadClient<'a> {
     /// Requests come first: what this thread adds to a latency is one receive of a download.
     fn serve(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; RECEIVE_BYTES];
-        let patience = if self.load.options.expected.is_some() { TICK } else { WAIT_MAX };
+        let patience = if self.load.is_tool() { TICK } else { WAIT_MAX };
         while !self.is_over() {
             let held_patience = self.tend_held();
             self.send_what_is_due();
@@ -284,8 +283,7 @@ impl<'a> LoadClient<'a> {
 
     /// Returns true after the end of a scenario's closed loop, when only outstanding responses are awaited.
     fn is_ending(&self) -> bool {
-        let is_closed = self.load.pacing == Pacing::Closed && self.load.options.expected.is_none();
-        is_closed && Instant::now() >= self.end
+        self.load.pacing == Pacing::Closed && !self.load.is_tool() && Instant::now() >= self.end
     }
 
     /// Sends the next requests; their latency counts from when they were due, else from now.
@@ -314,6 +312,9 @@ impl<'a> LoadClient<'a> {
             let received = self.connections[number].receive(self.load, buffer, &mut self.counts);
             match received {
                 ReceiveResult::Nothing => return,
+                ReceiveResult::Closing if !self.load.is_tool() => {
+                    return self.fail(number, None, |it| &mut it.read_errors);
+                }
                 ReceiveResult::Bytes | ReceiveResult::Last | ReceiveResult::Closing => {}
                 ReceiveResult::End(None) if was_idle && self.held.is_some() => return self.expire(number),
                 ReceiveResult::End(error) => return self.fail(number, error, |it| &mut it.read_errors),
@@ -353,14 +354,12 @@ impl<'a> LoadClient<'a> {
         }
     }
 
-    /// Counts a failed connection and replaces it. Where responses are parsed, one that the server closes between two requests
-    /// is no error.
+    /// Counts a failed connection and replaces it. For the tool one that the server closes between two requests is no error.
     fn fail(&mut self, number: usize, errno: Option<Errno>, error: fn(&mut LoadCounts) -> &mut u64) {
-        let is_parsed = self.load.options.expected.is_some();
-        if is_parsed && let Some(errno) = errno.filter(|errno| CONNECT_ERRORS.contains(errno)) {
+        if let Some(errno) = errno.filter(|errno| CONNECT_ERRORS.contains(errno)) {
             self.counts.connect_errors += 1;
             self.connect_error = Some(errno.into());
-        } else if !is_parsed || self.held.is_some() || !self.connections[number].is_idle() {
+        } else if !self.load.is_tool() || !self.connections[number].is_idle() {
             *error(&mut self.counts) += 1;
         }
         self.reconnect(number);
@@ -376,7 +375,7 @@ impl<'a> LoadClient<'a> {
         if let Some(since) = self.connections[number].since.take() {
             self.lost.extend(repeat_n(since, outstanding));
         }
-        match self.connect(number as u64, self.load.options.expected.is_none()) {
+        match self.connect(number as u64, false) {
             Ok(socket) => self.connections[number].renew(socket),
             Err(error) => {
                 self.counts.connect_errors += 1;

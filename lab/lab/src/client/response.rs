@@ -1,4 +1,4 @@
-//! The comparison of responses whose heads may differ. A head that equals the first one but for its date is not parsed.
+//! The comparison of responses. A head that equals the first one but for its date is not parsed.
 
 use std::ops::Range;
 
@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize};
 use testkit::{Error, Event, Framing, Response, ResponseReader};
 
 use super::load::LoadCounts;
+use crate::file_set::FileContent;
 
 /// Length of a date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE_BYTES: usize = 29;
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ExpectedResponse {
     pub(crate) method: String,
     pub(crate) status: u16,
     /// Length of the body; any if there is none.
     pub(crate) body_bytes: Option<u64>,
     /// Compared byte by byte.
-    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) body: Option<FileContent>,
     usual_head: Option<UsualHead>,
 }
 
@@ -47,30 +48,44 @@ pub(super) struct ResponseProgress {
 }
 
 impl ExpectedResponse {
-    pub(crate) fn new(method: &str, status: u16) -> Self {
-        Self { method: method.to_owned(), status, body_bytes: None, body: None, usual_head: None }
+    /// Expects a status and the length of the body of the first response.
+    pub(crate) fn like(first: &Response, method: &str) -> Self {
+        let (status, body_bytes) = (first.status(), Some(first.body.len() as u64));
+        Self {
+            method: method.to_owned(),
+            status,
+            body_bytes,
+            body: None,
+            usual_head: UsualHead::of(first, method),
+        }
     }
 
-    /// Makes the head of this response the usual one, if its body has a length.
-    pub(crate) fn learn_head(&mut self, response: &Response) {
+    /// Expects a 200 with this content.
+    pub(crate) fn with_body(body: FileContent) -> Self {
+        let (method, body_bytes) = ("GET".to_owned(), Some(body.bytes));
+        Self { method, status: 200, body_bytes, body: Some(body), usual_head: None }
+    }
+}
+
+impl UsualHead {
+    /// Returns the head of a response whose body has a length.
+    fn of(response: &Response, method: &str) -> Option<Self> {
         let head = &response.head;
-        let body_bytes = match head.framing(&self.method) {
+        let body_bytes = match head.framing(method) {
             Framing::Length(length) => length,
             Framing::None => 0,
-            Framing::Chunked | Framing::UntilClose => return,
+            Framing::Chunked | Framing::UntilClose => return None,
         };
-        if head.closes() || head.status != self.status || !head.text().starts_with("HTTP/1.1 ") {
-            return;
+        if head.closes() || !head.text().starts_with("HTTP/1.1 ") {
+            return None;
         }
         let bytes = head.text().as_bytes().to_vec();
         let date = head.header("date").filter(|date| date.len() == DATE_BYTES);
         let start = date.and_then(|date| head.text().find(date)).unwrap_or(bytes.len());
         let date = start..bytes.len().min(start + DATE_BYTES);
-        self.usual_head = Some(UsualHead { bytes, date, body_bytes });
+        Some(Self { bytes, date, body_bytes })
     }
-}
 
-impl UsualHead {
     fn starts(&self, bytes: &[u8]) -> bool {
         let Some(head) = bytes.get(..self.bytes.len()) else { return false };
         head[..self.date.start] == self.bytes[..self.date.start]
@@ -139,10 +154,7 @@ impl ResponseProgress {
     }
 
     fn compare(&mut self, data: &[u8], expected: &ExpectedResponse) {
-        if let Some(body) = &expected.body {
-            let rest = usize::try_from(self.received).ok().and_then(|start| body.get(start..));
-            self.differs |= !rest.is_some_and(|rest| rest.starts_with(data));
-        }
+        self.differs |= expected.body.as_ref().is_some_and(|body| !body.has_at(self.received, data));
         self.received += data.len() as u64;
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
-use super::{Latency, LoadClient, LoadOutcome, Pacing};
+use super::{Arrivals, Latency, LoadClient, LoadOutcome, Pacing};
 
 /// Latency beyond which a response counts as a timeout at a fixed rate, and time for the last responses of a closed loop.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,9 +20,9 @@ impl LoadClient<'_> {
     /// Returns the time from one batch of requests to the next.
     fn next_interval(&mut self, rate: u32) -> Duration {
         let interval = Duration::from_secs(self.load.depth.into()) / rate.max(1);
-        match self.load.options.has_random_arrivals {
-            true => interval.mul_f64(-(1.0 - self.arrivals.f64()).ln()),
-            false => interval,
+        match self.load.options.arrivals {
+            Arrivals::Poisson => interval.mul_f64(-(1.0 - self.arrivals.f64()).ln()),
+            Arrivals::Constant => interval,
         }
     }
 
@@ -41,13 +41,13 @@ impl LoadClient<'_> {
         if !self.sends_at_rate() {
             return Ok(());
         }
-        let has_random_arrivals = self.load.options.has_random_arrivals;
-        if self.timer_due.is_some_and(|due| !has_random_arrivals || due == self.next_due) {
+        let is_random = self.load.options.arrivals == Arrivals::Poisson;
+        if self.timer_due.is_some_and(|due| !is_random || due == self.next_due) {
             return Ok(());
         }
         self.timer_due = Some(self.next_due);
         let until = self.next_due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
-        let interval = if has_random_arrivals { Duration::ZERO } else { self.next_interval(rate) };
+        let interval = if is_random { Duration::ZERO } else { self.next_interval(rate) };
         let [it_value, it_interval] = [until, interval].map(Timespec::try_from);
         let times = Itimerspec {
             it_value: it_value.map_err(Error::other)?,

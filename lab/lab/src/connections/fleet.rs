@@ -1,6 +1,6 @@
 //! Client processes: each opens and holds its share of the connections, and reports its counts.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
@@ -9,7 +9,7 @@ use std::vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{self, COUNT, ExpectedResponse, HeldConnections, HeldCounts, Load, LoadOptions};
+use crate::client::{self, Arrivals, COUNT, HeldConnections, HeldCounts, Load, LoadOptions};
 use crate::process::under;
 
 /// Time for the client processes to end by themselves.
@@ -21,16 +21,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub(super) struct Task {
     /// The request, and the rate at which idle connections are asked.
     pub(super) load: Load,
-    pub(super) expected: ExpectedResponse,
     pub(super) held: HeldConnections,
 }
 
 /// Holds connections as a task says, until standard input ends.
 pub(crate) fn hold(task: &str) -> Result<(), String> {
     let task = serde_json::from_str(task).map_err(|error| format!("task: {error}"))?;
-    let Task { mut load, expected, held } = task;
-    let expected = Some(expected);
-    load.options = LoadOptions { expected, has_random_arrivals: true, ..LoadOptions::default() };
+    let Task { mut load, held } = task;
+    load.options = LoadOptions { arrivals: Arrivals::Poisson, ..LoadOptions::default() };
     testkit::process::raise_descriptor_limit();
     let orders = io::stdin().as_fd().try_clone_to_owned();
     let held = orders.and_then(|orders| client::hold(&load, &held, orders, &mut io::stdout()));
@@ -123,11 +121,8 @@ impl Fleet {
 impl ClientProcess {
     fn order(&mut self, order: u8) -> Result<(), String> {
         let Some(orders) = &mut self.orders else { return Ok(()) };
-        let mut line = String::new();
-        let sent = orders.write_all(&[order]);
-        sent.and_then(|()| self.reports.read_line(&mut line))
-            .map_err(|error| format!("client process: {error}"))?;
-        self.counts = serde_json::from_str(&line).map_err(|_| "a client process has ended".to_owned())?;
+        let counts = client::order(order, orders, &mut self.reports);
+        self.counts = counts.map_err(|error| format!("client process: {error}"))?;
         Ok(())
     }
 }

@@ -8,18 +8,23 @@ mod report;
 mod run;
 
 use std::fs;
+use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, value_parser};
+use serde_json::json;
 use testkit::Response;
 
 use crate::bench::{Bench, RunSettings, ServerSetup, StartedServer};
-use crate::client::{ExpectedResponse, HeldConnections, Load, Pacing, SourcePorts};
+use crate::client::{HeldConnections, Load, Pacing};
+use crate::file_set::FileContent;
 use crate::folder::RunFolder;
-use crate::namespace::NetworkNamespace;
+use crate::namespace;
 use crate::process::{CLIENT_CORE, SERVER_CORE, free_address, output, under};
-use crate::programs::{OurPrograms, build_plain, root};
+use crate::programs::{OurPrograms, build_all, root};
+use crate::report::unix_seconds;
 use crate::scenario::{self, Scenario};
 use crate::server::{self, ServerSpec};
 use crate::{machine, print, progress};
@@ -29,15 +34,12 @@ use report::Bounds;
 use run::{Findings, Run};
 
 pub(crate) use fleet::hold;
-pub(crate) use plan::grouped;
 pub(crate) use reading::ProgressLine;
 
 /// Requested on every connection.
 const SCENARIO: &str = "1k";
 /// Our program; others keep their own timeouts.
 const OURS: &str = "shearwater";
-/// Build of our programs.
-const PROFILE: &str = "release";
 /// Length of a null server's response.
 const NULL_BYTES: u64 = 1_300;
 /// Timeout of idle connections where none should expire, besides the time they are held.
@@ -86,9 +88,6 @@ pub(crate) struct ConnectionsArgs {
     /// Print the plan and run nothing
     #[arg(long)]
     plan: bool,
-    /// Print the results as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 impl ConnectionsArgs {
@@ -103,12 +102,6 @@ impl ConnectionsArgs {
         if self.expire > self.count {
             return Err(format!("--expire {}: there are only {} connections", self.expire, self.count));
         }
-        if spec.build.is_some() {
-            return Err(format!(
-                "{}: only the usual build is measured\nhelp: leave out the build",
-                spec.name
-            ));
-        }
         if spec.program != OURS && self.expire > 0 {
             return Err(format!("--expire: the timeouts of {} are its own", spec.name));
         }
@@ -116,13 +109,9 @@ impl ConnectionsArgs {
     }
 }
 
-/// Tries to enter a namespace, in a process of its own, which can't leave it; the lab calls it.
+/// Enters a namespace whose table has room for so many connections, if the system permits it.
 pub(crate) fn try_namespace(connections: u32) -> Result<(), String> {
-    namespace(connections).enter()
-}
-
-fn namespace(connections: u32) -> NetworkNamespace<'static> {
-    NetworkNamespace { congestion_control: Some("reno"), ehash_entries: Some(buckets_wanted(connections)) }
+    namespace::enter("reno", Some(buckets_wanted(connections)))
 }
 
 /// Runs all phases and prints the figures; returns false if a connection failed or a bound was missed.
@@ -131,31 +120,30 @@ pub(crate) fn run(args: &ConnectionsArgs) -> Result<bool, String> {
     let spec = server::find(&args.server, scenario)?;
     args.check(spec)?;
     // Before the namespace, in which nothing can be downloaded.
-    let programs = if args.plan || spec.is_foreign() { OurPrograms::default() } else { build()? };
+    let is_built = args.plan || spec.is_foreign();
+    let programs = if is_built { OurPrograms::default() } else { build_all("release", &[spec])? };
     let has_namespace = enter_namespace(args.count)?;
-    let limits = MachineLimits::read()?;
-    let plan = Plan::of(args.count, limits.descriptors_max)?;
-    eprint!("{}", plan.text(&limits));
-    let refusals = plan.refusals(&limits);
-    if !refusals.is_empty() {
-        return Err(refusals.join("\nerror: "));
-    }
+    let plan = Plan::of(args.count, MachineLimits::read()?)?;
     if args.plan {
-        return Ok(true);
+        return print(&format!("{:#}\n", json!(plan)));
     }
     let bounds = Bounds::of(args.count, spec.program == OURS, has_namespace);
     let findings = measure(args, scenario, spec, &programs, &plan, bounds)?;
     let figures = report::figures(args, &findings, &bounds);
-    let record = report::describe(&plan, &limits, &findings, &figures);
+    let is_met = report::is_met(&findings, &figures);
+    let record = json!({
+        "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        "commit": machine::commit(),
+        "unix_seconds": unix_seconds(),
+        "machine": machine::describe(),
+        "plan": plan,
+        "figures": figures,
+        "met": is_met,
+        "findings": findings,
+    });
     progress(&format!("written to {}", crate::report::write("connections", &record)?.display()));
-    print(&if args.json { format!("{record:#}\n") } else { report::text(&findings, &figures) })?;
-    Ok(report::is_met(&findings, &figures))
-}
-
-fn build() -> Result<OurPrograms, String> {
-    let folder = build_plain(PROFILE, "--package shearwater-cli --package null-server --bins")?;
-    let folders = [(PROFILE.to_owned(), folder)].into();
-    Ok(OurPrograms { folders, usual: PROFILE.to_owned(), ..OurPrograms::default() })
+    print(&report::text(&findings, &figures))?;
+    Ok(is_met)
 }
 
 /// Enters a network namespace with a table for all connections; returns false and says why if the system permits none.
@@ -167,7 +155,7 @@ fn enter_namespace(connections: u32) -> Result<bool, String> {
         progress(&format!("the present network namespace, whose settings are the machine's: {why}"));
         return Ok(false);
     }
-    namespace(connections).enter()?;
+    try_namespace(connections)?;
     progress("a network namespace of its own: reno, its own connection table");
     Ok(true)
 }
@@ -221,24 +209,24 @@ fn tasks(
     plan: &Plan,
     openers: usize,
 ) -> Vec<Task> {
-    let mut expected = ExpectedResponse::new("GET", response.status());
-    (expected.body_bytes, expected.body) = (Some(response.body.len() as u64), Some(response.body.clone()));
-    expected.learn_head(response);
-    let load = setup.scenario.load(setup.address, server.bytes, 0);
-    let processes = plan.processes.len() as u32;
-    let task = |(number, share): (u32, &SourcePorts)| {
-        let per_second = args.trickle / processes + u32::from(number < args.trickle % processes);
+    let mut expected = server.expected.clone();
+    expected.body = Some(FileContent::of(&response.body));
+    let load = setup.scenario.load(setup.address, &expected, 0);
+    let task = |(number, (source, ports)): (u32, (Ipv4Addr, Range<u16>))| {
+        let (each, more) = (args.trickle / plan.processes, args.trickle % plan.processes);
+        let per_second = each + u32::from(number < more);
         let pacing = Pacing::Rate(per_second);
         let load = Load { connections: 0, pacing, latencies: true, seed: number.into(), ..load.clone() };
         let held = HeldConnections {
-            share: share.clone(),
+            source,
+            ports,
             opened_per_s: (args.rate / openers as u32).max(1),
             pending_max: (PENDING_MAX / openers as u64).max(1),
             keep_alive_ms: u64::from(args.keep_alive_s()) * 1_000,
         };
-        Task { load, expected: expected.clone(), held }
+        Task { load, held }
     };
-    (0..).zip(&plan.processes).map(task).collect()
+    (0..).zip(plan.shares()).map(task).collect()
 }
 
 /// Returns our server with a configuration of its own.

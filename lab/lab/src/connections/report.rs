@@ -1,17 +1,13 @@
-//! Figures of a run with their bounds, as a table and as JSON.
+//! Figures of a run with their bounds.
 
 use std::fmt::Write;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::ConnectionsArgs;
-use super::plan::{MachineLimits, Plan, grouped};
 use super::reading::Reading;
 use super::run::{BusyFigures, Findings};
-use crate::format::align;
-use crate::machine;
-use crate::report::unix_seconds;
+use crate::format::{align, grouped};
 
 /// Memory of our server without connections, and for each idle one. A million may take 64 MiB.
 const RSS_MIB_MAX: f64 = 12.0;
@@ -133,31 +129,15 @@ pub(super) fn is_met(findings: &Findings, figures: &[Figure]) -> bool {
     findings.ended_cleanly && figures.iter().all(Figure::is_met)
 }
 
-/// Renders the phases, the figures, and why connections failed.
+/// Renders the figures, and why connections failed.
 pub(super) fn text(findings: &Findings, figures: &[Figure]) -> String {
-    let titles =
-        ["phase", "seconds", "held", "responses", "failed", "server CPU s", "RSS MiB", "slab MiB", "sockets"];
-    let mut phases = vec![titles.map(str::to_owned)];
-    for phase in &findings.phases {
-        phases.push([
-            phase.name.to_owned(),
-            format!("{:.1}", phase.seconds),
-            grouped(phase.counts.held),
-            grouped(phase.counts.responses),
-            grouped(phase.counts.failed()),
-            format!("{:.2}", phase.cpu_s),
-            format!("{:.1}", phase.after.rss_mib),
-            format!("{:.0}", phase.after.slab_mib),
-            grouped(phase.after.sockets),
-        ]);
-    }
     let mut table = vec![["figure", "measured", "at most", "verdict"].map(str::to_owned)];
     for figure in figures {
         let [value, bound] =
             [figure.value, figure.bound].map(|value| value.map_or_else(|| "-".to_owned(), show));
         table.push([figure.name.to_owned(), value, bound, figure.verdict().to_owned()]);
     }
-    let mut out = align(&phases) + "\n" + &align(&table);
+    let mut out = align(&table);
     for (reason, count) in &findings.counts.failures {
         // A String takes all that is written to it.
         let _ = writeln!(out, "failed: {} × {reason}", grouped(*count));
@@ -171,26 +151,6 @@ pub(super) fn text(findings: &Findings, figures: &[Figure]) -> String {
 /// Formats a figure: whole numbers without decimals.
 fn show(value: f64) -> String {
     if value.fract() == 0.0 && value >= 0.0 { grouped(value as u64) } else { format!("{value:.2}") }
-}
-
-/// Describes a run with all that it found.
-pub(super) fn describe(
-    plan: &Plan,
-    limits: &MachineLimits,
-    findings: &Findings,
-    figures: &[Figure],
-) -> Value {
-    json!({
-        "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
-        "commit": machine::commit(),
-        "unix_seconds": unix_seconds(),
-        "machine": machine::describe(),
-        "limits": limits,
-        "plan": plan,
-        "figures": figures,
-        "met": is_met(findings, figures),
-        "findings": findings,
-    })
 }
 
 #[cfg(test)]

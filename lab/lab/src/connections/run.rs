@@ -7,19 +7,17 @@ use serde::Serialize;
 
 use super::ConnectionsArgs;
 use super::fleet::Fleet;
-use super::plan::grouped;
 use super::reading::{ProgressLine, Reading};
 use super::report::Bounds;
 use crate::bench::{ServerSetup, StartedServer};
 use crate::client::{COUNT, FAILURES_MAX, HeldCounts, Load, LoadCounts, Pacing, START_ASKING, STOP_ASKING};
+use crate::format::grouped;
 use crate::statistics::estimate;
+use crate::trials::idle_figures;
 
 /// Intervals at which client processes are asked for their counts, those that open connections and all.
 const MOMENT: Duration = Duration::from_millis(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Time after the last response until an idle server is watched, and how long.
-const SETTLE: Duration = Duration::from_secs(2);
-const WATCH: Duration = Duration::from_secs(10);
 /// Windows of the busy connections, whose median counts, and their length.
 const BUSY_WINDOWS: usize = 5;
 const BUSY_MILLIS: u64 = 2_000;
@@ -192,10 +190,7 @@ impl Run<'_> {
 
     /// Watches the server while nothing is sent; returns its CPU time in per cent.
     fn idle(&mut self) -> Result<(f64, String), String> {
-        thread::sleep(SETTLE);
-        let (before, started) = (self.read()?, Instant::now());
-        thread::sleep(WATCH);
-        let percent = (self.read()?.cpu_s - before.cpu_s) / started.elapsed().as_secs_f64() * 100.0;
+        let [percent, _] = idle_figures(&self.server.process)?;
         Ok((percent, format!("{percent:.2} % of a core")))
     }
 
@@ -210,7 +205,7 @@ impl Run<'_> {
             connections: self.args.busy,
             pacing: self.args.busy_rate.map_or(Pacing::Closed, Pacing::Rate),
             latencies: true,
-            ..self.setup.scenario.load(self.setup.address, self.server.bytes, BUSY_MILLIS)
+            ..self.setup.scenario.load(self.setup.address, &self.server.expected, BUSY_MILLIS)
         };
         let before = self.read()?;
         let counts = self.setup.run_load(&load)?;
@@ -260,7 +255,7 @@ fn figures(counts: &LoadCounts, cpu_s: f64) -> BusyFigures {
         cpu_us: cpu_s * 1e6 / responses,
         p99_us: counts.latency.map_or(0.0, |latency| latency.p99_ns as f64 / 1e3),
         per_second: responses * 1e6 / counts.duration_us.max(1) as f64,
-        errors: counts.socket_errors() + counts.status_errors,
+        errors: counts.socket_errors() + counts.wrong_responses(),
     }
 }
 

@@ -6,22 +6,27 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, value_parser};
+use http::Uri;
 use sha2::{Digest, Sha256};
 use testkit::Response;
 
+use crate::bench::exchange;
 use crate::client::{
     self, CheckedRequest, ExpectedResponse, GeneratedRequests, Load, LoadCounts, LoadOptions, LoadOutcome,
-    Pacing, Stage,
+    Pacing,
 };
 use crate::connections::ProgressLine;
+use crate::file_set::FileContent;
 use crate::print;
 use report::LoadSummary;
-use target::{Target, parse_duration, parse_header, parse_lengths, parse_stage};
+use target::{addresses, authority, parse_header, parse_lengths, parse_url, path};
+
+pub(crate) use target::{parse_duration, parse_stage};
 
 const HELP: &str = "\
 Examples:
@@ -36,8 +41,6 @@ Examples:
 At a rate a latency counts from when its request was due, so that a stalled server can't hide by stalling the client too.
 Exit status: 0 passed; 1 a wrong response, a socket error, or a rate that was not kept; 2 wrong usage.";
 
-/// Time for the probe to connect.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors that are no connections.
 const OTHER_DESCRIPTORS: u64 = 32;
 /// Receive buffers of slow readers: a larger one would read ahead of them.
@@ -48,7 +51,8 @@ const SLOW_BUFFER_BYTES: RangeInclusive<u64> = 4_096..=1 << 20;
 #[command(after_help = HELP)]
 pub(crate) struct LoadArgs {
     /// http://HOST[:PORT][/PATH][?QUERY]
-    url: Target,
+    #[arg(value_parser = parse_url)]
+    url: Uri,
     /// Connections
     #[arg(short, long, default_value_t = 64, value_parser = value_parser!(u32).range(1..=4_000_000))]
     connections: u32,
@@ -58,24 +62,14 @@ pub(crate) struct LoadArgs {
     /// Requests a second over all connections [default: each connection sends as soon as it has its responses]
     #[arg(short, long, value_parser = value_parser!(u32).range(1..=10_000_000))]
     rate: Option<u32>,
-    /// Intervals between the requests of a rate
-    #[arg(long, value_enum, default_value = "constant", requires = "rate")]
-    arrivals: Arrivals,
     /// Requests sent on a connection before their responses are awaited
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=1_000))]
     pipeline: u32,
     /// Requests after which a connection is closed and replaced; 0 is never
     #[arg(long, default_value_t = 0)]
     requests_per_connection: u32,
-    /// Linear changes of the number of connections, from 0: CONNECTIONS[:DURATION],…; at once without a duration
-    #[arg(long, value_delimiter = ',', value_parser = parse_stage, conflicts_with_all = ["connections", "duration"])]
-    stages: Vec<Stage>,
-    /// Maximum speed at which each connection reads
-    #[arg(long, value_parser = value_parser!(u64).range(1..))]
-    read_bytes_per_s: Option<u64>,
-    /// Maximum speed at which each connection writes
-    #[arg(long, value_parser = value_parser!(u64).range(1..))]
-    write_bytes_per_s: Option<u64>,
+    #[command(flatten)]
+    options: LoadOptions,
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long)]
     method: Option<String>,
@@ -106,19 +100,9 @@ pub(crate) struct LoadArgs {
     /// SHA-256 that every response's body must have; each is compared byte by byte with one that has it
     #[arg(long, value_name = "SHA-256", value_parser = parse_sha)]
     expect_sha256: Option<String>,
-    /// Latency from which a response counts as a timeout
-    #[arg(long, default_value = "2s", value_parser = parse_duration)]
-    timeout: Duration,
     /// Print the results as JSON, with the histogram of latencies
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Arrivals {
-    Constant,
-    /// Exponentially distributed, as of many independent clients
-    Poisson,
 }
 
 fn parse_sha(text: &str) -> Result<String, String> {
@@ -173,18 +157,19 @@ impl LoadArgs {
     }
 
     fn connections_max(&self) -> u32 {
-        self.stages.iter().map(|stage| stage.connections).max().unwrap_or(self.connections)
+        self.options.stages.iter().map(|stage| stage.connections).max().unwrap_or(self.connections)
     }
 
     fn total(&self) -> Duration {
-        if self.stages.is_empty() { self.duration } else { self.stages.iter().map(|it| it.duration).sum() }
+        let stages = &self.options.stages;
+        if stages.is_empty() { self.duration } else { stages.iter().map(|it| it.duration).sum() }
     }
 
     /// Returns the request line and the headers, without the blank line.
     fn head(&self) -> String {
         let has_host = self.headers.iter().any(|it| it.to_ascii_lowercase().starts_with("host:"));
-        let host = if has_host { String::new() } else { format!("Host: {}\r\n", self.url.authority) };
-        format!("{} {} HTTP/1.1\r\n{host}{}", self.method(), self.url.path, self.headers.concat())
+        let host = if has_host { String::new() } else { format!("Host: {}\r\n", authority(&self.url)) };
+        format!("{} {} HTTP/1.1\r\n{host}{}", self.method(), path(&self.url), self.headers.concat())
     }
 
     fn generated(&self) -> GeneratedRequests {
@@ -195,11 +180,11 @@ impl LoadArgs {
     /// Requests once from each address of the host until one responds, and returns what to expect of all responses.
     fn probe(&self) -> Result<(SocketAddr, ExpectedResponse), String> {
         let request = self.generated().first(self.seed.into());
-        let mut failure = format!("host `{}` has no address", self.url.host);
-        for address in self.url.addresses()? {
+        let mut failure = String::new();
+        for address in addresses(&self.url)? {
             match exchange(address, &request, self.method()) {
                 Ok(response) => return Ok((address, self.expected(&response)?)),
-                Err(error) => failure = format!("{address}: {error}"),
+                Err(error) => failure = error,
             }
         }
         Err(failure)
@@ -214,41 +199,37 @@ impl LoadArgs {
                 "expected status {wanted}, found {status}\nhelp: --expect-status {status}, if that is right"
             ));
         }
-        let mut expected = ExpectedResponse::new(self.method(), status);
+        let mut expected = ExpectedResponse::like(first, self.method());
         if let Some(wanted) = self.expect_bytes.filter(|bytes| *bytes != length) {
             return Err(format!("expected a body of {wanted} bytes, found one of {length}"));
         }
-        expected.body_bytes = (!self.any_length).then_some(length);
+        if self.any_length {
+            expected.body_bytes = None;
+        }
         if let Some(wanted) = &self.expect_sha256 {
             let found: String =
                 Sha256::digest(&first.body).iter().map(|byte| format!("{byte:02x}")).collect();
             if found != *wanted {
                 return Err(format!("expected a body with SHA-256 {wanted}, found {found}"));
             }
-            expected.body = Some(first.body.clone());
+            expected.body = Some(FileContent::of(&first.body));
         }
-        expected.learn_head(first);
         Ok(expected)
     }
 
     fn load(&self, address: SocketAddr, expected: ExpectedResponse) -> Load {
         let is_generated = self.header_bytes.is_some() || self.body_bytes.is_some();
         let slow_buffer = |rate: u64| rate.clamp(*SLOW_BUFFER_BYTES.start(), *SLOW_BUFFER_BYTES.end()) as u32;
-        let request = CheckedRequest {
-            request: self.head() + "\r\n",
-            status: self.expect_status,
-            bytes: 0,
-            content: None,
-        };
+        let request = CheckedRequest { request: self.head() + "\r\n", expected };
         Load {
             address,
             millis: self.total().as_millis() as u64,
             responses_max: None,
-            connections: if self.stages.is_empty() { self.connections } else { 0 },
+            connections: if self.options.stages.is_empty() { self.connections } else { 0 },
             depth: self.pipeline,
             requests_per_connection: self.requests_per_connection,
             pacing: self.rate.map_or(Pacing::Closed, Pacing::Rate),
-            receive_buffer_bytes: self.read_bytes_per_s.map(slow_buffer),
+            receive_buffer_bytes: self.options.read_bytes_per_s.map(slow_buffer),
             latencies: true,
             downloads: Vec::new(),
             own_headers: false,
@@ -257,13 +238,8 @@ impl LoadArgs {
             hot_percent: 0,
             seed: self.seed.into(),
             options: LoadOptions {
-                expected: Some(expected),
                 generated: is_generated.then(|| self.generated()),
-                timeout: Some(self.timeout),
-                has_random_arrivals: self.arrivals == Arrivals::Poisson,
-                stages: self.stages.clone(),
-                read_bytes_per_s: self.read_bytes_per_s,
-                write_bytes_per_s: self.write_bytes_per_s,
+                ..self.options.clone()
             },
         }
     }
@@ -293,19 +269,5 @@ impl LoadArgs {
         let outcome = client::run_observed(&load, is_live.then_some(&mut show))?;
         progress.end();
         Ok((load, outcome, testkit::process::own_cpu_ns() - cpu_before_ns))
-    }
-}
-
-/// Sends one request and returns the response, interim ones (`1xx`) excepted.
-fn exchange(address: SocketAddr, request: &[u8], method: &str) -> Result<Response, String> {
-    let stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT).map_err(|error| error.to_string())?;
-    let mut client = testkit::Client::over(stream).map_err(|error| error.to_string())?;
-    client.accept_http10();
-    client.send(request).map_err(|error| error.to_string())?;
-    loop {
-        let response = client.response_to(method).map_err(|error| error.to_string())?;
-        if response.status() >= 200 {
-            return Ok(response);
-        }
     }
 }

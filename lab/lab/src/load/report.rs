@@ -8,14 +8,12 @@ use serde_json::{Value, json};
 
 use super::LoadArgs;
 use crate::client::{Latency, Load, LoadOutcome};
-use crate::connections::grouped;
-use crate::format::align;
+use crate::format::{align, grouped};
+use crate::plausibility::is_client_bound;
 use crate::report::unix_seconds;
 
 /// Least share of a rate that must be achieved, in per cent.
 const ACHIEVED_PERCENT_MIN: f64 = 99.0;
-/// Share of a core, in per cent, from which the client limits a closed loop.
-const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
 /// Time for which the client itself may delay requests of a rate: the larger of a share and a length.
 const STALLED_PERCENT_MAX: f64 = 1.0;
 const STALLED_MAX: Duration = Duration::from_millis(10);
@@ -108,7 +106,7 @@ impl<'a> LoadSummary<'a> {
 
     pub(super) fn text(&self) -> String {
         let (args, counts) = (self.args, &self.outcome.counts);
-        let is_bound = args.rate.is_none() && self.client_busy_percent >= CLIENT_BUSY_PERCENT_MAX;
+        let is_bound = args.rate.is_none() && is_client_bound(self.client_busy_percent);
         let mut lines = vec![
             ["requests/s".to_owned(), format!("{:.1}", counts.responses as f64 / self.seconds)],
             ["transfer/s".to_owned(), bytes(counts.bytes as f64 / self.seconds)],
@@ -132,7 +130,7 @@ impl<'a> LoadSummary<'a> {
         let mut rows = vec![["", "avg", "p50", "p90", "p99", "p99.9", "max"].map(str::to_owned)];
         rows.push(latency_row(title.to_owned(), &self.latencies));
         let mut before = 0;
-        for (stage, latencies) in args.stages.iter().zip(&self.outcome.latencies) {
+        for (stage, latencies) in args.options.stages.iter().zip(&self.outcome.latencies) {
             let title = format!("{before} to {} connections", stage.connections);
             before = stage.connections;
             if !stage.duration.is_zero() {
@@ -142,7 +140,7 @@ impl<'a> LoadSummary<'a> {
         format!(
             "{} {}: {} connections\n  {} responses in {:.2} s, {} received, {} connections opened\n\n{}\n{}",
             args.method(),
-            args.url.url,
+            args.url,
             grouped(args.connections_max().into()),
             grouped(counts.responses),
             self.seconds,
@@ -155,11 +153,11 @@ impl<'a> LoadSummary<'a> {
 
     pub(super) fn json(&self) -> Value {
         let (args, counts) = (self.args, &self.outcome.counts);
-        let stages = args.stages.iter().zip(&self.outcome.latencies);
+        let stages = args.options.stages.iter().zip(&self.outcome.latencies);
         let stages = stages
             .map(|(it, latencies)| StageLatencies::of(it.connections, it.duration.as_secs_f64(), latencies));
         json!({
-            "url": args.url.url,
+            "url": args.url.to_string(),
             "unix_seconds": unix_seconds(),
             "load": self.load,
             "counts": counts,

@@ -2,65 +2,49 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 use std::time::Duration;
 
 use http::Uri;
 
 use crate::client::Stage;
 
-/// An `http` URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(super) url: String,
-    /// Host and port as written, for the header `Host`.
-    pub(super) authority: String,
-    pub(super) host: String,
-    pub(super) port: u16,
-    /// Path and query.
-    pub(super) path: String,
+/// Parses an `http` URL with a host.
+pub(super) fn parse_url(text: &str) -> Result<Uri, String> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Err(format!("expected `http://` first\nhelp: http://{text}"));
+    };
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(format!("the scheme `{scheme}` is not supported, only `http` is\nhelp: http://{rest}"));
+    }
+    let help = "help: encode other characters than letters, digits and -._~!$&'()*+,;=:@/? as %XX";
+    let uri: Uri = text.parse().map_err(|error| format!("{error}\n{help}"))?;
+    let (authority, host) = (authority(&uri), uri.host().unwrap_or_default());
+    if authority.contains('@') {
+        return Err("user and password are not sent\nhelp: -H 'Authorization: Basic …'".to_owned());
+    }
+    let has_port = host == authority || uri.port_u16().is_some_and(|port| port > 0);
+    if host.is_empty() || !has_port {
+        return Err("expected a host and a port from 1 to 65535".to_owned());
+    }
+    Ok(uri)
 }
 
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(format!("expected `http://` first\nhelp: http://{text}"));
-        };
-        if !scheme.eq_ignore_ascii_case("http") {
-            return Err(format!(
-                "the scheme `{scheme}` is not supported, only `http` is\nhelp: http://{rest}"
-            ));
-        }
-        let help = "help: encode other characters than letters, digits and -._~!$&'()*+,;=:@/? as %XX";
-        let uri: Uri = text.parse().map_err(|error| format!("{error}\n{help}"))?;
-        let authority = uri.authority().map(|it| it.as_str().to_owned()).unwrap_or_default();
-        if authority.contains('@') {
-            return Err("user and password are not sent\nhelp: -H 'Authorization: Basic …'".to_owned());
-        }
-        let host = uri.host().unwrap_or_default();
-        let port = match authority.strip_prefix(host) {
-            Some("") => 80,
-            Some(rest) => rest[1..].parse().map_err(|_| format!("`{}` is no port", &rest[1..]))?,
-            None => return Err("no host".to_owned()),
-        };
-        if host.is_empty() || port == 0 {
-            return Err("expected a host and a port from 1 to 65535".to_owned());
-        }
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        let host = host.trim_matches(['[', ']']).to_owned();
-        Ok(Self { url: text.to_owned(), authority, host, port, path })
-    }
+/// Returns host and port as written, for the header `Host`.
+pub(super) fn authority(url: &Uri) -> &str {
+    url.authority().map_or("", |authority| authority.as_str())
 }
 
-impl Target {
-    /// Returns all addresses of the host.
-    pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
-        Ok(found.map_err(|error| format!("host `{}`: {error}", self.host))?.collect())
-    }
+/// Returns all addresses of the host; none is an error.
+pub(super) fn addresses(url: &Uri) -> Result<Vec<SocketAddr>, String> {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let found = (host, url.port_u16().unwrap_or(80)).to_socket_addrs();
+    let found = found.map_err(|error| format!("host `{host}`: {error}"))?.collect::<Vec<_>>();
+    if found.is_empty() { Err(format!("host `{host}` has no address")) } else { Ok(found) }
+}
+
+/// Returns path and query.
+pub(super) fn path(url: &Uri) -> String {
+    url.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
 }
 
 /// Parses `MIN-MAX` or one length.
@@ -73,7 +57,7 @@ pub(super) fn parse_lengths(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 /// Parses a duration with its unit; a number alone is seconds.
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let at = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
     let unit_s =
         [("ms", 0.001), ("", 1.0), ("s", 1.0), ("m", 60.0)].into_iter().find(|it| it.0 == &text[at..]);
@@ -83,7 +67,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses `CONNECTIONS[:DURATION]`.
-pub(super) fn parse_stage(text: &str) -> Result<Stage, String> {
+pub(crate) fn parse_stage(text: &str) -> Result<Stage, String> {
     let (connections, duration) = text.split_once(':').unwrap_or((text, "0"));
     let connections =
         connections.parse().map_err(|_| format!("expected CONNECTIONS:DURATION, found `{text}`"))?;
@@ -108,13 +92,15 @@ mod tests {
     #[test]
     fn parses_urls() {
         let parsed = |text: &str| {
-            let it = Target::from_str(text).expect(text);
-            (it.authority, it.host, it.port, it.path)
+            let url = parse_url(text).expect(text);
+            (authority(&url).to_owned(), url.port_u16(), path(&url))
         };
-        let owned = |a: &str, h: &str, port, p: &str| (a.to_owned(), h.to_owned(), port, p.to_owned());
-        assert_eq!(parsed("http://localhost"), owned("localhost", "localhost", 80, "/"));
-        assert_eq!(parsed("HTTP://a.b:81?x=1#y"), owned("a.b:81", "a.b", 81, "/?x=1"));
-        assert_eq!(parsed("http://[::1]:8080/a%20b?q"), owned("[::1]:8080", "::1", 8080, "/a%20b?q"));
+        let owned = |authority: &str, port, path: &str| (authority.to_owned(), port, path.to_owned());
+        assert_eq!(parsed("http://localhost"), owned("localhost", None, "/"));
+        assert_eq!(parsed("HTTP://a.b:81?x=1#y"), owned("a.b:81", Some(81), "/?x=1"));
+        assert_eq!(parsed("http://[::1]:8080/a%20b?q"), owned("[::1]:8080", Some(8080), "/a%20b?q"));
+        let local = parse_url("http://[::1]:8080/").and_then(|url| addresses(&url));
+        assert_eq!(local, Ok(vec!["[::1]:8080".parse().expect("an address")]));
     }
 
     #[test]
@@ -128,10 +114,10 @@ mod tests {
             ("http://a/b c", "%XX"),
             ("http://u:p@a/", "Authorization"),
         ] {
-            let error = Target::from_str(text).expect_err(text);
+            let error = parse_url(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
         }
-        assert!(Target::from_str("http://host.invalid/").expect("well-formed").addresses().is_err());
+        assert!(parse_url("http://host.invalid/").and_then(|url| addresses(&url)).is_err());
         assert_eq!(parse_lengths("10-40"), Ok(10..=40));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
         let stage = Stage { connections: 1_000, duration: Duration::from_millis(250) };

@@ -9,20 +9,6 @@ use crate::plausibility::is_client_bound;
 use crate::series::{Series, ServerRounds};
 use crate::statistics::{Estimate, VALUES_MIN, estimate};
 
-/// Columns of a curve as text: title and field of a point.
-pub(super) const COLUMNS: [(&str, &str); 10] = [
-    ("offered/s", "offered_per_s"),
-    ("server", "server"),
-    ("achieved/s", "achieved_per_s"),
-    ("µs CPU", "cpu_us"),
-    ("in flight", "in_flight"),
-    ("p50 ms", "p50_ms"),
-    ("p99 ms", "p99_ms"),
-    ("p99.9 ms", "p999_ms"),
-    ("max ms", "max_ms"),
-    ("not counted", "reason"),
-];
-
 /// Measures the capacity of each server, and then all servers at shares of the smallest. Returns capacities, points and all rounds.
 pub(super) fn run(step: &Step, bench: &Bench<'_>) -> Result<(Value, Vec<Value>, Vec<Series>), String> {
     let closed = step.series(step.variant(None, true)?).run(bench)?;

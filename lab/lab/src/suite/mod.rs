@@ -18,7 +18,7 @@ use crate::programs::{OurPrograms, build_all};
 use crate::render::{self, ReportArgs};
 use crate::series::Series;
 use crate::server::ServerSpec;
-use crate::{format, progress, report, scenario};
+use crate::{progress, report, scenario};
 use journal::Journal;
 use plan::{Step, Suite};
 
@@ -145,18 +145,17 @@ fn run_step(
     }
     let bench = Bench { programs, folder, settings: step.settings(args), journal: Some(&journal) };
     let outcome = measure(step, &bench, args);
-    if let Ok((record, text, _)) = &outcome {
+    if let Ok((record, _)) = &outcome {
         report::store(result, record)?;
-        println!("{}\n{text}", step.name);
     }
     // Without a result too: `--resume` measures the step again.
     fs::remove_file(&rounds).map_err(|error| format!("{}: {error}", rounds.display()))?;
-    outcome.map(|(_, _, is_sound)| is_sound)
+    outcome.map(|(_, is_sound)| is_sound)
 }
 
-/// Measures a step. Returns its record, its text, and true if all servers were measured and ours passed all phases.
-fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, String, bool), String> {
-    let (mut record, text, is_sound);
+/// Measures a step. Returns its record, and true if all servers were measured and ours passed all phases.
+fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, bool), String> {
+    let (mut record, is_sound);
     if step.has_phases() {
         let rows = phases::run(step, bench, args)?;
         let ours = |name: &Value| step.found.iter().any(|spec| !spec.is_foreign() && *name == *spec.name);
@@ -164,16 +163,16 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, S
             row["verdict"].as_str().is_some_and(|it| it.starts_with("FAILED") || it.starts_with("INVALID"))
         };
         is_sound = !rows.iter().any(|row| ours(&row["server"]) && has_failed(row));
-        text = table(&rows, phases::COLUMNS);
         record = report::describe(&[], &[], bench);
         record["phases"] = json!(rows);
     } else if step.percent.is_empty() {
         let series = [step.series(step.variant(None, false)?).run(bench)?];
-        (text, is_sound) = (report::comparison(&series), series[0].is_whole());
+        is_sound = series[0].is_whole();
+        println!("{}", report::comparison(&series));
         record = report::describe(&[], &series, bench);
     } else {
         let (capacities, points, series) = curve::run(step, bench)?;
-        (text, is_sound) = (table(&points, curve::COLUMNS), series.iter().all(Series::is_whole));
+        is_sound = series.iter().all(Series::is_whole);
         record = report::describe(&[], &series, bench);
         // Rounds at one rate are no comparison of their own.
         record["rounds_of_curve"] = record["series"].take();
@@ -183,19 +182,5 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, S
     }
     record["is_sound"] = json!(is_sound);
     record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
-    Ok((record, text, is_sound))
-}
-
-/// Renders objects as a table, of an interval its median.
-fn table<const COLUMNS: usize>(rows: &[Value], columns: [(&str, &str); COLUMNS]) -> String {
-    let cell = |value: &Value| match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or_default()),
-        other => other.to_string(),
-    };
-    let mut table = vec![columns.map(|(title, _)| title.to_owned())];
-    table
-        .extend(rows.iter().map(|row| columns.map(|(_, name)| cell(row[name].get(0).unwrap_or(&row[name])))));
-    format::align(&table)
+    Ok((record, is_sound))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::SuiteArgs;
 use super::plan::{Phase, Step};
 use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, run_client};
-use crate::client::{CheckedRequest, Load, LoadCounts, Pacing};
+use crate::client::{CheckedRequest, ExpectedResponse, Latency, Load, LoadCounts, Pacing};
 use crate::file_set::FileContent;
 use crate::process::{CLIENT_CORE, Threads, free_address, on_core};
 use crate::server::ServerSpec;
@@ -16,22 +16,6 @@ use crate::server::ServerSpec;
 const ERRORS_PERCENT: &str = "errors_percent";
 /// Maximum run-queue wait of the server, in per cent of the time, at which a latency beyond its limit is the server's.
 const PHASE_WAIT_PERCENT_MAX: f64 = 3.0;
-
-/// Columns of phases as text: title and field.
-pub(super) const COLUMNS: [(&str, &str); 12] = [
-    ("phase", "name"),
-    ("server", "server"),
-    ("responses", "requests"),
-    ("a second", "responses_per_s"),
-    ("µs CPU", "cpu_us"),
-    ("p50 ms", "p50_ms"),
-    ("p99 ms", "p99_ms"),
-    ("max ms", "max_ms"),
-    ("errors", "errors"),
-    ("wrong", "non_2xx"),
-    ("timeouts", "timeouts"),
-    ("verdict", "verdict"),
-];
 
 /// Runs all phases on each server, and returns them as the report reads them.
 pub(super) fn run(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<Vec<Value>, String> {
@@ -88,7 +72,7 @@ impl Phase {
     /// Runs the phase. The counts are in the round's details, and its figures are those that limits may bound.
     fn measure(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<MeasuredRound, String> {
         let is_mix = !self.requests.is_empty();
-        let client = if is_mix { setup.own_client(&self.mix(setup)?)? } else { self.load_tool(setup)? };
+        let client = if is_mix { setup.own_client(&self.mix(setup))? } else { self.load_tool(setup)? };
         let before = Threads::of(server.process.ids())?;
         let counts = if is_mix { run_client(&client) } else { tool_counts(&client) }?;
         let spent = Threads::of(server.process.ids())?.since(&before);
@@ -110,11 +94,7 @@ impl Phase {
                 round.figures.insert("wait_percent", percent);
             }
         }
-        if let Some(it) = counts.latency {
-            let of =
-                [("p50_ms", it.p50_ns), ("p95_ms", it.p95_ns), ("p99_ms", it.p99_ns), ("max_ms", it.max_ns)];
-            round.figures.extend(of.map(|(name, ns)| (name, ns as f64 / 1e6)));
-        }
+        round.figures.extend(counts.latency.iter().flat_map(Latency::figures));
         round.details = json!({ "counts": counts, "client_command": format!("{client:?}") });
         Ok(round)
     }
@@ -131,15 +111,16 @@ impl Phase {
     }
 
     /// Returns the load of a mix of requests in a closed loop, each with the content of its response.
-    fn mix(&self, setup: &ServerSetup<'_>) -> Result<Load, String> {
-        let load = setup.scenario.load(setup.address, 0, u64::from(self.seconds) * 1000);
+    fn mix(&self, setup: &ServerSetup<'_>) -> Load {
+        let millis = u64::from(self.seconds) * 1000;
+        let load = setup.scenario.load(setup.address, &ExpectedResponse::default(), millis);
         let checked = |[send, body]: &[String; 2]| {
-            let content = FileContent::of(body.as_bytes()).ok_or(format!("{send:?}: no body is expected"))?;
-            Ok(CheckedRequest { request: send.clone(), status: 200, bytes: 0, content: Some(content) })
+            let expected = ExpectedResponse::with_body(FileContent::of(body.as_bytes()));
+            CheckedRequest { request: send.clone(), expected }
         };
-        let requests = self.requests.iter().map(checked).collect::<Result<_, String>>()?;
+        let requests = self.requests.iter().map(checked).collect();
         let connections = self.connections;
-        Ok(Load { connections, pacing: Pacing::Closed, latencies: true, requests, ..load })
+        Load { connections, pacing: Pacing::Closed, latencies: true, requests, ..load }
     }
 
     /// Returns the phase as the report reads it. It has passed without an error and below its limits.

@@ -118,13 +118,13 @@ fn every_fault_of_a_server_has_a_reason_or_a_verdict() {
         ("missing", ALL, "probe: status 404"),
         ("cached", ALL, "probe: status 304"),
         ("other", ALL, "probe: the body differs"),
-        ("closed", ALL, "GET /item/00 HTTP/1.1: "),
+        ("closed", ALL, "127.0.0.1:"),
         ("other", WARM_UP, "warm-up: "),
         ("longer", WINDOW, "responses with an unexpected status, length or content"),
-        ("shorter", WINDOW, " socket errors or timeouts"),
+        ("shorter", WINDOW, "responses with an unexpected status, length or content"),
         ("closed", WINDOW, " socket errors or timeouts"),
         ("stalled", ONE_IN_WINDOW, STALLED),
-        ("cached", WINDOW, " socket errors or timeouts"),
+        ("cached", WINDOW, "responses with an unexpected status, length or content"),
     ];
     for (fault, connections, reason) in cases {
         let faults = run_block(&folder, fault, connections).faults;
