@@ -6,6 +6,7 @@
 mod bar;
 mod bench;
 mod block;
+mod change_points;
 mod client;
 mod connections;
 mod downloads;
@@ -127,8 +128,12 @@ enum LabCommand {
         #[arg(long)]
         build_peers: bool,
     },
-    /// Show settings of the system that limit a measurement, and the commands that change them
-    Tune,
+    /// Show settings of the system that limit a measurement; with --apply exits with 1 if one could not be set
+    Tune {
+        /// Change them, as root, until the next start of the machine
+        #[arg(long)]
+        apply: bool,
+    },
     /// List scenarios and servers
     List,
     /// Run a load from a file of JSON (the lab calls it)
@@ -192,7 +197,11 @@ fn run(command: LabCommand) -> Result<bool, String> {
             }
             Ok(is_ready && failed.is_empty())
         }
-        LabCommand::Tune => print(&tune::table(Path::new("/"))),
+        LabCommand::Tune { apply } => {
+            let (table, is_right) = tune::run(Path::new("/"), apply);
+            print(&table)?;
+            Ok(is_right || !apply)
+        }
         LabCommand::List => {
             let line = |name: &str, about: &str| format!("  {name:24} {about}\n");
             let scenarios: String = scenario::all().iter().map(|it| line(&it.name, &it.about)).collect();

@@ -67,23 +67,30 @@ impl Setting {
     }
 }
 
-/// Compares the settings of the system below `root`. Returns their table with the commands for those that are wrong.
-pub(crate) fn table(root: &Path) -> String {
+/// Compares the settings of the system below `root`, and changes them if asked to. Returns their table with the commands for
+/// those that are wrong, and true if none is.
+pub(crate) fn run(root: &Path, apply: bool) -> (String, bool) {
     let settings: Settings = toml::from_str(include_str!("../tune.toml")).expect("a test parses it");
     let mut rows = vec![["setting", "current", "wanted", "needed for", "state"].map(str::to_owned)];
     let mut commands = String::new();
     for setting in settings.setting {
-        let (values, is_right) = (setting.values(root), |value: &String| setting.is_met_by(value));
-        if values.is_empty() {
-            continue;
+        let is_right = || setting.values(root).iter().all(|value| setting.is_met_by(value));
+        let mut state = if is_right() { "as wanted" } else { &*setting.why };
+        if apply && !is_right() {
+            // What can't be written, or is cut by the kernel, stays as it was.
+            let written = setting.files(root).iter().all(|file| fs::write(file, &setting.wanted).is_ok());
+            state = if written && is_right() { "set" } else { "NOT SET" };
         }
-        let state = if values.iter().all(is_right) { "as wanted" } else { &*setting.why };
-        commands.extend((state != "as wanted").then(|| setting.command()));
-        let current = values.join(", ");
-        rows.push([&*setting.name, &current, &setting.wanted, &setting.scenarios, state].map(str::to_owned));
+        let current = setting.values(root).join(", ");
+        if !current.is_empty() {
+            commands.extend((!is_right()).then(|| setting.command()));
+            rows.push(
+                [&*setting.name, &current, &setting.wanted, &setting.scenarios, state].map(str::to_owned),
+            );
+        }
     }
-    let hint = if commands.is_empty() { "" } else { "\nto change until the next start, as root:\n" };
-    align(&rows) + hint + &commands
+    let hint = if commands.is_empty() { "" } else { "\nto change by hand, or with --apply as root:\n" };
+    (align(&rows) + hint + &commands, commands.is_empty())
 }
 
 #[cfg(test)]
@@ -93,23 +100,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_settings_that_are_too_small_with_their_commands() {
+    fn names_and_changes_settings_that_are_too_small_in_every_file() {
         let folder = TestFolder::new();
         let governors =
             ["cpu0", "cpu1"].map(|cpu| format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"));
-        folder.file(&governors[0], "performance\n").file(&governors[1], "powersave\n");
+        folder.file(&governors[0], "powersave\n").file(&governors[1], "powersave\n");
         folder.file("proc/sys/net/core/rmem_max", "4194304\n");
         folder.file("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
-        let text = table(folder.path());
-        let state = |name: &str| {
+        let (text, _) = run(folder.path(), false);
+        let state = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).expect(name);
             line.rsplit("  ").next().unwrap_or_default().to_owned()
         };
-        assert_eq!(state("net.core.rmem_max"), "as wanted");
-        assert_eq!(state("net.ipv4.ip_local_port_range"), "ports of clients run out");
+        assert_eq!(state(&text, "net.core.rmem_max"), "as wanted");
+        assert_eq!(state(&text, "net.ipv4.ip_local_port_range"), "ports of clients run out");
         assert!(text.contains("sysctl -w net.ipv4.ip_local_port_range='1024 65535'"), "{text}");
         assert!(!text.contains("tcp_max_syn_backlog"), "the system doesn't have it: {text}");
-        let governor = "  echo performance | tee /sys/devices/system/cpu/*/cpufreq/scaling_governor\n";
-        assert!(text.contains(governor), "one of two: {text}");
+        let (text, _) = run(folder.path(), true);
+        assert_eq!(
+            ["net.ipv4.ip_local_port_range", "scaling_governor"].map(|it| state(&text, it)),
+            ["set", "set"]
+        );
+        for governor in governors {
+            assert_eq!(fs::read_to_string(folder.at(governor)).expect("a file"), "performance");
+        }
     }
 }

@@ -23,15 +23,19 @@ pub(super) struct ResultFile {
     pub(super) rows: Vec<RowResult>,
     #[serde(skip_serializing)]
     pub(super) series: Vec<Series>,
-    pub(super) curve: Vec<Value>,
-    pub(super) phases: Vec<Value>,
+    pub(super) curve: Vec<CurvePoint>,
+    pub(super) phases: Vec<PhaseResult>,
     /// Of `cargo lab load`.
-    pub(super) latency: Value,
-    /// Of many connections.
-    pub(super) findings: Value,
+    pub(super) latency: Option<LoadLatency>,
+    pub(super) findings: Option<Findings>,
     /// Everything that is only shown, such as the machine.
     #[serde(flatten)]
     pub(super) others: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LoadLatency {
+    pub(super) quantiles_ns: Vec<(f64, f64)>,
 }
 
 impl ResultFile {
@@ -39,6 +43,45 @@ impl ResultFile {
     pub(super) fn connections(&self) -> Option<u64> {
         self.others.get("plan")?.get("connections")?.as_u64()
     }
+}
+
+/// A server at an offered rate, with its figures.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CurvePoint {
+    pub(super) server: String,
+    pub(super) scenario: String,
+    pub(super) offered_per_s: f64,
+    valid: bool,
+    #[serde(flatten)]
+    pub(super) figures: Map<String, Value>,
+}
+
+/// A phase of a stress test.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PhaseResult {
+    pub(super) server: String,
+    pub(super) name: String,
+    requests: u64,
+    errors: u64,
+    non_2xx: u64,
+    timeouts: u64,
+    pub(super) verdict: String,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// The findings of a run with many connections.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Findings {
+    base: Memory,
+    plateau: Option<Memory>,
+    counts: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Memory {
+    rss_mib: f64,
+    slab_mib: f64,
 }
 
 /// Counts of a commit, which repeat on machines of one kind: a line of a record.
@@ -83,33 +126,27 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<ResultFile>, String> {
 /// Reads a file; returns nothing if it has no results.
 fn read_file(path: &Path) -> Result<Option<ResultFile>, String> {
     let failed = |error: String| format!("{}: {error}\n{HELP}", path.display());
-    let json = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let value: Value = serde_json::from_str(&json).map_err(|error| failed(error.to_string()))?;
+    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
     let is_empty = |part: &Value| part.is_null() || part.as_array().is_some_and(Vec::is_empty);
     if PARTS.iter().all(|part| is_empty(&value[part])) {
         return Ok(None);
     }
     let mut file: ResultFile = parse(value).map_err(failed)?;
     file.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if file.server.is_empty() && !file.findings.is_null() {
+    if file.server.is_empty() && file.findings.is_some() {
         let mut words = file.command.split_whitespace().skip_while(|word| *word != "--server").skip(1);
         file.server = words.next().unwrap_or("shearwater-uring").to_owned();
     }
     // Suites measure the same scenarios and phases in several steps.
     if let Some(step) = file.others.get("step").and_then(|step| step["name"].as_str()) {
-        let mark = |value: &mut Value| *value = format!("{step}, {}", text(value)).into();
-        file.curve.iter_mut().for_each(|point| mark(&mut point["scenario"]));
-        file.phases.iter_mut().for_each(|phase| mark(&mut phase["name"]));
+        file.curve.iter_mut().for_each(|point| point.scenario = format!("{step}, {}", point.scenario));
+        file.phases.iter_mut().for_each(|phase| phase.name = format!("{step}, {}", phase.name));
     }
-    if file.server.is_empty() && !file.latency.is_null() {
+    if file.server.is_empty() && file.latency.is_some() {
         file.server = file.name.trim_end_matches(".json").to_owned();
     }
     Ok(Some(file))
-}
-
-/// Returns a text, or nothing if it is none.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// Deserializes JSON; errors name the field.

@@ -17,10 +17,11 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value};
 use serde_json::json;
 
+use crate::change_points::change_points;
 use crate::experiment::Experiment;
 use crate::format::number;
 use crate::programs::root;
-use input::{GateRecord, ResultFile, text};
+use input::{CurvePoint, GateRecord, ResultFile};
 
 const TEMPLATES: [(&str, &str); 5] = [
     (PAGE, include_str!("../../templates/report.html")),
@@ -32,8 +33,6 @@ const TEMPLATES: [(&str, &str); 5] = [
 const PAGE: &str = "report.html";
 const SUMMARY: &str = "summary.md";
 const VERDICTS: &str = "verdicts.txt";
-/// Smallest change from one run of the gate to the next that is marked: the medians of equal programs differ by less.
-const CHANGE_MIN: f64 = 0.01;
 /// Colours and marks that the style sheet has.
 const STYLES: usize = 8;
 
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
     let results = if args.results.is_empty() { &default[..] } else { &args.results };
     let files = input::read(results)?;
     let records = input::read_records(&root().join("lab/records"))?;
-    let [page, summary, verdicts] = render(&files, &records)?;
+    let [page, summary, verdicts] = render(&files, &records, |values| change_points(values, 1))?;
     let first = &results[0];
     let beside = if first.is_dir() { first } else { first.parent().unwrap_or(Path::new("")) };
     let folder = args.out.as_deref().unwrap_or(beside);
@@ -76,23 +75,19 @@ pub(crate) fn run(args: &ReportArgs) -> Result<bool, String> {
 
 /// Returns the verdicts of files in words, by what they are of, each with its class.
 fn verdicts(files: &[ResultFile]) -> BTreeMap<String, (String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = BTreeMap::new();
     for file in files {
         let step = file.others.get("step").map(|step| text(&step["name"])).unwrap_or_default();
         for it in file.series.iter().flat_map(verdict::verdicts) {
             let of =
                 format!("{step} {}, {} and {}", text(&it["scenario"]), text(&it["ours"]), text(&it["peer"]));
-            found.insert(
-                of.trim().to_owned(),
-                (text(&it["outcome"]).to_owned(), text(&it["words"]).to_owned()),
-            );
+            found.insert(of.trim().to_owned(), (text(&it["outcome"]), text(&it["words"])));
         }
-        let phases = file.phases.iter();
-        let phases = phases
-            .map(|it| (format!("{}, {}", text(&it["name"]), text(&it["server"])), text(&it["verdict"])));
-        let rows = file.rows.iter().map(|it| (it.row.clone(), &*it.verdict));
+        let phases = file.phases.iter().map(|it| (format!("{}, {}", it.name, it.server), &it.verdict));
+        let rows = file.rows.iter().map(|it| (it.row.clone(), &it.verdict));
         for (of, words) in phases.chain(rows) {
-            found.insert(of, (verdict::outcome(words).to_owned(), words.to_owned()));
+            found.insert(of, (verdict::outcome(words).to_owned(), words.clone()));
         }
     }
     found
@@ -118,7 +113,11 @@ fn compare(
 }
 
 /// Renders the page, the summary, and the verdicts as plain text.
-fn render(files: &[ResultFile], records: &BTreeMap<String, Vec<GateRecord>>) -> Result<[String; 3], String> {
+fn render(
+    files: &[ResultFile],
+    records: &BTreeMap<String, Vec<GateRecord>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Result<[String; 3], String> {
     let series = input::newest(
         files,
         |file| &file.series,
@@ -128,20 +127,20 @@ fn render(files: &[ResultFile], records: &BTreeMap<String, Vec<GateRecord>>) -> 
         },
     );
     // A share of the capacity that was measured then, or a rate.
-    let key = |it: &serde_json::Value| match it.get("percent") {
-        Some(percent) => format!("{} {} {percent} %", it["server"], it["scenario"]),
-        None => format!("{} {} {}", it["server"], it["scenario"], it["offered_per_s"]),
+    let key = |it: &CurvePoint| match it.figures.get("percent") {
+        Some(percent) => format!("{} {} {percent} %", it.server, it.scenario),
+        None => format!("{} {} {}", it.server, it.scenario, it.offered_per_s),
     };
     let curve = input::newest(files, |file| &file.curve, key);
     let commits: BTreeSet<&str> =
         files.iter().map(|file| &*file.commit).filter(|it| !it.is_empty()).collect();
     let kernels = files.iter().filter_map(|file| Some(file.others.get("machine")?["kernel"].to_string()));
     let servers: Vec<_> = files.iter().flat_map(|file| &file.series).flat_map(|it| &it.servers).collect();
-    let names = servers.iter().map(|server| &*server.label).chain(curve.iter().map(|it| text(&it["server"])));
+    let names = servers.iter().map(|server| &*server.label).chain(curve.iter().map(|it| &*it.server));
     let names = names.chain(files.iter().map(|file| &*file.server));
     let failed = |error: minijinja::Error| format!("{error:#}");
     // The newest of each server and count.
-    let held = files.iter().filter(|file| !file.findings.is_null());
+    let held = files.iter().filter(|file| file.findings.is_some());
     let memory: BTreeMap<_, _> = held.map(|file| ((&file.server, file.connections()), file)).collect();
     let environment = environment(styles(names)).map_err(failed)?;
     let context = Value::from(Serde(json!({
@@ -151,17 +150,17 @@ fn render(files: &[ResultFile], records: &BTreeMap<String, Vec<GateRecord>>) -> 
         "series": series,
         "servers": servers,
         "rows": input::newest(files, |file| &file.rows, |row| row.row.clone()),
-        "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it["server"], it["name"])),
+        "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
         "latencies": latencies(files),
         "curve": curve,
         "memory": memory.into_values().collect::<Vec<_>>(),
-        "records": flat_records(records),
+        "records": flat_records(records, change_points),
         "commits": commits,
         "kernels": kernels.collect::<BTreeSet<_>>(),
         "now": httpdate::fmt_http_date(SystemTime::now()),
     })));
-    let page = |name| environment.get_template(name)?.render(&context);
-    Ok([page(PAGE).map_err(failed)?, page(SUMMARY).map_err(failed)?, page(VERDICTS).map_err(failed)?])
+    let text = |name| environment.get_template(name)?.render(&context);
+    Ok([text(PAGE).map_err(failed)?, text(SUMMARY).map_err(failed)?, text(VERDICTS).map_err(failed)?])
 }
 
 /// Returns the style of each server, the same in all charts, ours first; null servers have none of their own.
@@ -237,30 +236,29 @@ fn markdown(text: &str) -> String {
 
 /// Returns latencies at quantiles of single loads.
 fn latencies(files: &[ResultFile]) -> Vec<serde_json::Value> {
-    let points = files.iter().flat_map(|file| {
-        let points = file.latency["quantiles_ns"].as_array().into_iter().flatten();
-        points.map(move |it| {
-            let ms = it[1].as_f64().unwrap_or_default() / 1e6;
-            json!({ "title": "Single loads", "server": file.server, "quantile": it[0], "ms": ms })
-        })
+    let loads = files.iter().filter_map(|file| Some((&file.server, file.latency.as_ref()?)));
+    let points = loads.flat_map(|(server, latency)| {
+        let point = move |(quantile, ns): &(f64, f64)| json!({ "title": "Single loads", "server": server, "quantile": quantile, "ms": ns / 1e6 });
+        latency.quantiles_ns.iter().map(point)
     });
     points.collect()
 }
 
 /// Returns each figure of each run of the records, in order of time, and whether it changed there.
-fn flat_records(records: &BTreeMap<String, Vec<GateRecord>>) -> Vec<serde_json::Value> {
+fn flat_records(
+    records: &BTreeMap<String, Vec<GateRecord>>,
+    change_points: fn(&[f64]) -> Vec<usize>,
+) -> Vec<serde_json::Value> {
     let mut flat = Vec::new();
     for (record, runs) in records {
         let names = runs.iter().flat_map(|run| run.figures.keys().map(|name| (name, &run.cpu)));
         for (name, cpu) in names.collect::<BTreeSet<_>>() {
             let alike = || runs.iter().filter(|run| run.cpu == *cpu);
-            let found = alike().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
+            let found = || alike().filter_map(|run| Some((&run.commit, *run.figures.get(name)?)));
+            let changes = change_points(&found().map(|(_, value)| value).collect::<Vec<_>>());
             let title = format!("{record}: {name} {cpu}");
-            let mut before = None;
-            flat.extend(found.enumerate().map(|(at, (commit, value))| {
-                let before = before.replace(value).unwrap_or(value);
-                let changed = (value - before).abs() > before.abs() * CHANGE_MIN;
-                json!({ "title": title, "server": record, "commit": commit, "value": value, "run": at + 1, "changed": changed })
+            flat.extend(found().enumerate().map(|(at, (commit, value))| {
+                json!({ "title": title, "server": record, "commit": commit, "value": value, "run": at + 1, "changed": changes.contains(&at) })
             }));
         }
     }

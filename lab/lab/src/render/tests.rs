@@ -14,7 +14,7 @@ fn render_files(names: &[&str]) -> [String; 3] {
     let paths: Vec<PathBuf> = names.iter().map(|name| fixtures().join(name)).collect();
     let records = input::read_records(&fixtures().join("records")).expect("records");
     let records = if names == [""] { records } else { BTreeMap::new() };
-    render(&input::read(&paths).expect("fixtures"), &records).expect("a report")
+    render(&input::read(&paths).expect("fixtures"), &records, |_| vec![7]).expect("a report")
 }
 
 /// Returns the error of a report on a file with this text.
@@ -111,7 +111,7 @@ fn every_text_from_results_is_escaped_and_nothing_is_loaded() {
     }
     let files = input::read(&[folder.path().to_owned()]).expect("results");
     let records = input::read_records(&fixtures().join("records")).expect("records");
-    let [page, summary, _] = render(&files, &records).expect("a report");
+    let [page, summary, _] = render(&files, &records, |_| Vec::new()).expect("a report");
     let elements = elements(&page);
     for element in ["script", "link", "img", "iframe", "object", "image"] {
         assert!(!elements.iter().any(|name| name == element), "{element}");
@@ -132,8 +132,8 @@ fn every_chart_has_a_title_a_unit_and_its_figures_as_a_table() {
     // Six of the curve, one of percentiles, one of memory, two of records.
     assert_eq!(page.matches("<svg class=\"plot\"").count(), 10);
     assert_eq!(page.matches("The table below has the figures.").count(), 10);
-    // Between the seventh and the eighth run, of instructions.
-    assert_eq!(page.matches("class=\"change\"").count(), 1);
+    // Between the seventh and the eighth run, in both charts.
+    assert_eq!(page.matches("class=\"change\"").count(), 2);
     assert!(!page.contains("NaN") && !page.contains("inf"), "a place that is no number");
     // Hollow marks of nginx and h2o beyond what they can do, in six charts.
     assert_eq!(page.matches(" invalid\"").count(), 2 * 6);
@@ -182,8 +182,12 @@ fn errors_name_the_file_and_the_field() {
         r#"{"series": [{"experiment": "load", "scenario": "1k", "seed": 1, "servers": [{"label": "x", "version": "1", "figures": {}}]}]}"#,
     );
     assert!(missing.contains("run.json: `series[0].servers[0]`: missing field `rounds`"), "{missing}");
-    let wrong = error_of(r#"{"curve": [{"server": "a"}], "unix_seconds": "now"}"#);
-    assert!(wrong.contains("`unix_seconds`: invalid type: string \"now\", expected u64"), "{wrong}");
+    let wrong =
+        error_of(r#"{"curve": [{"server": "a", "scenario": "1k", "offered_per_s": "many", "valid": true}]}"#);
+    assert!(
+        wrong.contains("`curve[0].offered_per_s`: invalid type: string \"many\", expected f64"),
+        "{wrong}"
+    );
     assert!(error_of("{}").contains("run.json: no result in it\nhelp: "));
     assert!(error_of("oops").contains("run.json: expected value at line 1 column 1"));
     let nothing = input::read(&[fixtures().join("none.json")]).expect_err("no file");

@@ -29,7 +29,8 @@ pub(super) fn verdicts(series: &Series) -> Vec<Value> {
     let with = |wanted| series.servers.iter().filter(move |server| role(&server.label) == wanted);
     let judge = |(ours, peer): (&ServerRounds, &ServerRounds)| {
         let ratios = peer.combine(ours, CPU, |peer, ours| peer / ours);
-        let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise(series));
+        let noise = if has_control(series) { noise(series) } else { f64::INFINITY };
+        let (outcome, words) = words(estimate(&ratios, series.seed), &peer.label, noise);
         json!({ "scenario": series.scenario, "ours": ours.label, "peer": peer.label, "outcome": outcome, "words": words })
     };
     let pairs = with("ours").flat_map(|ours| with("peer").map(move |peer| (ours, peer)));
@@ -44,12 +45,16 @@ fn ends(ratio: Estimate) -> [f64; 2] {
     [ratio.low.unwrap_or(ratio.median), ratio.high.unwrap_or(ratio.median)]
 }
 
-/// Returns the largest factor by which the base differs from itself: infinity, if no round of its second run counts.
+/// Returns false if no round of the base's second run counts, so that the noise is unknown.
+fn has_control(series: &Series) -> bool {
+    let control = series.servers.iter().find(|server| role(&server.label) == "control");
+    control.is_none_or(|control| ratio_to_base(control).is_some())
+}
+
+/// Returns the largest factor by which the base differs from itself.
 fn noise(series: &Series) -> f64 {
-    let Some(control) = series.servers.iter().find(|server| role(&server.label) == "control") else {
-        return 1.0;
-    };
-    let ends = ratio_to_base(control).map_or([f64::INFINITY; 2], ends);
+    let control = series.servers.iter().find(|server| role(&server.label) == "control");
+    let ends = control.and_then(ratio_to_base).map_or([1.0; 2], ends);
     ends.into_iter().fold(1.0, |most, end| end.max(1.0 / end).max(most))
 }
 

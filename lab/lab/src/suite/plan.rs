@@ -185,7 +185,8 @@ impl Step {
     /// Returns the seconds that it takes.
     pub(super) fn estimated_s(&self, args: &SuiteArgs) -> f64 {
         if self.has_phases() {
-            let one = |phase: &Phase| START_S + f64::from(phase.here(args).seconds);
+            let one =
+                |phase: &Phase| START_S + f64::from(phase.here(args).seconds) * f64::from(phase.rounds());
             return self.phases.iter().map(one).sum::<f64>() * self.found.len() as f64;
         }
         let Ok(scenario) = self.variant(None, false) else { return 0.0 };
@@ -220,7 +221,7 @@ impl Phase {
         let seconds_max = match args {
             // Options of its own say how long it takes.
             _ if args.full || connections == 0 => u32::MAX,
-            _ if args.quick => QUICK_PHASE_S_MAX,
+            _ if args.quick || !self.limits.is_empty() => QUICK_PHASE_S_MAX,
             _ => PHASE_S_MAX,
         };
         Self { connections, seconds: self.seconds.min(seconds_max), ..self.clone() }
