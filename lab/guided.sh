@@ -6,12 +6,20 @@
 # status and length, and a wrong one ends the training without a profile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-unset CARGO_TARGET_DIR
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 
 sources=(Cargo.lock Cargo.toml crates ':!crates/*/tests')
 programs=(--package shearwater-cli --bins --package shearwater --example kinds --example plaintext)
 host=$(rustc -vV | sed -n 's/^host: //p')
-pgo=$PWD/target/pgo
+pgo=$CARGO_TARGET_DIR/pgo
+
+# Lets a load run long enough for some thousand requests.
+lab=("$CARGO_TARGET_DIR/release/lab" load --duration 50ms)
+
+fail() {
+    printf 'error: %s\nhelp: %s\n' "$1" "$2" >&2
+    exit 1
+}
 
 key() {
     { rustc -vV; git ls-files --stage -- "${sources[@]}"; git diff -- "${sources[@]}"; } | sha256sum | cut -c1-16
@@ -28,7 +36,7 @@ load() {
     shift 2
     for shape in "-c 1" "-c 32" "-c 16 --pipeline 8" "-c 32 --requests-per-connection 10"; do
         # shellcheck disable=SC2086 # A shape is several words.
-        target/release/lab load "$url" -n 1000 $shape --expect-status "$status" "$@" "${headers[@]}" > /dev/null
+        "${lab[@]}" "$url" $shape --expect-status "$status" "$@" "${headers[@]}" > /dev/null
     done
 }
 
@@ -56,7 +64,7 @@ train_handlers() {
     [[ " $* " == *" fast-text "* ]] || return 0
     for path in post-body take-body; do
         for body in 40 5000; do
-            target/release/lab load "$1$path" -n 4000 -c 32 --body-bytes $body "${headers[@]}" > /dev/null
+            "${lab[@]}" "$1$path" -c 32 --body-bytes $body "${headers[@]}" > /dev/null
         done
     done
 }
@@ -74,7 +82,10 @@ train() {
     fi
     server=$!
     trap 'kill $server; rm -rf "$files"' EXIT
-    until curl -s "http://$address/" > /dev/null; do sleep 0.1; done
+    until curl -s "http://$address/" > /dev/null; do
+        kill -0 $server 2> /dev/null || fail "$program doesn't start with --driver=$driver" "without io_uring: lab/guided.sh epoll"
+        sleep 0.1
+    done
     while IFS= read -r -d '' client; do
         headers=()
         while IFS= read -r line; do [ -z "$line" ] || headers+=(-H "$line"); done <<< "$client"
@@ -88,10 +99,8 @@ train() {
 record() {
     local profile=$1 merge driver
     merge=$(rustc --print target-libdir)/../bin/llvm-profdata
-    if [ ! -x "$merge" ]; then
-        printf 'error: llvm-profdata is missing\nhelp: rustup component add llvm-tools\n' >&2
-        exit 1
-    fi
+    [ -x "$merge" ] || fail "llvm-profdata is missing" "rustup component add llvm-tools"
+    command -v curl > /dev/null || fail "curl is missing" "apt-get install curl"
     shift
     # Cargo rebuilds where a flag changes, not where the file that it names does.
     rm -rf "$pgo/traces" "$pgo/use"
@@ -119,6 +128,9 @@ record() {
 
 profile=$pgo/$(key).profdata
 [ $# -gt 0 ] || set -- epoll uring
+for driver in "$@"; do
+    [[ $driver =~ ^(epoll|uring)$ ]] || fail "no driver \`$driver\`" "lab/guided.sh [epoll] [uring]"
+done
 [ -f "$profile" ] || record "$profile" "$@"
 build "-Cprofile-use=$profile" "$pgo/use"
 echo "$pgo/use/$host/dist"
