@@ -18,11 +18,12 @@ use rungs::{RUNGS, Rung};
 /// what each one does and why.
 #[derive(Debug, Parser)]
 #[command(
-    name = "cargo ladder",
+    name = "ladder",
+    bin_name = "cargo ladder",
     after_help = "\
 Examples:
   cargo ladder list                              all rungs with their ideas
-  cargo ladder run 1                             the naive server; try `curl -i http://127.0.0.1:8080/`
+  cargo ladder run 1                             the naive server; try: curl -i http://localhost:8080/
   cargo ladder run io-uring --listen [::1]:9000
   diff ladder/src/rungs/07_no_repetition.rs ladder/src/rungs/08_cores.rs"
 )]

@@ -11,6 +11,8 @@ pub(crate) struct Reply {
     pub(crate) head_only: bool,
     pub(crate) keep_alive: bool,
     pub(crate) body_bytes: u64,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub(crate) expects_continue: bool,
 }
 
 /// The facts of a head that matter.
@@ -35,7 +37,13 @@ impl Rules {
             return Err(if version.starts_with("HTTP/") { 505 } else { 400 });
         }
         let status = if target.split('?').next() == Some("/") { 200 } else { 404 };
-        let reply = Reply { status, head_only: method == "HEAD", keep_alive: is_http11, body_bytes: 0 };
+        let reply = Reply {
+            status,
+            head_only: method == "HEAD",
+            keep_alive: is_http11,
+            body_bytes: 0,
+            expects_continue: false,
+        };
         Ok(Self { reply, is_http11, hosts: 0, lengths: 0, has_coding: false, refusal: None })
     }
 
@@ -59,9 +67,11 @@ impl Rules {
         } else if is("connection") {
             let mut options = value.split(',').map(str::trim);
             self.reply.keep_alive &= !options.any(|option| option.eq_ignore_ascii_case("close"));
-        } else if is("expect") {
-            // Clients that wait for `100 Continue` repeat the request without it (RFC 9110, section 10.1.1).
-            self.refusal = self.refusal.or(Some(417));
+        } else if is("expect") && self.is_http11 {
+            self.reply.expects_continue = true;
+            if !value.eq_ignore_ascii_case("100-continue") {
+                self.refusal = self.refusal.or(Some(417));
+            }
         }
         Ok(())
     }

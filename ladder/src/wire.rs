@@ -17,6 +17,9 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 /// Bytes per receive.
 pub(crate) const RECEIVE_BYTES: usize = 64 * 1024;
 
+/// The interim response that lets a client send its body.
+pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Returns the reason phrase of a status code.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {

@@ -34,6 +34,9 @@ impl Connection {
         let head = self.read_head()?;
         match head.and_then(|head| parse(&head)) {
             Ok(reply) => {
+                if reply.expects_continue {
+                    self.stream.write_all(wire::CONTINUE)?;
+                }
                 self.discard(reply.body_bytes)?;
                 self.respond(reply.status, reply.head_only)
             }

@@ -40,6 +40,9 @@ impl Connection<'_> {
         match head.and_then(parse) {
             Ok(reply) => {
                 self.consume(length.unwrap_or_default());
+                if reply.expects_continue {
+                    self.stream.write_all(wire::CONTINUE)?;
+                }
                 self.discard(reply.body_bytes)?;
                 self.respond(reply.status, reply.head_only)
             }

@@ -69,6 +69,9 @@ impl Connection {
             match head.and_then(parse) {
                 Ok(reply) => {
                     self.consume(length.unwrap_or_default());
+                    if reply.expects_continue {
+                        self.stream.write_all(wire::CONTINUE)?;
+                    }
                     self.discard(reply.body_bytes)?;
                     self.respond(reply.status, reply.head_only, reply.keep_alive)?;
                     if !reply.keep_alive {

@@ -134,6 +134,9 @@ impl Connection {
                     match head.and_then(parse) {
                         Ok(reply) => {
                             self.input.drain(..length.unwrap_or_default());
+                            if reply.expects_continue {
+                                self.output.extend_from_slice(wire::CONTINUE);
+                            }
                             self.state = State::Body(reply);
                         }
                         Err(status) => self.respond(status, false, false),

@@ -168,6 +168,9 @@ impl Connection {
                     match head.and_then(parse) {
                         Ok(reply) => {
                             self.consume(length.unwrap_or_default());
+                            if reply.expects_continue {
+                                self.output.extend_from_slice(wire::CONTINUE);
+                            }
                             self.state = State::Body(reply);
                         }
                         Err(status) => self.respond(status, false, false),
@@ -176,7 +179,7 @@ impl Connection {
                 State::Body(reply) => {
                     let present = reply.body_bytes.min((self.input.len() - self.used) as u64);
                     reply.body_bytes -= present;
-                    let Reply { status, head_only, keep_alive, body_bytes } = *reply;
+                    let Reply { status, head_only, keep_alive, body_bytes, .. } = *reply;
                     self.consume(present as usize);
                     if body_bytes > 0 {
                         return Ok(());

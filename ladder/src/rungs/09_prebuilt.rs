@@ -1,5 +1,6 @@
 //! Rung 9, prebuilt: a request allocates nothing, and its response is copied from one that is ready.
 
+use std::array;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -171,6 +172,9 @@ impl Connection {
                     match head.and_then(parse) {
                         Ok(reply) => {
                             self.consume(length.unwrap_or_default());
+                            if reply.expects_continue {
+                                self.output.extend_from_slice(wire::CONTINUE);
+                            }
                             self.state = State::Body(reply);
                         }
                         Err(status) => self.respond(responses, status, false, false),
@@ -179,7 +183,7 @@ impl Connection {
                 State::Body(reply) => {
                     let present = reply.body_bytes.min((self.input.len() - self.used) as u64);
                     reply.body_bytes -= present;
-                    let Reply { status, head_only, keep_alive, body_bytes } = *reply;
+                    let Reply { status, head_only, keep_alive, body_bytes, .. } = *reply;
                     self.consume(present as usize);
                     if body_bytes > 0 {
                         return Ok(());
@@ -256,10 +260,9 @@ impl Responses {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         if unix_seconds != self.unix_seconds {
             self.unix_seconds = unix_seconds;
-            for index in 0..self.encoded.len() {
-                let status = if index & 4 == 0 { 200 } else { 404 };
-                self.encoded[index] = wire::encode(status, index & 2 != 0, index & 1 != 0);
-            }
+            let encode =
+                |index: usize| wire::encode([200_u16, 404][index >> 2], index & 2 != 0, index & 1 != 0);
+            self.encoded = array::from_fn(encode);
         }
     }
 
@@ -276,9 +279,7 @@ fn parse(head: &[u8]) -> Result<Reply, u16> {
     let text = text.strip_prefix("\r\n").unwrap_or(text);
     let mut lines = text.strip_suffix("\r\n\r\n").unwrap_or(text).split("\r\n");
     let mut words = lines.next().unwrap_or_default().splitn(3, ' ');
-    let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next()) else {
-        return Err(400);
-    };
+    let [Some(method), Some(target), Some(version)] = [(); 3].map(|()| words.next()) else { return Err(400) };
     let mut rules = Rules::new(method, target, version)?;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(400_u16)?;

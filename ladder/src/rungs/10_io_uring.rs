@@ -1,5 +1,6 @@
 //! Rung 10, io_uring: one system call per turn hands over all receives and sends, and takes all results.
 
+use std::array;
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,10 +16,8 @@ use crate::rules::{Reply, Rules};
 use crate::sys;
 use crate::wire::{self, ACCEPT_PAUSE, HEAD_BYTES_MAX, IDLE_TIMEOUT, LINGER_BYTES_MAX, SWEEP_INTERVAL};
 
-/// Operations that a turn may hand over before an extra system call.
-const SUBMISSIONS: u32 = 4_096;
-/// Results that may wait: each connection has one at most.
-const COMPLETIONS: u32 = 32_768;
+/// Operations that a turn may hand over before an extra system call; the queue of results is twice as long.
+const OPERATIONS: u32 = 16_384;
 /// Bytes per receive. Each connection has such a buffer, for the kernel may fill it at any time.
 const RECEIVE_BYTES: usize = 16 * 1024;
 /// Name of the accept operation; all others bear their connection's descriptor.
@@ -36,9 +35,7 @@ pub(crate) fn serve(address: SocketAddr) -> io::Result<Infallible> {
 
 fn run(core: usize, listener: TcpListener) -> io::Result<Infallible> {
     sys::pin_to_core(core)?;
-    let mut builder = IoUring::builder();
-    builder.setup_cqsize(COMPLETIONS).setup_single_issuer().setup_defer_taskrun();
-    let ring = builder.build(SUBMISSIONS)?;
+    let ring = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(OPERATIONS)?;
     let event_loop = EventLoop { ring, listener, connections: Vec::new(), responses: Responses::default() };
     // Never freed: the kernel may write to a connection's buffer as long as the process lives.
     Box::leak(Box::new(event_loop)).run()
@@ -56,14 +53,13 @@ impl EventLoop {
     fn run(&mut self) -> io::Result<Infallible> {
         let (mut results, mut swept) = (Vec::new(), Instant::now());
         let timeout = Timespec::from(SWEEP_INTERVAL);
+        let wait = SubmitArgs::new().timespec(&timeout);
         self.push_accept()?;
         loop {
-            let waited = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout));
-            if let Err(error) = waited {
+            match self.ring.submitter().submit_with_args(1, &wait).map_err(|error| error.raw_os_error()) {
                 // The timeout, a signal, or more results than fit.
-                if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) {
-                    return Err(error);
-                }
+                Ok(_) | Err(Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {}
+                Err(code) => return Err(io::Error::from_raw_os_error(code.unwrap_or_default())),
             }
             let now = Instant::now();
             self.responses.update();
@@ -77,10 +73,11 @@ impl EventLoop {
             }
             if now - swept >= SWEEP_INTERVAL {
                 swept = now;
-                let connections = self.connections.iter().flatten();
-                // The operation in flight fails, and then the connection is closed.
-                let idle = connections.filter(|connection| now - connection.active > IDLE_TIMEOUT);
-                idle.for_each(|connection| drop(connection.stream.shutdown(Shutdown::Both)));
+                let is_idle = |connection: &&Connection| now - connection.active > IDLE_TIMEOUT;
+                for connection in self.connections.iter().flatten().filter(is_idle) {
+                    // The operation in flight fails, and then the connection is closed.
+                    drop(connection.stream.shutdown(Shutdown::Both));
+                }
             }
         }
     }
@@ -162,9 +159,8 @@ impl Connection {
         let stream = unsafe { TcpStream::from_raw_fd(fd) };
         // A client that has already left is found by the first receive.
         drop(stream.set_nodelay(true));
-        let chunk = vec![0; RECEIVE_BYTES];
         let (input, output, state) = (Vec::new(), Vec::new(), State::Head);
-        Self { stream, chunk, input, used: 0, scanned: 0, output, state, active }
+        Self { stream, chunk: vec![0; RECEIVE_BYTES], input, used: 0, scanned: 0, output, state, active }
     }
 
     /// Sends if there is something to send, else receives: never both at a time.
@@ -218,6 +214,9 @@ impl Connection {
                     match head.and_then(parse) {
                         Ok(reply) => {
                             self.consume(length.unwrap_or_default());
+                            if reply.expects_continue {
+                                self.output.extend_from_slice(wire::CONTINUE);
+                            }
                             self.state = State::Body(reply);
                         }
                         Err(status) => self.respond(responses, status, false, false),
@@ -226,7 +225,7 @@ impl Connection {
                 State::Body(reply) => {
                     let present = reply.body_bytes.min((self.input.len() - self.used) as u64);
                     reply.body_bytes -= present;
-                    let Reply { status, head_only, keep_alive, body_bytes } = *reply;
+                    let Reply { status, head_only, keep_alive, body_bytes, .. } = *reply;
                     self.consume(present as usize);
                     if body_bytes > 0 {
                         return Ok(());
@@ -285,10 +284,9 @@ impl Responses {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         if unix_seconds != self.unix_seconds {
             self.unix_seconds = unix_seconds;
-            for index in 0..self.encoded.len() {
-                let status = if index & 4 == 0 { 200 } else { 404 };
-                self.encoded[index] = wire::encode(status, index & 2 != 0, index & 1 != 0);
-            }
+            let encode =
+                |index: usize| wire::encode([200_u16, 404][index >> 2], index & 2 != 0, index & 1 != 0);
+            self.encoded = array::from_fn(encode);
         }
     }
 
@@ -305,9 +303,7 @@ fn parse(head: &[u8]) -> Result<Reply, u16> {
     let text = text.strip_prefix("\r\n").unwrap_or(text);
     let mut lines = text.strip_suffix("\r\n\r\n").unwrap_or(text).split("\r\n");
     let mut words = lines.next().unwrap_or_default().splitn(3, ' ');
-    let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next()) else {
-        return Err(400);
-    };
+    let [Some(method), Some(target), Some(version)] = [(); 3].map(|()| words.next()) else { return Err(400) };
     let mut rules = Rules::new(method, target, version)?;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(400_u16)?;

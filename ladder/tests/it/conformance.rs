@@ -80,11 +80,21 @@ fn malformed_requests_are_refused() {
             ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
             ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx", 400),
             ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
-            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n", 417),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: other\r\n\r\n", 417),
             ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
         ] {
             assert_refused(address, request, status);
         }
+    });
+}
+
+#[test]
+fn a_client_that_expects_100_continue_gets_it_before_its_response() {
+    on_rungs(1, |_, address| {
+        let mut client = TestClient::connect(address);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        assert_eq!(client.response("POST").status, 100);
+        assert_eq!(client.send("hello").response("POST").status, 200);
     });
 }
 
