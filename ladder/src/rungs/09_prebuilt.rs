@@ -260,8 +260,7 @@ impl Responses {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         if unix_seconds != self.unix_seconds {
             self.unix_seconds = unix_seconds;
-            let encode =
-                |index: usize| wire::encode([200_u16, 404][index >> 2], index & 2 != 0, index & 1 != 0);
+            let encode = |bits: usize| wire::encode([200, 404][bits >> 2], bits & 2 != 0, bits & 1 != 0);
             self.encoded = array::from_fn(encode);
         }
     }
