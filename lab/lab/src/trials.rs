@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::{RoundFigures, ServerSetup};
 use crate::client::{self, COUNT, HeldConnections, HeldThread, Load, Pacing};
-use crate::process::{ServerProcess, Threads, output, under};
+use crate::process::{Threads, output, under};
 use crate::programs::{cargo, root};
 
 /// Ports of connections held idle.
@@ -17,8 +17,8 @@ const IDLE_PORTS: Range<u16> = 10_000..25_000;
 /// Interval at which they are counted while they are opened.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time from the last response until an idle server is watched, and how long.
-const SETTLE: Duration = Duration::from_secs(2);
-const WATCH: Duration = Duration::from_secs(10);
+pub(crate) const SETTLE: Duration = Duration::from_secs(2);
+pub(crate) const WATCH: Duration = Duration::from_secs(10);
 /// The test that counts allocations: only the process itself can. It prints a figure for each driver.
 const ALLOCATIONS_TEST: &str = "test -p shearwater-files --test allocations -- --nocapture";
 const ALLOCATIONS_MARK: &str = "lab-figure allocations=";
@@ -84,22 +84,19 @@ pub(crate) fn hold_connections(setup: &ServerSetup<'_>) -> Result<RoundFigures, 
 
 /// Measures CPU time and wake-ups of an idle server.
 pub(crate) fn watch_idle(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
-    let [cpu_percent, wake_ups_per_s] = idle_figures(&setup.start()?.process)?;
-    Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", wake_ups_per_s)].into())
-}
-
-/// Returns the CPU time in per cent of a server to which nothing is sent, and its wake-ups a second.
-pub(crate) fn idle_figures(server: &ServerProcess) -> Result<[f64; 2], String> {
+    let server = setup.start()?;
+    let ids = server.process.ids();
     thread::sleep(SETTLE);
-    let (before, started) = (Threads::of(server.ids())?, Instant::now());
+    let (before, started) = (Threads::of(ids)?, Instant::now());
     thread::sleep(WATCH);
-    let after = Threads::of(server.ids())?;
+    let after = Threads::of(ids)?;
     let seconds = started.elapsed().as_secs_f64();
     if !after.are_those_of(&before) {
         return Err("threads started or ended meanwhile".to_owned());
     }
     let spent = after.since(&before)?;
-    Ok([spent.cpu_ns as f64 / 1e7, spent.switches as f64].map(|sum| sum / seconds))
+    let cpu_percent = spent.cpu_ns as f64 / 1e9 / seconds * 100.0;
+    Ok([("cpu_percent", cpu_percent), ("wake_ups_per_s", spent.switches as f64 / seconds)].into())
 }
 
 /// Runs the test that counts allocations, of the server's revision; the worst driver's figure counts.

@@ -13,7 +13,7 @@ use crate::bench::{ServerSetup, StartedServer};
 use crate::client::{COUNT, FAILURES_MAX, HeldCounts, Load, LoadCounts, Pacing, START_ASKING, STOP_ASKING};
 use crate::format::grouped;
 use crate::statistics::estimate;
-use crate::trials::idle_figures;
+use crate::trials::{SETTLE, WATCH};
 
 /// Intervals at which client processes are asked for their counts, those that open connections and all.
 const MOMENT: Duration = Duration::from_millis(20);
@@ -190,7 +190,11 @@ impl Run<'_> {
 
     /// Watches the server while nothing is sent; returns its CPU time in per cent.
     fn idle(&mut self) -> Result<(f64, String), String> {
-        let [percent, _] = idle_figures(&self.server.process)?;
+        thread::sleep(SETTLE);
+        let (before, started) = (self.read()?, Instant::now());
+        thread::sleep(WATCH);
+        // A thread of the pool for files may end meanwhile, and takes a little time with it.
+        let percent = (self.read()?.cpu_s - before.cpu_s).max(0.0) / started.elapsed().as_secs_f64() * 100.0;
         Ok((percent, format!("{percent:.2} % of a core")))
     }
 
