@@ -123,8 +123,9 @@ pub(crate) struct LoadCounts {
     /// Requests sent.
     pub(crate) requests: u64,
     pub(crate) connections_opened: u64,
-    /// Longest time at a fixed rate that a due request waited for the client itself, and the sum of those from 1 ms.
+    /// Longest wait of a due request for the client itself, at a fixed rate.
     pub(crate) client_longest_turn_us: u64,
+    /// Sum of such waits from 1 ms on.
     pub(crate) client_stalled_us: u64,
     pub(crate) downloaded_bytes: u64,
     /// Bytes of the download that got least.

@@ -1,7 +1,7 @@
 //! The load generator: one thread, one event loop; a closed loop, a fixed rate or rounds; pipelining, connections that end,
 //! requests that differ, receive buffers of a given size, and large downloads beside the requests.
 //!
-//! It checks each response's status, and the length of its body, which is known from a probe, or every byte of a file of a set.
+//! It checks each response's status and the length of its body, which a probe has found. Files of a set are compared whole.
 //! At a fixed rate a timer wakes it for each request to the nanosecond, and a latency counts from when its request was due, so
 //! that the time of a stall counts in full.
 

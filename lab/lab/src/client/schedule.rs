@@ -9,7 +9,7 @@ use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
 use super::{Arrivals, Latency, LoadClient, LoadOutcome, Pacing};
 
-/// Latency beyond which a response counts as a timeout at a fixed rate, and time for the last responses of a closed loop.
+/// Latency of a timeout at a fixed rate. A closed loop waits as long for its last responses.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Delay of due requests by the client itself from which it counts as stalled.
 const STALL_MIN: Duration = Duration::from_millis(1);
