@@ -36,6 +36,9 @@ pub const SENDFILE_AFTER_S: u64 = 10;
 /// 200 bytes, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;
 
+/// Milliseconds for which a check of a file counts: half of the second within which a change must show.
+pub const FRESH_MS_MAX: u64 = 500;
+
 /// Milliseconds for which a cached file is sent unchecked if no descriptor is free; then `503`. So a lack of
 /// descriptors doesn't take down a site's hot files at once.
 pub const UNCHECKED_MS_MAX: u64 = 10_000;

@@ -2,10 +2,7 @@
 
 use shearwater::Request;
 
-use crate::limits::{COMPARED_MS_MAX, UNCHECKED_MS_MAX};
-
-/// Milliseconds for which a check of a file counts: half of the second within which a change must show.
-const FRESH_MS: u64 = 500;
+use crate::limits::{COMPARED_MS_MAX, FRESH_MS_MAX, UNCHECKED_MS_MAX};
 
 /// The time of a response, by both clocks of its turn.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +18,7 @@ impl Now {
 
     /// Returns whether a check at `checked_ms` still counts.
     pub(crate) fn is_fresh(self, checked_ms: u64) -> bool {
-        self.ms.saturating_sub(checked_ms) < FRESH_MS
+        self.ms.saturating_sub(checked_ms) < FRESH_MS_MAX
     }
 
     /// Returns whether the name of a file checked at `checked_ms` counts as being in the kernel's caches.

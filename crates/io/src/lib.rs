@@ -73,8 +73,8 @@
 //! - **S2** Never two sends in flight on one connection: the worker waits for `Sent`. Drivers assert it.
 //! - **S3** Partial writes are resumed by the driver, in order, without mixing parts.
 //! - **S4** Head bytes that precede a file or shared block leave in the same segment where the kernel allows (`MSG_MORE`).
-//! - **S5** Outputs with files, and those longer than [`limits::SEND_QUANTUM_BYTES`], take turns: at most
-//!   [`limits::SEND_BYTES_PER_TURN_MAX`] bytes of a connection in one turn. A file that ends early is
+//! - **S5** Outputs with files, and those longer than [`limits::SEND_QUANTUM_BYTES`], take turns: together at most
+//!   [`limits::SEND_BYTES_PER_TURN_MAX`] bytes in one turn. A file that ends early is
 //!   [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has
 //!   accepted. It never decreases.
