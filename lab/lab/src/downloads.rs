@@ -50,11 +50,15 @@ pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
 
 /// Returns the figures of a round, or why it does not count.
 fn figures(counts: &LoadCounts) -> Result<RoundFigures, String> {
-    let errors = counts.socket_errors() - counts.timeouts + counts.wrong_responses();
+    // A response that is late shows in the latency.
+    let errors = LoadCounts { timeouts: 0, ..*counts }
+        .errors(None)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect::<Vec<_>>();
     let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
     let longest_turn_ms = counts.client_longest_turn_us as f64 / 1e3;
     match counts.latency {
-        _ if errors > 0 => Err(format!("{errors} errors")),
+        _ if !errors.is_empty() => Err(errors.join(", ")),
         _ if counts.client_longest_turn_us > CLIENT_TURN_US_MAX => {
             Err(format!("the client itself was held up for {longest_turn_ms} ms"))
         }
@@ -117,7 +121,8 @@ mod tests {
         assert!(figures(&sound).is_ok_and(|figures| figures["p99_ms"] == 1.5));
         let held_up = |client_longest_turn_us| figures(&LoadCounts { client_longest_turn_us, ..sound });
         assert!(held_up(CLIENT_TURN_US_MAX).is_ok() && held_up(CLIENT_TURN_US_MAX + 1).is_err());
-        assert!(figures(&LoadCounts { read_errors: 1, ..sound }).is_err());
+        let closed = figures(&LoadCounts { read_errors: 1, timeouts: 1, ..sound });
+        assert_eq!(closed, Err("1 connections closed or reset too early".to_owned()));
         assert!(figures(&LoadCounts { responses: 0, ..sound }).is_err());
         assert!(figures(&LoadCounts { least_downloaded_bytes: 0, ..sound }).is_err());
     }
