@@ -122,13 +122,13 @@ pub(crate) fn listening(
     match (&serve.listen, of_file.split_first()) {
         (Some(flag), _) => {
             overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
-            (Server::new(flag), vec![flag.clone()])
+            (Server::new(flag).inherited_listeners(), vec![flag.clone()])
         }
         (None, Some((first, further))) => {
             let server = further.iter().cloned().fold(Server::at(first.clone()), Server::listen_at);
-            (server, names.collect())
+            (server.inherited_listeners(), names.collect())
         }
-        (None, None) => (Server::new(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
+        (None, None) => (Server::inherited_or(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
     }
 }
 

@@ -59,6 +59,7 @@ mod path;
 mod report;
 mod router;
 mod server;
+mod service_manager;
 pub mod testing;
 
 pub use app::App;
@@ -70,6 +71,7 @@ pub use handlers::{
 pub use report::{SignalWatch, Verbosity};
 pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use server::{Running, Server};
+pub use service_manager::InheritError;
 
 #[doc(inline)]
 pub use shearwater_engine::{
