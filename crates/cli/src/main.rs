@@ -8,6 +8,7 @@ compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one r
 mod args;
 mod check;
 mod failure;
+mod health;
 mod intent;
 mod plan;
 mod precompress;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config)) => check::config(&config.text),
+        Some(Command::Health(arguments)) => health::check(arguments),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
     };
     exit(result)
