@@ -88,6 +88,8 @@ pub use shearwater_engine::tasks::{Order, StackOptions};
 /// Runs the code of `docs/guide` as doc tests.
 #[cfg(doctest)]
 mod guide {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
     #[doc = include_str!("../../../docs/guide/routes.md")]
     struct Routes;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
