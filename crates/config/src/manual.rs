@@ -18,6 +18,8 @@ shearwater.toml \\- configuration of the shearwater HTTP server
 .br
 .B shearwater config default
 .SH DESCRIPTION
+A file in TOML. \\fBshearwater check\\fR checks it and prints a summary; \\fBshearwater config default\\fR prints one with
+every key. Errors are reported before the server starts.
 ";
 
 const FOOT: &str = "\
@@ -33,7 +35,7 @@ The configuration of the systemd service.
 #[must_use]
 pub fn manual(version: &str) -> String {
     let mut text = HEAD.replace("VERSION", version);
-    for paragraph in DEFAULT_HEAD.split("\n\n") {
+    for paragraph in DEFAULT_HEAD.split("\n\n").skip(1) {
         text.push_str(&format!(".PP\n{}\n", roff(paragraph)));
     }
     for Description { kind, heading, means, keys } in tables() {
