@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod balancer;
 mod compare;
 mod context;
 mod crowd;

@@ -11,7 +11,9 @@ use serde::Serialize;
 use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
-use crate::{DriverName, E2eArgs, compare, drain, files, handlers, hostile, memory, replaced, soak, stress};
+use crate::{
+    DriverName, E2eArgs, balancer, compare, drain, files, handlers, hostile, memory, replaced, soak, stress,
+};
 
 /// Exit status if a case could not run.
 pub(crate) const NOT_RUN: u8 = 2;
@@ -176,6 +178,11 @@ const fn group(name: &'static str, quick: bool, about: &'static str) -> Group {
 pub(crate) const GROUPS: &[Group] = &[
     group("protocol", true, "responses that clients can read, whatever they send"),
     group("drain", true, "SIGTERM costs no request that was sent before it"),
+    group(
+        "balancer",
+        false,
+        "HAProxy in front of three servers that are restarted one by one: no request fails",
+    ),
     group("handlers", true, "panics, errors and stack overflows in every kind of handler"),
     group("files", true, "every byte of a served folder, and nothing outside of it"),
     group("memory", true, "idle connections, waiting requests and panics cost little"),
@@ -194,6 +201,7 @@ type Function = fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
 const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
+    ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),

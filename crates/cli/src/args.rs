@@ -9,7 +9,7 @@ use shearwater_config::{Accept, Choices, Driver, parse_size};
 use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
-use crate::intent::{drain_timeout, is_config, listen_address, of_missing};
+use crate::intent::{duration, is_config, listen_address, of_missing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +17,8 @@ Examples:
   shearwater ./site                     serve the folder ./site
   shearwater ./site --port 8000         on http://127.0.0.1:8000
   shearwater ./site --listen [::]:80    on port 80 of all addresses
+  shearwater ./files --listing          list folders that have no index
+  shearwater ./dist --spa               serve /index.html for the paths of an app
   shearwater config default > site.toml write a configuration with every key
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
@@ -52,6 +54,7 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     Check(Check),
     Config(Config),
+    Health(Health),
     Precompress(Precompress),
     /// Serves, as without a command
     #[command(hide = true)]
@@ -76,6 +79,14 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
 
+    /// List folders that have no index
+    #[arg(long)]
+    pub(crate) listing: bool,
+
+    /// Serve /index.html for paths without a file, as single-page apps need
+    #[arg(long)]
+    pub(crate) spa: bool,
+
     /// Worker threads; 0: one per core [default: 0]
     #[arg(long, short, value_name = "N", alias = "threads", value_parser = clap::value_parser!(u16).range(..=1024))]
     pub(crate) workers: Option<u16>,
@@ -93,7 +104,7 @@ pub(crate) struct Serve {
     pub(crate) pin: bool,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = drain_timeout)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) drain: Option<Duration>,
 }
 
@@ -156,6 +167,20 @@ pub(crate) enum ConfigText {
         /// Configuration file (TOML)
         file: PathBuf,
     },
+}
+
+/// Requests a URL, for the health checks of containers
+///
+/// Exit codes: 0 healthy (status 2xx or 3xx), 1 another status or no response.
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// URL such as http://127.0.0.1:8080/health, or unix:PATH
+    #[arg(default_value = "http://127.0.0.1:8080/")]
+    pub(crate) url: String,
+
+    /// Maximum duration of connecting, and of each read
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
+    pub(crate) timeout: Duration,
 }
 
 /// Makes precompressed files (NAME.br, NAME.zst, NAME.gz) beside the files of a folder

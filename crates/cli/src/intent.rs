@@ -10,7 +10,7 @@ use shearwater_config::{nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
 
-const COMMANDS: [&str; 4] = ["check", "config", "precompress", "serve"];
+const COMMANDS: [&str; 5] = ["check", "config", "health", "precompress", "serve"];
 
 /// Commands of other programs for serving.
 const SERVING: [&str; 4] = ["start", "run", "server", "http"];
@@ -21,9 +21,10 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--root", "--dir", "--directory", "--folder", "--path"],
         "name the folder without a flag: `shearwater FOLDER`",
     ),
+    (&["--list"], "`shearwater FOLDER --listing` lists folders that have no index"),
     (&["--host"], "give address and port together: `shearwater --listen 0.0.0.0:8080`"),
     (
-        &["--spa", "--listing", "--list", "--cors", "--cache", "--index"],
+        &["--cors", "--cache", "--index"],
         "set it in a configuration file: `shearwater config default > site.toml`",
     ),
 ];
@@ -154,7 +155,7 @@ pub(crate) fn listen_address(given: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the duration of `--drain`.
-pub(crate) fn drain_timeout(given: &str) -> Result<Duration, String> {
+/// Parses a duration.
+pub(crate) fn duration(given: &str) -> Result<Duration, String> {
     parse_duration(given).ok_or_else(|| "expected a duration, such as 10s or 500ms".to_owned())
 }

@@ -8,6 +8,7 @@ compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one r
 mod args;
 mod check;
 mod failure;
+mod health;
 mod intent;
 mod plan;
 mod precompress;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config)) => check::config(&config.text),
+        Some(Command::Health(arguments)) => health::check(arguments),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
     };
     exit(result)
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
 
 /// Starts the server, prints the start report, and serves until it is stopped.
 fn serve(arguments: &Serve) -> Result<(), Failure> {
+    shearwater::engine::claim_inherited_sockets();
     let plan = Plan::new(&arguments.expanded()?)?;
     // A closed standard error is no reason not to start.
     drop(write!(io::stderr(), "{}", plan.warnings()));
@@ -55,8 +58,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
-    let running =
-        server.handle_signals().at_rest(shearwater_allocator::give_back).start(move |_| sites.service())?;
+    let server = server.handle_signals().notify_manager().at_rest(shearwater_allocator::give_back);
+    let running = server.start(move |_| sites.service())?;
     report::print_if_open(&report::start(&site, running.start_report(), &overridden));
     precompress::warn_in_background(site.roots);
     let summary = running.wait()?;

@@ -47,11 +47,13 @@ impl Plan {
                 let message = format!("both the folder {dir} and the sites of {file} are given");
                 return Err(Failure::helped(message, "name one of them"));
             }
+            (Some(_), None) if serve.listing || serve.spa => return Err(only_for_a_folder(serve, file)),
             (Some(site), None) => site,
             (None, dir) => {
                 let base = file.parent().unwrap_or(file);
                 let workers = serve.workers.unwrap_or(config.server.workers);
-                Site::open(dir.as_deref(), base, settings::cache(&config.cache, workers))?
+                let cache = settings::cache(&config.cache, workers);
+                Site::open(dir.as_deref(), base, cache, &settings::folder(serve))?
             }
         };
         let mut overridden = override_server(serve, &mut config.server);
@@ -77,6 +79,16 @@ impl Plan {
         }
         text
     }
+}
+
+/// Returns the error for flags of a single folder that are given together with sites.
+fn only_for_a_folder(serve: &Serve, file: &Path) -> Failure {
+    let (flag, key) = match serve.listing {
+        true => ("--listing", "listing = true"),
+        false => ("--spa", "spa = \"/index.html\""),
+    };
+    let message = format!("`{flag}` is for a folder, and {} has sites", file.display());
+    Failure::helped(message, format!("write `{key}` into a site of the file"))
 }
 
 /// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.

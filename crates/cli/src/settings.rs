@@ -7,7 +7,7 @@ use shearwater::{
     AcceptMode, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts, Verbosity,
 };
 use shearwater_config::{self as config, Address, Config, Level, Listen};
-use shearwater_files::CacheLimits;
+use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 
 use crate::args::Serve;
 
@@ -59,6 +59,13 @@ pub(crate) fn cache(cache: &config::Cache, workers: u16) -> CacheLimits {
         cached_bytes_max: cache.bytes_max.unwrap_or_else(share),
         cached_files_max: size(cache.entries_max.into()),
     }
+}
+
+/// Returns the options of a folder that is served without a site.
+pub(crate) fn folder(serve: &Serve) -> FolderOptions {
+    let spa = serve.spa.then(|| "/index.html".to_owned());
+    let find = FindOptions { spa, ..FindOptions::default() };
+    FolderOptions { find, listing: serve.listing, ..FolderOptions::default() }
 }
 
 /// Applies `[server]`, `[logging]` and `performance.max_connections` to a server.
@@ -122,13 +129,13 @@ pub(crate) fn listening(
     match (&serve.listen, of_file.split_first()) {
         (Some(flag), _) => {
             overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
-            (Server::new(flag), vec![flag.clone()])
+            (Server::new(flag).inherited_listeners(), vec![flag.clone()])
         }
         (None, Some((first, further))) => {
             let server = further.iter().cloned().fold(Server::at(first.clone()), Server::listen_at);
-            (server, names.collect())
+            (server.inherited_listeners(), names.collect())
         }
-        (None, None) => (Server::new(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
+        (None, None) => (Server::inherited_or(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use shearwater_files::{CacheLimits, Folder};
+use shearwater_files::{CacheLimits, Folder, FolderError, FolderOptions};
 use shearwater_precompress::Coding;
 use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
@@ -38,14 +38,27 @@ pub(crate) struct Root {
 
 impl Site {
     /// Opens a folder; without one, the folder `public` in `base` if it exists, or the welcome page.
-    pub(crate) fn open(folder: Option<&Path>, base: &Path, cache: CacheLimits) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        folder: Option<&Path>,
+        base: &Path,
+        cache: CacheLimits,
+        options: &FolderOptions,
+    ) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);
         let path = match folder {
             Some(path) => path,
             None if default.is_dir() => &default,
+            None if *options != FolderOptions::default() => {
+                let help = "`shearwater FOLDER --listing`, or create ./public";
+                return Err(Failure::helped("`--listing` and `--spa` need a folder", help));
+            }
             None => return Self::welcome(cache),
         };
-        let opened = Folder::open(path).and_then(|folder| Ok((folder, path.canonicalize()?)));
+        let opened = match Folder::open_with(path, options) {
+            Ok(folder) => path.canonicalize().map(|path| (folder, path)),
+            Err(FolderError::Open(error)) => Err(error),
+            Err(FolderError::Option(option)) => return Err(Failure::start(option.to_string())),
+        };
         let (folder, path) = opened.map_err(|error| {
             let meant = match error.kind() {
                 io::ErrorKind::NotFound => of_missing(path),
@@ -57,6 +70,7 @@ impl Site {
                 Failure::with_help(message, help)
             })
         })?;
+        let missing = folder.missing();
         let content = site::Site { content: Content::Files(0), ..site::Site::default() };
         let sites =
             Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
@@ -64,7 +78,11 @@ impl Site {
         let warnings = sites.warnings().list.iter();
         let warnings =
             warnings.map(|warning| format!("{description}: {} in a configuration", warning.message));
-        let warnings = warnings.collect();
+        let mut warnings: Vec<_> = warnings.collect();
+        if !missing.is_empty() {
+            warnings
+                .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
+        }
         Ok(Self { sites, description, roots: vec![Root { path, formats }], warnings })
     }
 
@@ -77,7 +95,7 @@ impl Site {
             path: "/".to_owned(),
             content: Some(Content::Fixed(page)),
             headers: Headers { set: vec![policy], remove: Vec::new() },
-            error_pages: Vec::new(),
+            ..Route::default()
         };
         let content = site::Site { routes: vec![route], ..site::Site::default() };
         let sites =

@@ -146,12 +146,13 @@ fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut 
             body: respond.body.clone().into_bytes(),
         })),
         // That of the site.
-        None if route.serving == site.serving => None,
+        None if route.serving == site.serving && !route.strip_prefix => None,
         None => Some(folders.content(of, &route.serving)),
     };
     site::Route {
         path: route.path.clone(),
         content,
+        strip_prefix: route.strip_prefix,
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }

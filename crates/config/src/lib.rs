@@ -16,6 +16,7 @@ mod config;
 mod context;
 mod diagnostics;
 pub mod limits;
+mod manual;
 mod print;
 /// Rules for values: how each kind is read, written and described.
 mod rules {
@@ -35,6 +36,7 @@ mod unknown;
 
 pub use config::{Config, Finding, Findings};
 pub use diagnostics::{Diagnostics, Problem};
+pub use manual::manual;
 pub use print::{page, print_default, print_effective};
 pub use rules::numbers::{parse_duration, parse_size};
 pub use rules::strings::Choices;

@@ -9,7 +9,7 @@ const LINE_CHARS: usize = 100;
 
 const PAGE_HEAD: &str = include_str!("page_head.md");
 
-const DEFAULT_HEAD: &str = "\
+pub(crate) const DEFAULT_HEAD: &str = "\
 The default configuration of shearwater, with every key. `shearwater check FILE` checks a file and prints a summary; \
 `shearwater config show FILE` prints it with defaults filled in. Errors are reported before the server starts.
 

@@ -56,6 +56,7 @@ const RENAMED: [(&str, &str, &str); 7] = [
 
 /// Names of keys in other programs and in the crate's API.
 const OTHER_NAMES: &[(&str, &str)] = &[
+    ("alias", "`root` with `strip_prefix = true`"),
     ("connections_max", "`max_connections` of [performance]"),
     ("first_head_ms", "`connection_timeout` of [performance]"),
     ("idle_ms", "`keep_alive_timeout` of [performance]"),

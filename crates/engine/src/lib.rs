@@ -63,6 +63,7 @@ pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
 pub use server::raise_descriptor_limit;
 pub use server::running::{Failure, Running, Summary};
 pub use server::start::{LimitWarning, StartError, StartReport, Wanted};
+pub use server::watchdog::Progress;
 pub use service::{BodyPolicy, Context, Service};
 pub use upgrade::{ConnectionGuard, HandedOver};
 pub use worker::{Setup, Worker};

@@ -166,3 +166,9 @@ pub(crate) fn is_bulk(len: usize, buffer_bytes: usize) -> bool {
 
 /// Signals queued until an action is set; further ones are dropped.
 pub const SIGNALS_QUEUED_MAX: usize = 16;
+
+/// Sockets that a service manager may pass to the process.
+pub const INHERITED_SOCKETS_MAX: usize = 256;
+
+/// Longest wait for a service manager that reads no notifications, in milliseconds.
+pub const NOTIFY_TIMEOUT_MS: u64 = 1000;

@@ -5,6 +5,7 @@
 //! or shared before ([`Prebuilt`], [`Item`]).
 
 pub use crate::handlers::OffloadPool;
+pub use crate::service_manager::claim_inherited_sockets;
 pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
     is_same_protocol,

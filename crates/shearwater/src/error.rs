@@ -5,6 +5,8 @@ use std::{fmt, io};
 
 use shearwater_engine::{Failure, StartError};
 
+use crate::service_manager::InheritError;
+
 /// An error of starting or running a server.
 ///
 /// Displays as one sentence with the cause and, where there is one, the remedy; mistakes in routes as one line each.
@@ -25,6 +27,8 @@ pub enum Error {
     },
     /// The app's routes have mistakes.
     Routes(RouteErrors),
+    /// A socket that a service manager has passed can't be used.
+    Inherit(InheritError),
     /// The server couldn't bind, or couldn't start its workers.
     Start(StartError),
     /// Signal handlers can't be installed.
@@ -46,6 +50,7 @@ impl fmt::Display for Error {
                 write!(f, "invalid protocol {given:?}; help: write name or name/version, without spaces")
             }
             Self::Routes(errors) => errors.fmt(f),
+            Self::Inherit(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Signals(error) => write!(f, "can't handle SIGTERM, SIGINT and SIGUSR1: {error}"),
             Self::Failed(failure) => failure.fmt(f),

@@ -59,6 +59,7 @@ mod path;
 mod report;
 mod router;
 mod server;
+mod service_manager;
 pub mod testing;
 
 pub use app::App;
@@ -70,6 +71,7 @@ pub use handlers::{
 pub use report::{SignalWatch, Verbosity};
 pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use server::{Running, Server};
+pub use service_manager::InheritError;
 
 #[doc(inline)]
 pub use shearwater_engine::{
@@ -86,6 +88,8 @@ pub use shearwater_engine::tasks::{Order, StackOptions};
 /// Runs the code of `docs/guide` as doc tests.
 #[cfg(doctest)]
 mod guide {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
     #[doc = include_str!("../../../docs/guide/routes.md")]
     struct Routes;
     #[doc = include_str!("../../../docs/guide/handlers.md")]

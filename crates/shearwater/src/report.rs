@@ -40,6 +40,11 @@ impl Verbosity {
         self.line(Self::Info, &format_args!("in all {totals}"));
     }
 
+    /// Prints a warning.
+    pub(crate) fn warn(self, text: &dyn Display) {
+        self.line(Self::Warn, text);
+    }
+
     fn line(self, level: Self, text: &dyn Display) {
         if level <= self {
             // A closed standard error is no reason to stop serving.

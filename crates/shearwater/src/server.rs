@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
     AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice, Options,
-    Request, Response, Service, StartReport, Summary, TcpOptions, Timeouts,
+    Request, Response, Service, StartError, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_io::os;
 use shearwater_io::signals::Signals;
@@ -17,6 +17,7 @@ use shearwater_io::signals::Signals;
 use crate::app::App;
 use crate::error::Error;
 use crate::report::{SignalWatch, Verbosity};
+use crate::service_manager::{self, Inherit, ManagerReports};
 
 /// Longest wait for the next notice.
 const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -52,6 +53,8 @@ pub struct Server {
     options: Options,
     drain_ms: u64,
     handle_signals: bool,
+    pub(crate) inherit: Inherit,
+    pub(crate) notify_manager: bool,
     verbosity: Verbosity,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
@@ -79,6 +82,8 @@ impl Server {
             options: Options { listen, ..Options::default() },
             drain_ms: DRAIN_MS,
             handle_signals: false,
+            inherit: Inherit::default(),
+            notify_manager: false,
             verbosity: Verbosity::default(),
             connections_max: None,
             body_bytes_max: None,
@@ -307,13 +312,16 @@ impl Server {
         if let Some(body_bytes_max) = self.body_bytes_max {
             self.options.limits.body_bytes_max = body_bytes_max;
         }
+        service_manager::inherit(self.inherit, &mut self.options)?;
         let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
-        let handle_signals = self.handle_signals;
+        let (handle_signals, notify_manager) = (self.handle_signals, self.notify_manager);
         let server = shearwater_engine::Server::bind(self.options)?;
         let signals = handle_signals.then(Signals::catch).transpose().map_err(Error::Signals)?;
         let running = server.start(make)?;
         let watch = signals.map(|caught| SignalWatch::new(caught, running.control(), drain_ms, verbosity));
-        Ok(Running { running, drain_ms, verbosity, watch })
+        let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
+        let reports = reports.transpose().map_err(StartError::System)?.flatten();
+        Ok(Running { running, drain_ms, verbosity, watch, _reports: reports })
     }
 }
 
@@ -323,6 +331,7 @@ pub struct Running {
     drain_ms: u64,
     verbosity: Verbosity,
     watch: Option<SignalWatch>,
+    _reports: Option<ManagerReports>,
 }
 
 impl fmt::Debug for Running {

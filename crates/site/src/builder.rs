@@ -12,7 +12,7 @@ use crate::limits::{ROUTES_MAX, SITES_MAX};
 use crate::options::{
     Content, ErrorPage, Fixed, Headers, InvalidValue, Mistakes, Options, Redirect, Route, Site, invalid,
 };
-use crate::plan::{PlannedPage, RouteAction, RouteMatch, RouteRule, SitePlan, SitesPlan, number};
+use crate::plan::{PlannedPage, RouteAction, RouteMatch, RouteRule, SitePlan, SitesPlan, number, prefix_len};
 use crate::redirect::RedirectTarget;
 use crate::responses;
 use crate::routes::{PathPattern, RouteTable, bad_path, segments};
@@ -261,16 +261,34 @@ impl Builder<'_, '_> {
             self.shared.header_rules(&changes)
         };
         let rule = number(self.plan.rules.len());
+        let pattern = PathPattern::parse(&route.path);
+        let action = match &pattern {
+            Ok(pattern) if route.strip_prefix => self.stripped(action, pattern, &key),
+            _ => action,
+        };
         // Its error pages are added when all routes are known.
         self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
         self.keys.push(format!("{}{key}", self.key));
-        let known = match PathPattern::parse(&route.path) {
+        let known = match pattern {
             Ok(pattern) => self.plan.routes.insert(&pattern, rule),
             Err(invalid) => return self.mistake(&format!("{key}.path"), invalid),
         };
         // A redirect takes precedence over a route of the same path.
         if let Some(first) = known.filter(|&known| self.plan.redirect_of(known).is_none()) {
             self.duplicate_path(&format!("{key}.path"), first);
+        }
+    }
+
+    /// Returns the action without the prefix of a route.
+    fn stripped(&mut self, action: RouteAction, pattern: &PathPattern, key: &str) -> RouteAction {
+        let PathPattern::Beneath(name) = pattern else {
+            let help = "write the path as \"/uploads/*\", or remove it";
+            self.mistake(&format!("{key}.strip_prefix"), invalid("path is not a prefix", help));
+            return action;
+        };
+        match (action, u8::try_from(segments(name))) {
+            (RouteAction::Files(folder), Ok(segments @ 1..)) => RouteAction::FilesBelow { folder, segments },
+            _ => action,
         }
     }
 
@@ -366,6 +384,10 @@ fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), InvalidV
     };
     match plan.rules[rule as usize].action {
         RouteAction::Files(folder) => Ok((folder, format!("/{name}").into())),
+        RouteAction::FilesBelow { folder, segments } => {
+            let path = format!("/{name}");
+            Ok((folder, path[prefix_len(&path, segments)..].into()))
+        }
         RouteAction::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
         RouteAction::Fixed(_) | RouteAction::Nothing => {
             Err(invalid("no files are served at the path of an error page", ""))

@@ -69,6 +69,9 @@ pub struct Route {
     pub path: String,
     /// Content; `None`: the site's.
     pub content: Option<Content>,
+    /// Looks files up by the path after the prefix: with `/uploads/*`, `/uploads/a` is the file `a` of the folder. Only
+    /// for a prefix.
+    pub strip_prefix: bool,
     /// Changes to response headers, in addition to the site's.
     pub headers: Headers,
     /// Error pages, in addition to the site's.

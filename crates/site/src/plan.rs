@@ -47,6 +47,11 @@ pub(crate) struct RouteRule {
 pub(crate) enum RouteAction {
     Nothing,
     Files(u32),
+    /// A folder whose names begin after so many segments of the path.
+    FilesBelow {
+        folder: u32,
+        segments: u8,
+    },
     Fixed(u32),
     Redirect(u32),
 }
@@ -94,6 +99,10 @@ impl SitePlan {
                     Some(location)
                 }
                 RouteAction::Files(folder) => files(folder, &path),
+                RouteAction::FilesBelow { folder, segments } => {
+                    let (prefix, rest) = path.split_at(prefix_len(&path, segments));
+                    files(folder, rest).map(|next| format!("{prefix}{next}"))
+                }
                 RouteAction::Fixed(_) | RouteAction::Nothing => None,
             };
             let Some(next) = next else { return false };
@@ -116,7 +125,43 @@ impl SitePlan {
     }
 }
 
+/// Returns the length of a path's first segments, with the slashes before each.
+pub(crate) fn prefix_len(path: &str, segments: u8) -> usize {
+    let path = path.as_bytes();
+    let mut end = 0;
+    for _ in 0..segments {
+        end += path[end..].iter().take_while(|&&byte| byte == b'/').count();
+        end += path[end..].iter().take_while(|&&byte| byte != b'/').count();
+    }
+    end
+}
+
 /// Converts an index of a list with a limited length.
 pub(crate) fn number(at: usize) -> u32 {
     u32::try_from(at).expect("the lists of sites are limited")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RouteMatch, prefix_len};
+
+    #[test]
+    fn finds_the_end_of_the_first_segments() {
+        for (path, segments, prefix) in [
+            ("/a/b", 0, ""),
+            ("/a/b", 1, "/a"),
+            ("/a", 1, "/a"),
+            ("//%61//b/c", 1, "//%61"),
+            ("//%61//b/c", 2, "//%61//b"),
+            ("/a/", 1, "/a"),
+            ("/a", 2, "/a"),
+        ] {
+            assert_eq!(&path[..prefix_len(path, segments)], prefix, "{path} {segments}");
+        }
+    }
+
+    #[test]
+    fn a_match_stays_small() {
+        assert_eq!(size_of::<RouteMatch>(), 24, "workers cache thousands");
+    }
 }

@@ -1,19 +1,19 @@
 //! Checked sites, and one worker's service: finds the site and route of a request, and responds.
 
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::HeaderRules;
-
+use shearwater::engine::{Context, HeaderRules};
 use shearwater::{Request, Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
 use crate::builder;
 use crate::options::{Mistakes, Options};
-use crate::plan::{RouteAction, RouteMatch, SitesPlan};
+use crate::plan::{RouteAction, RouteMatch, SitesPlan, prefix_len};
 use crate::responses::{ALLOW, BuiltInPages, FixedResponse};
 use crate::route_cache::RouteCache;
 
@@ -125,6 +125,10 @@ impl SiteService {
                 self.files[folder as usize].respond(request, response);
                 false
             }
+            (RouteAction::FilesBelow { folder, segments }, _) => {
+                respond_below(&self.files[folder as usize], segments, request, response);
+                false
+            }
             (RouteAction::Fixed(fixed), None) => self.fixed[fixed as usize].respond(request, response),
             (RouteAction::Redirect(redirect), None) => {
                 let location = &mut self.scratch.borrow_mut().location;
@@ -160,6 +164,42 @@ impl SiteService {
             }
         }
         self.built_in_pages.respond(request, response);
+    }
+}
+
+/// Responds with a file named by the path after its first segments.
+#[inline(never)]
+fn respond_below(files: &Files, segments: u8, request: &Request<'_>, response: &mut Response<'_>) {
+    let mount_len = request.mount().len() + prefix_len(request.path(), segments);
+    let prefix = StrippedPrefix { mount_len, is_method_known: request.is_method_known() };
+    files.respond(&request.within(&prefix), response);
+}
+
+/// Hides a prefix of the path from a folder.
+struct StrippedPrefix {
+    mount_len: usize,
+    is_method_known: bool,
+}
+
+impl Context for StrippedPrefix {
+    fn param(&self, _: &str) -> Option<&str> {
+        None
+    }
+
+    fn mount_len(&self) -> usize {
+        self.mount_len
+    }
+
+    fn state(&self, _: TypeId) -> Option<&dyn Any> {
+        None
+    }
+
+    fn local(&self, _: TypeId) -> Option<&dyn Any> {
+        None
+    }
+
+    fn knows_method(&self, _: &str) -> bool {
+        self.is_method_known
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 use testkit::TestFolder;
 
-use crate::process::{Server, program, run};
+use crate::process::{Server, drivers, program, run};
 
 #[test]
 fn prints_help_and_version() {
@@ -15,7 +15,7 @@ fn prints_help_and_version() {
     for flag in ["--help", "-h"] {
         let (code, stdout, stderr) = run(&folder, &[flag]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
-        let names = "Usage: shearwater|[DIR]|--config|check|precompress|config default|--listen|--workers|--driver|--pin|--drain|\
+        let names = "Usage: shearwater|[DIR]|--config|check|precompress|config default|--listen|--listing|--spa|health|--workers|--driver|--pin|--drain|\
                      --help|--version|127.0.0.1:8080|./public|Examples:|SIGTERM|SIGUSR1|Exit codes|epoll|kqueue";
         for name in names.split('|') {
             assert!(stdout.contains(name), "{flag} does not name {name}:\n{stdout}");
@@ -63,6 +63,52 @@ fn serves_folders_with_confusing_names() {
         let server = Server::of(&mut program(&folder, &[name, "--port", "0"]));
         assert_eq!(server.connect().request("GET", "/", &[]).text(), name);
     }
+}
+
+#[test]
+fn flags_list_a_folder_and_serve_an_app() {
+    let folder = TestFolder::new();
+    folder.file("files/sub/a.txt", "a").file("dist/index.html", "app").file("dist/app.js", "start()");
+    for driver in drivers() {
+        let server = Server::start(&folder, &["files", "--listing", "--driver", driver]);
+        let mut client = server.connect();
+        let list = client.request("GET", "/sub/", &["Accept: application/json"]);
+        assert!(list.status == 200 && list.text().contains("a.txt"), "{}", list.text());
+        let server = Server::start(&folder, &["dist", "--spa", "--driver", driver]);
+        let mut client = server.connect();
+        assert_eq!(client.request("GET", "/users/7", &[]).text(), "app");
+        assert_eq!(client.request("GET", "/app.js", &[]).text(), "start()");
+        assert_eq!(client.request("GET", "/none.js", &[]).status, 404);
+    }
+    let mut server = Server::start(&folder, &["files", "--spa"]);
+    assert_eq!(server.connect().request("GET", "/users/7", &[]).status, 404);
+    let warning = server.next_line();
+    assert!(
+        warning.contains("files: no index.html, so with --spa paths without a file get a 404"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn health_reports_the_status_by_its_exit_code() {
+    let folder = folder();
+    let server = Server::start(&folder, &["site"]);
+    let url = |path: &str| format!("http://{}{path}", server.address());
+    for path in ["", "/", "/index.html"] {
+        let expected = (0, format!("{}: 200\n", url(path)), String::new());
+        assert_eq!(run(&folder, &["health", &url(path)]), expected);
+    }
+    let missing = format!("error: {}: status 404\n", url("/none"));
+    assert_eq!(run(&folder, &["health", &url("/none")]), (1, String::new(), missing));
+    let listen = format!("unix:{}", folder.at("socket").display());
+    let server = Server::of(&mut program(&folder, &["site", "--listen", &listen]));
+    assert_eq!(run(&folder, &["health", &listen]), (0, format!("{listen}: 200\n"), String::new()));
+    drop(server);
+
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", silent.local_addr().expect("an address"));
+    let error = format!("error: {url}: no response within 200ms\n");
+    assert_eq!(run(&folder, &["health", &url, "--timeout", "200ms"]), (1, String::new(), error));
 }
 
 #[test]

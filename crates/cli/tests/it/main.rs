@@ -8,5 +8,6 @@ mod output;
 mod pages;
 mod process;
 mod resources;
+mod service_manager;
 mod signals;
 mod sites;

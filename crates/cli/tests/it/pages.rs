@@ -190,7 +190,7 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 3] = ["check", "config", "precompress"];
+const COMMANDS: [&str; 4] = ["check", "config", "health", "precompress"];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {

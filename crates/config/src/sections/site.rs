@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::context::{Context, KeyPath};
 use crate::rules::collections::{List, Map, Optional, Table, Tables};
 use crate::rules::numbers::{integer, one_of};
-use crate::rules::strings::{Text, text};
+use crate::rules::strings::{Flag, Text, text};
 use crate::section::{Kind::Inline, Row, Section, Source, Visitor, rows, section};
 use crate::sections::files::{MEDIA_TYPE, Serving};
 
@@ -82,6 +82,8 @@ pub struct Route {
     pub path: String,
     /// A fixed response; `None`: files.
     pub respond: Option<Respond>,
+    /// Looks files up by the path after the prefix.
+    pub strip_prefix: bool,
     /// How files are served: the site's keys, overridden by the route's.
     pub serving: Serving,
     /// Headers in addition to the site's; they take precedence over those.
@@ -118,6 +120,13 @@ impl Section for Route {
             &mut self.respond,
         );
         visitor.key(
+            "strip_prefix",
+            "Looks files up by the path after the prefix. With `path = \"/uploads/*\"` and `root = \"/data/uploads\"`, /uploads/a.txt is \
+             /data/uploads/a.txt; without it, /data/uploads/uploads/a.txt.",
+            Flag,
+            &mut self.strip_prefix,
+        );
+        visitor.key(
             "headers",
             "Response headers that are set or removed, in addition to the site's; they take precedence.",
             HEADERS,
@@ -130,7 +139,9 @@ impl Section for Route {
         self.serving.check(source, context);
         self.replace_fallback(source);
         if source.has("respond") {
-            for Row { name, .. } in rows(&Serving::example(), &KeyPath::default()) {
+            let serving = rows(&Serving::example(), &KeyPath::default());
+            let own = self.strip_prefix.then_some("strip_prefix");
+            for name in serving.iter().map(|Row { name, .. }| *name).chain(own) {
                 if source.has(name) {
                     let message = format!("`{name}` has no effect with `respond`");
                     let help = "a route with `respond` serves no files: remove one of them";
@@ -147,6 +158,7 @@ impl Section for Route {
         Self {
             path: "/health".to_owned(),
             respond: Some(Respond::example()),
+            strip_prefix: false,
             headers: Headers::example(),
             serving: Serving::default(),
         }

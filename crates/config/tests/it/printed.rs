@@ -107,6 +107,7 @@ fn configuration(random: &mut Rng) -> String {
             if random.u8(..4) == 0 {
                 text.push_str("respond = { status = 404, body = \"a\\nb ${SECRET}\" }\n");
             } else {
+                text.push_str(one(random, &["", "strip_prefix = true\n"]));
                 some(random, SERVING, &mut text);
             }
         }
@@ -174,7 +175,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 67);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 68);
 }
 
 #[test]

@@ -84,6 +84,18 @@ impl ListeningSocket {
         }
     }
 
+    /// Returns whether it is bound to `address`.
+    ///
+    /// # Errors
+    /// The system call fails: it is no socket, for example.
+    pub fn is_at(&self, address: &ListenAddress) -> std::io::Result<bool> {
+        Ok(match (self.bound_address()?, address) {
+            (BoundAddress::Tcp(bound), ListenAddress::Tcp(address)) => bound == *address,
+            (BoundAddress::Unix(bound), ListenAddress::Unix { path, .. }) => bound.as_ref() == Some(path),
+            _ => false,
+        })
+    }
+
     /// Returns the address that it is bound to.
     pub(crate) fn bound_address(&self) -> std::io::Result<BoundAddress> {
         // Both types accept a socket of any family; only `local_addr` fails.
@@ -103,6 +115,22 @@ pub(crate) enum BoundAddress {
     Unix(Option<PathBuf>),
 }
 
+impl fmt::Display for BoundAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(Some(path)) => write!(f, "unix:{}", path.display()),
+            Self::Unix(None) => f.write_str("a socket without a path"),
+        }
+    }
+}
+
+impl From<Arc<OwnedFd>> for ListeningSocket {
+    fn from(socket: Arc<OwnedFd>) -> Self {
+        Self { socket }
+    }
+}
+
 impl From<OwnedFd> for ListeningSocket {
     fn from(socket: OwnedFd) -> Self {
         Self { socket: Arc::new(socket) }
@@ -118,6 +146,16 @@ impl From<TcpListener> for ListeningSocket {
 impl From<UnixListener> for ListeningSocket {
     fn from(listener: UnixListener) -> Self {
         OwnedFd::from(listener).into()
+    }
+}
+
+/// Its address.
+impl fmt::Display for ListeningSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bound_address() {
+            Ok(bound_address) => bound_address.fmt(f),
+            Err(error) => write!(f, "a descriptor that is no socket ({error})"),
+        }
     }
 }
 

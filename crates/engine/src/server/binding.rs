@@ -102,16 +102,11 @@ impl Bound {
         let TcpOptions { nodelay, keepalive } = options.tcp;
         let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let socket = listen::adopt(given.duplicate()?, how)?;
-        match given.bound_address()? {
-            BoundAddress::Tcp(address) => {
-                self.listening_at.push(address.to_string());
-                self.addresses.push(address);
-            }
-            BoundAddress::Unix(path) => {
-                let name = path.as_deref().unwrap_or(Path::new("")).display();
-                self.listening_at.push(format!("unix:{name}"));
-                self.unix_sockets.extend(path);
-            }
+        let address = given.bound_address()?;
+        self.listening_at.push(address.to_string());
+        match address {
+            BoundAddress::Tcp(address) => self.addresses.push(address),
+            BoundAddress::Unix(path) => self.unix_sockets.extend(path),
         }
         self.only_one(Listener::new(socket, id), options.accept);
         Ok(())

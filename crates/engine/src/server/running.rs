@@ -10,7 +10,7 @@ use crate::server::control::{Control, Notice};
 use crate::server::counters::Totals;
 use crate::server::panics;
 use crate::server::start::StartReport;
-use crate::server::watchdog::Watchdog;
+use crate::server::watchdog::{Progress, Watchdog};
 
 /// A running server. Dropping it doesn't stop the workers: use [`Control::drain`] or [`Control::stop`].
 pub struct Running {
@@ -40,6 +40,12 @@ impl Running {
     #[must_use]
     pub fn start_report(&self) -> &StartReport {
         &self.start_report
+    }
+
+    /// Returns a detector of stuck workers, unless the watchdog is off.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        self.watchdog.as_ref().map(|watchdog| Progress::of(&watchdog.heartbeats))
     }
 
     /// Returns the next notice of a worker, within `patience`.

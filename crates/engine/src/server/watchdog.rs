@@ -53,6 +53,32 @@ pub(crate) fn is_at_work(turns: u64) -> bool {
     turns % 2 == 1
 }
 
+/// Detects workers that are stuck in one turn, for other observers than the watchdog.
+#[derive(Debug)]
+pub struct Progress {
+    heartbeats: Arc<Heartbeats>,
+    seen: Box<[u64]>,
+}
+
+impl Progress {
+    pub(crate) fn of(heartbeats: &Arc<Heartbeats>) -> Self {
+        Self { heartbeats: Arc::clone(heartbeats), seen: vec![0; heartbeats.beats.len()].into() }
+    }
+
+    /// Returns a worker that has been in the same turn since the last call, if there is one.
+    pub fn stuck_worker(&mut self) -> Option<usize> {
+        let mut stuck = None;
+        for (worker, seen) in self.seen.iter_mut().enumerate().rev() {
+            let turns = self.heartbeats.turns(worker);
+            if is_at_work(turns) && turns == *seen {
+                stuck = Some(worker);
+            }
+            *seen = turns;
+        }
+        stuck
+    }
+}
+
 /// A worker's side of its heartbeat. Dropping it marks the worker as asleep.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
@@ -210,7 +236,7 @@ impl Observed {
 
 #[cfg(test)]
 mod heartbeat_tests {
-    use super::{Heartbeat, Heartbeats};
+    use super::{Heartbeat, Heartbeats, Progress};
 
     #[test]
     fn heartbeat_tells_active_from_sleeping_workers() {
@@ -229,6 +255,26 @@ mod heartbeat_tests {
         heartbeat.wake();
         drop(heartbeat);
         assert!(heartbeats.are_all_asleep(), "a worker that has ended counts as asleep");
+    }
+
+    #[test]
+    fn a_worker_is_stuck_if_its_turn_lasts_from_one_check_to_the_next() {
+        let heartbeats = Heartbeats::new(2);
+        let worker = |worker| Heartbeat::new(heartbeats.clone(), worker, std::thread::current());
+        let (first, second) = (worker(0), worker(1));
+        let mut progress = Progress::of(&heartbeats);
+        second.wake();
+        assert_eq!(progress.stuck_worker(), None, "it may have begun just now");
+        assert_eq!(progress.stuck_worker(), Some(1));
+        first.wake();
+        assert_eq!(progress.stuck_worker(), Some(1));
+        assert_eq!(progress.stuck_worker(), Some(0), "the first of two");
+        second.sleep();
+        second.wake();
+        first.sleep();
+        assert_eq!(progress.stuck_worker(), None, "another turn, and asleep");
+        second.sleep();
+        assert_eq!(progress.stuck_worker(), None);
     }
 }
 

@@ -15,6 +15,7 @@ mod patterns;
 mod process;
 mod retried;
 mod served;
+mod service_manager;
 mod sockets;
 mod start;
 mod traits;

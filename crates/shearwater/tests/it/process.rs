@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -42,8 +43,14 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a process that runs a test of this binary.
     pub(crate) fn start(test: &str) -> Self {
+        Self::start_with(test, &[])
+    }
+
+    /// Starts a process with further environment variables.
+    pub(crate) fn start_with(test: &str, variables: &[(&str, &Path)]) -> Self {
         let mut command = Command::new(env::current_exe().expect("this program is a file"));
         command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+        command.envs(variables.iter().copied());
         command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let net = kill_unless_dropped(Pid::from_child(&child));

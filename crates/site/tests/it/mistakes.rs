@@ -18,7 +18,7 @@ fn mistakes(sites: Vec<Site>) -> Vec<String> {
 }
 
 #[test]
-fn rejects_duplicates() {
+fn rejects_duplicates_and_contradictions() {
     let named = |names: &[&str]| Site { hosts: hosts(names), ..site() };
     let with_routes = |routes| Site { routes, ..site() };
     let redirects = vec![redirect("/a", "/c", 308), redirect("/%61", "/d", 308)];
@@ -35,6 +35,10 @@ fn rejects_duplicates() {
             "site[0].route[2].path: duplicate path",
         ),
         (vec![Site { redirects, ..site() }], "site[0].redirect[1].from: duplicate path"),
+        (
+            vec![with_routes(vec![Route { strip_prefix: true, ..route("/a") }])],
+            "site[0].route[0].strip_prefix: path is not a prefix",
+        ),
         (
             vec![Site { headers: headers(&[("X-A", "1")], &["x-a"]), ..site() }],
             "site[0].headers.remove[0]: header is changed twice",

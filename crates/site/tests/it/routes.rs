@@ -4,7 +4,7 @@ use shearwater_site::routes::RouteTable;
 use shearwater_site::{Content, Route, Site};
 use testkit::random::{self, Rng};
 
-use crate::served::{fixed, on_each_driver, route, says, site};
+use crate::served::{fixed, on_each_driver, page, route, says, site};
 
 #[test]
 fn an_exact_path_wins_then_the_longest_prefix() {
@@ -58,6 +58,42 @@ fn a_route_looks_up_the_whole_path_in_its_own_folder() {
         assert_eq!(served.get("/assets/a", &[]).text(), "two");
         assert_eq!(served.get("/b", &[]).text(), "one");
         assert_eq!(served.get("/assets", &[]).field("Location"), Some("/assets/"));
+    });
+}
+
+#[test]
+fn a_route_can_strip_its_prefix() {
+    let stripped = |path: &str| Route { content: Some(Content::Files(1)), strip_prefix: true, ..route(path) };
+    let mut own = stripped("/own/pages/*");
+    own.error_pages = vec![page(404, "/own/pages/404.html")];
+    let routes = vec![stripped("/up/*"), stripped("/caf%C3%A9/*"), own];
+    let files =
+        [("two/a", "two"), ("two/up/a", "below"), ("two/sub/index.html", "sub"), ("two/404.html", "none")];
+    on_each_driver(&files, &[Site { routes, ..site() }], |served| {
+        for (target, text) in [
+            ("/up/a", "two"),
+            ("//%75p///a", "two"),
+            ("/up/up/a", "below"),
+            ("/up/sub/", "sub"),
+            ("/caf%c3%a9/a", "two"),
+            ("/own/pages/a", "two"),
+        ] {
+            for _ in 0..2 {
+                let response = served.get(target, &[]);
+                assert_eq!((response.status, response.text()), (200, text), "{target}");
+            }
+        }
+        for (target, location) in
+            [("/up", "/up/"), ("/up/sub?q", "/up/sub/?q"), ("/own/pages", "/own/pages/")]
+        {
+            assert_eq!(served.get(target, &[]).field("Location"), Some(location), "{target}");
+        }
+        for (target, status) in [("/up/none", 404), ("/upx/a", 404), ("/up/../a", 400), ("/up/%2e%2e/a", 400)]
+        {
+            assert_eq!(served.get(target, &[]).status, status, "{target}");
+        }
+        let missing = served.get("/own/pages/none", &[]);
+        assert_eq!((missing.status, missing.text()), (404, "none"));
     });
 }
 
