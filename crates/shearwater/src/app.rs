@@ -197,7 +197,7 @@ impl App {
     /// the whole head. Two mounts with the same prefix, and a prefix whose paths are all taken by a pattern, are errors
     /// at startup.
     #[track_caller]
-    pub fn mount<S: Service + 'static>(
+    pub fn mount<S: Service>(
         &mut self,
         prefix: &str,
         make: impl Fn(usize) -> S + Send + Sync + 'static,

@@ -298,7 +298,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn start<S: Service + 'static>(
+    pub fn start<S: Service>(
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
