@@ -21,11 +21,13 @@ pub enum Signal {
     Terminate,
     /// `SIGUSR1`.
     User1,
+    /// `SIGHUP`.
+    Hangup,
 }
 
 /// The signals, in the order of [`NUMBERS`].
-const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
-const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
+const SIGNALS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Hangup];
+const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGHUP];
 
 /// Catches the signals until it is dropped.
 ///
@@ -61,17 +63,17 @@ impl SignalListener {
 }
 
 impl Signals {
-    /// Catches the signals from now on.
+    /// Catches these signals from now on, and any others that another `Signals` catches.
     ///
     /// # Errors
     /// Fails if the system refuses a pipe, a thread or a handler.
-    pub fn catch() -> io::Result<Self> {
+    pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         let listener = Arc::new(Mutex::new(SignalListener::Queues(Vec::new())));
         let mut process = lock(&PROCESS);
         if WRITER.get().is_none() {
             start_thread()?;
         }
-        if let Err(error) = process.install() {
+        if let Err(error) = process.install(signals) {
             if process.listeners.is_empty() {
                 process.restore();
             }
@@ -143,11 +145,14 @@ fn deliver(mut reader: PipeReader) {
 }
 
 impl Process {
-    /// Installs our handler for each signal, unless it is there already or beneath one installed on top of
+    /// Installs our handler for each of these signals, unless it is there already or beneath one installed on top of
     /// it. Catches ignored signals too, such as `SIGINT` in a background job of a script: a `kill -INT` must
     /// drain it.
-    fn install(&mut self) -> io::Result<()> {
-        for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
+    fn install(&mut self, signals: &[Signal]) -> io::Result<()> {
+        for (index, number) in
+            NUMBERS.into_iter().enumerate().filter(|(index, _)| signals.contains(&SIGNALS[*index]))
+        {
+            let (before, chained) = (&mut self.before[index], &CHAINED[index]);
             let found = action(number, None)?;
             if before.is_none() || !has_handler(&found) {
                 chained.set(&found);

@@ -1,11 +1,13 @@
 //! Messages to standard error, one line each, and the effects of signals.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use shearwater_engine::{Control, Notice, Totals};
 use shearwater_io::signals::{Signal, Signals};
+
+use crate::reload::{ReloadFunction, Reloader};
 
 /// Log level of messages to standard error. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -13,11 +15,11 @@ use shearwater_io::signals::{Signal, Signals};
 pub enum Verbosity {
     /// No messages.
     Off,
-    /// Failures, and totals requested by `SIGUSR1`.
+    /// Failures, refused reloads, and totals requested by `SIGUSR1`.
     Error,
     /// Warnings.
     Warn,
-    /// Starting and ending a drain, totals at the end.
+    /// Reloads, starting and ending a drain, totals at the end.
     #[default]
     Info,
     /// Everything, including the normal end of each worker.
@@ -45,6 +47,19 @@ impl Verbosity {
         self.line(Self::Warn, text);
     }
 
+    /// Prints that a reload has succeeded.
+    pub(crate) fn print_reloaded(self, what: &str) {
+        self.line(Self::Info, &format_args!("reloaded {what}"));
+    }
+
+    /// Prints the errors of a reload as they are, and that nothing has changed.
+    pub(crate) fn print_refused_reload(self, errors: &str) {
+        if self >= Self::Error {
+            drop(write!(io::stderr(), "{errors}"));
+        }
+        self.line(Self::Error, &"not reloaded: what was served before is still served");
+    }
+
     fn line(self, level: Self, text: &dyn Display) {
         if level <= self {
             // A closed standard error is no reason to stop serving.
@@ -70,6 +85,9 @@ fn level(notice: &Notice) -> Verbosity {
     }
 }
 
+/// The signals that a server handles; the last one only for a program that reloads.
+const CAUGHT: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Hangup];
+
 /// Handles the process's signals for one server until dropped.
 ///
 /// When the last one is dropped, each signal has its previous effect again.
@@ -80,9 +98,24 @@ pub struct SignalWatch {
 }
 
 impl SignalWatch {
+    /// Catches signals: `SIGHUP` only for a program that reloads.
+    pub(crate) fn catch(reloads: bool) -> io::Result<Signals> {
+        let count = if reloads { CAUGHT.len() } else { CAUGHT.len() - 1 };
+        Signals::catch(&CAUGHT[..count])
+    }
+
     /// Acts on caught signals, including those that have already arrived.
-    pub(crate) fn new(signals: Signals, control: Arc<Control>, drain_ms: u64, verbosity: Verbosity) -> Self {
+    pub(crate) fn new(
+        signals: Signals,
+        control: Arc<Control>,
+        drain_ms: u64,
+        verbosity: Verbosity,
+        reload: Option<ReloadFunction>,
+    ) -> Self {
+        let reloader = reload.map(|function| Reloader::new(function, Arc::clone(&control), verbosity));
         signals.act(move |signal| match signal {
+            // Caught for another server of the process, if this one doesn't reload.
+            Signal::Hangup => reloader.iter().for_each(Reloader::request),
             Signal::User1 => verbosity.print_running_totals(&control.totals()),
             Signal::Interrupt | Signal::Terminate if control.is_ending() => control.stop(),
             Signal::Interrupt | Signal::Terminate => control.drain(drain_ms),

@@ -194,11 +194,7 @@ impl fmt::Display for Notice {
                 if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
             }
             Self::ReloadFailed { worker, message, place } => {
-                let panic = Panicked(message, place);
-                write!(
-                    f,
-                    "worker {worker} keeps its old service: the function that makes the new one {panic}"
-                )
+                write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
             }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);
@@ -226,6 +222,9 @@ impl fmt::Display for Notice {
 
 /// Suffix of reports about paused accepting.
 const WAIT: &str = "; new ones wait in the kernel's queue";
+
+/// A part of reports about failed reloads.
+const KEEPS_SERVICE: &str = "keeps its old service: the function that makes the new one";
 
 /// Suffix of reports about failed handlers.
 const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
