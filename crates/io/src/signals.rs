@@ -21,13 +21,17 @@ pub enum Signal {
     Terminate,
     /// `SIGUSR1`.
     User1,
+    /// `SIGQUIT`: Ctrl-\.
+    Quit,
     /// `SIGHUP`.
     Hangup,
 }
 
 /// The signals, in the order of [`NUMBERS`].
-const SIGNALS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Hangup];
-const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGHUP];
+const SIGNALS: [Signal; 5] =
+    [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Quit, Signal::Hangup];
+const NUMBERS: [c_int; SIGNALS.len()] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP];
 
 /// Catches the signals until it is dropped.
 ///
@@ -188,6 +192,20 @@ fn our_action() -> libc::sigaction {
 
 fn has_handler(action: &libc::sigaction) -> bool {
     action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
+}
+
+/// Returns true if the process ignores `SIGHUP`: it was started by `nohup` or the like.
+#[must_use]
+pub fn ignores_hangup() -> bool {
+    action(libc::SIGHUP, None).is_ok_and(|action| action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Returns true if the process has a controlling terminal that is still there.
+#[must_use]
+pub fn has_terminal() -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
 /// Sets the action of a signal, if given, and returns the previous one.

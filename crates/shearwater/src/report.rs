@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use shearwater_engine::{Control, Notice, Totals};
-use shearwater_io::signals::{Signal, Signals};
+use shearwater_io::signals::{self, Signal, Signals};
 
 use crate::reload::{ReloadFunction, Reloader};
 
@@ -86,7 +86,16 @@ fn level(notice: &Notice) -> Verbosity {
 }
 
 /// The signals that a server handles; the last one only for a program that reloads.
-const CAUGHT: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Hangup];
+const CAUGHT: [Signal; 5] =
+    [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::User1, Signal::Hangup];
+
+/// Signals that are caught, and not yet acted on.
+#[derive(Debug)]
+pub(crate) struct CaughtSignals {
+    signals: Signals,
+    /// The program was started in a terminal and not by `nohup`: closing the terminal sends `SIGHUP`, and ends it.
+    ends_with_terminal: bool,
+}
 
 /// Handles the process's signals for one server until dropped.
 ///
@@ -99,26 +108,29 @@ pub struct SignalWatch {
 
 impl SignalWatch {
     /// Catches signals: `SIGHUP` only for a program that reloads.
-    pub(crate) fn catch(reloads: bool) -> io::Result<Signals> {
+    pub(crate) fn catch(reloads: bool) -> io::Result<CaughtSignals> {
+        let ends_with_terminal = reloads && !signals::ignores_hangup() && signals::has_terminal();
         let count = if reloads { CAUGHT.len() } else { CAUGHT.len() - 1 };
-        Signals::catch(&CAUGHT[..count])
+        Ok(CaughtSignals { signals: Signals::catch(&CAUGHT[..count])?, ends_with_terminal })
     }
 
     /// Acts on caught signals, including those that have already arrived.
     pub(crate) fn new(
-        signals: Signals,
+        caught: CaughtSignals,
         control: Arc<Control>,
         drain_ms: u64,
         verbosity: Verbosity,
         reload: Option<ReloadFunction>,
     ) -> Self {
         let reloader = reload.map(|function| Reloader::new(function, Arc::clone(&control), verbosity));
+        let CaughtSignals { signals, ends_with_terminal } = caught;
         signals.act(move |signal| match signal {
-            // Caught for another server of the process, if this one doesn't reload.
+            Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
+            // Without a reloader it is caught for another server of the process.
             Signal::Hangup => reloader.iter().for_each(Reloader::request),
             Signal::User1 => verbosity.print_running_totals(&control.totals()),
-            Signal::Interrupt | Signal::Terminate if control.is_ending() => control.stop(),
-            Signal::Interrupt | Signal::Terminate => control.drain(drain_ms),
+            Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
+            Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),
         });
         Self { _signals: signals }
     }

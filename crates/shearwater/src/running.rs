@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
-use shearwater_io::signals::Signals;
 
 use crate::error::Error;
 use crate::reload::ReloadFunction;
-use crate::report::{SignalWatch, Verbosity};
+use crate::report::{CaughtSignals, SignalWatch, Verbosity};
 use crate::service_manager::ManagerReports;
 
 /// Longest wait for the next notice.
@@ -37,7 +36,7 @@ impl fmt::Debug for Running {
 
 impl Running {
     /// Acts on signals that were caught before the start.
-    pub(crate) fn watching(mut self, signals: Option<Signals>) -> Self {
+    pub(crate) fn watching(mut self, signals: Option<CaughtSignals>) -> Self {
         self.watch = signals.map(|caught| self.watch(caught));
         self
     }
@@ -69,7 +68,7 @@ impl Running {
         self.verbosity
     }
 
-    /// Waits until the server has ended, by `SIGTERM`, `SIGINT` or [`Control`].
+    /// Waits until the server has ended, by `SIGTERM`, `SIGINT`, `SIGQUIT` or [`Control`].
     ///
     /// A signal during a drain stops the server, no matter what started the drain. Prints the workers' notices to
     /// standard error meanwhile, the totals so far at `SIGUSR1`, and the totals at the end.
@@ -96,7 +95,7 @@ impl Running {
         Ok(self.watch(caught))
     }
 
-    fn watch(&self, caught: Signals) -> SignalWatch {
+    fn watch(&self, caught: CaughtSignals) -> SignalWatch {
         SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.reload.clone())
     }
 

@@ -239,10 +239,10 @@ impl Server {
         self
     }
 
-    /// Handles `SIGTERM`, `SIGINT`, `SIGUSR1` and, with [`on_reload`](Self::on_reload), `SIGHUP`, from before the first
-    /// connection is accepted.
+    /// Handles signals, from before the first connection is accepted.
     ///
-    /// The first `SIGTERM` or `SIGINT` drains, the second stops; `SIGUSR1` prints the totals so far to standard error.
+    /// The first `SIGTERM`, `SIGINT` or `SIGQUIT` drains, the second stops; `SIGUSR1` prints the totals so far to standard
+    /// error; `SIGHUP` reloads, with [`on_reload`](Self::on_reload).
     /// [`run`](Self::run) and [`run_app`](Self::run_app) always do this; a server that is [started](Self::start) does
     /// so from [`Running::wait`] on, unless this is set.
     ///
@@ -262,7 +262,8 @@ impl Server {
     /// which are printed as they are; then nothing may have changed.
     ///
     /// It runs on a thread of its own. Signals during a call result in one further call. `SIGHUP` is handled where the
-    /// other signals are: see [`handle_signals`](Self::handle_signals).
+    /// other signals are: see [`handle_signals`](Self::handle_signals). A program whose terminal was closed gets one too,
+    /// and drains, unless it was started by `nohup`.
     ///
     /// ```no_run
     /// use shearwater::{App, Request, Response, Server};
@@ -293,7 +294,7 @@ impl Server {
         self
     }
 
-    /// Serves all requests with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
+    /// Serves all requests with one closure, until a signal ends it: the first drains, the second stops.
     ///
     /// Prints its totals to standard error at the end, and at `SIGUSR1` those so far.
     ///
@@ -307,7 +308,7 @@ impl Server {
         self.run_app(App::of(handler))
     }
 
-    /// Serves an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints totals as
+    /// Serves an app, until a signal ends it: the first drains, the second stops. Prints totals as
     /// [`run`](Self::run) does.
     ///
     /// # Errors

@@ -244,11 +244,8 @@ impl Reloads {
         Ok(Reloading { reloads: Arc::clone(self), number })
     }
 
-    /// Returns the latest reload if it is newer than the worker's.
-    fn newer<S: Service>(&self, registration: &mut Registration) -> Option<Arc<Reload<S>>> {
-        if self.number.load(Ordering::Acquire) == registration.number {
-            return None;
-        }
+    /// Returns the latest reload, and notes its number.
+    fn latest<S: Service>(&self, registration: &mut Registration) -> Option<Arc<Reload<S>>> {
         let state = self.lock();
         registration.number = self.number.load(Ordering::Relaxed);
         Arc::downcast(Arc::clone(state.latest.as_ref()?)).ok()
@@ -263,8 +260,16 @@ impl Reloads {
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Replaces the service if a newer one was ordered.
     pub(crate) fn reload(&mut self) {
+        // Wake-ups of tasks end here, too: no more than a load of a number that hardly ever changes.
+        if self.state.control.reloads.number.load(Ordering::Acquire) != self.registration.number {
+            self.replace_service();
+        }
+    }
+
+    #[cold]
+    fn replace_service(&mut self) {
         let control = Arc::clone(&self.state.control);
-        let Some(reload) = control.reloads.newer::<S>(&mut self.registration) else { return };
+        let Some(reload) = control.reloads.latest::<S>(&mut self.registration) else { return };
         let state = &mut self.state;
         let made = panics::catch(|| (reload.make)(state.worker, &state.service));
         let has_failed = made.is_err();
