@@ -1,12 +1,13 @@
 //! Group `reload`: a hundred reloads by `SIGHUP` under load at a fixed rate cost no request, no descriptor and no memory.
 //!
 //! Every reload changes the folder of the site, which shows at once on new connections. Clients at a fixed rate request a file of a
-//! route that every configuration has, and a download that began before the first reload ends after the last one. Configurations with
+//! route that every configuration has, and downloads that began before the first reload end after the last one. Configurations with
 //! errors and missing folders in between are refused, and change nothing.
 
 use std::fmt::Display;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,10 +27,14 @@ const REFUSED_EVERY: u64 = 5;
 /// Clients, each with a request per [`INTERVAL`]: 500 requests a second.
 const CLIENTS: u32 = 10;
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Bytes of the download, more than sockets hold.
-const LARGE_BYTES: usize = 32 * 1024 * 1024;
+/// Downloads at once, so that every worker has some. A worker keeps a descriptor from its first long download on (inotify).
+const DOWNLOADS: usize = 12;
+/// Bytes of each, more than sockets hold.
+const LARGE_BYTES: usize = 16 * 1024 * 1024;
 /// Time for a reload, and for what it leaves to be freed.
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// Time for clients' connections to be closed.
+const SETTLE: Duration = Duration::from_secs(2);
 /// Growth of resident memory over all reloads, KiB.
 const GROWTH_MAX_KIB: f64 = 4.0 * 1024.0;
 /// Requested by the clients.
@@ -101,7 +106,30 @@ impl Reloaded<'_> {
     }
 }
 
-/// Reloads a hundred times beside clients at a fixed rate and a download.
+/// Begins downloads, and reads no more than their heads.
+fn begin_downloads(address: SocketAddr) -> Result<Vec<Client>> {
+    let begin = || {
+        let mut client = Client::connect(address)?;
+        client.send(testkit::request("GET", "/shared/large.bin", &[]))?;
+        let head = client.head("GET")?;
+        anyhow::ensure!(head.status == 200, "a download: {:?}", head.text());
+        Ok(client)
+    };
+    (0..DOWNLOADS).map(|_| begin()).collect()
+}
+
+/// Reads the rest of downloads. Returns the bytes of all of them.
+fn finish(downloads: Vec<Client>) -> Result<usize> {
+    let mut received = 0;
+    for mut client in downloads {
+        while let length @ 1.. = client.data(usize::MAX, &mut |_| ()).context("a download")? {
+            received += length;
+        }
+    }
+    Ok(received)
+}
+
+/// Reloads a hundred times beside clients at a fixed rate and downloads.
 pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     for folder in ["0", "1"] {
         context.write_file(&format!("folder-{folder}{NUMBER}"), folder.as_bytes())?;
@@ -114,32 +142,28 @@ pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> 
     let server = context.start_server(command)?;
     let address = server.address();
     let expected = ExactResponse::new(&Client::connect(address)?.get(TARGET)?).map_err(io::Error::other)?;
+    let at_start = Usage::of(&server);
     let count = context.count(100, 1000);
     let mut reloaded = Reloaded { context, server, errors: Vec::new() };
     let clients =
         NormalClients { count: CLIENTS, interval: INTERVAL, address, target: TARGET, expected: &expected };
+    let downloads = begin_downloads(address)?;
     let (warmed_up, _) = clients.beside(|| reloaded.reload_often(WARM_UP));
     warmed_up?;
-    let before = Usage::of(&reloaded.server);
+    finish(downloads)?;
+    let before = Usage::settled(&reloaded.server, at_start, SETTLE);
 
-    let mut download = Client::connect(address)?;
-    download.send(testkit::request("GET", "/shared/large.bin", &[]))?;
-    let head = download.head("GET")?;
+    let downloads = begin_downloads(address)?;
     let (done, seen) = clients.beside(|| reloaded.reload_often(count));
     done?;
-    let mut received = 0;
-    while let length @ 1.. = download.data(usize::MAX, &mut |_| ()).context("the download")? {
-        received += length;
-    }
-    drop(download);
+    let received = finish(downloads)?;
     let after = Usage::settled(&reloaded.server, before, TIMEOUT);
 
     report.note("reloads", count);
     report.note("requests at a fixed rate meanwhile", seen.samples.len());
     report.none("wrong responses to them, and broken connections", &seen.errors);
     report.none("wrong results of reloads", &reloaded.errors);
-    report.equal("status of the download", head.status, 200);
-    report.equal("its bytes", received, LARGE_BYTES);
+    report.equal(format!("bytes of {DOWNLOADS} downloads"), received, DOWNLOADS * LARGE_BYTES);
     report.left("afterwards", before, after, GROWTH_MAX_KIB);
     report.stop(&mut reloaded.server);
     let logged = reloaded.server.log().contains(&format!("; reloads {}", WARM_UP + count));

@@ -204,7 +204,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
-    ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and a download", reload::under_load),
+    ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),
