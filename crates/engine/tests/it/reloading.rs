@@ -127,7 +127,7 @@ fn a_reload_changes_the_next_request_of_open_connections() {
     world.end();
 }
 
-/// The head of a request decides about its body, so whoever has seen it responds.
+/// The service that has decided about a request's body must also respond to it.
 #[test]
 fn requests_that_have_begun_end_under_their_service() {
     for (path, body, expected) in [
