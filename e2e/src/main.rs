@@ -16,6 +16,7 @@ mod handlers;
 mod hostile;
 mod memory;
 mod normal;
+mod reload;
 mod replaced;
 mod report;
 mod runner;

@@ -12,7 +12,8 @@ use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
-    DriverName, E2eArgs, balancer, compare, drain, files, handlers, hostile, memory, replaced, soak, stress,
+    DriverName, E2eArgs, balancer, compare, drain, files, handlers, hostile, memory, reload, replaced, soak,
+    stress,
 };
 
 /// Exit status if a case could not run.
@@ -178,6 +179,7 @@ const fn group(name: &'static str, quick: bool, about: &'static str) -> Group {
 pub(crate) const GROUPS: &[Group] = &[
     group("protocol", true, "responses that clients can read, whatever they send"),
     group("drain", true, "SIGTERM costs no request that was sent before it"),
+    group("reload", true, "SIGHUP costs no request, descriptor or memory"),
     group(
         "balancer",
         false,
@@ -202,6 +204,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
+    ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),

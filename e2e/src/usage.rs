@@ -104,10 +104,12 @@ fn parse(line: &str) -> Option<LoggedCounters> {
         ..LoggedCounters::default()
     };
     for part in parts {
-        match part.split_once(": ")? {
-            ("limits reached", limits) => limits.clone_into(&mut counters.limits),
-            ("faults", faults) => faults.clone_into(&mut counters.faults),
-            _ => return None,
+        match part.split_once(": ") {
+            Some(("limits reached", limits)) => limits.clone_into(&mut counters.limits),
+            Some(("faults", faults)) => faults.clone_into(&mut counters.faults),
+            Some(_) => return None,
+            // Events, such as reloads.
+            None => {}
         }
     }
     Some(counters)
@@ -122,7 +124,8 @@ mod tests {
 
     #[test]
     fn reads_every_counter_and_rejects_other_lines() {
-        let line = format!("{LINE}; limits reached: head_ms 6, write_ms 1; faults: files_failed 8");
+        let line =
+            format!("{LINE}; reloads 2; limits reached: head_ms 6, write_ms 1; faults: files_failed 8");
         let expected = LoggedCounters {
             requests: 100,
             status_2xx: 88,

@@ -27,8 +27,9 @@ Examples:
 Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
 command. Flags override the configuration file; the start report lists what they override.
 
-Signals: SIGINT (Ctrl-C) or SIGTERM stops gracefully: no new connections, requests in flight are
-answered. A second one stops at once. SIGUSR1 prints counters and the limits that were reached.
+Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT stops gracefully: no new connections, requests in
+flight are answered. A second one stops at once. SIGHUP reads the configuration or folder again and
+serves it without a dropped request. SIGUSR1 prints counters and the limits that were reached.
 Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
@@ -102,6 +103,10 @@ pub(crate) struct Serve {
     /// Pin each worker to its own core
     #[arg(long)]
     pub(crate) pin: bool,
+
+    /// File for the number of the process, while it serves
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]

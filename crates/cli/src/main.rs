@@ -10,8 +10,10 @@ mod check;
 mod failure;
 mod health;
 mod intent;
+mod pid_file;
 mod plan;
 mod precompress;
+mod reload;
 mod report;
 mod settings;
 mod site;
@@ -25,7 +27,9 @@ use clap::Parser;
 
 use crate::args::{Command, CommandLine, Serve};
 use crate::failure::Failure;
+use crate::pid_file::PidFile;
 use crate::plan::Plan;
+use crate::reload::Reloader;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
@@ -51,17 +55,25 @@ fn main() -> ExitCode {
 /// Starts the server, prints the start report, and serves until it is stopped.
 fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
-    let plan = Plan::new(&arguments.expanded()?)?;
+    let arguments = arguments.expanded()?;
+    let plan = Plan::new(&arguments)?;
+    let pid_file = arguments.pid_file.clone();
+    let reloader = Reloader::new(arguments, &plan);
     // A closed standard error is no reason not to start.
     drop(write!(io::stderr(), "{}", plan.warnings()));
-    let Plan { server, site, overridden, .. } = plan;
+    let Plan { server, mut site, overridden, .. } = plan;
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
-    let server = server.handle_signals().notify_manager().at_rest(shearwater_allocator::give_back);
+    let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
+    let server = server.notify_manager().at_rest(shearwater_allocator::give_back);
     let running = server.start(move |_| sites.service())?;
+    // From now on signals are handled and connections accepted.
+    let _pid_file = pid_file.as_deref().map(PidFile::create).transpose()?;
     report::print_if_open(&report::start(&site, running.start_report(), &overridden));
-    precompress::warn_in_background(site.roots);
+    precompress::warn_in_background(std::mem::take(&mut site.roots));
+    // A reload replaces the sites.
+    drop(site);
     let summary = running.wait()?;
     report::print_if_open(&report::end(&summary));
     Ok(())

@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use shearwater::Server;
+use shearwater::{Limits, Server, Timeouts};
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
 
 use crate::args::Serve;
 use crate::failure::Failure;
-use crate::settings;
+use crate::settings::{self, FixedSetting};
 use crate::site::Site;
 use crate::sites;
 
@@ -19,6 +19,10 @@ use crate::sites;
 pub(crate) struct Plan {
     pub(crate) server: Server,
     pub(crate) site: Site,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    /// Settings that a reload doesn't change.
+    pub(crate) fixed: Vec<FixedSetting>,
     /// Addresses to listen on, for reports.
     pub(crate) addresses: Vec<String>,
     /// Worker threads; 0: one per core.
@@ -58,11 +62,14 @@ impl Plan {
         };
         let mut overridden = override_server(serve, &mut config.server);
         let (server, addresses) = settings::listening(serve, &config, &mut overridden);
-        let limits = settings::limits(&config);
+        let (limits, timeouts) = (settings::limits(&config), settings::timeouts(&config));
         let workers = config.server.workers;
         Ok(Self {
-            server: settings::apply(&config, server).limits(limits).timeouts(settings::timeouts(&config)),
+            server: settings::apply(&config, server).limits(limits).timeouts(timeouts),
             site,
+            limits,
+            timeouts,
+            fixed: settings::fixed(&config, &addresses),
             file_warnings,
             addresses,
             workers,

@@ -1,12 +1,13 @@
 //! Sections of the configuration as options of the server and its parts.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use shearwater::{
     AcceptMode, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts, Verbosity,
 };
-use shearwater_config::{self as config, Address, Config, Level, Listen};
+use shearwater_config::{self as config, Address, Choices, Config, Level, Listen};
 use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 
 use crate::args::Serve;
@@ -103,6 +104,50 @@ pub(crate) fn apply(config: &Config, server: Server) -> Server {
         0 => server,
         connections => server.connections_max(connections),
     }
+}
+
+/// A setting that only a restart changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FixedSetting {
+    key: &'static str,
+    pub(crate) value: String,
+}
+
+impl fmt::Display for FixedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` to {}", self.key, self.value)
+    }
+}
+
+/// Returns the settings that a reload doesn't change, always in the same order. All others belong to a site, or are limits
+/// and timeouts that [`Reload`](shearwater::Reload) changes.
+pub(crate) fn fixed(config: &Config, addresses: &[String]) -> Vec<FixedSetting> {
+    let Config { server, performance, limits, logging, .. } = config;
+    let given = |key, value: &dyn fmt::Display| FixedSetting { key, value: value.to_string() };
+    let buffered =
+        limits.buffered_bytes_max.map_or_else(|| "its default".to_owned(), |bytes| bytes.to_string());
+    vec![
+        given("listen", &addresses.join(", ")),
+        given("server.workers", &server.workers),
+        given("server.tcp_nodelay", &server.tcp_nodelay),
+        given("server.tcp_keepalive", &server.tcp_keepalive),
+        given("server.trusted_gateway", &server.trusted_gateway),
+        given("server.backlog", &server.backlog),
+        given("server.driver", &server.driver.name()),
+        given("server.accept", &server.accept.name()),
+        given("server.order", &server.order.name()),
+        given("server.pin", &server.pin),
+        given("server.drain_timeout", &format_args!("{:?}", server.drain_timeout)),
+        given("performance.max_connections", &performance.max_connections),
+        given("performance.request_buffer_size", &performance.request_buffer_size),
+        given("limits.head_bytes_max", &limits.head_bytes_max),
+        given("limits.target_bytes_max", &limits.target_bytes_max),
+        given("limits.fields_max", &limits.fields_max),
+        given("limits.buffered_bytes_max", &buffered),
+        given("limits.connections_per_address_max", &limits.connections_per_address_max),
+        given("limits.requests_per_connection_max", &limits.requests_per_connection_max),
+        given("logging.level", &logging.level.name()),
+    ]
 }
 
 /// Converts a size in memory; one beyond the address space is no limit.

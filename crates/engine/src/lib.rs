@@ -61,6 +61,7 @@ pub use server::control::{Control, End, Notice};
 pub use server::counters::Totals;
 pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
 pub use server::raise_descriptor_limit;
+pub use server::reload::{Reload, ReloadError, Reloading};
 pub use server::running::{Failure, Running, Summary};
 pub use server::start::{LimitWarning, StartError, StartReport, Wanted};
 pub use server::watchdog::Progress;

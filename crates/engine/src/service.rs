@@ -8,11 +8,13 @@ use shearwater_http1::Head;
 
 use crate::{Request, Response};
 
-/// The request handler of one worker. Each worker has its own, so it needs no lock.
+/// The request handler of one worker. Each worker has its own, so it needs no lock. [`Control::reload`] replaces it.
+///
+/// [`Control::reload`]: crate::Control::reload
 ///
 /// A panic in any of its methods fails the request, if there is one (`500`, then the connection is closed), and
 /// nothing else.
-pub trait Service {
+pub trait Service: 'static {
     /// Chooses how to receive a request's body. Called only for requests that have one.
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let _ = head;

@@ -25,6 +25,7 @@ use crate::server::control::Control;
 use crate::server::counters::Counters;
 use crate::server::drain::{Accepting, Lifecycle};
 use crate::server::panics;
+use crate::server::reload::Registration;
 use crate::server::reports::Reports;
 use crate::server::watchdog::Heartbeat;
 use crate::service::Service;
@@ -116,6 +117,7 @@ pub struct Worker<D, S> {
     pub(crate) order: Order,
     /// Frees memory after idle time.
     pub(crate) idle_trim: IdleTrim,
+    pub(crate) registration: Registration,
     heartbeat: Option<Arc<Heartbeat>>,
 }
 
@@ -132,6 +134,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let counters = Arc::new(Counters::default());
         let setup = Setup { limits: setup.limits.usable(), ..setup };
         setup.control.enlist(driver.waker(), Arc::clone(&counters));
+        let registration = setup.control.reloads.register::<S>();
         let now_ms = driver.now_ms();
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
@@ -175,6 +178,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             handed_over,
             order: setup.order,
             idle_trim: IdleTrim::new(setup.at_rest),
+            registration,
             heartbeat: setup.heartbeat,
         }
     }

@@ -6,19 +6,19 @@ use crate::limits::CACHE_RULES_MAX;
 use crate::options::{BadOption, CacheRule, FileMatch, decoded};
 
 /// Compiled rules.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CacheRules {
     rules: Vec<CompiledRule>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct CompiledRule {
     files: Matcher,
     value: String,
 }
 
 /// Compiled selection of files, by media type or name. Names have no leading slash.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Matcher {
     Type(String),
     Name(Vec<u8>),

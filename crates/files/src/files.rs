@@ -18,6 +18,7 @@ use crate::cache::lookups::{Known, Lookups};
 use crate::cache::store::FileStore;
 use crate::disk::WouldBlock;
 use crate::disk::work::DiskWork;
+use crate::folder::FolderNumber;
 use crate::listing::Listings;
 use crate::listing::names::ListedFolder;
 use crate::negotiation::names_media_type;
@@ -79,8 +80,11 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// A sibling `NAME.br`, `NAME.zst` or `NAME.gz` is sent instead of `NAME` to clients that accept its coding. Neither of
 /// its times may be before that of `NAME`, and it must not record another content length
 /// ([`is_current_sibling`](shearwater_io::fs::is_current_sibling)).
+///
+/// Clones share their caches.
+#[derive(Clone)]
 pub struct Files {
-    finder: RefCell<Finder>,
+    finder: Rc<RefCell<Finder>>,
 }
 
 impl fmt::Debug for Files {
@@ -91,7 +95,7 @@ impl fmt::Debug for Files {
 
 impl Files {
     pub(crate) fn new(finder: Finder) -> Self {
-        Self { finder: RefCell::new(finder) }
+        Self { finder: Rc::new(RefCell::new(finder)) }
     }
 
     /// Responds with the file at `path`, such as `/404.html`, as the page of this status.
@@ -142,6 +146,8 @@ pub(crate) struct Finder {
     pub(crate) lookups: Lookups,
     pub(crate) store: FileStore,
     pub(crate) listings: Listings,
+    /// Removes the folder's entries from the caches when it is dropped.
+    pub(crate) _number: FolderNumber,
 }
 
 /// Reused buffers for names.

@@ -1,7 +1,7 @@
 //! An open folder: its files for the workers, and checks before it serves requests.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -106,8 +106,8 @@ impl Folder {
     /// At the 4,294,967,296th folder of the cache.
     #[must_use]
     pub fn files_in(&self, cache: &FileCache) -> Files {
-        let number = cache.folders.get();
-        cache.folders.set(number.checked_add(1).expect("fewer than 2^32 folders"));
+        let owned = FolderNumber::of(cache);
+        let number = owned.number;
         let (settings, limits) = (Arc::clone(&self.settings), cache.limits);
         let (root, threads) = (self.root.clone(), self.threads.clone());
         let folder = WorkFolder { threads, root, settings: Arc::clone(&settings), limits };
@@ -122,7 +122,21 @@ impl Folder {
             lookups: FolderCache::new(&cache.lookups, number),
             store: FileStore::new(folder, files, directories),
             listings,
+            _number: owned,
         })
+    }
+
+    /// Returns whether both are the same directory at the same path, with the same options: the [`Files`] of one, and what
+    /// they have cached, can serve the other.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.root.is_same_place(&other.root) && self.settings == other.settings
+    }
+
+    /// Returns the absolute path at the time of opening.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the path that a file at this path is redirected to if it exists.
@@ -199,7 +213,8 @@ impl Folder {
 
 /// A worker's cache of files, shared by its folders: see [`Folder::files_in`].
 ///
-/// Evicts entries that weren't used lately, of any folder.
+/// Evicts entries that weren't used lately, of any folder. Clones are the same cache.
+#[derive(Clone)]
 pub struct FileCache {
     limits: CacheLimits,
     files: Rc<RefCell<EvictingTable<Rc<CachedFile>>>>,
@@ -207,7 +222,15 @@ pub struct FileCache {
     lookups: Rc<RefCell<EvictingTable<Lookup>>>,
     listings: Rc<RefCell<EvictingTable<Rc<Listing>>>>,
     names: Rc<RefCell<EvictingTable<CachedNames>>>,
-    folders: Cell<u32>,
+    folders: Rc<RefCell<FolderNumbers>>,
+}
+
+/// Numbers of the folders of a cache.
+#[derive(Default)]
+struct FolderNumbers {
+    next: u32,
+    /// Numbers of folders that are gone, at most as many as there were at once.
+    free: Vec<u32>,
 }
 
 impl fmt::Debug for FileCache {
@@ -229,8 +252,38 @@ impl FileCache {
             lookups: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max / LOOKUPS_SHARE),
             listings: EvictingTable::new(listings_max, LISTINGS_KEPT_BYTES_MAX),
             names: EvictingTable::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX),
-            folders: Cell::new(0),
+            folders: Rc::default(),
         }
+    }
+}
+
+/// A folder's number in a cache, which has no entries of it once this is dropped.
+pub(crate) struct FolderNumber {
+    cache: FileCache,
+    number: u32,
+}
+
+impl FolderNumber {
+    fn of(cache: &FileCache) -> Self {
+        let mut folders = cache.folders.borrow_mut();
+        let number = folders.free.pop().unwrap_or_else(|| {
+            let number = folders.next;
+            folders.next = number.checked_add(1).expect("fewer than 2^32 folders");
+            number
+        });
+        Self { cache: cache.clone(), number }
+    }
+}
+
+impl Drop for FolderNumber {
+    fn drop(&mut self) {
+        let Self { cache, number } = self;
+        FolderCache::new(&cache.files, *number).clear();
+        FolderCache::new(&cache.directories, *number).clear();
+        FolderCache::new(&cache.lookups, *number).clear();
+        FolderCache::new(&cache.listings, *number).clear();
+        FolderCache::new(&cache.names, *number).clear();
+        cache.folders.borrow_mut().free.push(*number);
     }
 }
 
@@ -250,10 +303,12 @@ impl FileCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{CacheLimits, DIRECTORIES_MAX, FileCache, FolderCache};
+    use super::{CacheLimits, DIRECTORIES_MAX, FileCache, Folder, FolderCache, FolderOptions};
     use crate::cache::cached_file::cached_for_test;
     use crate::limits::{CACHED_FILE_OVERHEAD_BYTES, LOOKUP_OVERHEAD_BYTES, LOOKUPS_SHARE};
     use crate::now::Now;
+    use crate::options::FindOptions;
+    use shearwater_io::fs::Links;
 
     /// Returns the numbers of files and of lookups that are kept of ten files of 30 bytes.
     fn kept(limits: CacheLimits) -> (usize, usize) {
@@ -288,6 +343,60 @@ mod tests {
         assert!(limits.takes(60) && !limits.takes(61) && !CacheLimits::none().takes(0));
         let limits = CacheLimits { cached_bytes_max: 60 + CACHED_FILE_OVERHEAD_BYTES, ..default };
         assert!(limits.takes(60) && !limits.takes(61));
+    }
+
+    /// Reloads open folders again and again.
+    #[test]
+    fn a_dropped_folder_leaves_neither_entries_nor_a_number() {
+        let site = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(site.path()).expect("it is there");
+        let cache = FileCache::new(CacheLimits::default());
+        let kept = folder.files_in(&cache);
+        for _ in 0..3 {
+            let files = [folder.files_in(&cache), folder.files_in(&cache)];
+            for number in 0..3 {
+                FolderCache::new(&cache.files, number).insert(b"f", cached_for_test(30));
+            }
+            assert_eq!(cache.files.borrow().entries(), 3);
+            let other = files[0].clone();
+            drop(files);
+            assert_eq!(cache.files.borrow().entries(), 2, "a clone keeps its entries");
+            drop(other);
+            assert_eq!(cache.files.borrow().entries(), 1);
+            assert_eq!((cache.folders.borrow().next, cache.folders.borrow().free.len()), (3, 2));
+        }
+        drop(kept);
+        assert_eq!(cache.files.borrow().entries(), 0);
+    }
+
+    #[test]
+    fn folders_are_the_same_by_path_directory_and_options() {
+        let site = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| site.path().join(name);
+        std::fs::create_dir(at("a")).expect("it is new");
+        let open = |options: &FolderOptions| Folder::open_with(&at("a"), options).expect("it is there");
+        let default = FolderOptions::default();
+        let first = open(&default);
+        assert!(first.is_same(&open(&default)));
+        for other in [
+            FolderOptions { listing: true, ..default.clone() },
+            FolderOptions { symlinks: Links::Follow, ..default.clone() },
+            FolderOptions {
+                find: FindOptions { clean_urls: true, ..default.find.clone() },
+                ..default.clone()
+            },
+            FolderOptions { precompressed: Vec::new(), ..default.clone() },
+        ] {
+            assert!(!first.is_same(&open(&other)), "{other:?}");
+        }
+        std::os::unix::fs::symlink("a", at("b")).expect("it is new");
+        assert!(
+            !first.is_same(&Folder::open(&at("b")).expect("it is there")),
+            "its path may lead elsewhere later"
+        );
+        std::fs::rename(at("a"), at("c")).expect("it is there");
+        std::fs::create_dir(at("a")).expect("it is gone");
+        assert!(!first.is_same(&open(&default)), "another directory");
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// Media types by extension.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MediaTypes {
     /// Extensions in lower case, sorted.
     own: Vec<(Vec<u8>, String)>,

@@ -8,7 +8,7 @@ use crate::options::{BadOption, FolderOptions, Hidden, file_name};
 use crate::resolve::candidate::Candidates;
 
 /// Compiled options of a folder, shared by all workers.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FolderSettings {
     pub(crate) candidates: Candidates,
     /// Fallback file for missing paths.

@@ -21,11 +21,17 @@ pub enum Signal {
     Terminate,
     /// `SIGUSR1`.
     User1,
+    /// `SIGQUIT`: Ctrl-\.
+    Quit,
+    /// `SIGHUP`.
+    Hangup,
 }
 
 /// The signals, in the order of [`NUMBERS`].
-const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
-const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
+const SIGNALS: [Signal; 5] =
+    [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Quit, Signal::Hangup];
+const NUMBERS: [c_int; SIGNALS.len()] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP];
 
 /// Catches the signals until it is dropped.
 ///
@@ -61,17 +67,17 @@ impl SignalListener {
 }
 
 impl Signals {
-    /// Catches the signals from now on.
+    /// Catches these signals from now on, and any others that another `Signals` catches.
     ///
     /// # Errors
     /// Fails if the system refuses a pipe, a thread or a handler.
-    pub fn catch() -> io::Result<Self> {
+    pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         let listener = Arc::new(Mutex::new(SignalListener::Queues(Vec::new())));
         let mut process = lock(&PROCESS);
         if WRITER.get().is_none() {
             start_thread()?;
         }
-        if let Err(error) = process.install() {
+        if let Err(error) = process.install(signals) {
             if process.listeners.is_empty() {
                 process.restore();
             }
@@ -143,11 +149,14 @@ fn deliver(mut reader: PipeReader) {
 }
 
 impl Process {
-    /// Installs our handler for each signal, unless it is there already or beneath one installed on top of
+    /// Installs our handler for each of these signals, unless it is there already or beneath one installed on top of
     /// it. Catches ignored signals too, such as `SIGINT` in a background job of a script: a `kill -INT` must
     /// drain it.
-    fn install(&mut self) -> io::Result<()> {
-        for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
+    fn install(&mut self, signals: &[Signal]) -> io::Result<()> {
+        for (index, number) in
+            NUMBERS.into_iter().enumerate().filter(|(index, _)| signals.contains(&SIGNALS[*index]))
+        {
+            let (before, chained) = (&mut self.before[index], &CHAINED[index]);
             let found = action(number, None)?;
             if before.is_none() || !has_handler(&found) {
                 chained.set(&found);
@@ -183,6 +192,20 @@ fn our_action() -> libc::sigaction {
 
 fn has_handler(action: &libc::sigaction) -> bool {
     action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
+}
+
+/// Returns true if the process ignores `SIGHUP`: it was started by `nohup` or the like.
+#[must_use]
+pub fn ignores_hangup() -> bool {
+    action(libc::SIGHUP, None).is_ok_and(|action| action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Returns true if the process has a controlling terminal that is still there.
+#[must_use]
+pub fn has_terminal() -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
 /// Sets the action of a signal, if given, and returns the previous one.

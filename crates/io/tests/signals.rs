@@ -12,6 +12,7 @@ use std::time::Duration;
 use shearwater_io::limits::SIGNALS_QUEUED_MAX;
 use shearwater_io::signals::{Signal, Signals};
 
+const CAUGHT: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Calls of the program's own handler.
@@ -65,7 +66,7 @@ fn catches_signals_and_restores_their_handlers() {
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
     set(libc::SIGINT, libc::SIG_DFL);
-    let first = Signals::catch().expect("the system permits it");
+    let first = Signals::catch(&CAUGHT).expect("the system permits it");
     assert_ne!(handler_of(libc::SIGUSR1), own);
     assert_ne!(handler_of(libc::SIGTERM), libc::SIG_DFL);
     assert_ne!(
@@ -76,7 +77,7 @@ fn catches_signals_and_restores_their_handlers() {
 
     // Signals before an action is set are queued, within a bound. The program's own handler is called at
     // once.
-    let second = Signals::catch().expect("the system permits it");
+    let second = Signals::catch(&CAUGHT).expect("the system permits it");
     raise(libc::SIGINT);
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
@@ -96,7 +97,7 @@ fn catches_signals_and_restores_their_handlers() {
     assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
 
     // An action that panics ends neither its own listener nor others.
-    let third = Signals::catch().expect("the system permits it");
+    let third = Signals::catch(&CAUGHT).expect("the system permits it");
     let (sender, calls_of_third) = sync_channel(1);
     third.act(move |signal| {
         sender.send(signal).expect("the test listens");
@@ -119,10 +120,10 @@ fn catches_signals_and_restores_their_handlers() {
 
 fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     // A handler installed on top meanwhile stays, and ours is not installed twice.
-    let fourth = Signals::catch().expect("the system permits it");
+    let fourth = Signals::catch(&CAUGHT).expect("the system permits it");
     let ours = handler_of(libc::SIGUSR1);
     set(libc::SIGUSR1, own);
-    let fifth = Signals::catch().expect("the system permits it");
+    let fifth = Signals::catch(&CAUGHT).expect("the system permits it");
     assert_eq!(handler_of(libc::SIGUSR1), own, "a chained handler may call ours");
     drop((fourth, fifth));
     assert_eq!(handler_of(libc::SIGUSR1), own);
@@ -131,7 +132,7 @@ fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     for signal in [libc::SIGUSR1, libc::SIGTERM] {
         set(signal, libc::SIG_DFL);
     }
-    let sixth = Signals::catch().expect("the system permits it");
+    let sixth = Signals::catch(&CAUGHT).expect("the system permits it");
     assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [ours, ours]);
     let heard = listening(&sixth);
     raise(libc::SIGUSR1);
@@ -145,8 +146,17 @@ fn assert_later_catches_see_what_the_program_has_set(own: usize) {
 
     // An ignored signal is caught, and ignored again afterwards.
     set(libc::SIGINT, libc::SIG_IGN);
-    let seventh = Signals::catch().expect("the system permits it");
+    let seventh = Signals::catch(&CAUGHT).expect("the system permits it");
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [ours, ours]);
+    // A further signal is caught for one of two listeners, until both are dropped.
+    assert_eq!(handler_of(libc::SIGHUP), libc::SIG_DFL, "a signal that nobody wants keeps its effect");
+    let eighth = Signals::catch(&[Signal::Hangup]).expect("the system permits it");
+    assert_eq!(handler_of(libc::SIGHUP), ours);
+    let heard = listening(&eighth);
+    raise(libc::SIGHUP);
+    assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Hangup));
+    drop(eighth);
     drop(seventh);
+    assert_eq!(handler_of(libc::SIGHUP), libc::SIG_DFL);
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [libc::SIG_IGN, libc::SIG_DFL]);
 }

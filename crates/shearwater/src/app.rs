@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::panic::Location;
 
 use shearwater_engine::tasks::StackOptions;
-use shearwater_engine::{Call, Request, Response, Service};
+use shearwater_engine::{Call, Control, Reload, Reloading, Request, Response, Service};
 use shearwater_http1::Method;
 
-use crate::error::{RouteError, RouteErrors, SourceLocation};
+use crate::error::{Error, RouteError, RouteErrors, SourceLocation};
 use crate::fast::Fast;
 use crate::handlers::{CoroutineCall, MakeDeferred, Outcome};
-use crate::router::{Definitions, Handler, Registered, Route, RouteMethod, Routes, Target};
+use crate::router::{Definitions, Handler, Registered, Route, RouteMethod, Routes, RoutesService, Target};
 use crate::{handlers, path};
 
 /// A router: handlers by method and path, with middleware and state (RFC 9110 section 9).
@@ -197,7 +197,7 @@ impl App {
     /// the whole head. Two mounts with the same prefix, and a prefix whose paths are all taken by a pattern, are errors
     /// at startup.
     #[track_caller]
-    pub fn mount<S: Service + 'static>(
+    pub fn mount<S: Service>(
         &mut self,
         prefix: &str,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
@@ -314,6 +314,18 @@ impl App {
     /// All mistakes found.
     pub fn build(self) -> Result<Routes, RouteErrors> {
         Routes::of(self.definitions)
+    }
+
+    /// Replaces the app that a running server serves, without a dropped request.
+    ///
+    /// State starts anew: a value that both apps need is an `Arc` in both. See [`Control::reload`] for requests that have
+    /// begun, and [`Server::on_reload`](crate::Server::on_reload) for `SIGHUP`.
+    ///
+    /// # Errors
+    /// [`Error::Routes`], or [`Error::Reload`] if the server is ending or serves no app. Nothing has changed then.
+    pub fn reload(self, control: &Control) -> Result<Reloading, Error> {
+        let routes = self.build()?;
+        Ok(control.reload(Reload::new(move |worker, _: &RoutesService| routes.service(worker)))?)
     }
 
     /// Returns a path with the prefix of the current scope.

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::{fmt, io};
 
-use shearwater_engine::{Failure, StartError};
+use shearwater_engine::{Failure, ReloadError, StartError};
 
 use crate::service_manager::InheritError;
 
@@ -33,6 +33,8 @@ pub enum Error {
     Start(StartError),
     /// Signal handlers can't be installed.
     Signals(io::Error),
+    /// The service of a running server can't be replaced.
+    Reload(ReloadError),
     /// A worker failed or is stuck in a handler.
     Failed(Failure),
 }
@@ -52,7 +54,8 @@ impl fmt::Display for Error {
             Self::Routes(errors) => errors.fmt(f),
             Self::Inherit(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
-            Self::Signals(error) => write!(f, "can't handle SIGTERM, SIGINT and SIGUSR1: {error}"),
+            Self::Signals(error) => write!(f, "can't handle signals: {error}"),
+            Self::Reload(error) => write!(f, "can't reload: {error}"),
             Self::Failed(failure) => failure.fmt(f),
         }
     }
@@ -75,6 +78,12 @@ impl From<RouteErrors> for Error {
 impl From<StartError> for Error {
     fn from(error: StartError) -> Self {
         Self::Start(error)
+    }
+}
+
+impl From<ReloadError> for Error {
+    fn from(error: ReloadError) -> Self {
+        Self::Reload(error)
     }
 }
 

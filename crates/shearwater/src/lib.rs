@@ -19,7 +19,7 @@
 //! # Overview
 //!
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
-//!   to drain or stop it.
+//!   to drain, stop or [reload](App::reload) it.
 //! - [`App`]: the routes of a program, with parameters, [fast routes](Fast), scopes, mounts, middleware and state. Each
 //!   [`Route`] says how it takes the request's body.
 //! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
@@ -56,8 +56,10 @@ mod fast;
 mod handlers;
 mod middleware;
 mod path;
+mod reload;
 mod report;
 mod router;
+mod running;
 mod server;
 mod service_manager;
 pub mod testing;
@@ -70,14 +72,15 @@ pub use handlers::{
 };
 pub use report::{SignalWatch, Verbosity};
 pub use router::{Route, RouteMethod, Routes, RoutesService};
-pub use server::{Running, Server};
+pub use running::Running;
+pub use server::Server;
 pub use service_manager::InheritError;
 
 #[doc(inline)]
 pub use shearwater_engine::{
     AcceptMode, Call, Control, DriverChoice, Failure, Gone, HandedOver, LimitWarning, Limits, ListenAddress,
-    ListeningSocket, Notice, Request, Response, Service, StartError, StartReport, Summary, TcpOptions,
-    Timeouts, Totals, http1::Method,
+    ListeningSocket, Notice, Reload, ReloadError, Reloading, Request, Response, Service, StartError,
+    StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

@@ -1,29 +1,21 @@
 //! Configuration and control of a server.
 
-use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::net::ToSocketAddrs;
 
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice, Options,
-    Request, Response, Service, StartError, StartReport, Summary, TcpOptions, Timeouts,
+    AcceptMode, Control, DriverChoice, Limits, ListenAddress, ListeningSocket, Options, Request, Response,
+    Service, StartError, TcpOptions, Timeouts,
 };
 use shearwater_io::os;
-use shearwater_io::signals::Signals;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::reload::ReloadFunction;
 use crate::report::{SignalWatch, Verbosity};
+use crate::running::Running;
 use crate::service_manager::{self, Inherit, ManagerReports};
-
-/// Longest wait for the next notice.
-const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Time past its deadline after which a worker counts as stuck.
-const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -55,6 +47,7 @@ pub struct Server {
     handle_signals: bool,
     pub(crate) inherit: Inherit,
     pub(crate) notify_manager: bool,
+    reload: Option<ReloadFunction>,
     verbosity: Verbosity,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
@@ -84,6 +77,7 @@ impl Server {
             handle_signals: false,
             inherit: Inherit::default(),
             notify_manager: false,
+            reload: None,
             verbosity: Verbosity::default(),
             connections_max: None,
             body_bytes_max: None,
@@ -215,7 +209,7 @@ impl Server {
     /// Sets the maximum number of connections of all workers together.
     ///
     /// Each worker gets an equal share, and at least one; it replaces [`Limits::connections_max`]. Fewer descriptors
-    /// lower it, except on io_uring from Linux 6.8 on: see [`StartReport::connections_max`].
+    /// lower it, except on io_uring from Linux 6.8 on: see [`StartReport::connections_max`](crate::StartReport::connections_max).
     #[must_use]
     pub fn connections_max(mut self, connections_max: u64) -> Self {
         self.connections_max = Some(connections_max);
@@ -245,9 +239,10 @@ impl Server {
         self
     }
 
-    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1`, from before the first connection is accepted.
+    /// Handles signals, from before the first connection is accepted.
     ///
-    /// The first `SIGTERM` or `SIGINT` drains, the second stops; `SIGUSR1` prints the totals so far to standard error.
+    /// The first `SIGTERM`, `SIGINT` or `SIGQUIT` drains, the second stops; `SIGUSR1` prints the totals so far to standard
+    /// error; `SIGHUP` reloads, with [`on_reload`](Self::on_reload).
     /// [`run`](Self::run) and [`run_app`](Self::run_app) always do this; a server that is [started](Self::start) does
     /// so from [`Running::wait`] on, unless this is set.
     ///
@@ -260,7 +255,46 @@ impl Server {
         self
     }
 
-    /// Serves all requests with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
+    /// Sets a function that `SIGHUP` calls, to reload what the server serves. Without it, the server leaves `SIGHUP` alone.
+    ///
+    /// The function reads and checks what it needs, and then replaces the service: [`App::reload`] for an app, or
+    /// [`Control::reload`] for any other. It returns what it has reloaded, such as the name of a file, or complete messages,
+    /// which are printed as they are; then nothing may have changed.
+    ///
+    /// It runs on a thread of its own. Signals during a call result in one further call. `SIGHUP` is handled where the
+    /// other signals are: see [`handle_signals`](Self::handle_signals). A program whose terminal was closed gets one too,
+    /// and drains, unless it was started by `nohup`.
+    ///
+    /// ```no_run
+    /// use shearwater::{App, Request, Response, Server};
+    ///
+    /// fn app() -> Result<App, std::io::Error> {
+    ///     let text = std::fs::read_to_string("greeting.txt")?;
+    ///     let mut app = App::new();
+    ///     app.get("/", move |_: &Request, response: &mut Response| {
+    ///         response.text(&text);
+    ///     });
+    ///     Ok(app)
+    /// }
+    ///
+    /// let server = Server::new("127.0.0.1:8080").on_reload(|control| {
+    ///     let app = app().map_err(|error| format!("error: greeting.txt: {error}\n"))?;
+    ///     app.reload(control).map_err(|error| format!("error: {error}\n"))?;
+    ///     Ok("greeting.txt".to_owned())
+    /// });
+    /// server.run_app(app()?)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_reload(
+        mut self,
+        reload: impl Fn(&Control) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.reload = Some(ReloadFunction::new(reload));
+        self
+    }
+
+    /// Serves all requests with one closure, until a signal ends it: the first drains, the second stops.
     ///
     /// Prints its totals to standard error at the end, and at `SIGUSR1` those so far.
     ///
@@ -274,7 +308,7 @@ impl Server {
         self.run_app(App::of(handler))
     }
 
-    /// Serves an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints totals as
+    /// Serves an app, until a signal ends it: the first drains, the second stops. Prints totals as
     /// [`run`](Self::run) does.
     ///
     /// # Errors
@@ -298,7 +332,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn start<S: Service + 'static>(
+    pub fn start<S: Service>(
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
@@ -315,142 +349,16 @@ impl Server {
         service_manager::inherit(self.inherit, &mut self.options)?;
         let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
         let (handle_signals, notify_manager) = (self.handle_signals, self.notify_manager);
+        let reload = self.reload;
         let server = shearwater_engine::Server::bind(self.options)?;
-        let signals = handle_signals.then(Signals::catch).transpose().map_err(Error::Signals)?;
+        let catch = || SignalWatch::catch(reload.is_some()).map_err(Error::Signals);
+        let signals = handle_signals.then(catch).transpose()?;
         let running = server.start(make)?;
-        let watch = signals.map(|caught| SignalWatch::new(caught, running.control(), drain_ms, verbosity));
         let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
-        Ok(Running { running, drain_ms, verbosity, watch, _reports: reports })
+        let running = Running { running, drain_ms, verbosity, reload, watch: None, _reports: reports };
+        Ok(running.watching(signals))
     }
-}
-
-/// A running server.
-pub struct Running {
-    running: shearwater_engine::Running,
-    drain_ms: u64,
-    verbosity: Verbosity,
-    watch: Option<SignalWatch>,
-    _reports: Option<ManagerReports>,
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("start_report", self.start_report()).finish_non_exhaustive()
-    }
-}
-
-impl Running {
-    /// Returns the addresses, driver and limits determined at startup.
-    #[must_use]
-    pub fn start_report(&self) -> &StartReport {
-        self.running.start_report()
-    }
-
-    /// Returns the first TCP address bound, with the actual port.
-    ///
-    /// # Panics
-    /// If the server listens on Unix-domain sockets only.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.start_report().addresses[0]
-    }
-
-    /// Returns the handle that drains, stops and counts, from any thread.
-    #[must_use]
-    pub fn control(&self) -> Arc<Control> {
-        self.running.control()
-    }
-
-    /// Returns the log level.
-    #[must_use]
-    pub fn verbosity(&self) -> Verbosity {
-        self.verbosity
-    }
-
-    /// Waits until the server has ended, by `SIGTERM`, `SIGINT` or [`Control`].
-    ///
-    /// A signal during a drain stops the server, no matter what started the drain. Prints the workers' notices to
-    /// standard error meanwhile, the totals so far at `SIGUSR1`, and the totals at the end.
-    ///
-    /// # Errors
-    /// [`Error::Signals`] if signals can't be handled, and [`Error::Failed`] if a worker failed; the others are drained
-    /// then.
-    pub fn wait(mut self) -> Result<Summary, Error> {
-        let _watch = self.watch_signals()?;
-        self.wait_for_control()
-    }
-
-    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1` as [`wait`](Self::wait) does, until the result is dropped.
-    ///
-    /// For programs that shut down more than the server.
-    ///
-    /// # Errors
-    /// [`Error::Signals`] if signals can't be handled.
-    pub fn watch_signals(&mut self) -> Result<SignalWatch, Error> {
-        if let Some(watch) = self.watch.take() {
-            return Ok(watch);
-        }
-        let caught = Signals::catch().map_err(Error::Signals)?;
-        Ok(SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity))
-    }
-
-    /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if a worker failed.
-    pub fn wait_for_control(self) -> Result<Summary, Error> {
-        let (control, verbosity) = (self.control(), self.verbosity);
-        let end = self.log_until_ended();
-        verbosity.print_totals(&control.totals());
-        end
-    }
-
-    /// Prints notices until all workers have ended, or one is stuck past its deadline.
-    fn log_until_ended(self) -> Result<Summary, Error> {
-        let mut ended = 0;
-        let mut end: Option<Instant> = None;
-        while ended < self.start_report().workers && !self.running.is_over() {
-            let left = end.map_or(NOTICE_WAIT_MAX, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return Err(self.stuck());
-            }
-            let Some(notice) = self.running.notice(left.min(NOTICE_WAIT_MAX)) else { continue };
-            self.verbosity.print(&notice);
-            match notice {
-                Notice::WorkerEnded { error, .. } => {
-                    ended += 1;
-                    if error.is_some() {
-                        self.control().drain(self.drain_ms);
-                    }
-                }
-                Notice::AcceptorEnded { error: Some(_) } => self.control().drain(self.drain_ms),
-                Notice::Draining { drain_ms } => end = Some(deadline_after(drain_ms)),
-                Notice::Stopping => end = Some(deadline_after(0)),
-                _ => {}
-            }
-        }
-        // Notices sent while workers ended: at most what the queue holds, for nothing adds to it.
-        while let Some(notice) = self.running.notice(Duration::ZERO) {
-            self.verbosity.print(&notice);
-        }
-        Ok(self.running.wait()?)
-    }
-
-    /// Returns the error for a worker that is still inside a handler, which can't be ended from outside.
-    fn stuck(&self) -> Error {
-        let worker = Some(self.running.unended().unwrap_or(0));
-        Error::Failed(Failure {
-            worker,
-            why: "it is still inside a handler at the end of the drain".to_owned(),
-        })
-    }
-}
-
-/// Returns the time by which workers must have ended, given `ms` milliseconds for it.
-fn deadline_after(ms: u64) -> Instant {
-    let now = Instant::now();
-    now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + NOTICE_WAIT_MAX)
 }
 
 /// Returns a worker's share of all connections.

@@ -2,14 +2,16 @@
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::engine::{Context, HeaderRules};
 use shearwater::{Request, Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
-use shearwater_files::{FileCache, Files};
+use shearwater_files::{FileCache, Files, Folder};
 
 use crate::builder;
 use crate::options::{Mistakes, Options};
@@ -39,10 +41,33 @@ impl Sites {
         &self.0.warnings
     }
 
+    /// Takes over the open folders of present sites that are the same, so that each has one descriptor.
+    #[must_use]
+    pub fn sharing_folders(mut self, present: &Self) -> Self {
+        let known = FoldersByPath::new(&present.0.folders);
+        if let Some(plan) = Arc::get_mut(&mut self.0) {
+            for folder in &mut plan.folders {
+                if let Some(same) = known.find(folder) {
+                    *folder = present.0.folders[same].clone();
+                }
+            }
+        }
+        self
+    }
+
     /// Returns a service for one worker, with a cache of its own.
     #[must_use]
     pub fn service(&self) -> SiteService {
-        SiteService::new(Arc::clone(&self.0))
+        SiteService::new(Arc::clone(&self.0), None)
+    }
+
+    /// Returns a service for one worker, with the caches of its present one.
+    ///
+    /// A folder keeps them if it is the same directory at the same path, with the same options and the same bounds of the
+    /// cache. What the present service has cached of other folders is freed along with it.
+    #[must_use]
+    pub fn service_after(&self, present: &SiteService) -> SiteService {
+        SiteService::new(Arc::clone(&self.0), Some(present))
     }
 }
 
@@ -52,10 +77,33 @@ impl fmt::Debug for Sites {
     }
 }
 
+/// Open folders by path: there may be thousands.
+struct FoldersByPath<'a> {
+    folders: &'a [Folder],
+    by_path: HashMap<&'a Path, Vec<usize>>,
+}
+
+impl<'a> FoldersByPath<'a> {
+    fn new(folders: &'a [Folder]) -> Self {
+        let mut by_path: HashMap<_, Vec<_>> = HashMap::new();
+        for (index, folder) in folders.iter().enumerate() {
+            by_path.entry(folder.path()).or_default().push(index);
+        }
+        Self { folders, by_path }
+    }
+
+    /// Returns the index of the same folder.
+    fn find(&self, folder: &Folder) -> Option<usize> {
+        let at_path = self.by_path.get(folder.path())?;
+        at_path.iter().copied().find(|&index| self.folders[index].is_same(folder))
+    }
+}
+
 /// All sites, served by one worker.
 pub struct SiteService {
     plan: Arc<SitesPlan>,
     files: Vec<Files>,
+    file_cache: FileCache,
     header_rules: Vec<Rc<HeaderRules>>,
     fixed: Vec<FixedResponse>,
     built_in_pages: BuiltInPages,
@@ -77,10 +125,18 @@ struct Scratch {
 }
 
 impl SiteService {
-    pub(crate) fn new(plan: Arc<SitesPlan>) -> Self {
-        let cache = FileCache::new(plan.cache);
+    fn new(plan: Arc<SitesPlan>, present: Option<&Self>) -> Self {
+        let present = present.filter(|present| present.plan.cache == plan.cache);
+        let file_cache =
+            present.map_or_else(|| FileCache::new(plan.cache), |present| present.file_cache.clone());
+        let kept = present.map(|present| (FoldersByPath::new(&present.plan.folders), &present.files));
+        let files = |folder: &Folder| {
+            let same = kept.as_ref().and_then(|(folders, files)| Some(&files[folders.find(folder)?]));
+            same.map_or_else(|| folder.files_in(&file_cache), Files::clone)
+        };
         Self {
-            files: plan.folders.iter().map(|folder| folder.files_in(&cache)).collect(),
+            files: plan.folders.iter().map(files).collect(),
+            file_cache,
             header_rules: plan.header_rules.iter().cloned().map(Rc::new).collect(),
             fixed: plan.fixed.iter().map(FixedResponse::new).collect(),
             built_in_pages: BuiltInPages::new(),

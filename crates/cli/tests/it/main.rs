@@ -7,6 +7,7 @@ mod messages;
 mod output;
 mod pages;
 mod process;
+mod reload;
 mod resources;
 mod service_manager;
 mod signals;

@@ -14,6 +14,9 @@ const FREE: &str = "127.0.0.1:0";
 /// Folder of the sockets in the pages, replaced by the temporary folder.
 const SOCKETS: &str = "/run/shearwater/";
 
+/// Start of a command that reloads the server. The page shows what the server logs then.
+const RELOAD: &str = "kill -HUP ";
+
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tasks");
 
@@ -49,6 +52,7 @@ impl Reader {
                         // The report may be omitted.
                         Some(_) if shown.is_empty() => continue,
                         Some(_) => self.server.as_ref().map(|server| server.banner.trim_end().to_owned()),
+                        None if line.starts_with(RELOAD) => Some(self.reload(line)),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));
@@ -77,6 +81,19 @@ impl Reader {
             Err(ended) => panic!("{arguments:?}: {}: {ended:?}", self.driver),
         }
         true
+    }
+
+    /// Runs a command that reloads, and returns what the server logs.
+    fn reload(&mut self, line: &str) -> String {
+        let output = self.run(line);
+        let server = self.server.as_mut().expect("it serves");
+        let mut log = String::new();
+        while !log.contains("shearwater: ") {
+            let line = server.next_line();
+            assert!(!line.is_empty(), "it has ended: {log}");
+            log.push_str(&line);
+        }
+        output + &log
     }
 
     /// Runs a command that succeeds in a shell and returns its output.

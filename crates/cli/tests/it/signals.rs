@@ -34,7 +34,7 @@ fn assert_log(stderr: &str, expected: &[&str]) {
 
 #[test]
 fn a_signal_drains_and_prints_a_summary() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let folder = TestFolder::new();
         folder.file("public/f.txt", "content").file("public/index.html", "x");
         let server = Server::start(&folder, &["--workers", "2"]);
@@ -138,7 +138,7 @@ fn a_signal_right_after_the_start_stops_it() {
 
 #[test]
 fn a_second_signal_stops_at_once() {
-    for second in [Signal::TERM, Signal::INT] {
+    for second in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let (_folder, server, mut client) = downloading(&["--drain", "1000000"]);
         server.signal(Signal::TERM);
         until_refused(server.address());

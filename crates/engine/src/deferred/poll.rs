@@ -37,6 +37,8 @@ pub(crate) struct PendingCall {
     pub(crate) inherited: Inherited,
     /// The head was replaced by a `500`.
     is_failed: bool,
+    /// Service that was called, if a reload has replaced it since.
+    pub(crate) service: Option<Rc<dyn Service>>,
     /// The service is called again once the future is done.
     pub(crate) retry: Option<Vec<PassedSteps>>,
     /// Times that it was.
@@ -58,6 +60,7 @@ impl PendingCall {
             fault: None,
             inherited,
             is_failed: false,
+            service: None,
             retry,
             retries: 0,
         }
@@ -66,7 +69,8 @@ impl PendingCall {
     /// Creates the successor of a call whose service was called again and has deferred again.
     pub(crate) fn after(earlier: &Self, deferred: Deferred) -> Self {
         let Self { is_reading_body, owes_continue, retries, .. } = *earlier;
-        Self { is_reading_body, owes_continue, retries: retries + 1, ..Self::new(deferred, earlier.facts) }
+        let (service, retries) = (earlier.service.clone(), retries + 1);
+        Self { is_reading_body, owes_continue, service, retries, ..Self::new(deferred, earlier.facts) }
     }
 }
 

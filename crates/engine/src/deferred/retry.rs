@@ -159,8 +159,8 @@ impl<S: Service> WorkerState<S> {
         let (unix_seconds, now_ms) = (self.responder.preamble.unix_seconds(), self.now_ms);
         let retried = Retried { result, passed, peer: exchange.peer(), unix_seconds, now_ms };
         let request = Request::new(exchange.head(), exchange.kept_body(), &retried, exchange.token());
-        let outcome =
-            self.responder.call_again(&self.service, &request, pending.facts, inherited, &mut self.calls);
+        let service = pending.service.as_deref().unwrap_or(&self.service);
+        let outcome = self.responder.call_again(service, &request, pending.facts, inherited, &mut self.calls);
         drop(exchange);
         match outcome {
             Outcome::Responded(responded) => Some(self.count(responded)),

@@ -13,6 +13,7 @@ use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::memory::buffer::{Buffer, PagePool};
 use crate::memory::eviction::{Class, Holders};
 use crate::request::body::BodyBudget;
+use crate::service::Service;
 use crate::upgrade::Taker;
 
 /// The destination of a body that is being received.
@@ -36,6 +37,8 @@ pub(crate) struct Block {
     /// Body so far, if it is buffered.
     pub(crate) body: Buffer,
     pub(crate) decoder: Option<BodyDecoder>,
+    /// Service of the request whose body is being received, if a reload has replaced it since.
+    pub(crate) service: Option<Rc<dyn Service>>,
     /// Deferred request in progress.
     pub(crate) call: Option<PendingCall>,
     /// Closure that takes over the connection once its `101` is sent.
@@ -64,6 +67,7 @@ impl Block {
             head: Buffer::default(),
             body: Buffer::default(),
             decoder: None,
+            service: None,
             call: None,
             taker: None,
             destination: Destination::Discard,
@@ -111,6 +115,7 @@ impl Block {
         self.head.clear(pool);
         self.body.clear(pool);
         self.decoder = None;
+        self.service = None;
         self.destination = Destination::Discard;
         self.parser.reset();
     }
@@ -251,6 +256,18 @@ impl Blocks {
     /// Returns true if that exceeds `buffered_bytes_max`.
     pub(crate) fn is_full(&self) -> bool {
         self.counted_bytes() > self.limits.buffered_bytes_max
+    }
+
+    /// Keeps a service that was replaced for the requests that it has begun. Those of earlier services keep theirs.
+    pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
+        for block in self.used.iter_mut().flatten() {
+            let kept = match &mut block.call {
+                Some(pending) => &mut pending.service,
+                None if block.decoder.is_some() => &mut block.service,
+                None => continue,
+            };
+            kept.get_or_insert_with(|| Rc::clone(service));
+        }
     }
 
     /// Returns true if a connection has unconsumed input.

@@ -70,6 +70,11 @@ impl IdleTrim {
         }
     }
 
+    /// Has the worker trim once it is idle, however few events there were.
+    pub(crate) fn schedule(&mut self) {
+        self.events = self.events.max(IDLE_TRIM_EVENTS_MIN);
+    }
+
     /// Returns the time of the next trim, unless there were too few events to be worth it.
     #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {

@@ -3,6 +3,7 @@
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
 
+use crate::deferred::calls::Inherited;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::{Block, Destination};
 use crate::memory::buffer::PagePool;
@@ -77,7 +78,14 @@ impl<S: Service> WorkerState<S> {
             let facts = facts(&head, consumed < input.len(), self.is_last(token));
             let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
             let request = Request::new(head, (!is_lost).then_some(&block.body), driver, token);
-            let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+            let replaced = block.service.take();
+            let outcome = match &replaced {
+                None => self.responder.call(&self.service, &request, facts, &mut self.calls),
+                Some(old) => {
+                    let inherited = Inherited::default();
+                    self.responder.call_again(&**old, &request, facts, inherited, &mut self.calls)
+                }
+            };
             // While the block is taken out: it is compared with others together with its copy.
             let has_room = match &outcome {
                 Outcome::Deferred(deferral) => self.has_room_for(token, deferral, block.held_bytes()),
@@ -92,7 +100,7 @@ impl<S: Service> WorkerState<S> {
                     Step::new(consumed, StepResult::Responded)
                 }
                 Outcome::Deferred(deferral) => {
-                    Step::new(consumed, self.defer(token, deferral, facts, has_room))
+                    Step::new(consumed, self.defer(token, deferral, facts, has_room, replaced))
                 }
             };
         }

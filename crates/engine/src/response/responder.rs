@@ -147,11 +147,11 @@ impl Responder {
         self.called(caught, request, facts, calls)
     }
 
-    /// Calls the service again, with settings that the discarded response has left.
+    /// Calls the service again with settings that the discarded response has left, or one that a reload has replaced.
     #[cold]
     pub(crate) fn call_again(
         &mut self,
-        service: &impl Service,
+        service: &dyn Service,
         request: &Request<'_>,
         facts: RequestFacts,
         inherited: Inherited,

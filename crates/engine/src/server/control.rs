@@ -2,15 +2,17 @@
 
 use std::fmt::{self, Write};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 
 use shearwater_io::{AcceptError, Waker};
 
 use crate::limits::NOTICES_MAX;
 use crate::server::counters::{Counters, Totals};
+use crate::server::reload::{Reload, ReloadError, Reloading, Reloads};
+use crate::service::Service;
 
 /// A report to the operator. A state is reported when it begins and when it ends. Faults that clients can
 /// provoke are reported at most once a second for each kind, with the number of suppressed ones.
@@ -107,6 +109,15 @@ pub enum Notice {
         /// Occurrences since the last report, including this one.
         times: u64,
     },
+    /// A worker keeps its service, because creating the one of a [reload](Control::reload) has panicked.
+    ReloadFailed {
+        /// Number of the worker.
+        worker: usize,
+        /// Panic message.
+        message: String,
+        /// File, line and column of the panic, if known.
+        place: Option<String>,
+    },
     /// A drain has been ordered.
     Draining {
         /// Limit for the drain, in milliseconds.
@@ -158,11 +169,8 @@ impl fmt::Display for Notice {
             }
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
             Self::HandlerPanicked { worker, request, message, place, left_out } => {
-                write!(f, "worker {worker}: {}a handler panicked ({})", Named(request), Line(message))?;
-                if let Some(place) = place {
-                    write!(f, " at {}", Line(place))?;
-                }
-                write!(f, "{HANDLER_FAILED}{}", LeftOut(*left_out))
+                let (request, panic) = (Named(request), Panicked(message, place));
+                write!(f, "worker {worker}: {request}a handler {panic}{HANDLER_FAILED}{}", LeftOut(*left_out))
             }
             Self::HandlerMisbuilt { worker, message, left_out } => {
                 write!(f, "worker {worker}: {}{HANDLER_FAILED}{}", Line(message), LeftOut(*left_out))
@@ -184,6 +192,9 @@ impl fmt::Display for Notice {
                     "worker {worker}: a handler has blocked it for {ms} ms or more; its other clients wait"
                 )?;
                 if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
+            }
+            Self::ReloadFailed { worker, message, place } => {
+                write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
             }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);
@@ -212,6 +223,9 @@ impl fmt::Display for Notice {
 /// Suffix of reports about paused accepting.
 const WAIT: &str = "; new ones wait in the kernel's queue";
 
+/// A part of reports about failed reloads.
+const KEEPS_SERVICE: &str = "keeps its old service: the function that makes the new one";
+
 /// Suffix of reports about failed handlers.
 const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
 
@@ -224,6 +238,16 @@ impl fmt::Display for Line<'_> {
             '"' | '\'' => f.write_char(letter),
             _ => write!(f, "{}", letter.escape_debug()),
         })
+    }
+}
+
+/// Message and location of a panic.
+struct Panicked<'a>(&'a str, &'a Option<String>);
+
+impl fmt::Display for Panicked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "panicked ({})", Line(self.0))?;
+        self.1.iter().try_for_each(|place| write!(f, " at {}", Line(place)))
     }
 }
 
@@ -297,7 +321,10 @@ pub struct Control {
     order: AtomicU8,
     drain_ms: AtomicU64,
     wakers: Mutex<Vec<Waker>>,
-    counters: Mutex<Vec<std::sync::Arc<Counters>>>,
+    counters: Mutex<Vec<Arc<Counters>>>,
+    pub(crate) reloads: Arc<Reloads>,
+    /// Counters of the operator: only `reload` writes them, under the lock of `counters`.
+    own: Arc<Counters>,
     observers: Mutex<Vec<Observer>>,
     notices: SyncSender<Notice>,
 }
@@ -313,11 +340,14 @@ impl Control {
     #[must_use]
     pub fn new() -> (Self, Receiver<Notice>) {
         let (notices, inbox) = sync_channel(NOTICES_MAX);
+        let own = Arc::new(Counters::default());
         let control = Self {
             order: AtomicU8::new(Order::Serve as u8),
             drain_ms: AtomicU64::new(NO_DRAIN),
             wakers: Mutex::default(),
-            counters: Mutex::default(),
+            counters: Mutex::new(vec![Arc::clone(&own)]),
+            reloads: Arc::default(),
+            own,
             observers: Mutex::default(),
             notices,
         };
@@ -338,6 +368,29 @@ impl Control {
     pub fn stop(&self) {
         self.notify(Notice::Stopping);
         self.give(Order::Stop, End::Stop);
+    }
+
+    /// Has every worker replace its service between two events, while the server runs.
+    ///
+    /// Requests that have begun by then (their body is being received, or their handler has deferred the response) end
+    /// under the old service, which each worker frees with the last of them. Connections stay open, and listeners aren't
+    /// touched. `S` is the type that the server was started with.
+    ///
+    /// Returns before the workers have done so: see [`Reloading::wait`]. A further reload may be ordered meanwhile; workers
+    /// may skip the earlier one.
+    ///
+    /// # Errors
+    /// [`ReloadError::Ending`] after a drain or a stop was ordered, and [`ReloadError::OtherType`].
+    pub fn reload<S: Service>(&self, reload: Reload<S>) -> Result<Reloading, ReloadError> {
+        if self.is_ending() {
+            return Err(ReloadError::Ending);
+        }
+        let reloading = self.reloads.store(reload)?;
+        let counters = self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.own.reloads.add(1);
+        drop(counters);
+        self.wake();
+        Ok(reloading)
     }
 
     /// Returns true if a drain or a stop has been ordered.
@@ -364,11 +417,15 @@ impl Control {
 
     fn give(&self, order: Order, end: End) {
         self.order.fetch_max(order as u8, Ordering::Release);
-        let wakers = self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        wakers.iter().for_each(Waker::wake);
-        drop(wakers);
+        self.wake();
         let observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         observers.iter().for_each(|observer| observer(end));
+    }
+
+    /// Wakes every worker, and the acceptor.
+    fn wake(&self) {
+        let wakers = self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        wakers.iter().for_each(Waker::wake);
     }
 
     /// Returns the order in force.
@@ -386,7 +443,7 @@ impl Control {
 
     /// Registers a worker that has started. The worker checks `order` right after, so that no earlier order
     /// is missed.
-    pub(crate) fn enlist(&self, waker: Waker, counters: std::sync::Arc<Counters>) {
+    pub(crate) fn enlist(&self, waker: Waker, counters: Arc<Counters>) {
         self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(waker);
         self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
     }

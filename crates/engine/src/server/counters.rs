@@ -87,6 +87,8 @@ counters! {
         /// Bytes sent: accepted by the kernel, including those of truncated and in-flight responses.
         /// Connections that were handed over are no longer counted.
         bytes_sent,
+        /// Reloads that were ordered (`Control::reload`).
+        reloads,
     }
     limits {
         /// Heads rejected as too large (`431`).
@@ -234,7 +236,8 @@ impl fmt::Display for Totals {
             ("files_failed", self.files_failed),
             ("connections_cut_off", self.connections_cut_off),
         ];
-        list(f, "; ", [("connections_upgraded", self.connections_upgraded)].into_iter())?;
+        let events = [("connections_upgraded", self.connections_upgraded), ("reloads", self.reloads)];
+        list(f, "; ", events.into_iter())?;
         list(f, "; limits reached: ", self.limits())?;
         list(f, "; faults: ", faults.into_iter())
     }
@@ -282,6 +285,7 @@ mod tests {
             connections_reset: 2,
             connections_broken: 3,
             connections_upgraded: 4,
+            reloads: 2,
             bytes_received: 7,
             bytes_sent: 9,
             hit_head_ms: 6,
@@ -293,7 +297,7 @@ mod tests {
         assert_eq!(
             totals.to_string(),
             "100 requests (2xx 88, 3xx 3, 4xx 4, 5xx 5), 20 connections (8 open, 1 refused, 2 reset, 3 broken off), \
-             7 bytes received, 9 bytes sent; connections_upgraded 4; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
+             7 bytes received, 9 bytes sent; connections_upgraded 4, reloads 2; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
         );
     }
 }

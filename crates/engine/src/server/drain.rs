@@ -30,9 +30,10 @@ pub(crate) enum Accepting {
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Acts on the order in force after a wake-up.
+    /// Acts on a new service and on the order in force after a wake-up.
     pub(crate) fn woken(&mut self) {
         self.free_returned();
+        self.reload();
         match self.state.control.order() {
             Order::Serve => {}
             Order::Drain => self.begin_drain(),

@@ -7,6 +7,7 @@ pub(crate) mod counters;
 pub(crate) mod drain;
 pub(crate) mod options;
 pub(crate) mod panics;
+pub(crate) mod reload;
 pub(crate) mod reports;
 pub(crate) mod running;
 pub(crate) mod start;
@@ -115,12 +116,13 @@ impl Server {
     ///
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
-    pub fn start<S: Service + 'static>(
+    pub fn start<S: Service>(
         self,
         make_service: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, StartError> {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
+        control.reloads.expect::<S>(self.of_workers.len());
         let make_service = Arc::new(make_service);
         let limits = Limits {
             connections_max: self.share.connections_max,

@@ -23,7 +23,7 @@ use crate::worker::{Setup, Worker};
 type Started = SyncSender<Result<(), StartError>>;
 
 /// Starts a worker with the driver of this name and waits until it serves or has failed.
-pub(crate) fn spawn_worker<S: Service + 'static>(
+pub(crate) fn spawn_worker<S: Service>(
     setup: Setup,
     driver: &'static str,
     entrances: Entrances,
@@ -43,10 +43,10 @@ pub(crate) fn spawn_worker<S: Service + 'static>(
                 recv_buffer_bytes,
                 ..UringOptions::default()
             };
-            begin(core, || uring::start(entrances, options), &*make_service, setup, &started)
+            begin(core, || uring::start(entrances, options), make_service, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };
-            begin(core, || Poll::new(entrances, options), &*make_service, setup, &started)
+            begin(core, || Poll::new(entrances, options), make_service, setup, &started)
         }
     });
     let thread = thread.map_err(StartError::System)?;
@@ -60,7 +60,7 @@ pub(crate) fn spawn_worker<S: Service + 'static>(
 fn begin<D: Driver, S: Service>(
     core: Option<usize>,
     make_driver: impl FnOnce() -> io::Result<D>,
-    make_service: &impl Fn(usize) -> S,
+    make_service: Arc<impl Fn(usize) -> S>,
     setup: Setup,
     started: &Started,
 ) -> io::Result<()> {
@@ -90,11 +90,16 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
 /// Runs a worker and reports its end.
 fn serve<D: Driver, S: Service>(
     driver: D,
-    make_service: &impl Fn(usize) -> S,
+    make_service: Arc<impl Fn(usize) -> S>,
     setup: Setup,
 ) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
-    let caught = panics::catch(|| Worker::new(driver, make_service(number), setup).run());
+    let caught = panics::catch(|| {
+        let service = make_service(number);
+        // It owns what it makes services of, which a reload replaces.
+        drop(make_service);
+        Worker::new(driver, service, setup).run()
+    });
     let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
     // The channel is closed only if the operator's side is gone.

@@ -12,6 +12,7 @@ mod harness;
 mod limits;
 mod memory;
 mod rates;
+mod reloading;
 mod reports;
 mod responses;
 mod saturation;

@@ -30,7 +30,7 @@ fn counters_start_at_0() {
     let world = SimWorld::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
     assert_eq!(world.totals().limits().count(), 30);
-    assert_eq!(world.totals().iter().count(), 19 + 30);
+    assert_eq!(world.totals().iter().count(), 20 + 30);
 }
 
 #[test]

@@ -96,10 +96,9 @@ impl<V: Evictable> FolderCache<V> {
     /// Removes all entries of this folder.
     pub(crate) fn clear(&self) {
         let mut all = self.all.borrow_mut();
-        for at in 0..all.slots.len() {
-            if all.slots[at].as_ref().is_some_and(|slot| slot.folder == self.folder) {
-                all.remove_at(at);
-            }
+        let Some(of_folder) = all.index.get_mut(self.folder as usize).map(std::mem::take) else { return };
+        for at in of_folder.into_values() {
+            all.remove_at(at);
         }
     }
 }

@@ -10,7 +10,7 @@ const PATH: &str = "{path}";
 pub(crate) const PAGE_EXTENSION: &[u8] = b".html";
 
 /// The candidates for the paths of a folder.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Candidates {
     pub(crate) each: Vec<Candidate>,
     /// Names of indexes.

@@ -122,6 +122,17 @@ impl Root {
         }
     }
 
+    /// Returns whether two roots have the same path and policy for links, and were the same directory when they looked the
+    /// path up last.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        let is_same_directory = match (&self.directory, &other.directory) {
+            (Ok(directory), Ok(other)) => directory.inode == other.inode,
+            _ => false,
+        };
+        is_same_directory && self.path.path == other.path.path && self.links == other.links
+    }
+
     /// Opens as [`open_beneath`](Self::open_beneath), but only if that doesn't wait for a disk or a server.
     ///
     /// Opens as `open_beneath` where the system can't do that ([`has_cached_opens`](Self::has_cached_opens)).

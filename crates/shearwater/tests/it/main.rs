@@ -13,6 +13,7 @@ mod misbehaving;
 mod mistakes;
 mod patterns;
 mod process;
+mod reloading;
 mod retried;
 mod served;
 mod service_manager;

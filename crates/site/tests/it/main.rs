@@ -6,5 +6,6 @@ mod headers;
 mod hosts;
 mod mistakes;
 mod redirects;
+mod reloading;
 mod routes;
 mod served;

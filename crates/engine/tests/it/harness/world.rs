@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use shearwater_engine::io::Driver;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
-use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
+use shearwater_engine::{Control, Limits, Notice, Service, Setup, Timeouts, Totals, Worker};
 
 use super::app::{self, TestApp};
 use super::handlers;
@@ -29,8 +29,8 @@ pub(crate) struct Setting {
 }
 
 /// A worker, its network and its operator.
-pub(crate) struct SimWorld {
-    pub(crate) worker: Worker<Sim, TestApp>,
+pub(crate) struct SimWorld<S = TestApp> {
+    pub(crate) worker: Worker<Sim, S>,
     pub(crate) net: SimNet,
     pub(crate) control: Arc<Control>,
     notices: Receiver<Notice>,
@@ -46,6 +46,21 @@ impl Default for SimWorld {
 
 impl SimWorld {
     pub(crate) fn new(setting: Setting) -> Self {
+        Self::of(setting, TestApp)
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::new(Setting { limits, ..Setting::default() })
+    }
+
+    pub(crate) fn with_timeouts(timeouts: Timeouts) -> Self {
+        Self::new(Setting { timeouts, ..Setting::default() })
+    }
+}
+
+impl<S: Service> SimWorld<S> {
+    /// Returns a world with another service.
+    pub(crate) fn of(setting: Setting, service: S) -> Self {
         app::hush();
         let accept_fails = setting.sim.accept_errors > 0.0;
         let sim = Sim::new(setting.sim);
@@ -56,15 +71,7 @@ impl SimWorld {
         setup.trusted_gateway = setting.trusted_gateway;
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
-        Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
-    }
-
-    pub(crate) fn with_limits(limits: Limits) -> Self {
-        Self::new(Setting { limits, ..Setting::default() })
-    }
-
-    pub(crate) fn with_timeouts(timeouts: Timeouts) -> Self {
-        Self::new(Setting { timeouts, ..Setting::default() })
+        Self { worker: Worker::new(sim, service, setup), net, control, notices, accept_fails }
     }
 
     /// Connects a client.

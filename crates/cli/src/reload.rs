@@ -1,0 +1,64 @@
+//! Reloads what a running server serves (`SIGHUP`): reads and checks the configuration or folder again, and replaces it.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use shearwater::{Control, Reload};
+use shearwater_site::{SiteService, Sites};
+
+use crate::args::Serve;
+use crate::plan::Plan;
+use crate::settings::FixedSetting;
+
+/// Longest wait for workers that are inside a handler.
+const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The command line of a running server, and its settings that only a restart changes.
+pub(crate) struct Reloader {
+    arguments: Serve,
+    fixed: Vec<FixedSetting>,
+    /// The sites that are served.
+    present: Mutex<Sites>,
+}
+
+impl Reloader {
+    pub(crate) fn new(arguments: Serve, plan: &Plan) -> Self {
+        Self { arguments, fixed: plan.fixed.clone(), present: Mutex::new(plan.site.sites.clone()) }
+    }
+
+    /// Plans as at the start, and has the workers replace their services. Returns a description for the log.
+    ///
+    /// # Errors
+    /// What `shearwater check` would print. Nothing has changed then.
+    pub(crate) fn reload(&self, control: &Control) -> Result<String, String> {
+        let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
+        let mut warnings = plan.warnings();
+        for (now, new) in self.fixed.iter().zip(&plan.fixed).filter(|(now, new)| now != new) {
+            warnings.push_str(&format!(
+                "warning: a change of {new} takes effect after a restart; now {}\n",
+                now.value
+            ));
+        }
+        let Plan { site, limits, timeouts, .. } = plan;
+        let what = match &self.arguments.config {
+            Some(file) => format!("{}: {}", file.display(), site.description),
+            None => site.description,
+        };
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let sites = site.sites.sharing_folders(&present);
+        let new = sites.clone();
+        let reload = Reload::new(move |_, present: &SiteService| sites.service_after(present));
+        let reloading = control.reload(reload.limits(limits).timeouts(timeouts));
+        let reloading = reloading.map_err(|error| format!("error: {error}\n"))?;
+        *present = new;
+        // The configuration as parsed takes ten times the memory of the sites that were made of it.
+        shearwater_allocator::give_back();
+        if let Err(error) = reloading.wait(RELOAD_WAIT_MAX) {
+            warnings.push_str(&format!("warning: {error}\n"));
+        }
+        // A closed standard error is no reason not to reload.
+        drop(write!(std::io::stderr(), "{warnings}"));
+        Ok(what)
+    }
+}

@@ -1,0 +1,158 @@
+//! A running server: its signals, its notices and its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
+
+use crate::error::Error;
+use crate::reload::ReloadFunction;
+use crate::report::{CaughtSignals, SignalWatch, Verbosity};
+use crate::service_manager::ManagerReports;
+
+/// Longest wait for the next notice.
+const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Time past its deadline after which a worker counts as stuck.
+const STUCK_AFTER: Duration = Duration::from_millis(500);
+
+/// A running server.
+pub struct Running {
+    pub(crate) running: shearwater_engine::Running,
+    pub(crate) drain_ms: u64,
+    pub(crate) verbosity: Verbosity,
+    pub(crate) reload: Option<ReloadFunction>,
+    pub(crate) watch: Option<SignalWatch>,
+    pub(crate) _reports: Option<ManagerReports>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", self.start_report()).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Acts on signals that were caught before the start.
+    pub(crate) fn watching(mut self, signals: Option<CaughtSignals>) -> Self {
+        self.watch = signals.map(|caught| self.watch(caught));
+        self
+    }
+
+    /// Returns the addresses, driver and limits determined at startup.
+    #[must_use]
+    pub fn start_report(&self) -> &StartReport {
+        self.running.start_report()
+    }
+
+    /// Returns the first TCP address bound, with the actual port.
+    ///
+    /// # Panics
+    /// If the server listens on Unix-domain sockets only.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.start_report().addresses[0]
+    }
+
+    /// Returns the handle that drains, stops and counts, from any thread.
+    #[must_use]
+    pub fn control(&self) -> Arc<Control> {
+        self.running.control()
+    }
+
+    /// Returns the log level.
+    #[must_use]
+    pub fn verbosity(&self) -> Verbosity {
+        self.verbosity
+    }
+
+    /// Waits until the server has ended, by `SIGTERM`, `SIGINT`, `SIGQUIT` or [`Control`].
+    ///
+    /// A signal during a drain stops the server, no matter what started the drain. Prints the workers' notices to
+    /// standard error meanwhile, the totals so far at `SIGUSR1`, and the totals at the end.
+    ///
+    /// # Errors
+    /// [`Error::Signals`] if signals can't be handled, and [`Error::Failed`] if a worker failed; the others are drained
+    /// then.
+    pub fn wait(mut self) -> Result<Summary, Error> {
+        let _watch = self.watch_signals()?;
+        self.wait_for_control()
+    }
+
+    /// Handles signals as [`wait`](Self::wait) does, until the result is dropped.
+    ///
+    /// For programs that shut down more than the server.
+    ///
+    /// # Errors
+    /// [`Error::Signals`] if signals can't be handled.
+    pub fn watch_signals(&mut self) -> Result<SignalWatch, Error> {
+        if let Some(watch) = self.watch.take() {
+            return Ok(watch);
+        }
+        let caught = SignalWatch::catch(self.reload.is_some()).map_err(Error::Signals)?;
+        Ok(self.watch(caught))
+    }
+
+    fn watch(&self, caught: CaughtSignals) -> SignalWatch {
+        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.reload.clone())
+    }
+
+    /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if a worker failed.
+    pub fn wait_for_control(self) -> Result<Summary, Error> {
+        let (control, verbosity) = (self.control(), self.verbosity);
+        let end = self.log_until_ended();
+        verbosity.print_totals(&control.totals());
+        end
+    }
+
+    /// Prints notices until all workers have ended, or one is stuck past its deadline.
+    fn log_until_ended(self) -> Result<Summary, Error> {
+        let mut ended = 0;
+        let mut end: Option<Instant> = None;
+        while ended < self.start_report().workers && !self.running.is_over() {
+            let left = end.map_or(NOTICE_WAIT_MAX, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(self.stuck());
+            }
+            let Some(notice) = self.running.notice(left.min(NOTICE_WAIT_MAX)) else { continue };
+            self.verbosity.print(&notice);
+            match notice {
+                Notice::WorkerEnded { error, .. } => {
+                    ended += 1;
+                    if error.is_some() {
+                        self.control().drain(self.drain_ms);
+                    }
+                }
+                Notice::AcceptorEnded { error: Some(_) } => self.control().drain(self.drain_ms),
+                Notice::Draining { drain_ms } => end = Some(deadline_after(drain_ms)),
+                Notice::Stopping => end = Some(deadline_after(0)),
+                _ => {}
+            }
+        }
+        // Notices sent while workers ended: at most what the queue holds, for nothing adds to it.
+        while let Some(notice) = self.running.notice(Duration::ZERO) {
+            self.verbosity.print(&notice);
+        }
+        Ok(self.running.wait()?)
+    }
+
+    /// Returns the error for a worker that is still inside a handler, which can't be ended from outside.
+    fn stuck(&self) -> Error {
+        let worker = Some(self.running.unended().unwrap_or(0));
+        Error::Failed(Failure {
+            worker,
+            why: "it is still inside a handler at the end of the drain".to_owned(),
+        })
+    }
+}
+
+/// Returns the time by which workers must have ended, given `ms` milliseconds for it.
+fn deadline_after(ms: u64) -> Instant {
+    let now = Instant::now();
+    now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + NOTICE_WAIT_MAX)
+}
