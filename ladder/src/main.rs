@@ -1,18 +1,26 @@
-//! `cargo ladder`: ten small servers, from naive to fast, that differ in one idea each. `ladder/README.md` explains them.
+//! `cargo ladder`: eleven small servers, from naive to fast, that differ in one idea each. `ladder/README.md` explains them.
 
+mod measure;
+mod report;
 mod rules;
 mod rungs;
 mod sys;
 mod wire;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+use std::thread;
 
 use clap::{Parser, Subcommand};
+use measure::{MeasureArgs, ReportArgs};
 use rungs::{RUNGS, Rung};
 
-/// Ten small servers, from naive to fast, that differ in one idea each
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Eleven small servers, from naive to fast, that differ in one idea each
 ///
 /// Each sends the same bytes and has the same limits, so that a measured difference is the idea's. `ladder/README.md` explains
 /// what each one does and why.
@@ -25,7 +33,9 @@ Examples:
   cargo ladder list                              all rungs with their ideas
   cargo ladder run 1                             the naive server; try: curl -i http://localhost:8080/
   cargo ladder run io-uring --listen [::1]:9000
-  diff ladder/src/rungs/07_no_repetition.rs ladder/src/rungs/08_cores.rs"
+  diff ladder/src/rungs/07_no_repetition.rs ladder/src/rungs/08_cores.rs
+  cargo ladder measure                           all rungs by the lab, about 20 minutes; again after a kill: it continues
+  cargo ladder report                            what each step is worth: a page, and the figures of ladder/README.md"
 )]
 struct LadderArgs {
     #[command(subcommand)]
@@ -44,7 +54,14 @@ enum LadderCommand {
         /// Address and port to listen on
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
         listen: SocketAddr,
+        /// End when standard input does, in order: a build that records a profile writes it then
+        #[arg(long, hide = true)]
+        until_eof: bool,
     },
+    /// Measure all rungs, the null servers and the engine by the lab
+    Measure(MeasureArgs),
+    /// Render the measurement as a page, and write its figures into ladder/README.md
+    Report(ReportArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,7 +72,28 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        LadderCommand::Run { rung, listen } => run(rung, listen),
+        LadderCommand::Run { rung, listen, until_eof } => {
+            if until_eof {
+                thread::spawn(|| {
+                    drop(io::copy(&mut io::stdin(), &mut io::sink()));
+                    process::exit(0);
+                });
+            }
+            run(rung, listen)
+        }
+        LadderCommand::Measure(args) => exit_code(measure::measure(&args)),
+        LadderCommand::Report(args) => exit_code(measure::report(&args)),
+    }
+}
+
+fn exit_code(result: Result<bool, String>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
     }
 }
 
@@ -69,6 +107,9 @@ fn run(index: usize, address: SocketAddr) -> ExitCode {
         ErrorKind::AddrNotAvailable => "choose an address of this machine: --listen 127.0.0.1:8080",
         ErrorKind::PermissionDenied => "choose a port above 1023: --listen 127.0.0.1:8080",
         _ if rung.name == "io-uring" => "io_uring needs Linux 6.1 and a container that allows it",
+        _ if rung.name == "guided" => {
+            "the messages above say what its build lacks; rung 10 needs no such build"
+        }
         _ => "try another rung, see `cargo ladder list`",
     };
     eprintln!("help: {help}");

@@ -36,7 +36,9 @@ impl Rules {
         if !is_http11 && version != "HTTP/1.0" {
             return Err(if version.starts_with("HTTP/") { 505 } else { 400 });
         }
-        let status = if target.split('?').next() == Some("/") { 200 } else { 404 };
+        let path = target.split('?').next().unwrap_or_default();
+        // The second path is that of public benchmarks.
+        let status = if path == "/" || path == "/plaintext" { 200 } else { 404 };
         let reply = Reply {
             status,
             head_only: method == "HEAD",

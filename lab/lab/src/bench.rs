@@ -251,7 +251,7 @@ impl ServerSetup<'_> {
     pub(crate) fn load(&self, expected: &ExpectedResponse, seconds: u32) -> Load {
         let mut load = self.scenario.load(self.address, expected, u64::from(seconds) * 1000);
         if let (0, Some(limit)) = (load.requests_per_connection, self.spec.requests_max) {
-            load.requests_per_connection = (limit - 1) / load.depth * load.depth;
+            load.requests_per_connection = ((limit - 1) / load.depth * load.depth).max(1);
         }
         load
     }

@@ -10,7 +10,7 @@ use crate::bench::{
 };
 use crate::client::{LoadCounts, SOURCE_ADDRESSES};
 use crate::plausibility::{RunFigures, is_client_bound};
-use crate::process::{self, CLIENT_CORE, SERVER_CORE, Threads, on_core, under};
+use crate::process::{self, CLIENT_CORE, CpuReading, SERVER_CORE, on_core, under};
 use crate::scenario::Scenario;
 use crate::server::ServerSpec;
 
@@ -52,12 +52,12 @@ pub(crate) fn run(setup: &ServerSetup<'_>) -> Result<MeasuredRound, String> {
     let StartedServer { process: server, bytes, expected, line } = setup.start_warm()?;
     let client = setup.own_client(&setup.load(&expected, setup.bench.settings.seconds))?;
     let ready_before = ready_counts(setup)?;
-    let (before, client_before_ns) = (Threads::of(server.ids())?, process::children_cpu_ns());
+    let (before, client_before_ns) = (CpuReading::of(server.ids())?, process::children_cpu_ns());
     let idle_before_ns = process::idle_ns(SERVER_CORE)?;
     let started = Instant::now();
     let counts = run_client(&client)?;
     let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let spent = Threads::of(server.ids())?.since(&before)?;
+    let spent = CpuReading::of(server.ids())?.since(before, setup.spec.pool)?;
     let idle_ns = process::idle_ns(SERVER_CORE)?.saturating_sub(idle_before_ns);
     let client_ns = process::children_cpu_ns().saturating_sub(client_before_ns);
     let ready = ready_counts(setup)?.zip(ready_before);
@@ -210,7 +210,7 @@ impl Window {
             return is_beyond(percent, FOREIGN_PERCENT_MAX)
                 .then(|| format!("others ran on its core {percent:.1} % of the time"));
         }
-        let has_churn = scenario.requests_per_connection > 0;
+        let has_churn = scenario.requests_per_connection > 0 || spec.requests_max == Some(1);
         let most = if has_churn { WAIT_PERCENT_MAX_CHURN } else { WAIT_PERCENT_MAX };
         let percent = percent(self.server_wait_ns, self.window_ns);
         is_beyond(percent, settings.wait_percent.unwrap_or(most))

@@ -55,7 +55,9 @@ impl Experiment {
                 ("bytes a response", "response_bytes"),
             ],
             Self::SystemCalls => &[("system calls a response", "system_calls")],
-            Self::Instructions => &[("instructions a request", "instructions")],
+            Self::Instructions => {
+                &[("instructions a request", "instructions"), ("calls of malloc a request", "malloc_calls")]
+            }
             Self::FreshMemory => &[("RSS of a fresh server, 2 workers, MiB", "rss_mib")],
             Self::IdleConnections => {
                 &[("RSS growth per idle connection, 15,000, bytes", "bytes_per_connection")]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use nix::time::clock_getcpuclockid;
 use rustix::process::{Pid, kill_process};
 use testkit::{Program, Signal};
 
@@ -142,7 +143,7 @@ fn read(path: &str) -> Result<String, String> {
 pub(crate) struct Threads(BTreeMap<String, [u64; 3]>);
 
 /// Sum over threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
     /// Time ready to run but waiting for a CPU.
@@ -184,6 +185,40 @@ impl Threads {
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
         self.0.keys().eq(other.0.keys())
     }
+}
+
+/// A server's CPU time so far, by its threads and by the clocks of its processes.
+#[derive(Debug)]
+pub(crate) struct CpuReading {
+    threads: Result<Threads, String>,
+    cpu_ns: u64,
+}
+
+impl CpuReading {
+    pub(crate) fn of(ids: &[u32]) -> Result<Self, String> {
+        Ok(Self { threads: Threads::of(ids), cpu_ns: cpu_ns(ids)? })
+    }
+
+    /// Returns what was added since an earlier reading. Threads of a pool may start and end between the two: the clocks have their
+    /// time, and nothing knows how long they waited.
+    pub(crate) fn since(self, earlier: Self, has_pool: bool) -> Result<Spent, String> {
+        let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
+        let spent = self.threads.and_then(|now| now.since(&earlier.threads?));
+        match has_pool {
+            true => Ok(Spent { cpu_ns, ..spent.unwrap_or_default() }),
+            false => spent,
+        }
+    }
+}
+
+/// Returns the CPU time of some processes so far, with that of threads that have ended.
+fn cpu_ns(ids: &[u32]) -> Result<u64, String> {
+    let clock = |id: &u32| {
+        let time = clock_getcpuclockid(nix::unistd::Pid::from_raw(id.cast_signed()))?.now()?;
+        Ok(u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX))
+    };
+    let sum = ids.iter().map(clock).sum::<nix::Result<u64>>();
+    sum.map_err(|error| format!("CPU time of the server: {error}"))
 }
 
 /// Parses a thread's `schedstat` (time on CPU, time waited, slices) and the context switches in its `status`.
@@ -247,6 +282,17 @@ mod tests {
         let stat = "cpu  9 9 9 9 9 0\ncpu0 1 2 3 400 5 6 7 0 0 0\ncpu10 1 2 3 4 0\nintr 5\n";
         let idle = [0, 10, 1].map(|core| parse_idle(stat, core));
         assert_eq!(idle, [Some(4_050_000_000), Some(40_000_000), None]);
+    }
+
+    #[test]
+    fn the_clock_of_a_process_has_the_time_of_ended_threads() {
+        let own = [std::process::id()];
+        let before_ns = cpu_ns(&own).expect("it runs");
+        let work =
+            || (0..20_000_000_u64).fold(1, |sum: u64, it| std::hint::black_box(sum.wrapping_mul(it | 1)));
+        assert_ne!(std::thread::spawn(work).join().expect("it ends"), 0);
+        assert!(cpu_ns(&own).expect("it runs") >= before_ns + 1_000_000);
+        assert!(cpu_ns(&[0x7fff_fff0]).is_err());
     }
 
     #[test]

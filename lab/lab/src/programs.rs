@@ -14,8 +14,9 @@ use crate::server::ServerSpec;
 /// Folder of the peers that are not built in their workspace, in the checkout.
 const TOOLS: &str = "target/peers/tools";
 
-/// The build guided by a recorded profile, and the script that prints its folder; other builds have the name of cargo's profile.
-const GUIDED: &str = "guided";
+/// The build guided by a recorded profile, and the script that prints its folder. Other builds are named by cargo's profile, or by
+/// a script of their own.
+pub(crate) const GUIDED: &str = "guided";
 const GUIDED_BUILD: &str = "lab/guided.sh";
 const PROGRAMS: &str =
     "--package shearwater-cli --bins --package shearwater --example kinds --example plaintext";
@@ -46,7 +47,8 @@ pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurProgr
     for build in named.chain([usual]).collect::<BTreeSet<_>>() {
         crate::progress(&format!("building our programs: {build}"));
         let folder = match build {
-            GUIDED => PathBuf::from(output(Command::new(root().join(GUIDED_BUILD)))?.trim()),
+            GUIDED => build_by(GUIDED_BUILD)?,
+            script if script.ends_with(".sh") => build_by(script)?,
             _ => build_plain(build, &format!("--package null-server {PROGRAMS}"))?,
         };
         programs.folders.insert(build.to_owned(), folder);
@@ -57,6 +59,11 @@ pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurProgr
         build_plain(usual, words)?;
     }
     Ok(programs)
+}
+
+/// Builds by a script, which prints the folder of the programs.
+fn build_by(script: &str) -> Result<PathBuf, String> {
+    output(Command::new(root().join(script))).map(|printed| PathBuf::from(printed.trim()))
 }
 
 /// Builds in one of cargo's profiles, without a recorded one, and returns the folder of the programs.

@@ -10,7 +10,7 @@ use testkit::Head;
 use toml::{Table, Value};
 
 use crate::machine::{commit, commit_in};
-use crate::programs::{OurPrograms, lookup, root};
+use crate::programs::{GUIDED, OurPrograms, lookup, root};
 use crate::scenario::{ResponseSource, Scenario};
 use crate::version::{age, locked, printed};
 
@@ -47,6 +47,7 @@ pub(crate) struct ServerSpec {
     pub(crate) install: Option<String>,
     pub(crate) build_command: Option<String>,
     pub(crate) extra_build: Option<String>,
+    pub(crate) guided: Option<String>,
     /// Build of our program, if not the usual one.
     #[serde(skip)]
     pub(crate) build: Option<String>,
@@ -146,6 +147,7 @@ impl ServerSpec {
             return Err(format!("{}@{build}: only our own programs have several builds", self.name));
         }
         let name = format!("{}@{build}", self.name);
+        let build = self.guided.as_deref().filter(|_| build == GUIDED).unwrap_or(build);
         // Never freed: there are as many as names on the command line and in the rows.
         Ok(Box::leak(Box::new(Self { name, build: Some(build.to_owned()), ..self.clone() })))
     }

@@ -1,5 +1,6 @@
 //! One server by itself: memory, idleness, start, allocations, instructions.
 
+use std::collections::HashSet;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -26,6 +27,8 @@ const ALLOCATIONS_MARK: &str = "lab-figure allocations=";
 /// is done once cancel out.
 const COUNTED_REQUESTS: [u64; 2] = [2_048, 10_240];
 const COUNTED_CONNECTIONS: u32 = 32;
+/// Functions of the system's allocator that allocate. A program with another allocator doesn't call them.
+const ALLOCATORS: [&str; 6] = ["malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"];
 /// Attempts at a run: valgrind 3.19 sometimes fails an assertion of its own when a signal ends the server.
 const COUNT_ATTEMPTS: u32 = 3;
 /// Time for a server to respond and to end while its instructions are counted.
@@ -125,32 +128,33 @@ fn parse_allocations(printed: &str) -> Result<f64, String> {
     })
 }
 
-/// Counts the user instructions of one more request by valgrind's callgrind: the same on every machine, but for the program's own
-/// random numbers. callgrind doesn't know io_uring.
+/// Counts the user instructions of one more request, and its calls of the system's allocator, by valgrind's callgrind: the same on
+/// every machine, but for the program's own random numbers. callgrind doesn't know io_uring.
 pub(crate) fn count_instructions(setup: &ServerSetup<'_>) -> Result<RoundFigures, String> {
     let [few, many] = COUNTED_REQUESTS;
     let count = |requests| {
-        let found = (1..COUNT_ATTEMPTS).find_map(|_| instructions_of_run(setup, requests).ok());
-        found.map_or_else(|| instructions_of_run(setup, requests), Ok)
+        let found = (1..COUNT_ATTEMPTS).find_map(|_| counts_of_run(setup, requests).ok());
+        found.map_or_else(|| counts_of_run(setup, requests), Ok)
     };
     let (least, most) = (count(few)?, count(many)?);
-    Ok([("instructions", (most as f64 - least as f64) / (many - few) as f64)].into())
+    let each = |at: usize| (most[at] as f64 - least[at] as f64) / (many - few) as f64;
+    Ok([("instructions", each(0)), ("malloc_calls", each(1))].into())
 }
 
-/// Counts the instructions of a server from its start to its end. The client sends in rounds, so that every turn of the server
-/// has the same number of requests.
-fn instructions_of_run(setup: &ServerSetup<'_>, requests: u64) -> Result<u64, String> {
+/// Counts the instructions and allocations of a server from its start to its end. The client sends in rounds, so that every turn
+/// of the server has the same number of requests.
+fn counts_of_run(setup: &ServerSetup<'_>, requests: u64) -> Result<[u64; 2], String> {
     // Emptied, so that an earlier total can't pass for a missing one.
     let counted = setup.bench.folder.write("callgrind.out", "")?;
     let out = format!("--callgrind-out-file={}", counted.display());
     let command = under("valgrind", &["--tool=callgrind", &out], &setup.command()?);
     let mut server = setup.start_as(&command)?;
     let load = Load {
-        connections: COUNTED_CONNECTIONS,
+        connections: COUNTED_CONNECTIONS.min(setup.scenario.connections),
         pacing: Pacing::Rounds,
         responses_max: Some(requests),
         latencies: false,
-        ..setup.scenario.load(setup.address, &server.expected, COUNTED_WAIT_MAX.as_millis() as u64)
+        ..setup.load(&server.expected, COUNTED_WAIT_MAX.as_secs() as u32)
     };
     let counts = client::run(&load)?;
     server.process.end_within(COUNTED_WAIT_MAX);
@@ -158,7 +162,9 @@ fn instructions_of_run(setup: &ServerSetup<'_>, requests: u64) -> Result<u64, St
         return Err(format!("{} of {requests} responses; {counts:?}", counts.responses));
     }
     let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
-    parse_instructions(&text).ok_or_else(|| format!("{} has no total", counted.display()))
+    let instructions = parse_instructions(&text);
+    let instructions = instructions.ok_or_else(|| format!("{} has no total", counted.display()))?;
+    Ok([instructions, parse_allocator_calls(&text)])
 }
 
 /// Parses the number of instructions in callgrind's file.
@@ -166,9 +172,33 @@ fn parse_instructions(text: &str) -> Option<u64> {
     text.lines().rev().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }
 
+/// Adds up the calls of the allocator in callgrind's file, which numbers a name where it first has it.
+fn parse_allocator_calls(text: &str) -> u64 {
+    let (mut allocators, mut is_called, mut calls) = (HashSet::new(), false, 0);
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("cfn=").or_else(|| line.strip_prefix("fn=")) {
+            let (number, name) = name.split_once(' ').unwrap_or((name, ""));
+            if ALLOCATORS.contains(&name.trim_start_matches("__libc_")) {
+                allocators.insert(number);
+            }
+            is_called = line.starts_with('c') && allocators.contains(number);
+        } else if let Some(called) = line.strip_prefix("calls=").filter(|_| is_called) {
+            calls += called.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    calls
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn allocator_calls_are_those_of_numbered_names() {
+        let text = "fn=(1) main\ncfn=(2) malloc\ncalls=3 0\n5 9\ncfn=(4) free\ncalls=7 0\n\nfn=(2)\n1 1\nfn=(5) x\n\
+                    cfn=(2)\ncalls=2 0\ncfn=(6) __libc_calloc\ncalls=1 0\n";
+        assert_eq!(parse_allocator_calls(text), 6);
+    }
 
     #[test]
     fn allocations_are_the_worst_figure_printed() {

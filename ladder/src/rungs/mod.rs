@@ -1,4 +1,4 @@
-//! The rungs, in order. Each file is a whole server; compare neighbours with `diff`.
+//! The rungs, in order. Each file but the last is a whole server; compare neighbours with `diff`.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,6 +10,8 @@ mod buffered;
 mod cores;
 #[path = "06_event_loop.rs"]
 mod event_loop;
+#[path = "11_guided.rs"]
+mod guided;
 #[path = "10_io_uring.rs"]
 mod io_uring;
 #[path = "04_keep_alive.rs"]
@@ -44,7 +46,7 @@ impl Rung {
 }
 
 /// All rungs; a rung's number is its place, counted from 1.
-pub(crate) const RUNGS: [Rung; 10] = [
+pub(crate) const RUNGS: [Rung; 11] = [
     Rung::new("naive", "a system call for each byte received and each piece sent", naive::serve),
     Rung::new("buffered", "a system call for all bytes that have arrived, one to respond", buffered::serve),
     Rung::new("views", "no copies: requests stay where they arrived, responses where they are", views::serve),
@@ -59,4 +61,5 @@ pub(crate) const RUNGS: [Rung; 10] = [
     Rung::new("cores", "an event loop for each core, pinned to it", cores::serve),
     Rung::new("prebuilt", "nothing allocated per request, responses encoded once a second", prebuilt::serve),
     Rung::new("io-uring", "one system call per turn, for all connections", io_uring::serve),
+    Rung::new("guided", "rung 10, built with a profile of how it runs and another allocator", guided::serve),
 ];

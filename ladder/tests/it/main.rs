@@ -1,5 +1,6 @@
 //! One set of checks for all rungs, on the wire, and the command line's messages.
 
+mod bounds;
 mod conformance;
 mod corpus;
 
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 
 use testkit::{Program, TestFolder, free_address};
 
-/// Number of rungs.
+/// Number of rungs that are programs of their own: rung 11 is another build of the last.
 const RUNGS: usize = 10;
 /// Rungs from here on serve many requests on a connection.
 const KEEP_ALIVE: usize = 4;
@@ -17,15 +18,19 @@ const KEEP_ALIVE: usize = 4;
 fn on_rungs(first: usize, check: impl Fn(usize, SocketAddr)) {
     let folder = TestFolder::new();
     for rung in first..=RUNGS {
-        let address = free_address().expect("a free port");
-        let mut command = ladder();
-        command.args(["run", &rung.to_string(), "--listen", &address.to_string()]);
-        let log = folder.path().join(format!("{rung}.log"));
-        let mut program = Program::start(command, address, &log).expect("the rung starts");
+        let mut program = start(rung, &folder);
         println!("rung {rung}");
-        check(rung, address);
+        check(rung, program.address());
         assert!(program.is_alive(), "rung {rung} has ended: {}", program.log());
     }
+}
+
+fn start(rung: usize, folder: &TestFolder) -> Program {
+    let address = free_address().expect("a free port");
+    let mut command = ladder();
+    command.args(["run", &rung.to_string(), "--listen", &address.to_string()]);
+    let log = folder.path().join(format!("{rung}.log"));
+    Program::start(command, address, &log).expect("the rung starts")
 }
 
 fn ladder() -> Command {
@@ -41,7 +46,7 @@ fn output(arguments: &[&str]) -> (bool, String) {
 fn lists_the_rungs_in_order() {
     let (success, text) = output(&["list"]);
     let numbers: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let expected: Vec<_> = (1..=RUNGS).map(|number| number.to_string()).collect();
+    let expected: Vec<_> = (1..=RUNGS + 1).map(|number| number.to_string()).collect();
     assert!(success);
     assert_eq!(numbers, expected);
 }
@@ -49,7 +54,7 @@ fn lists_the_rungs_in_order() {
 #[test]
 fn wrong_arguments_say_what_is_expected() {
     for (arguments, expected) in [
-        (&["run", "11"][..], "expected a number from 1 to 10 or a name"),
+        (&["run", "12"][..], "expected a number from 1 to 11 or a name"),
         (&["run", "0"], "help: `cargo ladder list` shows them"),
         (&["run", "nave"], "invalid value 'nave' for '<RUNG>'"),
         (&["run", "1", "--listen", "8080"], "help: for instance 127.0.0.1:8080"),

@@ -298,10 +298,13 @@ impl<'a> LoadClient<'a> {
     /// Receives until the socket is empty; in a closed loop sends the next requests as soon as the last responses are whole.
     /// Unless the connection may be at its end, a short receive says that the socket is empty.
     fn ready(&mut self, number: usize, buffer: &mut [u8], may_end: bool) {
+        let is_leaving = self.is_leaving();
         let connection = &mut self.connections[number];
         let was_idle = connection.is_idle();
         if was_idle && self.load.pacing == Pacing::Closed && number < self.active {
             self.send(number, None);
+        } else if was_idle && is_leaving {
+            return connection.close();
         } else if let Err(error) = connection.flush(self.load) {
             return self.fail(number, Some(error), |counts| &mut counts.write_errors);
         } else if !was_idle && connection.is_idle() {
@@ -312,7 +315,7 @@ impl<'a> LoadClient<'a> {
             let received = self.connections[number].receive(self.load, buffer, &mut self.counts);
             match received {
                 ReceiveResult::Nothing => return,
-                ReceiveResult::Closing if !self.load.is_tool() => {
+                ReceiveResult::Closing if !self.load.is_tool() && !self.is_last(number) => {
                     return self.fail(number, None, |it| &mut it.read_errors);
                 }
                 ReceiveResult::Bytes | ReceiveResult::Last | ReceiveResult::Closing => {}
@@ -326,7 +329,11 @@ impl<'a> LoadClient<'a> {
                 if self.connections[number].is_idle() {
                     self.queue_idle(number);
                 }
-                return self.reconnect(number);
+                return if self.is_leaving() {
+                    self.connections[number].close();
+                } else {
+                    self.reconnect(number);
+                };
             }
             if !was_idle && self.connections[number].is_idle() {
                 self.end_batch(number, now);
@@ -335,6 +342,17 @@ impl<'a> LoadClient<'a> {
                 return;
             }
         }
+    }
+
+    /// Returns true if a connection has had as many responses as it should.
+    fn is_last(&self, number: usize) -> bool {
+        let limit = self.load.requests_per_connection;
+        limit > 0 && self.connections[number].responses >= limit
+    }
+
+    /// Returns true if idle connections are to be closed: at the end, a server that ends them may serve no other before.
+    fn is_leaving(&self) -> bool {
+        self.load.requests_per_connection > 0 && self.active == 0 && self.is_ending()
     }
 
     fn queue_idle(&mut self, number: usize) {
@@ -346,8 +364,9 @@ impl<'a> LoadClient<'a> {
     /// Makes a connection ready for the next requests, or replaces it after its last; in a closed loop sends them.
     fn end_batch(&mut self, number: usize, now: Option<Instant>) {
         self.queue_idle(number);
-        let limit = self.load.requests_per_connection;
-        if limit > 0 && self.connections[number].responses >= limit {
+        if self.is_leaving() {
+            self.connections[number].close();
+        } else if self.is_last(number) {
             self.reconnect(number);
         } else if self.load.pacing == Pacing::Closed && number < self.active {
             self.send(number, now);

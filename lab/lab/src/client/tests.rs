@@ -73,6 +73,26 @@ fn counts_right_responses_to_the_byte() {
 }
 
 #[test]
+fn a_server_may_end_a_connection_with_its_last_response_and_no_earlier() {
+    const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let last = counts(&load("plaintext-close", CLOSING));
+    assert!(last.responses > 0 && last.connections_opened >= last.responses, "{last:?}");
+    assert_eq!((last.socket_errors(), last.wrong_responses()), (0, 0), "{last:?}");
+    assert!(counts(&load("plaintext", CLOSING)).read_errors > 0);
+}
+
+#[test]
+fn at_the_end_idle_connections_close_so_that_a_server_of_one_at_a_time_gets_to_the_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || listener.incoming().flatten().for_each(|it| converse(it, |_| RESPONSE.to_vec())));
+    let load = Load { address, requests_per_connection: 100, ..load("plaintext", RESPONSE) };
+    let one_by_one = counts(&load);
+    assert!(one_by_one.responses > 400, "{one_by_one:?}");
+    assert_eq!((one_by_one.socket_errors(), one_by_one.wrong_responses()), (0, 0), "{one_by_one:?}");
+}
+
+#[test]
 fn sends_every_request_and_expects_its_own_status_and_length() {
     let mut load = Load { depth: 4, ..load("plaintext", RESPONSE) };
     load.requests = vec![load.requests[0].clone(); 3];

@@ -1,6 +1,7 @@
 //! The report of runs: one page of HTML that needs nothing else, and a summary in Markdown.
 
 mod chart;
+mod climb;
 mod input;
 #[cfg(test)]
 mod tests;
@@ -151,6 +152,7 @@ fn render(
         "servers": servers,
         "rows": input::newest(files, |file| &file.rows, |row| row.row.clone()),
         "phases": input::newest(files, |file| &file.phases, |it| format!("{} {}", it.server, it.name)),
+        "climb": climb::climb(files),
         "latencies": latencies(files),
         "curve": curve,
         "memory": memory.into_values().collect::<Vec<_>>(),

@@ -48,7 +48,8 @@ fn elements(html: &str) -> Vec<String> {
 #[test]
 fn all_parts_are_there_with_their_figures() {
     let [page, ..] = render_files(&[""]);
-    for part in ["verdicts", "cpu", "bar", "curve", "percentiles", "memory", "resilience", "records"] {
+    for part in ["steps", "verdicts", "cpu", "bar", "curve", "percentiles", "memory", "resilience", "records"]
+    {
         assert!(page.contains(&format!("<section id=\"{part}\">")), "{part}");
     }
     for text in [
@@ -75,11 +76,35 @@ fn all_parts_are_there_with_their_figures() {
 fn parts_without_results_are_left_out() {
     let [page, summary, _] = render_files(&["bar.json"]);
     assert!(page.contains("<section id=\"bar\">") && summary.contains("## The bar"));
-    for part in ["verdicts", "cpu", "curve", "percentiles", "memory", "resilience", "records", "invalid"] {
+    for part in
+        ["steps", "verdicts", "cpu", "curve", "percentiles", "memory", "resilience", "records", "invalid"]
+    {
         assert!(!page.contains(&format!("\"{part}\">")), "{part}");
         assert!(!page.contains(&format!("#{part}\"")), "{part}");
     }
     assert!(!page.contains("class=\"warning\""));
+}
+
+#[test]
+fn a_ladder_is_compared_step_by_step_and_in_both_orders() {
+    let [page, summary, _] = render_files(&["climb.json"]);
+    for row in [
+        "| ladder-naive | – | 40.35 µs |",
+        "| ladder-buffered | ladder-naive | 4.01 × less (3.97–4.06) |",
+        "| ladder-cores | ladder-buffered | within noise: 0.998 (0.990–1.010) |",
+        "| guided | ladder-cores | 1.25 × less (1.24–1.26) |",
+        "| shearwater-epoll | ladder-cores | 2.00 × less (1.99–2.02) |",
+        "| ladder-cores | ladder-buffered@guided | 1.25 × less (1.23–1.27) |",
+        "- ladder-cores under the load kept: ladder-cores within noise: 0.998 (0.990–1.010), ladder-cores@guided 1.25 × less (1.23–1.27)",
+        "- guided under the load kept: ladder-buffered@guided within noise",
+        "| ladder-naive | 40.4 (40.0–41.0) |",
+    ] {
+        assert!(summary.contains(row), "{row}\n{summary}");
+    }
+    // Each step is a bar that begins where the one before ends.
+    let bar = "<rect class=\"step good\"";
+    assert!(page.contains(bar) && page.contains("The order changes the verdict on ladder-cores"), "{page}");
+    elements(&page);
 }
 
 /// Appends a text to every string and name of some JSON, but for names of fields and of experiments.

@@ -52,13 +52,13 @@ fn has_control(series: &Series) -> bool {
 }
 
 /// Returns the largest factor by which the base differs from itself.
-fn noise(series: &Series) -> f64 {
+pub(super) fn noise(series: &Series) -> f64 {
     let control = series.servers.iter().find(|server| role(&server.label) == "control");
     let ends = control.and_then(ratio_to_base).map_or([1.0; 2], ends);
     ends.into_iter().fold(1.0, |most, end| end.max(1.0 / end).max(most))
 }
 
-/// Describes the peer's CPU time divided by ours. A difference counts if the interval excludes 1 and it is more than the noise.
+/// Describes the peer's CPU time divided by ours.
 fn words(ratio: Option<Estimate>, peer: &str, noise: f64) -> (&'static str, String) {
     let Some(Estimate { median, low: Some(low), high: Some(high), .. }) = ratio else {
         let values = ratio.map_or(0, |ratio| ratio.values);
@@ -70,12 +70,10 @@ fn words(ratio: Option<Estimate>, peer: &str, noise: f64) -> (&'static str, Stri
     if noise.is_infinite() {
         return ("missing", format!("not compared with {peer}: no round of the base's second run counts"));
     }
-    let is_noise = (low..=high).contains(&1.0) || median.max(1.0 / median) <= noise;
-    let (outcome, [median, low, high]) = match median {
-        _ if is_noise => ("noise", [median, low, high]),
-        more if more > 1.0 => ("good", [median, low, high]),
-        _ => ("bad", [1.0 / median, 1.0 / high, 1.0 / low]),
-    };
+    let outcome = class([median, low, high], noise);
+    let is_more = outcome == "bad";
+    let [median, low, high] =
+        if is_more { [1.0 / median, 1.0 / high, 1.0 / low] } else { [median, low, high] };
     let [shown, low, high] = [median, low, high].map(|value| factor(value, median));
     let words = match outcome {
         "noise" => format!("no difference beyond noise: {peer} ÷ ours is {shown}, 95 % {low}–{high}"),
@@ -85,8 +83,18 @@ fn words(ratio: Option<Estimate>, peer: &str, noise: f64) -> (&'static str, Stri
     (outcome, words)
 }
 
+/// Returns the class of a ratio, of which more is better. It counts if its interval excludes 1 and it is more than the noise.
+pub(super) fn class([median, low, high]: [f64; 3], noise: f64) -> &'static str {
+    let is_noise = (low..=high).contains(&1.0) || median.max(1.0 / median) <= noise;
+    match is_noise {
+        true => "noise",
+        false if median > 1.0 => "good",
+        false => "bad",
+    }
+}
+
 /// Formats a factor with the digits that the median's distance from 1 calls for.
-fn factor(value: f64, median: f64) -> String {
+pub(super) fn factor(value: f64, median: f64) -> String {
     let decimals = if (median - 1.0).abs() < 0.1 { 3 } else { 2 };
     format!("{value:.decimals$}")
 }

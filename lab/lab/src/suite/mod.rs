@@ -158,7 +158,11 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, b
     let (mut record, is_sound);
     if step.has_phases() {
         let rows = phases::run(step, bench, args)?;
-        let ours = |name: &Value| step.found.iter().any(|spec| !spec.is_foreign() && *name == *spec.name);
+        // Servers to learn from may fail.
+        let climbs = |name: &str| step.climb.as_ref().is_some_and(|prefix| name.starts_with(prefix));
+        let ours = |name: &Value| {
+            step.found.iter().any(|spec| !spec.is_foreign() && !climbs(&spec.name) && *name == *spec.name)
+        };
         let has_failed = |row: &Value| {
             row["verdict"].as_str().is_some_and(|it| it.starts_with("FAILED") || it.starts_with("INVALID"))
         };
@@ -181,6 +185,8 @@ fn measure(step: &Step, bench: &Bench<'_>, args: &SuiteArgs) -> Result<(Value, b
         record["capacities"] = capacities;
     }
     record["is_sound"] = json!(is_sound);
-    record["step"] = json!({ "name": step.name, "sizes": step.sizes(args), "not_measured": step.missing });
+    record["step"] = json!({
+        "name": step.name, "climb": step.climb, "sizes": step.sizes(args), "not_measured": step.missing,
+    });
     Ok((record, is_sound))
 }

@@ -10,7 +10,7 @@ use super::plan::{Phase, Step};
 use crate::bench::{Bench, MeasuredRound, ServerSetup, StartedServer, run_client};
 use crate::client::{CheckedRequest, ExpectedResponse, Latency, Load, LoadCounts, Pacing};
 use crate::file_set::FileContent;
-use crate::process::{CLIENT_CORE, Threads, free_address, on_core};
+use crate::process::{CLIENT_CORE, CpuReading, free_address, on_core};
 use crate::server::ServerSpec;
 
 const ERRORS_PERCENT: &str = "errors_percent";
@@ -106,9 +106,9 @@ impl Phase {
     fn measure(&self, setup: &ServerSetup<'_>, server: &StartedServer) -> Result<MeasuredRound, String> {
         let is_mix = !self.requests.is_empty();
         let client = if is_mix { setup.own_client(&self.mix(setup))? } else { self.load_tool(setup)? };
-        let before = Threads::of(server.process.ids())?;
+        let before = CpuReading::of(server.process.ids())?;
         let counts = if is_mix { run_client(&client) } else { tool_counts(&client) }?;
-        let spent = Threads::of(server.process.ids())?.since(&before);
+        let spent = CpuReading::of(server.process.ids())?.since(before, setup.spec.pool);
         let wrong = (counts.socket_errors() + counts.wrong_responses()) as f64;
         // A late response is a response and a timeout.
         let all = counts.requests.max(counts.responses + counts.socket_errors() - counts.timeouts).max(1);

@@ -46,7 +46,10 @@ pub(super) struct Step {
     connections: Option<u32>,
     seconds: Option<u32>,
     blocks: Option<u32>,
+    experiment: Option<Experiment>,
     written: String,
+    /// Beginning of the names of servers that are each made from the one before.
+    pub(super) climb: Option<String>,
     pub(super) percent: Vec<u32>,
     #[serde(rename = "phase")]
     pub(super) phases: Vec<Phase>,
@@ -156,9 +159,11 @@ impl Step {
 
     /// Returns the settings of its rounds.
     pub(super) fn settings(&self, args: &SuiteArgs) -> RunSettings {
-        let blocks = if args.quick { QUICK_BLOCKS } else { self.blocks.unwrap_or(BLOCKS) };
+        let own = self.blocks.unwrap_or(BLOCKS);
+        let blocks = if args.quick { own.min(QUICK_BLOCKS) } else { own };
+        let (syscall_rounds, instruction_rounds) = (blocks, blocks);
         let (seconds, wait_percent) = (self.seconds.unwrap_or(1), args.wait_percent);
-        RunSettings { blocks, seconds, seed: args.seed, wait_percent, ..RunSettings::default() }
+        RunSettings { blocks, seconds, syscall_rounds, instruction_rounds, seed: args.seed, wait_percent }
     }
 
     /// Returns its scenario with its own number of connections, and at a rate if there is one.
@@ -179,7 +184,8 @@ impl Step {
 
     /// Returns the plan of its rounds under a variant of its scenario.
     pub(super) fn series(&self, scenario: &'static Scenario) -> SeriesPlan {
-        SeriesPlan { experiment: Experiment::Load, scenario, servers: self.found.clone() }
+        let experiment = self.experiment.unwrap_or(Experiment::Load);
+        SeriesPlan { experiment, scenario, servers: self.found.clone() }
     }
 
     /// Returns the seconds that it takes.
@@ -271,7 +277,7 @@ mod tests {
 
     #[test]
     fn every_suite_can_be_read_and_names_known_servers() {
-        assert_eq!(names(), ["S0", "S1", "S2", "S3", "S4", "mix", "techempower"]);
+        assert_eq!(names(), ["S0", "S1", "S2", "S3", "S4", "ladder", "mix", "techempower"]);
         for name in names() {
             let suite = Suite::load(&name, &SuiteArgs::default()).unwrap_or_else(|error| panic!("{error}"));
             for step in &suite.steps {
