@@ -81,8 +81,7 @@ pub use service_manager::InheritError;
 pub use shearwater_engine::{
     AcceptMode, Call, Control, DriverChoice, ExchangeEnd, Failure, FinishedExchange, Gone, HandedOver,
     LimitWarning, Limits, ListenAddress, ListeningSocket, Notice, Reload, ReloadError, Reloading, Request,
-    Response, Service, StartError,
-    StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
+    Response, Service, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

@@ -359,7 +359,8 @@ impl Server {
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
-        let running = Running { running, drain_ms, verbosity, reload, reopen, watch: None, _reports: reports };
+        let running =
+            Running { running, drain_ms, verbosity, reload, reopen, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
 }

@@ -216,10 +216,13 @@ impl Exchanges {
 fn head_len(bytes: &[u8]) -> usize {
     let mut at = HEAD_END.len() - 1;
     while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\n' if bytes[..=at].ends_with(HEAD_END) => return at + 1,
-            b'\r' | b'\n' => at += 1,
-            _ => at += HEAD_END.len(),
+        // Most bytes need one comparison.
+        if *byte > b'\r' {
+            at += HEAD_END.len();
+        } else if bytes[..=at].ends_with(HEAD_END) {
+            return at + 1;
+        } else {
+            at += 1;
         }
     }
     0
