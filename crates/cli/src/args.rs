@@ -19,6 +19,7 @@ Examples:
   shearwater ./site --listen [::]:80    on port 80 of all addresses
   shearwater ./files --listing          list folders that have no index
   shearwater ./dist --spa               serve /index.html for the paths of an app
+  shearwater ./site --log access.log    with an access log in the combined format
   shearwater config default > site.toml write a configuration with every key
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
@@ -29,7 +30,8 @@ command. Flags override the configuration file; the start report lists what they
 
 Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT stops gracefully: no new connections, requests in
 flight are answered. A second one stops at once. SIGHUP reads the configuration or folder again and
-serves it without a dropped request. SIGUSR1 prints counters and the limits that were reached.
+serves it without a dropped request. SIGUSR1 reopens the access log, for logrotate, and
+prints counters and the limits that were reached.
 Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
@@ -107,6 +109,10 @@ pub(crate) struct Serve {
     /// File for the number of the process, while it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
+
+    /// Access log in the combined format: a file, - for standard output, or syslog:/dev/log
+    #[arg(long, value_name = "PATH", aliases = ["access-log", "accesslog"])]
+    pub(crate) log: Option<String>,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]

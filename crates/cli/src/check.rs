@@ -52,6 +52,9 @@ fn summary(file: &Path, plan: &Plan) -> String {
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
+    if let Some(log) = &plan.log {
+        report::line(&mut text, "log", &log.description);
+    }
     text
 }
 
@@ -65,6 +68,7 @@ fn valid_json(file: &Path, plan: &Plan) -> Value {
         "serves": plan.site.description,
         "workers": plan.workers,
         "buffered_bytes_max": plan.buffered_bytes_max,
+        "log": plan.log.as_ref().map(|log| &log.description),
         "errors": [],
         "warnings": warnings,
         "unused_siblings": unused_as_json(&find_unused(&plan.site.roots)),

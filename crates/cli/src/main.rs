@@ -5,6 +5,7 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one request, not the server");
 
+mod access_log;
 mod args;
 mod check;
 mod failure;
@@ -61,7 +62,14 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let reloader = Reloader::new(arguments, &plan);
     // A closed standard error is no reason not to start.
     drop(write!(io::stderr(), "{}", plan.warnings()));
-    let Plan { server, mut site, overridden, .. } = plan;
+    let Plan { mut server, mut site, overridden, log, verbosity, .. } = plan;
+    let print_report = report::for_log(log.as_ref());
+    let log_line = log.as_ref().map(|log| log.description.clone());
+    let mut opened = None;
+    if let Some(planned) = log {
+        let (with_log, log) = access_log::attach(server, planned, verbosity)?;
+        (server, opened) = (with_log, Some(log));
+    }
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
@@ -70,12 +78,15 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let running = server.start(move |_| sites.service())?;
     // From now on signals are handled and connections accepted.
     let _pid_file = pid_file.as_deref().map(PidFile::create).transpose()?;
-    report::print_if_open(&report::start(&site, running.start_report(), &overridden));
+    print_report(&report::start(&site, running.start_report(), log_line.as_deref(), &overridden));
     precompress::warn_in_background(std::mem::take(&mut site.roots));
     // A reload replaces the sites.
     drop(site);
-    let summary = running.wait()?;
-    report::print_if_open(&report::end(&summary));
+    let summary = running.wait();
+    if let Some(log) = opened {
+        log.end();
+    }
+    print_report(&report::end(&summary?));
     Ok(())
 }
 

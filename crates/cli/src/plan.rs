@@ -5,10 +5,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use shearwater::{Limits, Server, Timeouts};
+use shearwater::{Limits, Server, Timeouts, Verbosity};
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
 
+use crate::access_log::{self, PlannedLog};
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::settings::{self, FixedSetting};
@@ -29,6 +30,10 @@ pub(crate) struct Plan {
     pub(crate) workers: u16,
     /// Memory per worker for unfinished requests, in bytes.
     pub(crate) buffered_bytes_max: usize,
+    /// The access log, if one is configured.
+    pub(crate) log: Option<PlannedLog>,
+    /// Log level of messages to standard error.
+    pub(crate) verbosity: Verbosity,
     /// Keys that flags override, a line each.
     pub(crate) overridden: Vec<String>,
     /// Warnings about keys of the configuration file.
@@ -62,6 +67,7 @@ impl Plan {
         };
         let mut overridden = override_server(serve, &mut config.server);
         let (server, addresses) = settings::listening(serve, &config, &mut overridden);
+        let log = access_log::plan(serve, &config.log, &mut overridden)?;
         let (limits, timeouts) = (settings::limits(&config), settings::timeouts(&config));
         let workers = config.server.workers;
         Ok(Self {
@@ -74,6 +80,8 @@ impl Plan {
             addresses,
             workers,
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
+            log,
+            verbosity: settings::verbosity(config.logging.level),
             overridden,
         })
     }
@@ -124,8 +132,9 @@ fn replace<T: PartialEq + Copy>(value: &mut T, given: Option<T>, default: T) -> 
 fn read(path: &Path, workers: Option<u16>) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
     let mut opened = None;
     let (config, warnings) = read_config(path, |config| {
-        let (site, findings) = sites::open(config, workers.unwrap_or(config.server.workers));
+        let (site, mut findings) = sites::open(config, workers.unwrap_or(config.server.workers));
         opened = site;
+        findings.errors.extend(access_log::check(config).errors);
         findings
     })?;
     Ok((config, opened, Some(warnings)))

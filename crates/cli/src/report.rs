@@ -6,11 +6,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use shearwater::{StartReport, Summary};
 
+use crate::access_log::PlannedLog;
 use crate::failure::Failure;
 use crate::site::Site;
 
 /// Formats the start report, ending with a blank line. `overridden` lists keys of the file that flags override.
-pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[String]) -> String {
+pub(crate) fn start(
+    site: &Site,
+    start_report: &StartReport,
+    log: Option<&str>,
+    overridden: &[String],
+) -> String {
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
@@ -26,6 +32,9 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[Strin
     line(&mut block, "scheduling", &start_report.order.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
     line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
+    if let Some(log) = log {
+        line(&mut block, "log", log);
+    }
     for overridden in overridden {
         line(&mut block, "flag", overridden);
     }
@@ -58,8 +67,17 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Returns the function that prints reports while serving: to standard output, unless that is the log.
+pub(crate) fn for_log(log: Option<&PlannedLog>) -> fn(&str) {
+    match log {
+        // A closed standard error is no reason to stop serving.
+        Some(log) if log.takes_stdout() => |text: &str| drop(io::stderr().write_all(text.as_bytes())),
+        _ => print_if_open,
+    }
+}
+
 /// Prints to standard output while serving, and ignores errors.
-pub(crate) fn print_if_open(text: &str) {
+fn print_if_open(text: &str) {
     let mut out = io::stdout().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

@@ -93,13 +93,7 @@ pub(crate) fn apply(config: &Config, server: Server) -> Server {
         .pin(section.pin)
         .backlog(section.backlog)
         .drain_ms(ms(section.drain_timeout))
-        .verbosity(match config.logging.level {
-            Level::Off => Verbosity::Off,
-            Level::Error => Verbosity::Error,
-            Level::Warn => Verbosity::Warn,
-            Level::Info => Verbosity::Info,
-            Level::Debug => Verbosity::Debug,
-        });
+        .verbosity(verbosity(config.logging.level));
     match config.performance.max_connections {
         0 => server,
         connections => server.connections_max(connections),
@@ -122,7 +116,8 @@ impl fmt::Display for FixedSetting {
 /// Returns the settings that a reload doesn't change, always in the same order. All others belong to a site, or are limits
 /// and timeouts that [`Reload`](shearwater::Reload) changes.
 pub(crate) fn fixed(config: &Config, addresses: &[String]) -> Vec<FixedSetting> {
-    let Config { server, performance, limits, logging, .. } = config;
+    let Config { server, performance, limits, logging, log, .. } = config;
+    let statuses: Vec<_> = log.exclude_statuses.iter().map(|class| class.name()).collect();
     let given = |key, value: &dyn fmt::Display| FixedSetting { key, value: value.to_string() };
     let buffered =
         limits.buffered_bytes_max.map_or_else(|| "its default".to_owned(), |bytes| bytes.to_string());
@@ -147,7 +142,22 @@ pub(crate) fn fixed(config: &Config, addresses: &[String]) -> Vec<FixedSetting> 
         given("limits.connections_per_address_max", &limits.connections_per_address_max),
         given("limits.requests_per_connection_max", &limits.requests_per_connection_max),
         given("logging.level", &logging.level.name()),
+        given("log.access", &log.access.as_deref().unwrap_or("none")),
+        given("log.format", &log.format),
+        given("log.exclude_paths", &log.exclude_paths.join(", ")),
+        given("log.exclude_statuses", &statuses.join(", ")),
     ]
+}
+
+/// Returns the log level of messages to standard error.
+pub(crate) fn verbosity(level: Level) -> Verbosity {
+    match level {
+        Level::Off => Verbosity::Off,
+        Level::Error => Verbosity::Error,
+        Level::Warn => Verbosity::Warn,
+        Level::Info => Verbosity::Info,
+        Level::Debug => Verbosity::Debug,
+    }
 }
 
 /// Converts a size in memory; one beyond the address space is no limit.

@@ -12,6 +12,7 @@ use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
 use crate::rules::collections::{Table, Tables, read_table};
 use crate::section::{Description, Kind, Kind::Once, Source, describe, section};
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
+use crate::sections::log::Log;
 use crate::sections::server::{Address, Listen, Logging, Server};
 use crate::sections::site::Site;
 
@@ -32,6 +33,8 @@ section! {
             "Each worker's cache of files. Integers are bytes.";
         logging: Logging = Logging::default(), Table(Once, "a section [logging]"),
             "Messages on standard error.";
+        log: Log = Log::default(), Table(Once, "a section [log]"),
+            "The access log: a line for each request, described in docs/tasks/access-log.md.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
             "An address to listen on, in addition to `server.http_port`. There can be several.";
         sites as "site": Vec<Site> = Vec::new(), Tables(Site::default()),

@@ -29,6 +29,7 @@ mod section;
 mod sections {
     pub(crate) mod files;
     pub(crate) mod limits;
+    pub(crate) mod log;
     pub(crate) mod server;
     pub(crate) mod site;
 }
@@ -42,6 +43,7 @@ pub use rules::numbers::{parse_duration, parse_size};
 pub use rules::strings::Choices;
 pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
+pub use sections::log::{Log, StatusClass};
 pub use sections::server::{Accept, Address, Driver, Level, Listen, Logging, Order, Server};
 pub use sections::site::{Headers, Redirect, Respond, Route, Site};
 pub use unknown::{Unsupported, nearest, unsupported};

@@ -26,6 +26,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.counters.connections_accepted.add(1);
         state.table.open(token);
         state.served.open(token);
+        self.open_exchanges(token);
         if !self.admit(token) {
             self.state.counters.connections_refused.add(1);
             return self.shut(token, CloseKind::Reset);

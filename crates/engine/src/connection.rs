@@ -430,6 +430,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.pause(token);
         }
         self.state.counters.hit_buffered_bytes.add(1);
+        self.evict_exchanges(token);
         self.shut(token, CloseKind::Reset);
     }
 
@@ -466,16 +467,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Closes a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
-        let state = &mut self.state;
-        match state.table.get(token).phase {
+        match self.state.table.get(token).phase {
             Phase::Closing => return,
             Phase::HandedOver => self.handed_over.remove(token),
             _ => {}
         }
-        state.drop_call(token);
-        state.table.get(token).close();
+        self.close_exchanges(token);
+        self.state.drop_call(token);
+        self.state.table.get(token).close();
         if kind == CloseKind::Reset {
-            state.counters.connections_reset.add(1);
+            self.state.counters.connections_reset.add(1);
         }
         self.reconcile(token);
         self.driver.close(token, kind);

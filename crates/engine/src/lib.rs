@@ -3,7 +3,8 @@
 //! A worker owns its driver, connections, timers and buffers. It shares no mutable state with the others on the hot path.
 //! `worker` has the turn and the one `match` on events; `request_loop` reads, parses, calls,
 //! encodes and flushes; `connection` has all that happens to a connection between two events, and its close. The rooms:
-//! `request`, `response`, `deferred` (handlers that respond later), `timers`, `memory`, and `server` around the workers.
+//! `request`, `response`, `deferred` (handlers that respond later), `timers`, `memory`, `observe` (listeners for
+//! finished exchanges), and `server` around the workers.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -33,6 +34,12 @@ mod memory {
     pub(crate) mod eviction;
     pub(crate) mod spare;
 }
+mod observe {
+    pub(crate) mod capture;
+    pub(crate) mod exchanges;
+    pub(crate) mod finished;
+    pub(crate) mod record;
+}
 mod request;
 mod request_loop;
 mod response;
@@ -49,6 +56,7 @@ mod worker_state;
 pub use deferred::call::{Call, Gone};
 pub use deferred::retry::ResponseMark;
 pub use limits::{Limits, Timeouts};
+pub use observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange};
 pub use request::{ConnectionId, Request};
 pub use response::Response;
 pub use response::head::FieldLines;

@@ -116,6 +116,22 @@ pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// an entry.
 pub const PEERS_KEPT_MAX: usize = 4096;
 
+/// Memory of a worker's exchanges whose response is being sent, in bytes; only with a listener. Further ones are reported
+/// with [`ExchangeEnd::Unknown`](crate::ExchangeEnd::Unknown) before they end.
+pub const EXCHANGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of a method, a target or a field that listeners for exchanges see.
+pub const EXCHANGE_TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// Request fields that all listeners of a server together can see.
+pub const EXCHANGE_FIELDS_MAX: usize = 16;
+
+/// Spare groups of exchanges that a worker keeps.
+pub const SPARE_EXCHANGES_MAX: usize = 64;
+
+/// Memory of a spare group in each of its two lists, in bytes; one group that is always in use may keep as much.
+pub const SPARE_EXCHANGE_BYTES_MAX: usize = 4 * 1024;
+
 /// Spare state of deferred requests that a worker keeps.
 pub const SPARE_CALLS_MAX: usize = 64;
 

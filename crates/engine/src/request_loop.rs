@@ -14,6 +14,8 @@ use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
+use crate::observe::capture::Noted;
+use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::{Disposition, Fault, Outcome, RequestFacts, Responded};
@@ -131,9 +133,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Sends the output of a connection's event in one send.
     pub(crate) fn flush(&mut self, token: Token) {
-        let WorkerState { table, responder, outputs, .. } = &mut self.state;
+        let WorkerState { table, responder, outputs, exchanges, .. } = &mut self.state;
         if responder.out.is_empty() {
-            let conn = table.get(token);
+            if exchanges.is_some() && !table.get(token).has(Flag::Sending) {
+                self.note_flushed(token);
+            }
+            let conn = self.state.table.get(token);
             // A handler has ended its response without further output.
             if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) {
                 return self.output_sent(token);
@@ -143,10 +148,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let is_awaited = || !table.get(token).is_quiet();
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+            if self.state.exchanges.is_some() {
+                self.note_flushed(token);
+            }
             return self.output_sent(token);
         }
         responder.out = outputs.take();
         table.get(token).begin_send();
+        self.note_in_flight(token);
         self.state.set_send_deadline(token);
         self.reconcile(token);
     }
@@ -171,12 +180,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return;
         }
         match result {
-            Ok(()) => self.output_sent(token),
+            Ok(()) => {
+                self.note_sent(token);
+                self.output_sent(token);
+            }
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
             // The file became shorter than its Content-Length, or changed: only a close signals that to the
             // client.
             Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
                 self.state.counters.files_failed.add(1);
+                self.abort_exchanges(token, ExchangeEnd::Truncated);
                 self.shut(token, CloseKind::Normal);
             }
         }
@@ -254,7 +267,7 @@ impl<S: Service> WorkerState<S> {
             Ok(Parsed::Partial) => self.keep_head(token, input),
             Err(error) => {
                 self.mark_head(token, input);
-                self.refuse(token, Refusal::Rejected(error))
+                self.refuse_line(token, Refusal::Rejected(error), input)
             }
         }
     }
@@ -285,6 +298,9 @@ impl<S: Service> WorkerState<S> {
             return Step::new(input.len(), StepResult::Starve);
         }
         conn.begin_head();
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.begin(token);
+        }
         self.mark_head(token, input);
         self.swap_parser(token);
         self.parser.make_room();
@@ -302,10 +318,10 @@ impl<S: Service> WorkerState<S> {
         if !head.is_origin_form()
             && let Some(refusal) = self.refused_target(&head)
         {
-            return self.refuse(token, refusal);
+            return self.refuse_head(token, refusal, bytes);
         }
         if head.expectation() == Expectation::Unknown {
-            return self.refuse(token, Refusal::Expectation);
+            return self.refuse_head(token, Refusal::Expectation, bytes);
         }
         let framing = head.framing();
         if framing == Framing::None {
@@ -318,7 +334,7 @@ impl<S: Service> WorkerState<S> {
             Err(mut panic) => {
                 panic.request = Some(named(&self.parser.head(bytes)));
                 self.faulty(Fault::Panic(panic));
-                return self.refuse(token, Refusal::Panicked);
+                return self.refuse_head(token, Refusal::Panicked, bytes);
             }
         };
         if matches!(policy, BodyPolicy::Call) {
@@ -326,7 +342,7 @@ impl<S: Service> WorkerState<S> {
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
-                self.refuse(token, Refusal::BodyTooLarge)
+                self.refuse_head(token, Refusal::BodyTooLarge, bytes)
             }
             // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
@@ -358,6 +374,9 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(head, whole.body, driver, token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
+        if self.exchanges.is_some() {
+            self.note_response(token, whole.head, !whole.leaves_body, Noted::of(&outcome));
+        }
         self.conclude(token, outcome, facts, whole.head.len())
     }
 

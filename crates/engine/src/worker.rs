@@ -19,6 +19,8 @@ use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::spare::IdleTrim;
 use crate::memory::spare::Outputs;
+use crate::observe::exchanges::Exchanges;
+use crate::observe::finished::ExchangeListener;
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
 use crate::server::control::Control;
@@ -51,6 +53,8 @@ pub struct Setup {
     pub order: Order,
     /// Callback after an idle trim: see [`Options::at_rest`](crate::Options::at_rest).
     pub at_rest: Option<fn()>,
+    /// Listeners for finished exchanges.
+    pub listeners: Vec<ExchangeListener>,
     /// Heartbeat for the watchdog.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
@@ -77,6 +81,7 @@ impl Setup {
             control,
             order: Order::Fifo,
             at_rest: None,
+            listeners: Vec::new(),
             heartbeat: None,
             addresses,
             connections_asked,
@@ -159,6 +164,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
+            exchanges: Exchanges::new(&setup.listeners, setup.worker),
             is_body_limit_reported: false,
             now_ms,
         };
@@ -208,6 +214,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.heartbeat.iter().for_each(|heartbeat| heartbeat.wake());
         let now_ms = self.driver.now_ms();
         self.state.now_ms = now_ms;
+        if self.state.exchanges.is_some() {
+            self.begin_exchanges();
+        }
         panics::set_now_ms(now_ms);
         if self.state.reports.due_ms() <= now_ms {
             self.state.report_waiting(now_ms);

@@ -13,6 +13,7 @@ use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::eviction::Eviction;
 use crate::memory::spare::Outputs;
+use crate::observe::exchanges::Exchanges;
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
 use crate::server::control::{Control, Notice};
@@ -51,6 +52,8 @@ pub(crate) struct WorkerState<S> {
     pub(crate) now_ms: u64,
     /// Faults reported within the last second.
     pub(crate) reports: Reports,
+    /// Unfinished exchanges, if anything listens for them.
+    pub(crate) exchanges: Option<Box<Exchanges>>,
     /// The first body over the limit has been reported.
     pub(crate) is_body_limit_reported: bool,
 }

@@ -41,6 +41,11 @@ impl Clock {
         (timeout_ms >= crate::limits::ALARM_TIMEOUT_MS_MIN).then_some(due_ms)
     }
 
+    /// Returns microseconds of the same clock, by a fresh reading.
+    pub(crate) fn read_us(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// Reads the clock.
     #[inline]
     pub(crate) fn read(&mut self) {

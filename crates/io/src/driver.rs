@@ -195,6 +195,9 @@ pub trait Driver: sealed::Sealed {
     /// Returns seconds since 1970, as of the last `wait` (T3).
     fn unix_seconds(&self) -> u64;
 
+    /// Returns microseconds of the clock of [`Driver::now_ms`], by a fresh reading (T3).
+    fn read_clock_us(&self) -> u64;
+
     /// Blocks until there is something to do (T1). `None` waits without limit.
     ///
     /// # Errors
@@ -246,7 +249,8 @@ pub trait Driver: sealed::Sealed {
         false
     }
 
-    /// Returns the bytes of the send in flight that the kernel has accepted; 0 without one (S6).
+    /// Returns the bytes of the send in flight that the kernel has accepted; 0 without one. After a `Sent` with an
+    /// error, those of that send (S6).
     fn send_progress(&self, token: Token) -> u64;
 
     /// Returns the bytes that the kernel has accepted on all connections since the start (S11).

@@ -16,6 +16,7 @@
 //!   finite: [`limits`] bounds the share of each connection.
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one
 //!   reading a turn. The time of day may lag by 50 ms.
+//!   [`Driver::read_clock_us`] reads the same clock anew.
 //! - **T4** [`Driver::caught_up_ms`] is a time by the driver's clock: everything that had arrived by then is
 //!   delivered with this turn's events, unless receiving is paused or [`Driver::reads_later`] (R7). It is
 //!   `now_ms` if the last `wait` took all that the kernel had; otherwise it follows the clock as long as the
@@ -77,7 +78,7 @@
 //!   [`limits::SEND_BYTES_PER_TURN_MAX`] bytes in one turn. A file that ends early is
 //!   [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has
-//!   accepted. It never decreases.
+//!   accepted. It never decreases. After a `Sent` with an error it is that of the failed send, until the next event.
 //! - **S7** [`Driver::send_at_once`] is `send`, but may return that the send is done: then none is in flight, no
 //!   `Sent` follows, and the output is empty or untouched. If the caller waits for the end, the kernel has accepted
 //!   everything by then. Otherwise the driver may find in the next `wait` that the kernel has not:
@@ -130,6 +131,7 @@
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
 //! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` if a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries, one of which sets the alarm as on epoll; none if work is left and there are no entries | none; moves the driven clock |
+//! | `read_clock_us` | one reading of the clock | as poll | the driven clock |
 //! | `rest` | slots | slots, receive buffers, queues, empty tables of files | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl` per connection; a `poll` if the driver is full | a poll entry that completes when a connection waits; `accept4` for as many as came the last time, twice as many if more wait at once; a `poll` if the driver is full | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |

@@ -55,6 +55,7 @@ mod error;
 mod fast;
 mod handlers;
 mod middleware;
+mod observe;
 mod path;
 mod reload;
 mod report;
@@ -78,9 +79,9 @@ pub use service_manager::InheritError;
 
 #[doc(inline)]
 pub use shearwater_engine::{
-    AcceptMode, Call, Control, DriverChoice, Failure, Gone, HandedOver, LimitWarning, Limits, ListenAddress,
-    ListeningSocket, Notice, Reload, ReloadError, Reloading, Request, Response, Service, StartError,
-    StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
+    AcceptMode, Call, Control, DriverChoice, ExchangeEnd, Failure, FinishedExchange, Gone, HandedOver,
+    LimitWarning, Limits, ListenAddress, ListeningSocket, Notice, Reload, ReloadError, Reloading, Request,
+    Response, Service, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use shearwater_engine::{Control, Notice, Totals};
 use shearwater_io::signals::{self, Signal, Signals};
 
+use crate::observe::Reopen;
 use crate::reload::{ReloadFunction, Reloader};
 
 /// Log level of messages to standard error. Each level includes those before it.
@@ -121,6 +122,7 @@ impl SignalWatch {
         drain_ms: u64,
         verbosity: Verbosity,
         reload: Option<ReloadFunction>,
+        reopen: Reopen,
     ) -> Self {
         let reloader = reload.map(|function| Reloader::new(function, Arc::clone(&control), verbosity));
         let CaughtSignals { signals, ends_with_terminal } = caught;
@@ -128,7 +130,10 @@ impl SignalWatch {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
             // Without a reloader it is caught for another server of the process.
             Signal::Hangup => reloader.iter().for_each(Reloader::request),
-            Signal::User1 => verbosity.print_running_totals(&control.totals()),
+            Signal::User1 => {
+                reopen.call();
+                verbosity.print_running_totals(&control.totals());
+            }
             Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
             Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),
         });

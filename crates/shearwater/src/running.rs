@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
+use crate::observe::Reopen;
 use crate::reload::ReloadFunction;
 use crate::report::{CaughtSignals, SignalWatch, Verbosity};
 use crate::service_manager::ManagerReports;
@@ -24,6 +25,7 @@ pub struct Running {
     pub(crate) drain_ms: u64,
     pub(crate) verbosity: Verbosity,
     pub(crate) reload: Option<ReloadFunction>,
+    pub(crate) reopen: Reopen,
     pub(crate) watch: Option<SignalWatch>,
     pub(crate) _reports: Option<ManagerReports>,
 }
@@ -96,7 +98,8 @@ impl Running {
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.reload.clone())
+        let (reload, reopen) = (self.reload.clone(), self.reopen.clone());
+        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, reload, reopen)
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.

@@ -12,6 +12,7 @@ use shearwater_io::os;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::observe::Reopen;
 use crate::reload::ReloadFunction;
 use crate::report::{SignalWatch, Verbosity};
 use crate::running::Running;
@@ -42,7 +43,8 @@ const DRAIN_MS: u64 = 30_000;
 #[derive(Debug, Clone)]
 pub struct Server {
     addresses: Vec<String>,
-    options: Options,
+    pub(crate) options: Options,
+    pub(crate) reopen: Reopen,
     drain_ms: u64,
     handle_signals: bool,
     pub(crate) inherit: Inherit,
@@ -73,6 +75,7 @@ impl Server {
         Self {
             addresses,
             options: Options { listen, ..Options::default() },
+            reopen: Reopen::default(),
             drain_ms: DRAIN_MS,
             handle_signals: false,
             inherit: Inherit::default(),
@@ -347,7 +350,7 @@ impl Server {
             self.options.limits.body_bytes_max = body_bytes_max;
         }
         service_manager::inherit(self.inherit, &mut self.options)?;
-        let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
+        let (drain_ms, verbosity, reopen) = (self.drain_ms, self.verbosity, self.reopen);
         let (handle_signals, notify_manager) = (self.handle_signals, self.notify_manager);
         let reload = self.reload;
         let server = shearwater_engine::Server::bind(self.options)?;
@@ -356,7 +359,8 @@ impl Server {
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
-        let running = Running { running, drain_ms, verbosity, reload, watch: None, _reports: reports };
+        let running =
+            Running { running, drain_ms, verbosity, reload, reopen, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
 }

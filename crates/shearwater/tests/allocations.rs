@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 
 use shearwater::{
-    App, Cors, DriverChoice, Error, Fast, Method, Request, Response, Server, StartError, Verbosity,
+    App, Cors, DriverChoice, Error, Fast, FinishedExchange, Method, Request, Response, Server, StartError,
+    Verbosity,
 };
 use testkit::CountingAllocator;
 
@@ -112,13 +113,14 @@ fn is_whole(response: &[u8]) -> bool {
 }
 
 /// Returns the number of allocator calls in a steady round; `None` if the driver isn't available.
-fn calls(driver: DriverChoice) -> Option<u64> {
-    let running = match Server::new("127.0.0.1:0")
-        .workers(WORKERS)
-        .driver(driver)
-        .verbosity(Verbosity::Off)
-        .start_app(app())
-    {
+fn calls(driver: DriverChoice, listens: bool) -> Option<u64> {
+    let mut server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
+    if listens {
+        server = server.on_exchange(&["user-agent", "origin"], |_| {
+            |exchange: &FinishedExchange<'_>| assert!(exchange.field("origin").is_some())
+        });
+    }
+    let running = match server.start_app(app()) {
         Ok(running) => running,
         Err(Error::Start(StartError::Driver { .. })) => return None,
         Err(error) => panic!("{error}"),
@@ -144,7 +146,9 @@ fn allocates_nothing_in_ten_thousand_requests() {
     drop(std::hint::black_box(Box::new(1)));
     assert!(ALLOCATOR.in_process().calls() > before, "the counter counts");
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
-    let figures = drivers.map(calls);
-    assert!(figures.iter().any(Option::is_some), "there is a driver");
-    assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?}");
+    for listens in [false, true] {
+        let figures = drivers.map(|driver| calls(driver, listens));
+        assert!(figures.iter().any(Option::is_some), "there is a driver");
+        assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?} listens {listens}");
+    }
 }

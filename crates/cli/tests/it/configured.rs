@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rustix::process::{Resource, getrlimit};
 use testkit::{TestClient, TestFolder};
 
-use crate::keys::{SITE, folder, limits, performance, server};
+use crate::keys::{SITE, folder, limits, log, performance, server};
 use crate::process::{Server, drivers, has_proc, program, run, threads};
 use crate::sites;
 
@@ -149,6 +149,10 @@ const SHOWN: &[(Test, &[&str])] = &[
     (performance::response_buffer_size, &["performance.response_buffer_size"]),
     (performance::cache, &["cache.enabled", "cache.bytes_max", "cache.entries_max", "cache.file_bytes_max"]),
     (performance::level, &["logging.level"]),
+    (log::access, &["log.access"]),
+    (log::format, &["log.format"]),
+    (log::exclude_paths, &["log.exclude_paths"]),
+    (log::exclude_statuses, &["log.exclude_statuses"]),
     (
         limits::sizes_of_requests,
         &["limits.head_bytes_max", "limits.target_bytes_max", "limits.fields_max", "limits.body_bytes_max"],

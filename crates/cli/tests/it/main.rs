@@ -1,5 +1,6 @@
 //! The built program as its user meets it: arguments in, output, signals and exit codes out.
 
+mod access_log;
 mod commands;
 mod configured;
 mod keys;

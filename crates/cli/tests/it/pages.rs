@@ -102,7 +102,8 @@ impl Reader {
             Some(address) => line.replace(ADDRESS, &address),
             None => line.to_owned(),
         };
-        let output = in_shell(&self.folder, &line.replace(SOCKETS, &self.sockets()));
+        let pid = self.server.as_ref().map(|server| server.pid().as_raw_nonzero().to_string());
+        let output = in_shell(&self.folder, &line.replace(SOCKETS, &self.sockets()), pid.as_deref());
         assert!(output.status.success(), "{line}: {output:?}");
         String::from_utf8(output.stdout).expect("UTF-8").replace("\r\n", "\n")
     }
@@ -132,12 +133,13 @@ impl Reader {
     }
 }
 
-/// Runs a command in a shell that finds the program.
-fn in_shell(folder: &TestFolder, line: &str) -> Output {
+/// Runs a command in a shell that finds the program. The server's process is `$PID`.
+fn in_shell(folder: &TestFolder, line: &str, pid: Option<&str>) -> Output {
     let programs = Path::new(env!("CARGO_BIN_EXE_shearwater")).parent().expect("a folder");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(folder.path());
+    command.envs(pid.map(|pid| ("PID", pid)));
     command.env("PATH", path).env("TESTS", TESTS).output().expect("a shell")
 }
 
@@ -166,7 +168,7 @@ fn commands_print_what_is_shown() {
         match step {
             Step::File { name, text } => drop(folder.file(name, text)),
             Step::Command { line, shown } => {
-                let Output { status, stdout, stderr } = in_shell(&folder, line);
+                let Output { status, stdout, stderr } = in_shell(&folder, line, None);
                 let is_json = stdout.starts_with(b"{");
                 assert!(status.code() != Some(2) || is_json || stdout.is_empty(), "{line}: {stdout:?}");
                 assert!(status.code() != Some(0) || stderr.is_empty(), "{line}: {stderr:?}");

@@ -36,6 +36,15 @@ const ONCE: &[(&str, Rows)] = &[
     ("timeouts", &[&["head = \"1ms\""], &["drain_idle = 0"]]),
     ("cache", &[&["enabled = false"], &["bytes_max = 70000", "bytes_max = \"1MB\""], &["entries_max = 1"]]),
     ("logging", &[&["level = \"off\"", "level = \"${EMPTY:-debug}\""]]),
+    (
+        "log",
+        &[
+            &["access = \"-\"", "access = \"syslog:/dev/log\"", "access = \"${DIR}/access.log\""],
+            &["format = \"json\"", "format = \"$uri $${status} ${DIR}\""],
+            &["exclude_paths = [\"/a\", \"/${DIR}\"]"],
+            &["exclude_statuses = [\"2xx\", \"5xx\"]"],
+        ],
+    ),
 ];
 
 const SERVING: Rows = &[
@@ -163,6 +172,7 @@ fn documents_every_section() {
         ("`[timeouts]`", "[timeouts]"),
         ("`[cache]`", "[cache]"),
         ("`[logging]`", "[logging]"),
+        ("`[log]`", "[log]"),
         ("`[[listen]]`", "#[[listen]]"),
         ("`[[site]]`", "#[[site]]"),
         ("`[[site.redirect]]`", "#[[site.redirect]]"),
@@ -175,7 +185,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 68);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 72);
 }
 
 #[test]

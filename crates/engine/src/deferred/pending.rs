@@ -10,6 +10,7 @@ use crate::connection::{Flag, NONE};
 use crate::deferred::deferral::Deferral;
 use crate::deferred::poll::PendingCall;
 use crate::memory::blocks::Destination;
+use crate::observe::capture::Noted;
 use crate::request::body::{BodyBudget, Piece, decode};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
@@ -57,6 +58,9 @@ impl<S: Service> WorkerState<S> {
         let mut pending = PendingCall::new(deferred, facts);
         pending.service = replaced;
         if !has_room {
+            if let Some(exchanges) = &mut self.exchanges {
+                exchanges.describe(token, &pending.exchange.head());
+            }
             self.release_call(pending);
             return self.refuse(token, Refusal::BuffersFull).result;
         }
@@ -65,10 +69,12 @@ impl<S: Service> WorkerState<S> {
         }
         let Some(disposition) = self.pump(&mut pending) else {
             self.keep_call(token, pending);
+            self.note_output(token);
             self.table.get(token).begin_handling();
             return StepResult::Waits;
         };
         self.release_call(pending);
+        self.note_end(token, disposition);
         self.end_request(token, disposition);
         StepResult::Responded
     }
@@ -88,7 +94,7 @@ impl<S: Service> WorkerState<S> {
             && len > self.limits.body_bytes_max
         {
             self.report_body_limit();
-            return self.refuse(token, Refusal::BodyTooLarge);
+            return self.refuse_head(token, Refusal::BodyTooLarge, bytes);
         }
         let owes_continue = waits_for_continue(&head, rest);
         let is_last = self.is_last(token);
@@ -102,6 +108,9 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
             outcome => {
                 let body = if all_is_here { body_len(framing) } else { 0 };
+                if self.exchanges.is_some() {
+                    self.note_response(token, bytes, all_is_here, Noted::of(&outcome));
+                }
                 return self.conclude(token, outcome, facts, bytes.len() + body);
             }
         };
@@ -110,6 +119,9 @@ impl<S: Service> WorkerState<S> {
         let mut pending = PendingCall::new(deferred, facts);
         pending.owes_continue = owes_continue;
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.begin(token);
+        }
         let conn = self.table.get(token);
         conn.begin_read_body();
         let mut block = self.blocks.take(token, &mut conn.block);
@@ -139,6 +151,9 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.receive_body(token, block.body_bytes);
+        }
         let is_new = block.call.as_ref().is_some_and(|pending| pending.is_new);
         let is_complete = matches!(piece, Piece::Complete) && block.call.is_some();
         if let (true, Some(pending)) = (is_complete, &block.call) {
@@ -196,6 +211,7 @@ impl<S: Service> WorkerState<S> {
         pending.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
         match self.pump(&mut pending) {
             None => {
+                self.note_output(token);
                 let is_continued = self.send_continue(&mut pending);
                 if is_reading_body && pending.disposition.is_some() {
                     self.table.get(token).begin_streaming();
@@ -220,6 +236,7 @@ impl<S: Service> WorkerState<S> {
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
         self.release_call(pending);
+        self.note_end(token, disposition);
         self.end_request(token, disposition);
         StepResult::Responded
     }

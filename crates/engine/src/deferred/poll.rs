@@ -155,6 +155,7 @@ impl<S: Service> WorkerState<S> {
         pending.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
         pending.has_body = ResponseContent::of(pending.facts.method, responded.status).is_whole();
         self.calls.recycle_draft(draft);
+        self.note_deferred(pending, responded.status);
         self.count(responded)
     }
 

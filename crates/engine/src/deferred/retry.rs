@@ -163,7 +163,10 @@ impl<S: Service> WorkerState<S> {
         let outcome = self.responder.call_again(service, &request, pending.facts, inherited, &mut self.calls);
         drop(exchange);
         match outcome {
-            Outcome::Responded(responded) => Some(self.count(responded)),
+            Outcome::Responded(responded) => {
+                self.note_deferred(pending, responded.status);
+                Some(self.count(responded))
+            }
             Outcome::Deferred(Deferral::Deferred(deferred)) => {
                 let is_unreadable = pending.is_reading_body && deferred.retry.is_none();
                 let next = PendingCall::after(pending, deferred);
@@ -182,6 +185,7 @@ impl<S: Service> WorkerState<S> {
                 let responded =
                     self.responder.respond_with(&mut draft, Inherited::default(), pending.facts, None);
                 self.calls.recycle_draft(draft);
+                self.note_deferred(pending, responded.status);
                 Some(self.count(responded))
             }
         }

@@ -46,6 +46,7 @@ impl<S: Service> WorkerState<S> {
     /// Frees a connection's memory at once. Its response waits for the end of the turn, because the output
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
+        self.note_eviction(token);
         let has_begun = self.drop_call(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
@@ -77,8 +78,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
             let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase() == Phase::Evicted);
             match eviction {
                 _ if !is_open => {}
-                Eviction::Reset => self.shut(token, CloseKind::Reset),
+                Eviction::Reset => {
+                    self.evict_exchanges(token);
+                    self.shut(token, CloseKind::Reset);
+                }
                 Eviction::CutOff => {
+                    self.state.note_end(token, Disposition::Truncated);
                     self.state.end_request(token, Disposition::Truncated);
                     self.flush(token);
                 }

@@ -103,6 +103,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.calls.free_spare();
         let slots = self.state.table.trim();
         self.state.served.trim(slots);
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.trim(slots);
+        }
         // The panic hook reports panics; the worker keeps serving.
         let _ = panics::catch(|| self.state.service.trim());
         if let Some(at_rest) = self.idle_trim.at_rest {

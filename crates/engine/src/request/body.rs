@@ -7,6 +7,7 @@ use crate::deferred::calls::Inherited;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::{Block, Destination};
 use crate::memory::buffer::PagePool;
+use crate::observe::capture::Noted;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::request_loop::{Step, StepResult, facts};
@@ -57,6 +58,9 @@ impl<S: Service> WorkerState<S> {
         };
         self.blocks.put(conn.block, block);
         conn.begin_body();
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.begin(token);
+        }
         if !self.make_room(token) {
             return self.refuse(token, Refusal::BuffersFull);
         }
@@ -91,6 +95,14 @@ impl<S: Service> WorkerState<S> {
                 Outcome::Deferred(deferral) => self.has_room_for(token, deferral, block.held_bytes()),
                 Outcome::Responded(_) => true,
             };
+            if self.exchanges.is_some() {
+                self.note_buffered(
+                    token,
+                    &block.parser.head(&block.head),
+                    block.body_bytes,
+                    Noted::of(&outcome),
+                );
+            }
             block.end_request(&mut self.blocks.pool);
             self.blocks.put(index, block);
             return match outcome {
@@ -106,6 +118,9 @@ impl<S: Service> WorkerState<S> {
         }
         // A body that is discarded doesn't grow in memory.
         let is_kept = matches!(block.destination, Destination::Buffer);
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.receive_body(token, block.body_bytes);
+        }
         self.blocks.put(index, block);
         match piece {
             Piece::Refused(refusal) => Step::new(consumed, self.refuse(token, refusal).result),

@@ -89,6 +89,7 @@ impl Refusal {
 impl<S: Service> WorkerState<S> {
     /// Rejects the current request with the connection's last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        self.describe_unfinished(token);
         if self.drop_call(token) {
             return self.cut_off(token, refusal);
         }
@@ -102,6 +103,7 @@ impl<S: Service> WorkerState<S> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
+        self.note_refusal(token, refusal.status());
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
     }
@@ -111,6 +113,7 @@ impl<S: Service> WorkerState<S> {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
+        self.note_end(token, Disposition::Truncated);
         self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
     }

@@ -149,6 +149,8 @@ counters! {
         hit_drain_idle_ms = "drain_idle_ms",
         /// Turns that left due deadlines to the next one.
         hit_expiries_per_turn = "EXPIRIES_PER_TURN",
+        /// Exchanges whose end is unknown to listeners, because too many were unfinished.
+        hit_exchange_bytes = "EXCHANGE_BYTES_MAX",
         /// Notices to the operator that were dropped: unread, or of too many kinds at once.
         hit_notices = "NOTICES_MAX",
     }

@@ -132,7 +132,7 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let Options { order, at_rest, trusted_gateway, .. } = self.options;
+        let Options { order, at_rest, trusted_gateway, listeners, .. } = self.options;
         let first = Setup {
             connections_asked,
             descriptors_max: self.share.descriptors_max,
@@ -140,6 +140,7 @@ impl Server {
             trusted_gateway,
             order,
             at_rest,
+            listeners,
             ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
         };
         let cores = os::cores();

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use shearwater_tasks::Order;
 
 use crate::limits::{Limits, Timeouts};
+use crate::observe::finished::ExchangeListener;
 use crate::server::addresses::{ListenAddress, ListeningSocket};
 
 /// Configuration of a server.
@@ -44,6 +45,8 @@ pub struct Options {
     /// Tasks that only sleep and compute don't prevent it. It should return within milliseconds; a panic is
     /// printed and otherwise ignored.
     pub at_rest: Option<fn()>,
+    /// Listeners for finished exchanges. Without any, exchanges cost nothing.
+    pub listeners: Vec<ExchangeListener>,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             order: Order::Fifo,
             watchdog_ms: 1000,
             at_rest: None,
+            listeners: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::limits::{
     DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
     WRITE_CHECK_MS,
 };
+use crate::observe::finished::ExchangeEnd;
 use crate::request::body::BodyBudget;
 use crate::request::refusal::Refusal;
 use crate::server::counters::Counter;
@@ -223,6 +224,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.broken(token);
         }
         self.state.counters.hit_half_closed_ms.add(1);
+        self.abort_exchanges(token, ExchangeEnd::TimedOut);
         self.shut(token, CloseKind::Normal);
     }
 
@@ -256,6 +258,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             && let Some(limit) = state.too_slow(units)
         {
             limit.add(1);
+            self.abort_exchanges(token, ExchangeEnd::TimedOut);
             return self.shut(token, CloseKind::Reset);
         }
         state.table.get(token).set(Flag::Measured);

@@ -8,6 +8,7 @@ mod deferred;
 mod deferred_ends;
 mod dispatching;
 mod draining;
+mod exchanges;
 mod harness;
 mod limits;
 mod memory;

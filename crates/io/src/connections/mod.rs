@@ -46,6 +46,8 @@ pub(crate) struct Connections<X> {
     pub(crate) work: Work,
     /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
+    /// The last send that failed, and its bytes (S6).
+    failed: Option<(Token, u64)>,
     /// Detached connections to report, at most once each.
     detached: VecDeque<(Token, io::Result<Detached>)>,
     context: PushContext,
@@ -59,6 +61,7 @@ impl<X: SlotState> Connections<X> {
             sends: Slab::default(),
             work: Work::default(),
             just_sent: None,
+            failed: None,
             detached: VecDeque::new(),
             context: PushContext::new(waker),
         }
@@ -210,7 +213,8 @@ impl<X: SlotState> Connections<X> {
             return output.len();
         }
         let sending = self.slots.open(token).and_then(|slot| self.sends.get(slot.send));
-        sending.map_or(0, |sending| sending.done)
+        let failed = || self.failed.filter(|(failed, _)| *failed == token).map_or(0, |(_, done)| done);
+        sending.map_or_else(failed, |sending| sending.done)
     }
 
     /// Counts bytes that the kernel has accepted, as reported by a completion.
@@ -325,16 +329,19 @@ impl<X: SlotState> Connections<X> {
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
     pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
-        let (output, result) = self.sends.remove(send, |sending| {
+        let (output, done, result) = self.sends.remove(send, |sending| {
             sending.wants = None;
-            (std::mem::take(&mut sending.output), sending.result.take())
+            (std::mem::take(&mut sending.output), sending.done, sending.result.take())
         });
-        self.sent(token, output, result.unwrap_or(Err(SendError::Cancelled)))
+        self.sent(token, output, done, result.unwrap_or(Err(SendError::Cancelled)))
     }
 
-    /// Returns the event of a send that has ended with this result.
-    pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) -> Event {
+    /// Returns the event of a send that has ended with this result, after `done` bytes.
+    pub(crate) fn sent(&mut self, token: Token, output: Output, done: u64, result: SendResult) -> Event {
         self.work.after_sent = true;
+        if result.is_err() {
+            self.failed = Some((token, done));
+        }
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
             // `WRITABLE` may have been set since the send ended: nothing is left to resume.
@@ -355,6 +362,8 @@ impl<X: SlotState> Connections<X> {
         }
     }
 }
+
+type SendResult = Result<(), SendError>;
 
 /// See [`Connections::sender`].
 fn sender<'a, X: SlotState>(

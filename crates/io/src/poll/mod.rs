@@ -137,6 +137,10 @@ impl Driver for Poll {
         self.clock.unix_seconds
     }
 
+    fn read_clock_us(&self) -> u64 {
+        self.clock.read_us()
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_turn(timeout)
     }

@@ -47,6 +47,8 @@ pub(super) struct Kernel {
     pub(super) file_scratch: Vec<u8>,
     /// Bytes that the network has accepted since the start.
     pub(super) bytes_taken: u64,
+    /// The last send that failed, and the bytes of it that the network has accepted.
+    pub(super) failed: Option<(Token, u64)>,
     slots: Vec<SimSlot>,
     /// Free slots; the one freed last is reused first.
     free: Vec<usize>,
@@ -65,6 +67,7 @@ impl Kernel {
             listeners: Listeners::new(options.listeners, inbox),
             woken: Arc::default(),
             clock_ms: 0,
+            failed: None,
             turn: 0,
             connections: 0,
             departed: Vec::new(),

@@ -102,6 +102,10 @@ impl Driver for Sim {
         self.unix_start_seconds + self.now_ms / 1000
     }
 
+    fn read_clock_us(&self) -> u64 {
+        self.kernel.borrow().clock_ms.saturating_mul(1000)
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent.clear();
         let timeout_ms =
@@ -161,6 +165,11 @@ impl Driver for Sim {
 
     fn send_progress(&self, token: Token) -> u64 {
         let kernel = self.kernel.borrow();
+        if let Some((failed, taken)) = kernel.failed
+            && failed == token
+        {
+            return taken;
+        }
         let sending = kernel.conn(token).and_then(|conn| conn.sending.as_ref());
         sending.filter(|sending| sending.silent_since.is_none()).map_or(0, |sending| sending.taken)
     }

@@ -165,7 +165,11 @@ impl Kernel {
         let sending = conn.sending.take()?;
         conn.used.sents += 1;
         let token = conn.token;
-        Some(Event::Sent { token, output: sending.output, result: sending.decided? })
+        let result = sending.decided?;
+        if result.is_err() {
+            self.failed = Some((token, sending.taken));
+        }
+        Some(Event::Sent { token, output: sending.output, result })
     }
 }
 

@@ -203,6 +203,10 @@ impl Driver for Uring {
         self.clock.unix_seconds
     }
 
+    fn read_clock_us(&self) -> u64 {
+        self.clock.read_us()
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_turn(timeout)
     }

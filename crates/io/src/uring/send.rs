@@ -220,7 +220,7 @@ impl Uring {
                 return None;
             }
         };
-        let event = self.conns.sent(token, output, result);
+        let event = self.conns.sent(token, output, taken, result);
         if closing {
             self.finish_close(token);
         }

@@ -4,6 +4,7 @@
 //! reports, not by a clock.
 
 pub(crate) mod limits;
+pub(crate) mod log;
 pub(crate) mod performance;
 pub(crate) mod server;
 

@@ -1,12 +1,15 @@
 //! A worker on the simulated kernel, with means to run it, and its clients.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use shearwater_engine::io::Driver;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
-use shearwater_engine::{Control, Limits, Notice, Service, Setup, Timeouts, Totals, Worker};
+use shearwater_engine::{
+    Control, ExchangeListener, FinishedExchange, Limits, Notice, Service, Setup, Timeouts, Totals, Worker,
+};
 
 use super::app::{self, TestApp};
 use super::handlers;
@@ -26,6 +29,9 @@ pub(crate) struct Setting {
     pub(crate) trusted_gateway: bool,
     pub(crate) order: Order,
     pub(crate) at_rest: Option<fn()>,
+    pub(crate) listeners: Vec<ExchangeListener>,
+    /// Without the listener that counts exchanges.
+    pub(crate) is_unobserved: bool,
 }
 
 /// A worker, its network and its operator.
@@ -36,6 +42,8 @@ pub(crate) struct SimWorld<S = TestApp> {
     notices: Receiver<Notice>,
     /// Accepting may fail at random: a queued connection is worth waiting for.
     accept_fails: bool,
+    /// Exchanges with a response, and those without; `None` if nothing listens.
+    exchanges: Option<Arc<[AtomicU64; 2]>>,
 }
 
 impl Default for SimWorld {
@@ -71,7 +79,10 @@ impl<S: Service> SimWorld<S> {
         setup.trusted_gateway = setting.trusted_gateway;
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
-        Self { worker: Worker::new(sim, service, setup), net, control, notices, accept_fails }
+        setup.listeners = setting.listeners;
+        let exchanges = (!setting.is_unobserved).then(Arc::default);
+        setup.listeners.extend(exchanges.iter().map(counter));
+        Self { worker: Worker::new(sim, service, setup), net, control, notices, accept_fails, exchanges }
     }
 
     /// Connects a client.
@@ -239,6 +250,10 @@ impl<S: Service> SimWorld<S> {
         assert_eq!(still, (0, 0, 0), "(tasks, bytes held for them, handlers) still in use");
         let totals = self.totals();
         assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
+        if let Some([responded, _]) = self.exchanges.as_deref() {
+            let responses = totals.requests + totals.requests_refused;
+            assert_eq!(responded.load(Ordering::Relaxed), responses, "exchanges and responses");
+        }
     }
 
     /// Returns connections, blocks and timers in use.
@@ -254,6 +269,17 @@ impl<S: Service> SimWorld<S> {
     pub(crate) fn notices(&self) -> Vec<Notice> {
         self.notices.try_iter().collect()
     }
+}
+
+/// Returns a listener that counts exchanges with and without a response.
+fn counter(counts: &Arc<[AtomicU64; 2]>) -> ExchangeListener {
+    let counts = Arc::clone(counts);
+    ExchangeListener::new(&[], move |_| {
+        let counts = Arc::clone(&counts);
+        move |finished: &FinishedExchange<'_>| {
+            counts[usize::from(finished.status().is_none())].fetch_add(1, Ordering::Relaxed);
+        }
+    })
 }
 
 /// A client of the simulated network.

@@ -55,7 +55,7 @@ fn setting(seed: u64, dice: &mut Choices) -> Setting {
         }
     };
     let limits = Limits { output_bytes_max: dice.pick(&[64 * 1024, 1, 300]), ..Limits::default() };
-    Setting { sim, limits, ..Setting::default() }
+    Setting { sim, limits, is_unobserved: seed.is_multiple_of(2), ..Setting::default() }
 }
 
 /// Restrictions on the requests of a client.

@@ -126,7 +126,7 @@ fn setting(dice: &mut Choices, seed: u64, recv: &[usize], send: &[usize]) -> Set
         ..Limits::default()
     };
     let order = if dice.once_in(2) { Order::Lifo } else { Order::Fifo };
-    Setting { sim, limits, order, ..Setting::default() }
+    Setting { sim, limits, order, is_unobserved: seed.is_multiple_of(2), ..Setting::default() }
 }
 
 /// Runs a seed in which each client reads its responses: all arrive, in order.

@@ -167,7 +167,7 @@ macro_rules! contract_suite {
                 s1_sends_begun_together_come_back_each,
                 s2_a_second_send_is_refused, s3_partial_sends_resume_in_order, s3_a_gathered_output_is_in_order,
                 s5_a_file_is_sent_in_shares, s5_reports_a_short_file, s5_files_sent_one_after_the_other_share_the_turn,
-                s6_progress_never_goes_back, s7_a_send_done_at_once_has_no_event, s7_sends_not_done_at_once_come_back,
+                s6_progress_never_goes_back, s6_a_failed_send_reports_its_bytes, s7_a_send_done_at_once_has_no_event, s7_sends_not_done_at_once_come_back,
                 s7_unawaited_sends_arrive, s7_what_a_full_socket_left_arrives,
                 s7_sends_after_one_done_at_once_are_in_order, s7_the_end_follows_what_was_sent,
                 s8_shows_acknowledged_bytes_before_there_is_room,

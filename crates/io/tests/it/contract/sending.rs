@@ -223,6 +223,23 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     assert!(before > 0, "the reader had data");
 }
 
+pub(crate) fn s6_a_failed_send_reports_its_bytes<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let (output, wanted) = mixed(80);
+    world.send(token, output);
+    world.idle();
+    let progress = world.driver().send_progress(token);
+    assert!(progress > 0 && progress < wanted.len() as u64, "{progress}");
+    world.harness.reset(peer);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert!(
+        world.page(token).failed_after >= progress,
+        "{} after {progress}",
+        world.page(token).failed_after
+    );
+}
+
 pub(crate) fn s7_a_send_done_at_once_has_no_event<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for round in 0..40 {

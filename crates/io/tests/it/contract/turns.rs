@@ -165,6 +165,8 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     while start.elapsed() < std::time::Duration::from_millis(5) {
         std::hint::spin_loop();
     }
+    let read_us = world.driver().read_clock_us();
+    assert!((ms * 1000..(ms + 60_000) * 1000).contains(&read_us), "{read_us} µs after {ms} ms");
     while world.step().is_some() {
         assert_eq!(world.driver().now_ms(), ms);
         assert_eq!(world.driver().unix_seconds(), seconds);

@@ -63,6 +63,8 @@ pub(crate) struct ConnectionLog {
     pub sent: Vec<SentAs>,
     /// The output returned last.
     pub output: Output,
+    /// Bytes of the last send that failed (S6).
+    pub failed_after: u64,
     pub closed: bool,
     in_flight: Option<Contents>,
     /// The last output that was sent at once: the driver may take that back once.
@@ -247,6 +249,10 @@ impl<H: Harness> World<H> {
         assert!(sent != SentAs::Cancelled || page.closing, "C2: cancelled without a close");
         page.sent.push(sent);
         page.output = output;
+        if result.is_err() && !page.closing {
+            let failed_after = self.driver().send_progress(token);
+            self.pages.get_mut(&token).expect("the page from above").failed_after = failed_after;
+        }
         Note::Sent(token, sent)
     }
 

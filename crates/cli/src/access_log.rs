@@ -1,0 +1,153 @@
+//! The access log: `[log]` and `--log` as options of a log, and the listener that feeds it.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use shearwater::engine::Version;
+use shearwater::{FinishedExchange, Server, Verbosity};
+use shearwater_config::{self as config, Config, Finding, Findings, StatusClass, nearest};
+use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, VARIABLES};
+
+use crate::args::Serve;
+use crate::failure::Failure;
+
+/// A log that is ready to be opened.
+#[derive(Debug, Clone)]
+pub(crate) struct PlannedLog {
+    options: Options,
+    /// Destination and format for reports.
+    pub(crate) description: String,
+}
+
+impl PlannedLog {
+    /// Returns true if standard output is the log.
+    pub(crate) fn takes_stdout(&self) -> bool {
+        self.options.destination == Destination::Stdout
+    }
+}
+
+/// Merges `[log]` with `--log`. Adds a line to `overridden` if the flag replaces another destination.
+pub(crate) fn plan(
+    serve: &Serve,
+    section: &config::Log,
+    overridden: &mut Vec<String>,
+) -> Result<Option<PlannedLog>, Failure> {
+    if let (Some(flag), Some(of_file)) = (&serve.log, &section.access)
+        && flag != of_file
+    {
+        overridden.push(format!("--log {flag} overrides log.access = {of_file:?}"));
+    }
+    let Some(given) = serve.log.as_ref().or(section.access.as_ref()) else { return Ok(None) };
+    let destination = Destination::parse(given)
+        .map_err(|message| Failure::helped(message, "name a file, `-`, or `syslog:/dev/log`"))?;
+    let format = Format::parse(&section.format).map_err(|error| Failure::start(error.to_string()))?;
+    let name = match &format {
+        Format::Custom(_) => "own format",
+        Format::Common | Format::Combined | Format::Json => &section.format,
+    };
+    let description = format!("{destination} ({name})");
+    let class = |class: &StatusClass| match class {
+        StatusClass::Success => 2,
+        StatusClass::Redirection => 3,
+        StatusClass::ClientError => 4,
+        StatusClass::ServerError => 5,
+    };
+    let classes = section.exclude_statuses.iter().map(class).collect();
+    let filter = Filter { paths: section.exclude_paths.clone(), classes };
+    Ok(Some(PlannedLog { options: Options { destination, format, filter }, description }))
+}
+
+/// Checks the values of `[log]` that only the log can check.
+pub(crate) fn check(config: &Config) -> Findings {
+    let mut findings = Findings::default();
+    let mut error = |key: &str, message: String, help: Option<String>| {
+        findings.errors.push(Finding { key: format!("log.{key}"), message, help });
+    };
+    if let Some(Err(message)) = config.log.access.as_deref().map(Destination::parse) {
+        error("access", message, Some("such as \"syslog:/dev/log\" or \"syslog:127.0.0.1:514\"".to_owned()));
+    }
+    if let Err(wrong) = Format::parse(&config.log.format) {
+        error("format", wrong.to_string(), Some(help_on_format(&config.log.format)));
+    }
+    findings
+}
+
+/// Returns a way to fix an invalid format.
+fn help_on_format(format: &str) -> String {
+    let names = VARIABLES.iter().map(|(name, _)| *name);
+    let words = format.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let is_unknown = |word: &&str| word.len() > 2 && !names.clone().any(|name| name == *word);
+    let near = words.filter(is_unknown).find_map(|word| nearest(word, names.clone()));
+    match near {
+        Some(name) if format.contains('$') => format!("a variable with a similar name exists: `${name}`"),
+        _ => "write \"common\", \"combined\", \"json\", or variables such as \"$remote_addr $status\""
+            .to_owned(),
+    }
+}
+
+/// Opens a log and makes the server write to it.
+pub(crate) fn attach(
+    server: Server,
+    planned: PlannedLog,
+    verbosity: Verbosity,
+) -> Result<(Server, Arc<Log>), Failure> {
+    let format = planned.options.format.clone();
+    let report = move |notice: &LogNotice| {
+        let level = if notice.is_failure() { Verbosity::Error } else { Verbosity::Warn };
+        print_line(verbosity, level, notice);
+    };
+    let log = Log::start(planned.options, report)
+        .map_err(|error| Failure::helped(error.to_string(), error.help()))?;
+    let log = Arc::new(log);
+    let (of_workers, of_signals) = (Arc::clone(&log), Arc::clone(&log));
+    let server = server
+        .on_exchange(&format.fields(), move |_| {
+            let mut lines = of_workers.line_writer();
+            move |exchange: &FinishedExchange<'_>| lines.log(&entry(exchange, &|name| exchange.field(name)))
+        })
+        .on_reopen(move || {
+            of_signals.reopen();
+            print_counts(verbosity, of_signals.counts());
+        });
+    Ok((server, log))
+}
+
+/// Prints the counts of a log at `SIGUSR1`.
+fn print_counts(verbosity: Verbosity, counts: Counts) {
+    let Counts { written, dropped, .. } = counts;
+    print_line(
+        verbosity,
+        Verbosity::Error,
+        &format_args!("access log: {written} lines written, {dropped} dropped"),
+    );
+}
+
+fn print_line(verbosity: Verbosity, level: Verbosity, text: &dyn std::fmt::Display) {
+    if level <= verbosity {
+        // A closed standard error is no reason to stop serving.
+        drop(writeln!(io::stderr(), "shearwater: {text}"));
+    }
+}
+
+/// Returns the facts of an exchange.
+fn entry<'a>(exchange: &FinishedExchange<'a>, field: &'a dyn Fn(&str) -> Option<&'a [u8]>) -> Entry<'a> {
+    Entry {
+        unix_seconds: exchange.unix_seconds(),
+        peer: exchange.peer(),
+        method: exchange.method(),
+        target: exchange.target(),
+        version: match exchange.version() {
+            Some(Version::Http11) => "HTTP/1.1",
+            Some(Version::Http10) => "HTTP/1.0",
+            None => "",
+        },
+        status: exchange.status(),
+        body_bytes_received: exchange.body_bytes_received(),
+        body_bytes_sent: exchange.body_bytes_sent(),
+        bytes_sent: exchange.bytes_sent(),
+        first_byte: exchange.first_byte(),
+        duration: exchange.duration(),
+        end: exchange.end().name(),
+        field,
+    }
+}

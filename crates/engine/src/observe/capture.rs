@@ -1,0 +1,231 @@
+//! Hooks of the worker: where exchanges are described, get their response and end. Nothing here runs without a listener.
+
+use shearwater_http1::{Framing, Head};
+use shearwater_io::{Driver, Token};
+
+use crate::connection::Phase;
+use crate::deferred::deferral::Deferral;
+use crate::deferred::poll::PendingCall;
+use crate::observe::finished::ExchangeEnd;
+use crate::observe::record::Progress;
+use crate::request::refusal::Refusal;
+use crate::request_loop::Step;
+use crate::response::responder::{Disposition, Outcome};
+use crate::server::drain::Lifecycle;
+use crate::service::Service;
+use crate::worker::Worker;
+use crate::worker_state::WorkerState;
+
+const COMPLETE: Progress = Progress::Whole(ExchangeEnd::Complete);
+
+/// Facts of a handler's outcome. By value: a reference would force the outcome into memory on the hot path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Noted {
+    Responded(u16),
+    Deferred,
+    /// It is about to be rejected, because too many are deferred.
+    Full,
+}
+
+impl Noted {
+    #[inline(always)]
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Responded(responded) => Self::Responded(responded.status),
+            Outcome::Deferred(Deferral::Full) => Self::Full,
+            Outcome::Deferred(_) => Self::Deferred,
+        }
+    }
+}
+
+impl<S> WorkerState<S> {
+    /// Counts the response to the request in the worker's own parser. `has_body` means that its body was received.
+    #[cold]
+    pub(crate) fn note_response(&mut self, token: Token, head: &[u8], has_body: bool, outcome: Noted) {
+        let Self { exchanges: Some(exchanges), parser, responder, .. } = self else { return };
+        let head = parser.head(head);
+        if let (true, Framing::Length(bytes)) = (has_body, head.framing()) {
+            exchanges.receive_body(token, bytes);
+        }
+        match outcome {
+            Noted::Responded(status) => {
+                exchanges.describe(token, &head);
+                exchanges.respond(token, status, &responder.out, COMPLETE);
+            }
+            Noted::Full => exchanges.describe(token, &head),
+            Noted::Deferred => exchanges.begin(token),
+        }
+    }
+
+    /// Counts the response to a request whose body was buffered or discarded in its block.
+    #[cold]
+    pub(crate) fn note_buffered(&mut self, token: Token, head: &Head<'_>, bytes: u64, outcome: Noted) {
+        let Self { exchanges: Some(exchanges), responder, .. } = self else { return };
+        exchanges.receive_body(token, bytes);
+        match outcome {
+            Noted::Responded(status) => {
+                exchanges.describe(token, head);
+                exchanges.respond(token, status, &responder.out, COMPLETE);
+            }
+            Noted::Full => exchanges.describe(token, head),
+            Noted::Deferred => {}
+        }
+    }
+
+    /// Counts the beginning of a deferred response.
+    #[inline(never)]
+    pub(crate) fn note_deferred(&mut self, pending: &PendingCall, status: u16) {
+        let Self { exchanges: Some(exchanges), responder, .. } = self else { return };
+        let token = pending.exchange.token();
+        exchanges.describe(token, &pending.exchange.head());
+        exchanges.respond(token, status, &responder.out, Progress::Open);
+    }
+
+    /// Counts the output of a deferred response so far.
+    pub(crate) fn note_output(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.begin(token);
+            exchanges.extend(token, &self.responder.out);
+        }
+    }
+
+    /// Counts the end of a deferred response.
+    pub(crate) fn note_end(&mut self, token: Token, disposition: Disposition) {
+        if let Some(exchanges) = &mut self.exchanges {
+            let end = match disposition {
+                Disposition::Truncated => ExchangeEnd::Truncated,
+                Disposition::Keep | Disposition::Last | Disposition::HandOver => ExchangeEnd::Complete,
+            };
+            exchanges.complete(token, &self.responder.out, end);
+        }
+    }
+
+    /// Describes an unfinished request by its block, unless its response has begun; returns false if there is none.
+    #[inline(never)]
+    pub(crate) fn describe_unfinished(&mut self, token: Token) -> bool {
+        let Self { exchanges: Some(exchanges), table, blocks, .. } = self else { return false };
+        exchanges.unpark(token);
+        if exchanges.is_described(token) {
+            return true;
+        }
+        let Some(conn) = table.find(token) else { return false };
+        let phase = conn.phase();
+        let Some(block) = blocks.get_mut(conn.block) else { return false };
+        match (&block.call, phase) {
+            // A response that has begun and has no record any more ended as unknown.
+            (Some(pending), _) if pending.disposition.is_none() => {
+                exchanges.describe(token, &pending.exchange.head());
+            }
+            (None, Phase::Body) => exchanges.describe(token, &block.parser.head(&block.head)),
+            (None, Phase::FirstHead | Phase::Head) => exchanges.describe_line(token, &block.input),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Keeps the request of a connection that is evicted.
+    pub(crate) fn note_eviction(&mut self, token: Token) {
+        if self.describe_unfinished(token)
+            && let Some(exchanges) = &mut self.exchanges
+        {
+            exchanges.park(token);
+        }
+    }
+
+    /// Counts the response of a refusal.
+    pub(crate) fn note_refusal(&mut self, token: Token, status: u16) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.respond(token, status, &self.responder.out, COMPLETE);
+        }
+    }
+}
+
+impl<S: Service> WorkerState<S> {
+    /// Rejects a request whose head is complete in the input.
+    #[cold]
+    pub(crate) fn refuse_head(&mut self, token: Token, refusal: Refusal, head: &[u8]) -> Step {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.describe(token, &self.parser.head(head));
+        }
+        self.refuse(token, refusal)
+    }
+
+    /// Rejects a malformed head.
+    #[cold]
+    pub(crate) fn refuse_line(&mut self, token: Token, refusal: Refusal, input: &[u8]) -> Step {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.describe_line(token, input);
+        }
+        self.refuse(token, refusal)
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Ends the exchanges whose output was sent at once.
+    #[cold]
+    pub(crate) fn note_flushed(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.flushed(token, self.driver.read_clock_us());
+        }
+    }
+
+    /// Keeps the exchanges whose output is in flight.
+    pub(crate) fn note_in_flight(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.in_flight(token, self.driver.read_clock_us());
+        }
+    }
+
+    /// Ends the exchanges whose send has succeeded.
+    pub(crate) fn note_sent(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.sent(token, self.driver.read_clock_us());
+        }
+    }
+
+    /// Ends all exchanges of a connection that is about to be closed.
+    #[inline(never)]
+    pub(crate) fn abort_exchanges(&mut self, token: Token, end: ExchangeEnd) {
+        let is_partial = |phase| matches!(phase, Phase::FirstHead | Phase::Head);
+        if self.state.exchanges.is_none() {
+            return;
+        }
+        // A head that never became complete is no request.
+        if self.state.table.find(token).is_some_and(|conn| !is_partial(conn.phase())) {
+            self.state.describe_unfinished(token);
+        }
+        if let Some(exchanges) = &mut self.state.exchanges {
+            let bytes = self.driver.send_progress(token);
+            exchanges.abort(token, bytes, end, self.driver.read_clock_us());
+        }
+    }
+
+    /// Ends all exchanges of a connection that is being closed and has none that ended otherwise.
+    pub(crate) fn close_exchanges(&mut self, token: Token) {
+        if self.state.exchanges.is_some() {
+            let is_ending = self.lifecycle == Lifecycle::Ending;
+            let end = if is_ending { ExchangeEnd::Aborted } else { ExchangeEnd::Disconnected };
+            self.abort_exchanges(token, end);
+        }
+    }
+
+    /// Ends all exchanges of a connection that is reset to make room.
+    pub(crate) fn evict_exchanges(&mut self, token: Token) {
+        self.abort_exchanges(token, ExchangeEnd::Evicted);
+    }
+
+    /// Begins a turn.
+    pub(crate) fn begin_exchanges(&mut self) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
+            self.state.counters.hit_exchange_bytes.set(exchanges.dropped);
+        }
+    }
+
+    /// Stores the address of an accepted connection.
+    pub(crate) fn open_exchanges(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.open(token, self.driver.peer(token).ok());
+        }
+    }
+}

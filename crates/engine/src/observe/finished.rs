@@ -1,0 +1,199 @@
+//! Finished exchanges as a program's listeners see them: a request, its response, and how both ended.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shearwater_http1::Version;
+use shearwater_io::Token;
+
+use crate::observe::record::{Group, NEVER, Record};
+use crate::request::ConnectionId;
+
+/// The end of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ExchangeEnd {
+    /// The kernel has taken the whole response.
+    Complete,
+    /// The response was cut off: its handler failed, its file changed, or its request was rejected meanwhile.
+    Truncated,
+    /// The client reset or closed the connection before.
+    Disconnected,
+    /// The client read too slowly, or waited too long after its FIN: the connection was reset or closed.
+    TimedOut,
+    /// The worker's buffers were full and the connection made room.
+    Evicted,
+    /// The server ended: the deadline of a drain, or a stop.
+    Aborted,
+    /// Unknown: [`EXCHANGE_BYTES_MAX`](crate::limits::EXCHANGE_BYTES_MAX) was reached when the response began to be sent.
+    Unknown,
+}
+
+impl ExchangeEnd {
+    /// Returns its name, such as `complete` or `timed_out`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Truncated => "truncated",
+            Self::Disconnected => "disconnected",
+            Self::TimedOut => "timed_out",
+            Self::Evicted => "evicted",
+            Self::Aborted => "aborted",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A request with its response, once that is sent or can't be sent any more.
+///
+/// Each request whose head was received has exactly one, in the order of the requests of its connection, and so has
+/// each rejected one, even if its head is malformed or incomplete. A connection that ends without a complete head and
+/// without a response has none.
+pub struct FinishedExchange<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) group: &'a Group,
+    pub(crate) names: &'a [Box<str>],
+    pub(crate) token: Token,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) end: ExchangeEnd,
+    pub(crate) ended_us: u64,
+    pub(crate) unix_seconds: u64,
+}
+
+impl fmt::Debug for FinishedExchange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FinishedExchange")
+            .field("target", &String::from_utf8_lossy(self.target()))
+            .field("status", &self.status())
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> FinishedExchange<'a> {
+    /// Returns the status of the response; `None` if none was begun.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        (self.record.status > 0).then_some(self.record.status)
+    }
+
+    /// Returns the method as received, possibly malformed or empty in a rejected request. Like the target and each field,
+    /// it is cut off at [`EXCHANGE_TEXT_BYTES_MAX`](crate::limits::EXCHANGE_TEXT_BYTES_MAX).
+    #[must_use]
+    pub fn method(&self) -> &'a [u8] {
+        self.group.method(self.record)
+    }
+
+    /// Returns the request target as received, with its query; possibly malformed or empty in a rejected request.
+    #[must_use]
+    pub fn target(&self) -> &'a [u8] {
+        self.group.target(self.record)
+    }
+
+    /// Returns the version of the request; `None` if its head wasn't parsed.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.record.version
+    }
+
+    /// Returns the first value of a request field that the listener [asked for](ExchangeListener::new); `None` for others,
+    /// and in requests whose head wasn't parsed.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        // Listeners that name it in lower case cost one comparison.
+        let index =
+            self.names.iter().position(|known| **known == *name || known.eq_ignore_ascii_case(name))?;
+        self.group.field(self.record, index)
+    }
+
+    /// Returns the bytes of the request's body that were received, without their framing.
+    #[must_use]
+    pub fn body_bytes_received(&self) -> u64 {
+        self.record.body_received
+    }
+
+    /// Returns the bytes of the response that the kernel has taken, without its head. Includes the framing of chunks.
+    #[must_use]
+    pub fn body_bytes_sent(&self) -> u64 {
+        self.record.sent.saturating_sub(self.record.head_bytes.into())
+    }
+
+    /// Returns the bytes of the response that the kernel has taken, without interim responses (`100`).
+    #[must_use]
+    pub fn bytes_sent(&self) -> u64 {
+        self.record.sent
+    }
+
+    /// Returns the time from the beginning of the exchange to the send that began the response.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<Duration> {
+        let first_us = Some(self.record.first_byte_us).filter(|at_us| *at_us != NEVER)?;
+        Some(Duration::from_micros(first_us.saturating_sub(self.record.begun_us)))
+    }
+
+    /// Returns the time from the turn that received the request's first byte to the end of the exchange.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_micros(self.ended_us.saturating_sub(self.record.begun_us))
+    }
+
+    /// Returns the seconds since 1970 at the end.
+    #[must_use]
+    pub fn unix_seconds(&self) -> u64 {
+        self.unix_seconds
+    }
+
+    /// Returns the client's address; `None` on Unix-domain sockets.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Returns the connection.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        ConnectionId::of(self.token)
+    }
+
+    /// Returns how the exchange ended.
+    #[must_use]
+    pub fn end(&self) -> ExchangeEnd {
+        self.end
+    }
+}
+
+/// A worker's own listener.
+pub(crate) type Listen = Box<dyn FnMut(&FinishedExchange<'_>)>;
+
+/// A listener for finished exchanges, one for each worker.
+#[derive(Clone)]
+pub struct ExchangeListener {
+    pub(crate) fields: Arc<[Box<str>]>,
+    pub(crate) make: Arc<dyn Fn(usize) -> Listen + Send + Sync>,
+}
+
+impl fmt::Debug for ExchangeListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExchangeListener").field("fields", &self.fields).finish_non_exhaustive()
+    }
+}
+
+impl ExchangeListener {
+    /// Creates a listener that sees the request fields with these names, at most
+    /// [`EXCHANGE_FIELDS_MAX`](crate::limits::EXCHANGE_FIELDS_MAX) for all listeners of a server together; further ones
+    /// are absent.
+    ///
+    /// `make` is called once on each worker's own thread, with its number. Its result is called on that thread after
+    /// each exchange: it must not block. A panic of it is printed and otherwise ignored.
+    #[must_use]
+    pub fn new<L: FnMut(&FinishedExchange<'_>) + 'static>(
+        fields: &[&str],
+        make: impl Fn(usize) -> L + Send + Sync + 'static,
+    ) -> Self {
+        let fields = fields.iter().map(|name| Box::from(name.to_ascii_lowercase())).collect();
+        Self { fields, make: Arc::new(move |worker| Box::new(make(worker))) }
+    }
+}

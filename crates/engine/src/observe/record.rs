@@ -1,0 +1,183 @@
+//! Records of exchanges that haven't ended, and the texts of their requests.
+
+use shearwater_http1::Version;
+
+use crate::limits::EXCHANGE_TEXT_BYTES_MAX;
+use crate::observe::finished::ExchangeEnd;
+
+/// "Not yet", for times.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// Length of a field that the request doesn't have.
+const ABSENT: u16 = u16::MAX;
+
+const _: () = assert!(EXCHANGE_TEXT_BYTES_MAX < ABSENT as usize);
+
+/// State of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More of it follows.
+    Open,
+    /// All of it is in an output, or was sent; it then ends like this.
+    Whole(ExchangeEnd),
+}
+
+/// An exchange.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) begun_us: u64,
+    pub(crate) first_byte_us: u64,
+    pub(crate) body_received: u64,
+    /// Bytes that the kernel has taken in earlier sends.
+    pub(crate) sent: u64,
+    /// Bytes in the turn's output, or in the send in flight.
+    pub(crate) queued: u64,
+    pub(crate) head_bytes: u32,
+    /// Offset of its texts in the group.
+    pub(crate) text: u32,
+    pub(crate) method_len: u16,
+    pub(crate) target_len: u16,
+    /// 0 without a response.
+    pub(crate) status: u16,
+    pub(crate) version: Option<Version>,
+    pub(crate) progress: Progress,
+}
+
+impl Record {
+    /// Moves all bytes of a send that has succeeded.
+    pub(crate) fn settle(&mut self) {
+        self.sent += std::mem::take(&mut self.queued);
+    }
+
+    /// Moves the bytes of a send that has failed after `left` bytes, and takes them off. Returns true if all of
+    /// the response was sent nevertheless.
+    pub(crate) fn settle_part(&mut self, left: &mut u64) -> bool {
+        let taken = self.queued.min(*left);
+        *left -= taken;
+        self.sent += taken;
+        let is_whole = self.progress != Progress::Open && taken == self.queued;
+        self.queued = 0;
+        is_whole
+    }
+
+    /// Stores the time of the send that begins the response.
+    pub(crate) fn begin_send(&mut self, now_us: u64) {
+        if self.first_byte_us == NEVER && self.queued > 0 {
+            self.first_byte_us = now_us;
+        }
+    }
+}
+
+/// Records of one connection in order, with their texts: only the last may be open.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) records: Vec<Record>,
+    text: Vec<u8>,
+    /// Memory that was counted for it.
+    pub(crate) counted: usize,
+}
+
+impl Group {
+    /// Appends the texts of a request; returns its record, which isn't in the group yet.
+    pub(crate) fn describe(&mut self, method: &[u8], target: &[u8], version: Option<Version>) -> Record {
+        let (method, target) = (bounded(method), bounded(target));
+        let text = self.text.len() as u32;
+        self.text.extend_from_slice(method);
+        self.text.extend_from_slice(target);
+        Record {
+            begun_us: NEVER,
+            first_byte_us: NEVER,
+            body_received: 0,
+            sent: 0,
+            queued: 0,
+            head_bytes: 0,
+            text,
+            method_len: method.len() as u16,
+            target_len: target.len() as u16,
+            status: 0,
+            version,
+            progress: Progress::Open,
+        }
+    }
+
+    /// Appends the value of the next field of the request that was described last.
+    pub(crate) fn describe_field(&mut self, value: Option<&[u8]>) {
+        let value = value.map(bounded);
+        let len = value.map_or(ABSENT, |value| value.len() as u16);
+        self.text.extend_from_slice(&len.to_ne_bytes());
+        self.text.extend_from_slice(value.unwrap_or_default());
+    }
+
+    /// Drops the texts of the request that was described last.
+    pub(crate) fn withdraw(&mut self, record: &Record) {
+        self.text.truncate(record.text as usize);
+    }
+
+    pub(crate) fn method(&self, record: &Record) -> &[u8] {
+        self.piece(record.text as usize, record.method_len.into())
+    }
+
+    pub(crate) fn target(&self, record: &Record) -> &[u8] {
+        self.piece(record.text as usize + usize::from(record.method_len), record.target_len.into())
+    }
+
+    pub(crate) fn field(&self, record: &Record, index: usize) -> Option<&[u8]> {
+        let mut at = record.text as usize + usize::from(record.method_len) + usize::from(record.target_len);
+        for _ in 0..index {
+            at += size_of::<u16>() + self.len_at(at).map_or(0, usize::from);
+        }
+        Some(self.piece(at + size_of::<u16>(), self.len_at(at)?.into()))
+    }
+
+    fn len_at(&self, at: usize) -> Option<u16> {
+        let bytes = self.text.get(at..at + size_of::<u16>())?;
+        Some(u16::from_ne_bytes(bytes.try_into().ok()?)).filter(|len| *len != ABSENT)
+    }
+
+    fn piece(&self, at: usize, len: usize) -> &[u8] {
+        self.text.get(at..at + len).unwrap_or_default()
+    }
+
+    /// Moves all records and texts of another group behind its own.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        let before = self.text.len() as u32;
+        self.text.append(&mut other.text);
+        let moved = other.records.drain(..);
+        self.records.extend(moved.map(|record| Record { text: record.text + before, ..record }));
+    }
+
+    /// Returns the request that was described last in a group of its own.
+    pub(crate) fn split_off(&mut self, record: Record) -> Self {
+        let text = self.text.split_off(record.text as usize);
+        Self { records: vec![Record { text: 0, ..record }], text, counted: 0 }
+    }
+
+    /// Moves the texts of another group behind its own; returns the other's only record.
+    pub(crate) fn take_over(&mut self, other: &mut Self, record: Record) -> Record {
+        let text = self.text.len() as u32;
+        self.text.append(&mut other.text);
+        Record { text, ..record }
+    }
+
+    /// Returns the bytes in use.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.records.len() * size_of::<Record>() + self.text.len()
+    }
+
+    /// Empties it, and keeps at most so many bytes of memory in each list.
+    pub(crate) fn clear(&mut self, keep_bytes: usize) {
+        self.records.clear();
+        self.text.clear();
+        self.records.shrink_to(keep_bytes / size_of::<Record>());
+        self.text.shrink_to(keep_bytes);
+    }
+
+    /// Returns its memory, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.records.capacity() * size_of::<Record>() + self.text.capacity()
+    }
+}
+
+fn bounded(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(EXCHANGE_TEXT_BYTES_MAX)]
+}

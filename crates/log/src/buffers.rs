@@ -1,0 +1,184 @@
+//! Buffers between workers and the writing thread: one for each worker, bounded.
+//!
+//! A worker appends under a lock that the thread holds only to swap the buffer for an empty one. If the lock is taken at
+//! that moment, the worker keeps its line and hands it over with the next one, so it never waits.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread::Thread;
+
+use crate::entry::Entry;
+use crate::filter::Filter;
+use crate::format::Format;
+use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_WAKE_BYTES};
+use crate::time::TimeCache;
+
+/// Lines of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    lines: Mutex<Vec<u8>>,
+    dropped: AtomicU64,
+}
+
+impl Buffer {
+    /// Swaps its lines with an empty list.
+    pub(crate) fn take(&self, empty: &mut Vec<u8>) {
+        std::mem::swap(&mut *lock(&self.lines), empty);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.lines).is_empty()
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// State that workers, the writing thread and the operator's thread share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) buffers: Mutex<Vec<Arc<Buffer>>>,
+    /// The writing thread sleeps until it is woken.
+    pub(crate) is_idle: AtomicBool,
+    pub(crate) reopens: AtomicBool,
+    pub(crate) ends: AtomicBool,
+    pub(crate) written: AtomicU64,
+    /// Lines that were dropped by workers that have ended, or lost at the end.
+    pub(crate) lost: AtomicU64,
+    thread: OnceLock<Thread>,
+}
+
+impl Shared {
+    /// Sets the writing thread.
+    pub(crate) fn set_thread(&self, thread: &Thread) {
+        self.thread.get_or_init(|| thread.clone());
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    fn wake_if_idle(&self) {
+        if self.is_idle.load(Ordering::SeqCst) && self.is_idle.swap(false, Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Returns the lines dropped so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        let of_buffers: u64 = lock(&self.buffers).iter().map(|buffer| buffer.dropped()).sum();
+        of_buffers + self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Adds a worker's buffer, and removes those whose worker has ended.
+    fn add(&self) -> Arc<Buffer> {
+        let mut buffers = lock(&self.buffers);
+        buffers.retain(|buffer| {
+            let is_used = Arc::strong_count(buffer) > 1 || !buffer.is_empty();
+            if !is_used {
+                self.lost.fetch_add(buffer.dropped(), Ordering::Relaxed);
+            }
+            is_used
+        });
+        let buffer = Arc::<Buffer>::default();
+        buffers.push(Arc::clone(&buffer));
+        buffer
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code panics while it holds one of these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A worker's end of a log: formats lines, and never blocks.
+pub struct LineWriter {
+    shared: Arc<Shared>,
+    buffer: Arc<Buffer>,
+    format: Arc<Format>,
+    filter: Arc<Filter>,
+    time: TimeCache,
+    /// Lines to be handed over: that of the present call, and those that could not be before.
+    lines: Vec<u8>,
+    count: u64,
+}
+
+impl fmt::Debug for LineWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineWriter").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl LineWriter {
+    pub(crate) fn new(shared: &Arc<Shared>, format: &Arc<Format>, filter: &Arc<Filter>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            buffer: shared.add(),
+            format: Arc::clone(format),
+            filter: Arc::clone(filter),
+            time: TimeCache::default(),
+            lines: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Logs an entry, unless it is excluded. If the buffer is full, the line is dropped and counted.
+    #[inline]
+    pub fn log(&mut self, entry: &Entry<'_>) {
+        if self.filter.excludes(entry) {
+            return;
+        }
+        self.format.append(&mut self.lines, entry, &mut self.time);
+        self.count += 1;
+        let Self { shared, buffer, lines, count, .. } = self;
+        match buffer.lines.try_lock() {
+            Ok(held) => hand_over(shared, buffer, held, lines, count),
+            Err(TryLockError::Poisoned(held)) => hand_over(shared, buffer, held.into_inner(), lines, count),
+            // The thread is swapping the buffer: the lines follow with the next one.
+            Err(TryLockError::WouldBlock) if lines.len() <= LOG_BUFFER_BYTES_MAX => {}
+            Err(TryLockError::WouldBlock) => drop_lines(shared, buffer, lines, count),
+        }
+    }
+}
+
+/// Appends lines to a buffer, or drops them if it is full.
+fn hand_over(
+    shared: &Shared,
+    buffer: &Buffer,
+    mut held: MutexGuard<'_, Vec<u8>>,
+    lines: &mut Vec<u8>,
+    count: &mut u64,
+) {
+    let before = held.len();
+    let after = before + lines.len();
+    if after > LOG_BUFFER_BYTES_MAX {
+        return drop_lines(shared, buffer, lines, count);
+    }
+    held.extend_from_slice(lines);
+    drop(held);
+    lines.clear();
+    *count = 0;
+    if before < LOG_WAKE_BYTES && after >= LOG_WAKE_BYTES {
+        shared.wake();
+    } else {
+        shared.wake_if_idle();
+    }
+}
+
+#[cold]
+fn drop_lines(shared: &Shared, buffer: &Buffer, lines: &mut Vec<u8>, count: &mut u64) {
+    lines.clear();
+    buffer.dropped.fetch_add(std::mem::take(count), Ordering::Relaxed);
+    shared.wake_if_idle();
+}
+
+impl Drop for LineWriter {
+    fn drop(&mut self) {
+        let Self { shared, buffer, lines, count, .. } = self;
+        hand_over(shared, buffer, lock(&buffer.lines), lines, count);
+    }
+}

@@ -1,0 +1,176 @@
+//! Destinations of a log, and how each is opened and written to.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags, RawMode};
+use rustix::io::Errno;
+
+use crate::limits::LOG_RETRY_INTERVAL;
+use crate::syslog::{Syslog, SyslogAddress};
+
+/// Bytes that a pipe takes without blocking once it is reported as writable (POSIX's `PIPE_BUF`, on Linux).
+const PIPE_BYTES: usize = 4096;
+
+/// Permissions of a new log file: lines have addresses of clients.
+const FILE_MODE: RawMode = 0o640;
+
+/// A log's destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file, which is created or appended to, or a named pipe.
+    File(PathBuf),
+    /// A syslog daemon (RFC 5424).
+    Syslog(SyslogAddress),
+}
+
+impl Destination {
+    /// Parses `-`, `syslog:PATH`, `syslog:ADDRESS:PORT`, or the path of a file.
+    ///
+    /// # Errors
+    /// A message, if a daemon's address isn't a loopback address with a port, or something is missing.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match (text, text.strip_prefix("syslog:")) {
+            ("", _) => Err("missing path of the log".to_owned()),
+            ("-", _) => Ok(Self::Stdout),
+            (_, Some(address)) => SyslogAddress::parse(address).map(Self::Syslog),
+            (path, None) => Ok(Self::File(path.into())),
+        }
+    }
+}
+
+/// Formats the destination as it is parsed.
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("-"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Syslog(address) => write!(f, "syslog:{address}"),
+        }
+    }
+}
+
+/// The reason why a log can't be opened.
+#[derive(Debug)]
+pub struct OpenError {
+    /// The destination.
+    pub destination: Destination,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "can't open the access log {}: {}", self.destination, self.error)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Returns a way to fix an error of a destination.
+pub(crate) fn help(destination: &Destination, error: &io::Error) -> &'static str {
+    let is_syslog = matches!(destination, Destination::Syslog(_));
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "free space on its file system"
+        }
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused if is_syslog => "start the syslog daemon",
+        ErrorKind::NotFound => "create its folder",
+        ErrorKind::PermissionDenied => "allow the server's user to write there",
+        ErrorKind::ReadOnlyFilesystem => "name a file on a file system that is writable",
+        ErrorKind::BrokenPipe => "restart the program that reads it",
+        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "start the program that reads it",
+        _ if is_syslog => "check the syslog daemon",
+        _ => "check the file and its file system",
+    }
+}
+
+impl OpenError {
+    /// Returns a way to fix it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        help(&self.destination, &self.error)
+    }
+}
+
+/// An open destination.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    File {
+        file: File,
+        /// A write never waits for a reader.
+        is_regular: bool,
+    },
+    Syslog(Syslog),
+}
+
+impl Sink {
+    pub(crate) fn open(destination: &Destination) -> io::Result<Self> {
+        match destination {
+            Destination::Stdout => Self::of(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            Destination::File(path) => Self::of(open_file(path)?),
+            Destination::Syslog(address) => Syslog::connect(address).map(Self::Syslog),
+        }
+    }
+
+    fn of(file: File) -> io::Result<Self> {
+        let mode = rustix::fs::fstat(&file)?.st_mode;
+        Ok(Self::File { is_regular: FileType::from_raw_mode(mode) == FileType::RegularFile, file })
+    }
+
+    /// Writes lines; returns how many bytes were taken. Waits up to [`LOG_RETRY_INTERVAL`] for a reader, then fails with
+    /// [`ErrorKind::WouldBlock`].
+    pub(crate) fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File { file, is_regular: true } => file.write(lines),
+            Self::File { file, .. } => {
+                await_writable(file)?;
+                file.write(&lines[..lines.len().min(PIPE_BYTES)])
+            }
+            Self::Syslog(syslog) => syslog.send_lines(lines),
+        }
+    }
+
+    /// Returns true if its file has no name any more.
+    pub(crate) fn is_removed(&self) -> bool {
+        match self {
+            Self::File { file, is_regular: true } => {
+                rustix::fs::fstat(file).is_ok_and(|stat| stat.st_nlink == 0)
+            }
+            Self::File { .. } | Self::Syslog(_) => false,
+        }
+    }
+
+    /// Returns true if both are the same file.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (Self::File { file, .. }, Self::File { file: other, .. }) = (self, other) else { return false };
+        let id = |file: &File| rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        id(file).is_some_and(|own| Some(own) == id(other))
+    }
+}
+
+/// Opens a file to append to. A pipe without a reader is an error instead of a wait.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY
+        | OFlags::APPEND
+        | OFlags::CREATE
+        | OFlags::CLOEXEC
+        | OFlags::NOCTTY
+        | OFlags::NONBLOCK;
+    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?.into())
+}
+
+/// Waits until a descriptor takes bytes, at most [`LOG_RETRY_INTERVAL`].
+pub(crate) fn await_writable(fd: &impl AsFd) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: LOG_RETRY_INTERVAL.as_secs() as i64, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&timeout))? {
+        0 => Err(ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,73 @@
+//! A log entry: the facts of one request and its response.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Facts of one request and its response. Texts are as the client sent them; formats escape them.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    /// Seconds since 1970 at the end.
+    pub unix_seconds: u64,
+    /// The client's address; `None` on Unix-domain sockets.
+    pub peer: Option<SocketAddr>,
+    /// Method.
+    pub method: &'a [u8],
+    /// Request target: path and query.
+    pub target: &'a [u8],
+    /// Version, such as `HTTP/1.1`; empty if it is unknown.
+    pub version: &'a str,
+    /// Status; `None` if no response was begun.
+    pub status: Option<u16>,
+    /// Bytes of the request's body.
+    pub body_bytes_received: u64,
+    /// Bytes of the response without its head.
+    pub body_bytes_sent: u64,
+    /// Bytes of the response.
+    pub bytes_sent: u64,
+    /// Time to the first byte of the response.
+    pub first_byte: Option<Duration>,
+    /// Time to the end.
+    pub duration: Duration,
+    /// The end: `complete`, or why not.
+    pub end: &'a str,
+    /// Returns the value of a request field by its name in lower case.
+    pub field: &'a dyn Fn(&str) -> Option<&'a [u8]>,
+}
+
+impl<'a> Entry<'a> {
+    /// Returns an entry without facts.
+    #[must_use]
+    pub fn new(field: &'a dyn Fn(&str) -> Option<&'a [u8]>) -> Self {
+        Self {
+            unix_seconds: 0,
+            peer: None,
+            method: b"",
+            target: b"",
+            version: "",
+            status: None,
+            body_bytes_received: 0,
+            body_bytes_sent: 0,
+            bytes_sent: 0,
+            first_byte: None,
+            duration: Duration::ZERO,
+            end: "complete",
+            field,
+        }
+    }
+
+    /// Returns the target's path: the part before its query.
+    #[must_use]
+    pub fn path(&self) -> &'a [u8] {
+        self.target.split(|byte| *byte == b'?').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("target", &String::from_utf8_lossy(self.target))
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}

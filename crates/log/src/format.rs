@@ -1,0 +1,347 @@
+//! Formats of lines.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::entry::Entry;
+use crate::escape;
+use crate::limits::LOG_FORMAT_BYTES_MAX;
+use crate::time::TimeCache;
+
+/// Status in a line of text for a request without a response. Log analysers know the number from nginx.
+const NO_RESPONSE: u16 = 499;
+
+/// A format of lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// The common log format of the W3C's httpd: `client - - [time] "request" status bytes`.
+    Common,
+    /// The common format, then the quoted fields `Referer` and `User-Agent`.
+    Combined,
+    /// A JSON object in each line.
+    Json,
+    /// A string with variables.
+    Custom(Custom),
+}
+
+/// A parsed format string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Custom {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Variable(Variable),
+    /// The value of a request field.
+    Field(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variable {
+    RemoteAddr,
+    RemotePort,
+    RemoteUser,
+    TimeLocal,
+    TimeIso,
+    Request,
+    Method,
+    Target,
+    Path,
+    Query,
+    Protocol,
+    Status,
+    BodyBytesReceived,
+    BodyBytesSent,
+    BytesSent,
+    RequestTime,
+    FirstByteTime,
+    End,
+}
+
+/// Names of a format string's variables with their meaning, besides `$http_NAME`.
+pub const VARIABLES: &[(&str, &str)] = &[
+    ("remote_addr", "the client's address"),
+    ("remote_port", "the client's port"),
+    ("remote_user", "always `-`: nobody is authenticated"),
+    ("time_local", "the time of the end in UTC: `23/Nov/2026:21:25:00 +0000`"),
+    ("time_iso8601", "the same: `2026-11-23T21:25:00Z`"),
+    ("request", "the request line: method, target and version"),
+    ("request_method", "the method"),
+    ("request_uri", "the target as received: path and query"),
+    ("uri", "the target's path as received"),
+    ("args", "the target's query"),
+    ("server_protocol", "the version: `HTTP/1.1`"),
+    ("status", "the status; 499 without a response"),
+    ("body_bytes_received", "bytes of the request's body"),
+    ("body_bytes_sent", "bytes of the response's body that were sent"),
+    ("bytes_sent", "bytes of the response that were sent"),
+    ("request_time", "seconds from the first byte of the request to the end: `0.042`"),
+    ("first_byte_time", "seconds to the first byte of the response; `-` without one"),
+    (
+        "end",
+        "`complete`, or why not: `disconnected`, `timed_out`, `truncated`, `evicted`, `aborted`, `unknown`",
+    ),
+];
+
+const KINDS: [Variable; VARIABLES.len()] = [
+    Variable::RemoteAddr,
+    Variable::RemotePort,
+    Variable::RemoteUser,
+    Variable::TimeLocal,
+    Variable::TimeIso,
+    Variable::Request,
+    Variable::Method,
+    Variable::Target,
+    Variable::Path,
+    Variable::Query,
+    Variable::Protocol,
+    Variable::Status,
+    Variable::BodyBytesReceived,
+    Variable::BodyBytesSent,
+    Variable::BytesSent,
+    Variable::RequestTime,
+    Variable::FirstByteTime,
+    Variable::End,
+];
+
+/// The reason why a format string is invalid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatError(String);
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+impl Format {
+    /// Parses the name of a format, or a format string: text with variables such as `$status` or `${status}`.
+    ///
+    /// # Errors
+    /// If it has neither a name nor a variable, an unknown variable, a control character, or too many bytes.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        match text {
+            "common" => Ok(Self::Common),
+            "combined" => Ok(Self::Combined),
+            "json" => Ok(Self::Json),
+            _ if text.len() > LOG_FORMAT_BYTES_MAX => {
+                Err(FormatError(format!("format is longer than {LOG_FORMAT_BYTES_MAX} bytes")))
+            }
+            _ if text.contains(char::is_control) => {
+                Err(FormatError("format has a control character: each request is one line".to_owned()))
+            }
+            _ if !text.contains('$') => {
+                Err(FormatError("unknown format, and no format string: it has no variable".to_owned()))
+            }
+            _ => Ok(Self::Custom(Custom { parts: parse(text)? })),
+        }
+    }
+
+    /// Returns the names of the request fields that it uses, in lower case.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&str> {
+        match self {
+            Self::Common => Vec::new(),
+            Self::Combined => vec!["referer", "user-agent"],
+            Self::Json => vec!["host", "referer", "user-agent"],
+            Self::Custom(custom) => {
+                let names = custom.parts.iter().filter_map(|part| match part {
+                    Part::Field(name) => Some(name.as_str()),
+                    Part::Text(_) | Part::Variable(_) => None,
+                });
+                names.collect()
+            }
+        }
+    }
+
+    /// Appends an entry's line with its line end. `time` caches the date.
+    pub fn append(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+        match self {
+            Self::Common => common(out, entry, time),
+            Self::Combined => {
+                common(out, entry, time);
+                out.extend_from_slice(b" \"");
+                escape::text(out, (entry.field)("referer"));
+                out.extend_from_slice(b"\" \"");
+                escape::text(out, (entry.field)("user-agent"));
+                out.push(b'"');
+            }
+            Self::Json => json(out, entry, time),
+            Self::Custom(custom) => custom.parts.iter().for_each(|part| match part {
+                Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Part::Variable(variable) => append_variable(*variable, out, entry, time),
+                Part::Field(name) => escape::text(out, (entry.field)(name)),
+            }),
+        }
+        out.push(b'\n');
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Part>, FormatError> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        if at > 0 {
+            parts.push(Part::Text(rest[..at].to_owned()));
+        }
+        rest = &rest[at + 1..];
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let name = match rest.strip_prefix('{') {
+            Some(braced) => {
+                let end = braced.find('}').ok_or_else(|| FormatError("missing `}` after `${`".to_owned()))?;
+                rest = &braced[end + 1..];
+                &braced[..end]
+            }
+            None => {
+                let end = rest.find(|letter: char| !is_name(letter)).unwrap_or(rest.len());
+                let name = &rest[..end];
+                rest = &rest[end..];
+                name
+            }
+        };
+        parts.push(variable(name)?);
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest.to_owned()));
+    }
+    Ok(parts)
+}
+
+fn variable(name: &str) -> Result<Part, FormatError> {
+    if let Some(index) = VARIABLES.iter().position(|(known, _)| *known == name) {
+        return Ok(Part::Variable(KINDS[index]));
+    }
+    match name.strip_prefix("http_").filter(|field| !field.is_empty()) {
+        Some(field) => Ok(Part::Field(field.to_ascii_lowercase().replace('_', "-"))),
+        None => Err(FormatError(format!("unknown variable `${name}`"))),
+    }
+}
+
+fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+    append_variable(Variable::RemoteAddr, out, entry, time);
+    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(time.local(entry.unix_seconds));
+    out.extend_from_slice(b"] \"");
+    append_variable(Variable::Request, out, entry, time);
+    out.extend_from_slice(b"\" ");
+    append_variable(Variable::Status, out, entry, time);
+    out.push(b' ');
+    escape::number(out, entry.body_bytes_sent);
+}
+
+fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+    match variable {
+        Variable::RemoteAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
+        Variable::RemotePort => match entry.peer {
+            Some(peer) => escape::number(out, peer.port().into()),
+            None => out.push(b'-'),
+        },
+        Variable::RemoteUser => out.push(b'-'),
+        Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
+        Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
+        Variable::Request if entry.method.is_empty() && entry.target.is_empty() => out.push(b'-'),
+        Variable::Request => {
+            escape::raw(out, entry.method);
+            out.push(b' ');
+            escape::raw(out, entry.target);
+            out.push(b' ');
+            out.extend_from_slice(entry.version.as_bytes());
+        }
+        Variable::Method => escape::text(out, Some(entry.method)),
+        Variable::Target => escape::text(out, Some(entry.target)),
+        Variable::Path => escape::text(out, Some(entry.path())),
+        Variable::Query => escape::text(out, entry.target.get(entry.path().len() + 1..)),
+        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes())),
+        Variable::Status => escape::number(out, entry.status.unwrap_or(NO_RESPONSE).into()),
+        Variable::BodyBytesReceived => escape::number(out, entry.body_bytes_received),
+        Variable::BodyBytesSent => escape::number(out, entry.body_bytes_sent),
+        Variable::BytesSent => escape::number(out, entry.bytes_sent),
+        Variable::RequestTime => escape::thousandths(out, millis(entry.duration)),
+        Variable::FirstByteTime => match entry.first_byte {
+            Some(time) => escape::thousandths(out, millis(time)),
+            None => out.push(b'-'),
+        },
+        Variable::End => out.extend_from_slice(entry.end.as_bytes()),
+    }
+}
+
+/// Appends an address; one of IPv4 in its own form, also if a socket of IPv6 accepted it.
+fn append_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
+    use std::io::Write;
+    match address.map(|address| address.to_canonical()) {
+        None => out.push(b'-'),
+        Some(IpAddr::V4(address)) => {
+            for (index, octet) in address.octets().into_iter().enumerate() {
+                if index > 0 {
+                    out.push(b'.');
+                }
+                escape::number(out, octet.into());
+            }
+        }
+        // Writing to a vector can't fail.
+        Some(IpAddr::V6(address)) => drop(write!(out, "{address}")),
+    }
+}
+
+fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+    out.extend_from_slice(b"{\"time\":\"");
+    out.extend_from_slice(time.iso(entry.unix_seconds));
+    out.extend_from_slice(b"\",\"client\":");
+    match entry.peer {
+        Some(peer) => {
+            out.push(b'"');
+            append_address(out, Some(peer.ip()));
+            out.extend_from_slice(b"\",\"port\":");
+            escape::number(out, peer.port().into());
+        }
+        None => out.extend_from_slice(b"null,\"port\":null"),
+    }
+    let texts = [
+        (&b",\"method\":"[..], Some(entry.method).filter(|text| !text.is_empty())),
+        (b",\"target\":", Some(entry.target).filter(|text| !text.is_empty())),
+        (b",\"version\":", Some(entry.version.as_bytes()).filter(|text| !text.is_empty())),
+        (b",\"host\":", (entry.field)("host")),
+        (b",\"referer\":", (entry.field)("referer")),
+        (b",\"user_agent\":", (entry.field)("user-agent")),
+    ];
+    for (name, value) in texts {
+        out.extend_from_slice(name);
+        escape::json(out, value);
+    }
+    out.extend_from_slice(b",\"status\":");
+    match entry.status {
+        Some(status) => escape::number(out, status.into()),
+        None => out.extend_from_slice(b"null"),
+    }
+    for (name, number) in [
+        (&b",\"body_received\":"[..], entry.body_bytes_received),
+        (b",\"body_sent\":", entry.body_bytes_sent),
+        (b",\"sent\":", entry.bytes_sent),
+    ] {
+        out.extend_from_slice(name);
+        escape::number(out, number);
+    }
+    out.extend_from_slice(b",\"first_byte_ms\":");
+    match entry.first_byte {
+        Some(time) => escape::thousandths(out, micros(time)),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"duration_ms\":");
+    escape::thousandths(out, micros(entry.duration));
+    out.extend_from_slice(b",\"end\":");
+    escape::json(out, Some(entry.end.as_bytes()));
+    out.push(b'}');
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

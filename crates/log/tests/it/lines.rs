@@ -1,0 +1,215 @@
+//! Lines: their formats, and that no client can forge one.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shearwater_log::limits::{LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
+use shearwater_log::{Entry, Filter, Format, TimeCache, VARIABLES};
+use testkit::random::part;
+
+const FIELDS: [&str; 4] = ["referer", "user-agent", "host", "x-any"];
+
+fn line(format: &str, entry: &Entry<'_>) -> String {
+    let mut line = Vec::new();
+    Format::parse(format).expect("a format").append(&mut line, entry, &mut TimeCache::default());
+    String::from_utf8(line).expect("UTF-8")
+}
+
+fn with_entry<R>(act: impl FnOnce(&Entry<'_>) -> R) -> R {
+    let field = |name: &str| match name {
+        "referer" => Some(&b"http://example.org/"[..]),
+        "user-agent" => Some(&b"agent \"1\""[..]),
+        "host" => Some(&b"a"[..]),
+        _ => None,
+    };
+    act(&Entry {
+        unix_seconds: 784_111_777,
+        peer: Some("[::ffff:192.0.2.7]:1234".parse().expect("an address")),
+        method: b"GET",
+        target: b"/a?b=c",
+        version: "HTTP/1.1",
+        status: Some(206),
+        body_bytes_received: 3,
+        body_bytes_sent: 1000,
+        bytes_sent: 1234,
+        first_byte: Some(Duration::from_micros(1_500)),
+        duration: Duration::from_micros(2_345_678),
+        ..Entry::new(&field)
+    })
+}
+
+#[test]
+fn formats_an_entry() {
+    let common = r#"192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] "GET /a?b=c HTTP/1.1" 206 1000"#;
+    let own = "${remote_addr}:$remote_port $remote_user $time_iso8601 $request_method $request_uri $uri $args \
+               $server_protocol $status $body_bytes_received $body_bytes_sent $bytes_sent $request_time \
+               $first_byte_time $end $http_user_agent $http_x_none.";
+    let of_own = "192.0.2.7:1234 - 1994-11-06T08:49:37Z GET /a?b=c /a b=c HTTP/1.1 206 3 1000 1234 2.345 0.001 \
+                  complete agent \\x221\\x22 -.\n";
+    with_entry(|entry| {
+        assert_eq!(line("common", entry), format!("{common}\n"));
+        assert_eq!(
+            line("combined", entry),
+            format!("{common} \"http://example.org/\" \"agent \\x221\\x22\"\n")
+        );
+        assert_eq!(line(own, entry), of_own);
+        let wanted = json!({
+            "time": "1994-11-06T08:49:37Z", "client": "192.0.2.7", "port": 1234, "method": "GET",
+            "target": "/a?b=c", "version": "HTTP/1.1", "host": "a", "referer": "http://example.org/",
+            "user_agent": "agent \"1\"", "status": 206, "body_received": 3, "body_sent": 1000, "sent": 1234,
+            "first_byte_ms": 1.5, "duration_ms": 2345.678, "end": "complete",
+        });
+        assert_eq!(serde_json::from_str::<Value>(&line("json", entry)).expect("JSON"), wanted);
+    });
+}
+
+#[test]
+fn formats_an_entry_without_facts() {
+    let none = |_: &str| None;
+    let entry = Entry { end: "disconnected", ..Entry::new(&none) };
+    let common = "- - - [01/Jan/1970:00:00:00 +0000] \"-\" 499 0";
+    assert_eq!(line("common", &entry), format!("{common}\n"));
+    assert_eq!(line("combined", &entry), format!("{common} \"-\" \"-\"\n"));
+    let json: Value = serde_json::from_str(&line("json", &entry)).expect("JSON");
+    for name in ["client", "port", "method", "target", "version", "host", "status", "first_byte_ms"] {
+        assert_eq!(json[name], Value::Null, "{name}");
+    }
+    let all: String = VARIABLES.iter().map(|(name, _)| format!("${name} ")).collect();
+    let wanted =
+        "- - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - 499 0 0 0 0.000 - disconnected \n";
+    assert_eq!(line(&all, &entry), wanted);
+}
+
+#[test]
+fn rejects_invalid_formats() {
+    let long = "$uri".repeat(LOG_FORMAT_BYTES_MAX / 4 + 1);
+    for (format, why) in [
+        ("", "no variable"),
+        ("combned", "no variable"),
+        ("$stats", "unknown variable `$stats`"),
+        ("$", "unknown variable `$`"),
+        ("${uri", "missing `}`"),
+        ("$http_", "unknown variable `$http_`"),
+        ("$uri\n", "control character"),
+        (&long, "longer than 4096 bytes"),
+    ] {
+        let error = Format::parse(format).expect_err(format).to_string();
+        assert!(error.contains(why), "{format}: {error}");
+    }
+    assert_eq!(Format::parse("$http_X_A $uri $http_b").expect("valid").fields(), ["x-a", "b"]);
+}
+
+#[test]
+fn cuts_long_values() {
+    let long = vec![b'x'; 3 * LOG_VALUE_BYTES_MAX];
+    let bad = vec![b'"'; 3 * LOG_VALUE_BYTES_MAX];
+    let none = |_: &str| None;
+    for target in [&long, &bad] {
+        let entry = Entry { target, ..Entry::new(&none) };
+        assert_eq!(line("$request_uri", &entry).len(), LOG_VALUE_BYTES_MAX + 1);
+        let json: Value = serde_json::from_str(&line("json", &entry)).expect("JSON");
+        let len = json["target"].as_str().map(str::len).unwrap_or_default();
+        assert!((LOG_VALUE_BYTES_MAX / 2..=LOG_VALUE_BYTES_MAX).contains(&len), "{len}");
+    }
+}
+
+#[test]
+fn excludes_by_path_and_class() {
+    let filter = Filter { paths: vec!["/health".to_owned()], classes: vec![3] };
+    let none = |_: &str| None;
+    for (target, status, is_excluded) in [
+        ("/", Some(200), false),
+        ("/health?x", Some(200), true),
+        ("/x/health", Some(200), false),
+        ("/", Some(304), true),
+        ("/", None, false),
+        ("/health", None, true),
+    ] {
+        let entry = Entry { target: target.as_bytes(), status, ..Entry::new(&none) };
+        assert_eq!(filter.excludes(&entry), is_excluded, "{target} {status:?}");
+    }
+}
+
+/// Returns bytes that are likely to break out of a line, its quotes or its JSON.
+fn hostile(dice: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    const PIECES: &[&[u8]] = &[
+        b"\n",
+        b"\r\n",
+        b"\"",
+        b"\\",
+        b"\\\"",
+        b"\\x22",
+        b"\0",
+        b"\x1B[2J",
+        b"\x7F",
+        b"\xC2\x85",
+        b"\xE2\x80\xA8",
+        b"\xFF",
+        b"\xC3",
+        b"\xF0\x9F\x8C\x8A",
+        b"} {",
+        b" - - [",
+        b"/a",
+        b"?",
+        b" ",
+        b"u0022",
+        b"\t",
+        b"%0a",
+    ];
+    let mut bytes = Vec::new();
+    for _ in 0..dice(12) {
+        match dice(4) {
+            0 => bytes.push(dice(256) as u8),
+            _ => bytes.extend_from_slice(PIECES[dice(PIECES.len())]),
+        }
+    }
+    bytes
+}
+
+/// One entry is one line, whatever the client sends: without control bytes, with as many quotes as the format has.
+#[test]
+fn no_input_forges_a_line() {
+    let mut random = part(1, 0);
+    let mut dice = |end: usize| random.usize(..end);
+    let own = "$remote_addr \"$request\" \"$uri\" \"$args\" \"$http_x_any\" \"$server_protocol\" $status";
+    let formats =
+        ["common", "combined", "json", own].map(|format| (format, Format::parse(format).expect("valid")));
+    let quotes = |format: &str| match format {
+        "common" => Some(2),
+        "combined" => Some(6),
+        "json" => None,
+        own => Some(own.matches('"').count()),
+    };
+    for round in 0..20_000 {
+        let values: Vec<(&str, Vec<u8>)> = FIELDS.iter().map(|name| (*name, hostile(&mut dice))).collect();
+        let (method, target) = (hostile(&mut dice), hostile(&mut dice));
+        let field = |name: &str| {
+            let found = values.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.as_slice())
+        };
+        let peer: Option<SocketAddr> = (round % 3 > 0).then_some(([127, 0, 0, 1], 80).into());
+        let entry = Entry { method: &method, target: &target, peer, status: Some(400), ..Entry::new(&field) };
+        let mut bytes = Vec::new();
+        for (name, format) in &formats {
+            bytes.clear();
+            format.append(&mut bytes, &entry, &mut TimeCache::default());
+            let line = std::str::from_utf8(&bytes).expect("UTF-8");
+            let line = line.strip_suffix('\n').expect("a line end");
+            assert!(!line.contains(char::is_control), "{name}: {line:?}");
+            match quotes(name) {
+                Some(count) => {
+                    assert_eq!(line.matches('"').count(), count, "{name}: {line}");
+                    assert!(line.is_ascii(), "{name}: {line}");
+                }
+                None => {
+                    let json: Value =
+                        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                    assert_eq!(json.as_object().map(serde_json::Map::len), Some(16), "{line}");
+                    let text = String::from_utf8_lossy(&target);
+                    assert_eq!(json["target"].as_str().unwrap_or_default(), text, "{line}");
+                }
+            }
+        }
+    }
+}
