@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|
 //! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
 //! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
-//! | `Idle` | between requests | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response; `drain_idle_ms` while draining | queued input |
+//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
 //! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
 //! | `Body` | a body is discarded or buffered | `Idle`, `Handling`: it is complete | on | the body's budget | head, body |
@@ -155,14 +155,14 @@ impl Conn {
 
     /// Initializes the slot of an accepted connection.
     pub(crate) fn open(&mut self, generation: u32) {
-        self.enter(Phase::First); // clause K1: the slot is free after `Closed`
+        self.enter(Phase::First); // driver contract K1: the slot is free after `Closed`
         *self = Self { generation, phase: Phase::First, ..Self::default() };
         self.restart_deadline();
     }
 
     /// Frees the slot.
     pub(crate) fn free(&mut self) {
-        self.enter(Phase::Free); // clause C4: only the worker closes
+        self.enter(Phase::Free); // driver contract C4: only the worker closes
         *self = Self::default();
     }
 
@@ -213,7 +213,7 @@ impl Conn {
         self.restart_deadline();
     }
 
-    /// The response is complete.
+    /// The response is encoded; it may not be sent yet.
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
         // A restart that is still pending is that of the request's deadline.
@@ -423,8 +423,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// a refusal can't precede the response in flight.
     ///
     /// Outside of `reconcile`, because not the state but this event decides: most clients wait for their response, and
-    /// a pause for each would cost them a system call. It bounds the input of a worker to one receive, and to the
-    /// bytes that a driver may still deliver afterwards.
+    /// a pause for each would cost them a system call. The pause bounds a connection's stored input to one receive and
+    /// what a driver may still deliver.
     pub(crate) fn pause_early(&mut self, token: Token) {
         if self.state.make_room(token) {
             return self.pause(token);

@@ -5,8 +5,8 @@
 //!
 //! Steps that live elsewhere: parsing and framing in `http1`; a body that is buffered or discarded in `request/body.rs`,
 //! which then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
-//! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled after the turn's events; the
-//! client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
+//! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled at once and after the events
+//! of each turn in which it was woken; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
 
 use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
@@ -44,7 +44,7 @@ pub(crate) enum StepResult {
     Responded,
     /// A request was rejected; nothing more is read.
     Refused,
-    /// A deferred handler is at work; further input must wait.
+    /// Further input must wait for a deferred handler, or is discarded after the last request.
     Waits,
 }
 
@@ -139,7 +139,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 self.note_flushed(token);
             }
             let conn = self.state.table.get(token);
-            // A handler has ended its response without further output.
+            // A handler has ended its response without further output, or a stray line end is complete.
             if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) {
                 return self.output_sent(token);
             }
@@ -153,6 +153,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             return self.output_sent(token);
         }
+        // The driver has taken the output: the next event needs another one.
         responder.out = outputs.take();
         table.get(token).begin_send();
         self.note_in_flight(token);
@@ -213,12 +214,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 }
 
-/// A request whose head and body are complete in the input.
+/// A request that can be responded to now.
 #[derive(Clone, Copy)]
 struct CompleteRequest<'a> {
     head: &'a [u8],
     /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
+    /// More input has arrived after it: a drain keeps the connection open for that.
     is_followed: bool,
     /// A `100` was not sent for its body, but the client may send it nevertheless.
     leaves_body: bool,
@@ -380,7 +382,7 @@ impl<S: Service> WorkerState<S> {
         self.conclude(token, outcome, facts, whole.head.len())
     }
 
-    /// Applies the response to a request of `len` bytes, or keeps its deferred handler.
+    /// Applies the response to a request whose processed bytes are `len`, or keeps its deferred handler.
     #[inline(always)]
     pub(crate) fn conclude(
         &mut self,
@@ -410,7 +412,7 @@ impl<S: Service> WorkerState<S> {
         self.respond(token, whole, driver)
     }
 
-    /// Returns true if the current request is the last that its connection may send.
+    /// Counts a request, and returns true if it is the last that its connection may send. Call it once per request.
     #[inline]
     pub(crate) fn is_last(&mut self, token: Token) -> bool {
         let is_last = self.served.is_last(token);
