@@ -178,7 +178,7 @@ fn located(finding: Finding, table: &DeTable<'_>, written: &Written) -> Found {
     Found { span: locate(table, &key), key, message, help }
 }
 
-/// Returns the span of a key's value, or of the innermost table that exists, or of the start of the file.
+/// Returns the span of a key's value; of a missing one, that of the innermost table or of the file's start.
 pub(crate) fn locate(table: &DeTable<'_>, key: &str) -> Range<usize> {
     let mut here: Range<usize> = 0..0;
     let mut table = Some(table);

@@ -9,7 +9,7 @@ use testkit::{TIMEOUT, TestClient, TestFolder, until_refused};
 
 use crate::process::{Server, drivers, has_proc, run};
 
-/// What the log says after a refused reload.
+/// Log line of a refused reload.
 const REFUSED: &str = "shearwater: not reloaded: what was served before is still served\n";
 
 /// Returns a configuration with one site, after other keys.

@@ -23,7 +23,7 @@ const COMPLETE: Progress = Progress::Whole(ExchangeEnd::Complete);
 pub(crate) enum Noted {
     Responded(u16),
     Deferred,
-    /// It is about to be rejected, because too many are deferred.
+    /// Too many are deferred: the request is rejected next.
     Full,
 }
 
