@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod balancer;
 mod compare;
 mod context;
@@ -14,6 +15,7 @@ mod expected;
 mod files;
 mod handlers;
 mod hostile;
+mod log;
 mod memory;
 mod normal;
 mod reload;

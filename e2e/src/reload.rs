@@ -42,8 +42,8 @@ const TARGET: &str = "/shared/page.txt";
 /// Its folder's number is in it.
 const NUMBER: &str = "/number.txt";
 
-const RELOADED: &str = "shearwater: reloaded ";
-const REFUSED: &str = "shearwater: not reloaded: ";
+pub(crate) const RELOADED: &str = "shearwater: reloaded ";
+pub(crate) const REFUSED: &str = "shearwater: not reloaded: ";
 
 /// Returns a configuration that serves a folder.
 fn config(folder: impl Display) -> String {
@@ -53,16 +53,16 @@ fn config(folder: impl Display) -> String {
 }
 
 /// A server whose configuration file is rewritten.
-struct Reloaded<'a> {
-    context: &'a CaseContext<'a>,
-    server: Program,
+pub(crate) struct Reloaded<'a> {
+    pub(crate) context: &'a CaseContext<'a>,
+    pub(crate) server: Program,
     /// Requests that got a wrong response, or none.
-    errors: Vec<String>,
+    pub(crate) errors: Vec<String>,
 }
 
 impl Reloaded<'_> {
     /// Reloads, and waits until the log says how that ended.
-    fn reload(&mut self, text: &str, expected: &str) -> Result<()> {
+    pub(crate) fn reload(&mut self, text: &str, expected: &str) -> Result<()> {
         // A reload must not see half a file.
         self.context.write_file("site.new", text.as_bytes())?;
         fs::rename(self.context.folder.join("site.new"), self.context.folder.join("site.toml"))?;

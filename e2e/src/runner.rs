@@ -12,8 +12,8 @@ use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
-    DriverName, E2eArgs, balancer, compare, drain, files, handlers, hostile, memory, reload, replaced, soak,
-    stress,
+    DriverName, E2eArgs, addresses, balancer, compare, drain, files, handlers, hostile, log, memory, reload,
+    replaced, soak, stress,
 };
 
 /// Exit status if a case could not run.
@@ -183,7 +183,7 @@ pub(crate) const GROUPS: &[Group] = &[
     group(
         "balancer",
         false,
-        "HAProxy in front of three servers that are restarted one by one: no request fails",
+        "HAProxy in front of three servers: restarted one by one without a failed request, and they know each client",
     ),
     group("handlers", true, "panics, errors and stack overflows in every kind of handler"),
     group("files", true, "every byte of a served folder, and nothing outside of it"),
@@ -192,6 +192,11 @@ pub(crate) const GROUPS: &[Group] = &[
     group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
     group("replaced", true, "files that change while they are served"),
     group("hostile", false, "attackers in waves beside normal clients"),
+    group(
+        "log",
+        false,
+        "an access log drops no line at 200,000 a second, and counts those beyond what it takes; on a quiet machine",
+    ),
     group("stress", false, "four phases of load by cargo lab load against the smallest program"),
     group("soak", false, "connections of every kind, and nothing of them is left"),
 ];
@@ -204,7 +209,9 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("protocol", "early-errors", "refused clients that send on read the response", hostile::early_errors),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
+    ("balancer", "clients", "by X-Forwarded-For and both PROXY headers, also of forgers", balancer::clients),
     ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
+    ("reload", "addresses", "a hundred addresses come and go beside clients of one that stays", addresses::under_load),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),
@@ -216,6 +223,8 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("soak", "soak", "10 million responses with --full, or for a time with --for", soak::soak),
     ("compare", "ours", "requests of every kind for sites of every kind", compare::ours),
     ("peers", "peers", "every difference has a cause, and is in docs/compare.md", compare::peers),
+    ("log", "rate", "240,000 pipelined requests a second, each with a line in a file", log::rate),
+    ("log", "unpaced", "as many as there are responses: dropped lines are counted and reported", log::unpaced),
     ("stress", "stress", "10,000 connections, large headers, heavy payloads", stress::stress),
     ("memory", "idle-connections", "thousands of idle keep-alive connections", memory::idle_connections),
     ("memory", "panics", "thousands of panicking handlers beside good requests", memory::panics),

@@ -31,6 +31,14 @@ pub fn free_address() -> Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
+/// Returns a line of a log without the time that it begins with in a file: `2026-11-23T21:25:00.123Z `.
+fn without_time(line: &str) -> &str {
+    match line.split_once("Z ") {
+        Some((time, rest)) if time.len() == 23 && time.as_bytes()[10] == b'T' => rest,
+        _ => line,
+    }
+}
+
 impl Program {
     /// Starts `command`, a server on `address`, and waits until it accepts connections. Its output goes to the file `log`.
     pub fn start(mut command: Command, address: SocketAddr, log: &Path) -> Result<Self> {
@@ -92,9 +100,10 @@ impl Program {
         self.wait(timeout)
     }
 
-    /// Everything that it has written to standard output and standard error.
+    /// Everything that it has written to standard output and standard error, without the times of messages.
     pub fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+        let text = String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned();
+        text.split_inclusive('\n').map(without_time).collect()
     }
 
     /// The log file.

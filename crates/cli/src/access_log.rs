@@ -1,14 +1,15 @@
 //! The access log: `[log]` and `--log` as options of a log, and the listener that feeds it.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use shearwater::engine::Version;
-use shearwater::{FinishedExchange, Server, Verbosity};
+use shearwater::{FinishedExchange, MessageLevel, Server};
 use shearwater_config::{self as config, Config, Finding, Findings, StatusClass, nearest};
 use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, VARIABLES};
+use shearwater_metrics::Metrics;
 
 use crate::args::Serve;
+use crate::diagnostics::REQUESTED;
 use crate::failure::Failure;
 
 /// A log that is ready to be opened.
@@ -20,6 +21,11 @@ pub(crate) struct PlannedLog {
 }
 
 impl PlannedLog {
+    /// Returns the destination.
+    pub(crate) fn destination(&self) -> String {
+        self.options.destination.to_string()
+    }
+
     /// Returns true if standard output is the log.
     pub(crate) fn takes_stdout(&self) -> bool {
         self.options.destination == Destination::Stdout
@@ -89,12 +95,13 @@ fn help_on_format(format: &str) -> String {
 pub(crate) fn attach(
     server: Server,
     planned: PlannedLog,
-    verbosity: Verbosity,
+    metrics: Option<Metrics>,
 ) -> Result<(Server, Arc<Log>), Failure> {
     let format = planned.options.format.clone();
     let report = move |notice: &LogNotice| {
-        let level = if notice.is_failure() { Verbosity::Error } else { Verbosity::Warn };
-        print_line(verbosity, level, notice);
+        report(notice);
+        let kept = if notice.is_failure() { MessageLevel::Error } else { MessageLevel::Warning };
+        metrics.iter().for_each(|metrics| metrics.message(kept, notice.to_string()));
     };
     let log = Log::start(planned.options, report)
         .map_err(|error| Failure::helped(error.to_string(), error.help()))?;
@@ -107,32 +114,33 @@ pub(crate) fn attach(
         })
         .on_reopen(move || {
             of_signals.reopen();
-            print_counts(verbosity, of_signals.counts());
+            report_counts(of_signals.counts());
         });
     Ok((server, log))
 }
 
-/// Prints the counts of a log at `SIGUSR1`.
-fn print_counts(verbosity: Verbosity, counts: Counts) {
-    let Counts { written, dropped, .. } = counts;
-    print_line(
-        verbosity,
-        Verbosity::Error,
-        &format_args!("access log: {written} lines written, {dropped} dropped"),
-    );
+/// Reports trouble of a log, and its end.
+fn report(notice: &LogNotice) {
+    let kind = notice.kind();
+    let errno = notice.error().and_then(std::io::Error::raw_os_error);
+    if notice.is_failure() {
+        tracing::error!(target: "shearwater::log", kind, errno, "{notice}");
+    } else {
+        tracing::warn!(target: "shearwater::log", kind, lines = notice.lines(), "{notice}");
+    }
 }
 
-fn print_line(verbosity: Verbosity, level: Verbosity, text: &dyn std::fmt::Display) {
-    if level <= verbosity {
-        // A closed standard error is no reason to stop serving.
-        drop(writeln!(io::stderr(), "shearwater: {text}"));
-    }
+/// Reports the counts of a log at `SIGUSR1`.
+fn report_counts(Counts { written, dropped, .. }: Counts) {
+    let kind = "access_log_counts";
+    tracing::info!(target: REQUESTED, kind, written, dropped, "access log: {written} lines written, {dropped} dropped");
 }
 
 /// Returns the facts of an exchange.
 fn entry<'a>(exchange: &FinishedExchange<'a>, field: &'a dyn Fn(&str) -> Option<&'a [u8]>) -> Entry<'a> {
     Entry {
         unix_seconds: exchange.unix_seconds(),
+        client: exchange.client(),
         peer: exchange.peer(),
         method: exchange.method(),
         target: exchange.target(),

@@ -20,17 +20,19 @@ Examples:
   shearwater ./files --listing          list folders that have no index
   shearwater ./dist --spa               serve /index.html for the paths of an app
   shearwater ./site --log access.log    with an access log in the combined format
+  shearwater ./site --admin 9180        metrics and a status page on http://127.0.0.1:9180
   shearwater config default > site.toml write a configuration with every key
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
   shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz for its files
+  shearwater top                        watch a server that was started with --admin 127.0.0.1:9180
 
 Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
 command. Flags override the configuration file; the start report lists what they override.
 
 Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT stops gracefully: no new connections, requests in
 flight are answered. A second one stops at once. SIGHUP reads the configuration or folder again and
-serves it without a dropped request. SIGUSR1 reopens the access log, for logrotate, and
+serves it, at its addresses, without a dropped request. SIGUSR1 reopens the access log, for logrotate, and
 prints counters and the limits that were reached.
 Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
 
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Config(Config),
     Health(Health),
     Precompress(Precompress),
+    Top(Top),
     /// Serves, as without a command
     #[command(hide = true)]
     Serve(Serve),
@@ -113,6 +116,10 @@ pub(crate) struct Serve {
     /// Access log in the combined format: a file, - for standard output, or syslog:/dev/log
     #[arg(long, value_name = "PATH", aliases = ["access-log", "accesslog"])]
     pub(crate) log: Option<String>,
+
+    /// Address of the admin listener with metrics and status, of this machine or unix:PATH, such as 127.0.0.1:9180
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    pub(crate) admin: Option<String>,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -189,9 +196,28 @@ pub(crate) struct Health {
     #[arg(default_value = "http://127.0.0.1:8080/")]
     pub(crate) url: String,
 
-    /// Maximum duration of connecting, and of each read
+    /// Maximum duration
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// Shows the state of a running server, once a second
+///
+/// It reads /status.json of the server's admin listener. Press q or Ctrl-C to quit. Without a terminal it prints the state once.
+/// Exit codes: 0 success, 1 no status.
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Address of the admin listener, or unix:PATH
+    #[arg(default_value = "127.0.0.1:9180", value_parser = listen_address)]
+    pub(crate) address: String,
+
+    /// Print the state once as text, with the rates of one second
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// Print the status document as JSON
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) json: bool,
 }
 
 /// Makes precompressed files (NAME.br, NAME.zst, NAME.gz) beside the files of a folder

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use shearwater_config::{Diagnostics, Findings, Problem, print_default, print_effective};
 
+use crate::admin::PlannedAdmin;
 use crate::args::{Check, ConfigText, Serve};
 use crate::failure::{Failure, Reason};
 use crate::plan::{Plan, read_config};
@@ -55,6 +56,9 @@ fn summary(file: &Path, plan: &Plan) -> String {
     if let Some(log) = &plan.log {
         report::line(&mut text, "log", &log.description);
     }
+    if let Some(admin) = &plan.admin {
+        report::line(&mut text, "admin", &admin.address());
+    }
     text
 }
 
@@ -68,6 +72,7 @@ fn valid_json(file: &Path, plan: &Plan) -> Value {
         "serves": plan.site.description,
         "workers": plan.workers,
         "buffered_bytes_max": plan.buffered_bytes_max,
+        "admin": plan.admin.as_ref().map(PlannedAdmin::address),
         "log": plan.log.as_ref().map(|log| &log.description),
         "errors": [],
         "warnings": warnings,

@@ -10,7 +10,7 @@ use shearwater_config::{nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
 
-const COMMANDS: [&str; 5] = ["check", "config", "health", "precompress", "serve"];
+const COMMANDS: [&str; 6] = ["check", "config", "health", "precompress", "serve", "top"];
 
 /// Commands of other programs for serving.
 const SERVING: [&str; 4] = ["start", "run", "server", "http"];
@@ -23,6 +23,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
     (&["--list"], "`shearwater FOLDER --listing` lists folders that have no index"),
     (&["--host"], "give address and port together: `shearwater --listen 0.0.0.0:8080`"),
+    (&["--metrics", "--prometheus", "--status"], "`--admin 127.0.0.1:9180` serves metrics and a status page"),
     (
         &["--cors", "--cache", "--index"],
         "set it in a configuration file: `shearwater config default > site.toml`",

@@ -6,19 +6,24 @@
 compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one request, not the server");
 
 mod access_log;
+mod admin;
 mod args;
 mod check;
+mod diagnostics;
 mod failure;
 mod health;
+mod http_client;
 mod intent;
 mod pid_file;
 mod plan;
 mod precompress;
+mod proxies;
 mod reload;
 mod report;
 mod settings;
 mod site;
 mod sites;
+mod top;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
         Some(Command::Config(config)) => check::config(&config.text),
         Some(Command::Health(arguments)) => health::check(arguments),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
+        Some(Command::Top(arguments)) => top::run(arguments),
     };
     exit(result)
 }
@@ -57,32 +63,48 @@ fn main() -> ExitCode {
 fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
     let arguments = arguments.expanded()?;
-    let plan = Plan::new(&arguments)?;
+    let mut plan = Plan::new(&arguments)?;
+    let metrics = plan.admin.as_ref().map(|_| admin::metrics(&arguments));
+    plan.site.count_by(metrics.as_ref());
     let pid_file = arguments.pid_file.clone();
-    let reloader = Reloader::new(arguments, &plan);
-    // A closed standard error is no reason not to start.
-    drop(write!(io::stderr(), "{}", plan.warnings()));
-    let Plan { mut server, mut site, overridden, log, verbosity, .. } = plan;
+    let reloader = Reloader::new(arguments, &plan, metrics.clone());
+    diagnostics::install(plan.messages);
+    diagnostics::warn_of_configuration(&plan.warnings());
+    let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;
     if let Some(planned) = log {
-        let (with_log, log) = access_log::attach(server, planned, verbosity)?;
+        let destination = planned.destination();
+        let (with_log, log) = access_log::attach(server, planned, metrics.clone())?;
+        metrics.iter().for_each(|metrics| admin::count_log(metrics, &log, &destination));
         (server, opened) = (with_log, Some(log));
     }
+    let mut admin_server = None;
+    if let (Some(planned), Some(metrics)) = (admin, &metrics) {
+        let (observed, admin) = admin::start(planned, server, metrics)?;
+        (server, admin_server) = (observed, Some(admin));
+    }
+    let admin_line = admin_server.as_ref().map(report::admin);
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
     let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
     let server = server.notify_manager().at_rest(shearwater_allocator::give_back);
     let running = server.start(move |_| sites.service())?;
+    metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
     let _pid_file = pid_file.as_deref().map(PidFile::create).transpose()?;
-    print_report(&report::start(&site, running.start_report(), log_line.as_deref(), &overridden));
+    let lines =
+        report::Lines { log: log_line.as_deref(), admin: admin_line.as_deref(), overridden: &overridden };
+    print_report(&report::start(&site, running.start_report(), &lines));
     precompress::warn_in_background(std::mem::take(&mut site.roots));
     // A reload replaces the sites.
     drop(site);
     let summary = running.wait();
+    if let Some(admin) = admin_server {
+        admin.end();
+    }
     if let Some(log) = opened {
         log.end();
     }

@@ -5,13 +5,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use shearwater::{Limits, Server, Timeouts, Verbosity};
+use shearwater::{Limits, Server, Timeouts};
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
 
 use crate::access_log::{self, PlannedLog};
+use crate::admin::{self, PlannedAdmin};
 use crate::args::Serve;
+use crate::diagnostics::MessageOptions;
 use crate::failure::Failure;
+use crate::proxies;
 use crate::settings::{self, FixedSetting};
 use crate::site::Site;
 use crate::sites;
@@ -32,8 +35,10 @@ pub(crate) struct Plan {
     pub(crate) buffered_bytes_max: usize,
     /// The access log, if one is configured.
     pub(crate) log: Option<PlannedLog>,
-    /// Log level of messages to standard error.
-    pub(crate) verbosity: Verbosity,
+    /// The admin listener, if one is configured.
+    pub(crate) admin: Option<PlannedAdmin>,
+    /// Level and format of messages to standard error.
+    pub(crate) messages: MessageOptions,
     /// Keys that flags override, a line each.
     pub(crate) overridden: Vec<String>,
     /// Warnings about keys of the configuration file.
@@ -68,6 +73,8 @@ impl Plan {
         let mut overridden = override_server(serve, &mut config.server);
         let (server, addresses) = settings::listening(serve, &config, &mut overridden);
         let log = access_log::plan(serve, &config.log, &mut overridden)?;
+        let driver = settings::driver(config.server.driver);
+        let admin = admin::plan(serve, &config.admin, driver, &mut overridden)?;
         let (limits, timeouts) = (settings::limits(&config), settings::timeouts(&config));
         let workers = config.server.workers;
         Ok(Self {
@@ -75,13 +82,14 @@ impl Plan {
             site,
             limits,
             timeouts,
-            fixed: settings::fixed(&config, &addresses),
+            fixed: settings::fixed(&config),
             file_warnings,
             addresses,
             workers,
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
             log,
-            verbosity: settings::verbosity(config.logging.level),
+            admin,
+            messages: MessageOptions { level: config.logging.level, format: config.logging.format },
             overridden,
         })
     }
@@ -135,6 +143,7 @@ fn read(path: &Path, workers: Option<u16>) -> Result<(Config, Option<Site>, Opti
         let (site, mut findings) = sites::open(config, workers.unwrap_or(config.server.workers));
         opened = site;
         findings.errors.extend(access_log::check(config).errors);
+        findings.errors.extend(proxies::check(config).errors);
         findings
     })?;
     Ok((config, opened, Some(warnings)))

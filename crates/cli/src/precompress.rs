@@ -14,6 +14,7 @@ use shearwater_precompress::{
 };
 
 use crate::args::Precompress;
+use crate::diagnostics::warn_of_configuration;
 use crate::failure::Failure;
 use crate::report::{grouped, print};
 use crate::site::Root;
@@ -194,7 +195,7 @@ pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
 /// Prints the warnings to standard error from a background thread, so that the start isn't delayed.
 pub(crate) fn warn_in_background(roots: Vec<Root>) {
     let warn = move || {
-        drop(write!(std::io::stderr(), "{}", unused_as_text(&find_unused(&roots))));
+        warn_of_configuration(&unused_as_text(&find_unused(&roots)));
         // The names of 50,000 files take 4 MiB.
         shearwater_allocator::give_back();
     };

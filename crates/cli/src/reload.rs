@@ -1,13 +1,14 @@
 //! Reloads what a running server serves (`SIGHUP`): reads and checks the configuration or folder again, and replaces it.
 
-use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use shearwater::{Control, Reload};
+use shearwater_metrics::Metrics;
 use shearwater_site::{SiteService, Sites};
 
 use crate::args::Serve;
+use crate::diagnostics;
 use crate::plan::Plan;
 use crate::settings::FixedSetting;
 
@@ -18,21 +19,32 @@ const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Reloader {
     arguments: Serve,
     fixed: Vec<FixedSetting>,
+    metrics: Option<Metrics>,
     /// The sites that are served.
     present: Mutex<Sites>,
 }
 
 impl Reloader {
-    pub(crate) fn new(arguments: Serve, plan: &Plan) -> Self {
-        Self { arguments, fixed: plan.fixed.clone(), present: Mutex::new(plan.site.sites.clone()) }
+    pub(crate) fn new(arguments: Serve, plan: &Plan, metrics: Option<Metrics>) -> Self {
+        let (fixed, present) = (plan.fixed.clone(), Mutex::new(plan.site.sites.clone()));
+        Self { arguments, fixed, metrics, present }
+    }
+
+    /// Reloads, and counts that.
+    pub(crate) fn reload(&self, control: &Control) -> Result<String, String> {
+        let result = self.replace(control);
+        self.metrics.iter().for_each(|metrics| metrics.count_reload(result.is_ok()));
+        result
     }
 
     /// Plans as at the start, and has the workers replace their services. Returns a description for the log.
     ///
     /// # Errors
     /// What `shearwater check` would print. Nothing has changed then.
-    pub(crate) fn reload(&self, control: &Control) -> Result<String, String> {
+    fn replace(&self, control: &Control) -> Result<String, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
+        let addresses = plan.server.clone().prepare_addresses(control);
+        let addresses = addresses.map_err(|error| format!("error: {error}\n"))?;
         let mut warnings = plan.warnings();
         for (now, new) in self.fixed.iter().zip(&plan.fixed).filter(|(now, new)| now != new) {
             warnings.push_str(&format!(
@@ -40,25 +52,38 @@ impl Reloader {
                 now.value
             ));
         }
-        let Plan { site, limits, timeouts, .. } = plan;
-        let what = match &self.arguments.config {
+        let Plan { mut site, limits, timeouts, messages, .. } = plan;
+        site.count_by(self.metrics.as_ref());
+        let mut what = match &self.arguments.config {
             Some(file) => format!("{}: {}", file.display(), site.description),
             None => site.description,
         };
+        for (does, addresses) in
+            [("now listening on", addresses.added()), ("no longer on", addresses.removed())]
+        {
+            if !addresses.is_empty() {
+                what.push_str(&format!("; {does} {}", addresses.join(", ")));
+            }
+        }
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let sites = site.sites.sharing_folders(&present);
         let new = sites.clone();
         let reload = Reload::new(move |_, present: &SiteService| sites.service_after(present));
         let reloading = control.reload(reload.limits(limits).timeouts(timeouts));
         let reloading = reloading.map_err(|error| format!("error: {error}\n"))?;
+        // New addresses serve the new sites from the first connection on.
+        let changing = addresses.apply();
         *present = new;
+        diagnostics::apply(messages);
         // The configuration as parsed takes ten times the memory of the sites that were made of it.
         shearwater_allocator::give_back();
         if let Err(error) = reloading.wait(RELOAD_WAIT_MAX) {
             warnings.push_str(&format!("warning: {error}\n"));
         }
-        // A closed standard error is no reason not to reload.
-        drop(write!(std::io::stderr(), "{warnings}"));
+        if !changing.wait(RELOAD_WAIT_MAX) {
+            warnings.push_str("warning: a worker is blocked and still has the old addresses\n");
+        }
+        diagnostics::warn_of_configuration(&warnings);
         Ok(what)
     }
 }

@@ -5,22 +5,30 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 
 use shearwater::{StartReport, Summary};
+use shearwater_metrics::Admin;
 
 use crate::access_log::PlannedLog;
 use crate::failure::Failure;
 use crate::site::Site;
 
-/// Formats the start report, ending with a blank line. `overridden` lists keys of the file that flags override.
-pub(crate) fn start(
-    site: &Site,
-    start_report: &StartReport,
-    log: Option<&str>,
-    overridden: &[String],
-) -> String {
+/// Lines of the start report that the server doesn't know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    /// The access log.
+    pub(crate) log: Option<&'a str>,
+    /// The admin listener.
+    pub(crate) admin: Option<&'a str>,
+    /// Keys of the file that flags override.
+    pub(crate) overridden: &'a [String],
+}
+
+/// Formats the start report, ending with a blank line.
+pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) -> String {
+    let Lines { log, admin, overridden } = *lines;
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
-        line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
+        line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address, "/"), style.plain));
     }
     for path in &start_report.unix_sockets {
         line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
@@ -35,6 +43,9 @@ pub(crate) fn start(
     if let Some(log) = log {
         line(&mut block, "log", log);
     }
+    if let Some(admin) = admin {
+        line(&mut block, "admin", admin);
+    }
     for overridden in overridden {
         line(&mut block, "flag", overridden);
     }
@@ -43,6 +54,15 @@ pub(crate) fn start(
     }
     block.push_str("  Press Ctrl-C to stop gracefully, twice to stop at once.\n\n");
     block
+}
+
+/// Formats the address of the admin listener's page.
+pub(crate) fn admin(admin: &Admin) -> String {
+    match (admin.address(), admin.path()) {
+        (Some(address), _) => url(address, "/status"),
+        (None, Some(path)) => format!("unix:{}", path.display()),
+        (None, None) => String::new(),
+    }
 }
 
 /// Formats the totals.
@@ -89,7 +109,7 @@ pub(crate) fn line(block: &mut String, name: &str, value: &str) {
 }
 
 /// Formats a URL to click. An unspecified address is shown as the loopback address.
-fn url(address: SocketAddr) -> String {
+fn url(address: SocketAddr, path: &str) -> String {
     let host = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
         IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
@@ -98,8 +118,8 @@ fn url(address: SocketAddr) -> String {
     };
     let everyone = if address.ip().is_unspecified() { "  (all addresses of this machine)" } else { "" };
     match address.port() {
-        80 => format!("http://{host}/{everyone}"),
-        port => format!("http://{host}:{port}/{everyone}"),
+        80 => format!("http://{host}{path}{everyone}"),
+        port => format!("http://{host}:{port}{path}{everyone}"),
     }
 }
 
@@ -172,11 +192,11 @@ mod tests {
             [0, 999, 1000, 19_744, 1_234_567].map(grouped),
             ["0", "999", "1,000", "19,744", "1,234,567"]
         );
-        assert_eq!(url(([127, 0, 0, 1], 8080).into()), "http://127.0.0.1:8080/");
-        assert_eq!(url(([10, 0, 0, 1], 80).into()), "http://10.0.0.1/");
+        assert_eq!(url(([127, 0, 0, 1], 8080).into(), "/"), "http://127.0.0.1:8080/");
+        assert_eq!(url(([10, 0, 0, 1], 80).into(), "/"), "http://10.0.0.1/");
         for (address, loopback) in [("[::]:81", "[::1]:81"), ("0.0.0.0:81", "127.0.0.1:81")] {
             let expected = format!("http://{loopback}/  (all addresses of this machine)");
-            assert_eq!(url(address.parse().expect("an address")), expected);
+            assert_eq!(url(address.parse().expect("an address"), "/"), expected);
         }
     }
 }

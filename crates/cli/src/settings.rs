@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use shearwater::{
-    AcceptMode, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts, Verbosity,
+    AcceptMode, ClientHeader, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts,
 };
-use shearwater_config::{self as config, Address, Choices, Config, Level, Listen};
+use shearwater_config::{self as config, Address, Choices, Config, Listen};
 use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 
 use crate::args::Serve;
+use crate::proxies;
 
 /// Returns the limits of `[limits]` and `[performance]`.
 pub(crate) fn limits(config: &Config) -> Limits {
@@ -69,17 +70,21 @@ pub(crate) fn folder(serve: &Serve) -> FolderOptions {
     FolderOptions { find, listing: serve.listing, ..FolderOptions::default() }
 }
 
-/// Applies `[server]`, `[logging]` and `performance.max_connections` to a server.
+pub(crate) fn driver(driver: config::Driver) -> DriverChoice {
+    match driver {
+        config::Driver::Auto => DriverChoice::Auto,
+        config::Driver::Epoll => DriverChoice::Epoll,
+        config::Driver::Uring => DriverChoice::Uring,
+        config::Driver::Kqueue => DriverChoice::Kqueue,
+    }
+}
+
+/// Applies `[server]` and `performance.max_connections` to a server.
 pub(crate) fn apply(config: &Config, server: Server) -> Server {
     let section = &config.server;
     let server = server
         .workers(usize::from(section.workers))
-        .driver(match section.driver {
-            config::Driver::Auto => DriverChoice::Auto,
-            config::Driver::Epoll => DriverChoice::Epoll,
-            config::Driver::Uring => DriverChoice::Uring,
-            config::Driver::Kqueue => DriverChoice::Kqueue,
-        })
+        .driver(driver(section.driver))
         .accept_mode(match section.accept {
             config::Accept::Reuseport => AcceptMode::Reuseport,
             config::Accept::Dispatch => AcceptMode::Dispatch,
@@ -89,11 +94,16 @@ pub(crate) fn apply(config: &Config, server: Server) -> Server {
             config::Order::Lifo => Order::Lifo,
         })
         .tcp(TcpOptions { nodelay: section.tcp_nodelay, keepalive: section.tcp_keepalive })
-        .trusted_gateway(section.trusted_gateway)
+        .trusted_proxies(proxies::trusted(section))
+        .proxy_protocol(section.proxy_protocol == config::ProxyProtocol::Required)
         .pin(section.pin)
         .backlog(section.backlog)
-        .drain_ms(ms(section.drain_timeout))
-        .verbosity(verbosity(config.logging.level));
+        .drain_ms(ms(section.drain_timeout));
+    let server = match section.client_header {
+        config::ClientHeader::None => server,
+        config::ClientHeader::XForwardedFor => server.client_header(ClientHeader::XForwardedFor),
+        config::ClientHeader::Forwarded => server.client_header(ClientHeader::Forwarded),
+    };
     match config.performance.max_connections {
         0 => server,
         connections => server.connections_max(connections),
@@ -113,20 +123,21 @@ impl fmt::Display for FixedSetting {
     }
 }
 
-/// Returns the settings that a reload doesn't change, always in the same order. All others belong to a site, or are limits
-/// and timeouts that [`Reload`](shearwater::Reload) changes.
-pub(crate) fn fixed(config: &Config, addresses: &[String]) -> Vec<FixedSetting> {
-    let Config { server, performance, limits, logging, log, .. } = config;
+/// Returns the settings that a reload doesn't change, always in the same order. All others are addresses, belong to a site,
+/// or are limits and timeouts that [`Reload`](shearwater::Reload) changes.
+pub(crate) fn fixed(config: &Config) -> Vec<FixedSetting> {
+    let Config { server, performance, limits, log, admin, .. } = config;
     let statuses: Vec<_> = log.exclude_statuses.iter().map(|class| class.name()).collect();
     let given = |key, value: &dyn fmt::Display| FixedSetting { key, value: value.to_string() };
     let buffered =
         limits.buffered_bytes_max.map_or_else(|| "its default".to_owned(), |bytes| bytes.to_string());
     vec![
-        given("listen", &addresses.join(", ")),
         given("server.workers", &server.workers),
         given("server.tcp_nodelay", &server.tcp_nodelay),
         given("server.tcp_keepalive", &server.tcp_keepalive),
-        given("server.trusted_gateway", &server.trusted_gateway),
+        given("server.trusted_proxies", &server.trusted_proxies.join(", ")),
+        given("server.proxy_protocol", &server.proxy_protocol.name()),
+        given("server.client_header", &server.client_header.name()),
         given("server.backlog", &server.backlog),
         given("server.driver", &server.driver.name()),
         given("server.accept", &server.accept.name()),
@@ -141,23 +152,13 @@ pub(crate) fn fixed(config: &Config, addresses: &[String]) -> Vec<FixedSetting> 
         given("limits.buffered_bytes_max", &buffered),
         given("limits.connections_per_address_max", &limits.connections_per_address_max),
         given("limits.requests_per_connection_max", &limits.requests_per_connection_max),
-        given("logging.level", &logging.level.name()),
         given("log.access", &log.access.as_deref().unwrap_or("none")),
         given("log.format", &log.format),
         given("log.exclude_paths", &log.exclude_paths.join(", ")),
         given("log.exclude_statuses", &statuses.join(", ")),
+        given("admin.listen", &admin.listen.as_ref().map_or_else(|| "none".to_owned(), Address::to_string)),
+        given("admin.remote", &admin.remote),
     ]
-}
-
-/// Returns the log level of messages to standard error.
-pub(crate) fn verbosity(level: Level) -> Verbosity {
-    match level {
-        Level::Off => Verbosity::Off,
-        Level::Error => Verbosity::Error,
-        Level::Warn => Verbosity::Warn,
-        Level::Info => Verbosity::Info,
-        Level::Debug => Verbosity::Debug,
-    }
 }
 
 /// Converts a size in memory; one beyond the address space is no limit.
@@ -196,9 +197,16 @@ pub(crate) fn listening(
 
 fn address(listen: &Listen) -> ListenAddress {
     match (&listen.address, listen.mode) {
-        (Address::Tcp(address), _) => (*address).into(),
-        (Address::Unix(path), None) => ListenAddress::unix(path),
         (Address::Unix(path), Some(mode)) => ListenAddress::Unix { path: path.clone(), mode },
+        (address, _) => listen_address(address),
+    }
+}
+
+/// Returns an address of a configuration, with the usual mode of a socket.
+pub(crate) fn listen_address(address: &Address) -> ListenAddress {
+    match address {
+        Address::Tcp(address) => (*address).into(),
+        Address::Unix(path) => ListenAddress::unix(path),
     }
 }
 

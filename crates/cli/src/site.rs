@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use shearwater_files::{CacheLimits, Folder, FolderError, FolderOptions};
+use shearwater_files::{CacheFigures, CacheLimits, Folder, FolderError, FolderOptions};
+use shearwater_metrics::{CacheCounts, Metrics};
 use shearwater_precompress::Coding;
 use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
@@ -37,6 +38,18 @@ pub(crate) struct Root {
 }
 
 impl Site {
+    /// Numbers the sites for metrics, before they are shared.
+    pub(crate) fn count_by(&mut self, metrics: Option<&Metrics>) {
+        if let Some(metrics) = metrics {
+            self.sites.set_tags(|name| metrics.site_tag(name));
+            let cache = self.sites.cache_statistics();
+            metrics.set_cache(move || {
+                let CacheFigures { files, bytes, hits, misses, .. } = cache.figures();
+                CacheCounts { files, bytes, hits, misses }
+            });
+        }
+    }
+
     /// Opens a folder; without one, the folder `public` in `base` if it exists, or the welcome page.
     pub(crate) fn open(
         folder: Option<&Path>,

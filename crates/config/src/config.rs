@@ -11,6 +11,7 @@ use crate::diagnostics::{Diagnostics, Found};
 use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
 use crate::rules::collections::{Table, Tables, read_table};
 use crate::section::{Description, Kind, Kind::Once, Source, describe, section};
+use crate::sections::admin::Admin;
 use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
 use crate::sections::log::Log;
 use crate::sections::server::{Address, Listen, Logging, Server};
@@ -35,6 +36,8 @@ section! {
             "Messages on standard error.";
         log: Log = Log::default(), Table(Once, "a section [log]"),
             "The access log: a line for each request, described in docs/tasks/access-log.md.";
+        admin: Admin = Admin::default(), Table(Once, "a section [admin]"),
+            "The admin listener: metrics and status, described in docs/tasks/metrics.md.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
             "An address to listen on, in addition to `server.http_port`. There can be several.";
         sites as "site": Vec<Site> = Vec::new(), Tables(Site::default()),
@@ -66,6 +69,24 @@ fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'
         let span = locate(source.table, &key);
         context.report(key, &span, "duplicate address".to_owned(), Some(help));
     }
+    check_admin(config, source, context);
+}
+
+/// Reports an admin listener at an address of the server.
+fn check_admin(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
+    let Some(admin) = config.admin.listen.as_ref().filter(|_| context.is_sound("admin")) else { return };
+    let other = match (config.server.http_port, admin) {
+        (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
+            "`server.http_port`".to_owned()
+        }
+        _ => match config.listen.iter().position(|listen| listen.address.overlaps(admin)) {
+            Some(index) => format!("listen[{index}]"),
+            None => return,
+        },
+    };
+    let span = locate(source.table, "admin.listen");
+    let help = format!("{other} listens on it: choose another port for the admin listener");
+    context.report("admin.listen".to_owned(), &span, "duplicate address".to_owned(), Some(help));
 }
 
 /// Returns the documentation of all tables: those that can be in the file once, repeatedly, and within others.

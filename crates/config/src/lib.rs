@@ -27,6 +27,7 @@ mod rules {
 mod section;
 /// The tables of the file, each with the one list of its keys.
 mod sections {
+    pub(crate) mod admin;
     pub(crate) mod files;
     pub(crate) mod limits;
     pub(crate) mod log;
@@ -41,9 +42,13 @@ pub use manual::manual;
 pub use print::{page, print_default, print_effective};
 pub use rules::numbers::{parse_duration, parse_size};
 pub use rules::strings::Choices;
+pub use sections::admin::Admin;
 pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
 pub use sections::log::{Log, StatusClass};
-pub use sections::server::{Accept, Address, Driver, Level, Listen, Logging, Order, Server};
+pub use sections::server::{
+    Accept, Address, ClientHeader, Driver, Level, Listen, Logging, MessageFormat, Order, ProxyProtocol,
+    Server,
+};
 pub use sections::site::{Headers, Redirect, Respond, Route, Site};
 pub use unknown::{Unsupported, nearest, unsupported};

@@ -18,8 +18,9 @@ pub(crate) fn report(
     let name = key.get_ref().as_ref();
     let shown = shown(name);
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    let home = (context.table_of)(name).map(|heading| format!("it is a key of {heading}"));
-    let home = home.or_else(|| other.map(|(_, ours)| format!("the key is called {ours}")));
+    // First, because `listen` is also a key of [admin].
+    let home = other.map(|(_, ours)| format!("the key is called {ours}"));
+    let home = home.or_else(|| Some(format!("it is a key of {}", (context.table_of)(name)?)));
     let renamed = RENAMED.iter().find(|(old, new, _)| *old == name && known.contains(new));
     let (message, help) = if let Some((old, new, unit)) = renamed {
         let help = match value.get_ref().as_integer().filter(|number| !number.as_str().starts_with('-')) {
@@ -62,6 +63,10 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("idle_ms", "`keep_alive_timeout` of [performance]"),
     ("receive_bytes", "`request_buffer_size` of [performance]"),
     ("output_bytes_max", "`response_buffer_size` of [performance]"),
+    ("trusted_gateway", "`trusted_proxies` of [server]"),
+    ("set_real_ip_from", "`trusted_proxies` of [server]"),
+    ("real_ip_header", "`client_header` of [server]"),
+    ("accept_proxy", "`proxy_protocol` of [server]"),
     ("port", "`http_port` of [server], or `address` of [[listen]]"),
     ("listen", "[[listen]] in double brackets"),
     ("host", "`hosts` of [[site]]"),
@@ -71,6 +76,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("access_log", "`access` of [log]"),
     ("accesslog", "`access` of [log]"),
     ("log_format", "`format` of [log]"),
+    ("metrics", "`listen` of [admin]"),
+    ("prometheus", "`listen` of [admin]"),
+    ("stub_status", "`listen` of [admin]"),
     ("gzip_static", "`precompressed` of [[site]]"),
     ("autoindex", "`listing` of [[site]]"),
     ("directory_listing", "`listing` of [[site]]"),
@@ -141,9 +149,9 @@ const FEATURES: &[Unsupported] = &[
         help: "authenticate in a proxy (Caddy, nginx) in front of this server",
     },
     Unsupported {
-        words: "metrics prometheus stats statsd opentelemetry otel admin",
-        what: "metrics are not supported yet",
-        help: "SIGUSR1 prints counters; a health check is a [[site.route]] with `respond = {}`",
+        words: "statsd graphite opentelemetry otel otlp",
+        what: "sending metrics is not supported yet",
+        help: "`listen` of [admin] serves them to Prometheus and to collectors that scrape",
     },
     Unsupported {
         words: "rate ratelimit throttle burst",
@@ -167,6 +175,9 @@ const FEATURES: &[Unsupported] = &[
     },
 ];
 
+/// A key of ours with a word of a missing feature.
+const OURS: &str = "proxy_protocol";
+
 /// Returns the missing feature that the name of a key or flag refers to.
 #[must_use]
 pub fn unsupported(name: &str) -> Option<&'static Unsupported> {
@@ -175,6 +186,9 @@ pub fn unsupported(name: &str) -> Option<&'static Unsupported> {
     let is_meant = |feature: &&Unsupported| words().any(|word| feature.words.split(' ').any(|of| of == word));
     // TLS also by prefix: `httpsPort` has no separator.
     let is_tls = || words().any(|word| word.starts_with("https"));
+    if name == OURS {
+        return None;
+    }
     FEATURES.iter().find(is_meant).or_else(|| is_tls().then_some(&FEATURES[0]))
 }
 
@@ -220,7 +234,7 @@ mod tests {
             ("reverse_proxy", "forwarding requests"),
             ("auth", "authentication"),
             ("auth_basic_user_file", "authentication"),
-            ("metrics", "metrics"),
+            ("otel_endpoint", "sending metrics"),
             ("http2", "HTTP/2"),
             ("rate_limit", "rate limits"),
         ] {

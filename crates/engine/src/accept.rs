@@ -8,28 +8,27 @@ use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, SlotArray, Token
 
 use crate::connection::NONE;
 use crate::limits::ACCEPT_RETRY_MS;
-use crate::server::control::Notice;
+use crate::server::notice::Notice;
 use crate::service::Service;
 use crate::worker::Worker;
 
-/// Returns the address of a listener, or its number where the address is unknown.
-pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> String {
-    let known = listening_at.get(usize::from(listener)).cloned();
-    known.unwrap_or_else(|| format!("listener {listener}"))
-}
-
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Opens the slot of an accepted connection, or resets it if its address has too many.
-    pub(crate) fn accepted(&mut self, token: Token) {
+    pub(crate) fn accepted(&mut self, token: Token, listener: ListenerId) {
         self.arrived += 1;
         let state = &mut self.state;
         state.counters.connections_accepted.add(1);
         state.table.open(token);
         state.served.open(token);
+        state.leaving.open(token, listener);
+        state.served.check_leaving(state.leaving.has_marked());
         self.open_exchanges(token);
-        if !self.admit(token) {
-            self.state.counters.connections_refused.add(1);
-            return self.shut(token, CloseKind::Reset);
+        let is_admitted = match &self.state.proxies {
+            None => self.admit(token),
+            Some(_) => self.admit_proxied(token),
+        };
+        if !is_admitted {
+            return;
         }
         self.reconcile(token);
         // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
@@ -39,13 +38,25 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Returns true if the connection's address may hold one more.
+    /// Limits the connections of a peer's address. Returns false if this one was reset.
     fn admit(&mut self, token: Token) -> bool {
-        let Some(addresses) = &self.state.addresses else { return true };
+        if self.state.addresses.is_none() {
+            return true;
+        }
         // A peer that is already disconnected has no address to count.
         let Ok(peer) = self.driver.peer(token) else { return true };
-        let index = addresses.enter(peer.ip());
+        self.enter_address(token, peer.ip())
+    }
+
+    /// Counts a connection of an address, or resets it if there are too many. Returns false then.
+    pub(crate) fn enter_address(&mut self, token: Token, address: IpAddr) -> bool {
+        let Some(addresses) = &self.state.addresses else { return true };
+        let index = addresses.enter(address);
         self.state.table.get(token).address = index.unwrap_or(NONE);
+        if index.is_none() {
+            self.state.counters.connections_refused.add(1);
+            self.shut(token, CloseKind::Reset);
+        }
         index.is_some()
     }
 
@@ -63,7 +74,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Reports a listener that has failed; the others are not affected.
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
-        let address = address_of(&self.listening_at, listener);
+        let address = self.state.control.listening.address_of(listener);
         self.state.notify(Notice::ListenerFailed { worker: Some(self.state.worker), address, errno });
     }
 
@@ -98,6 +109,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             addresses.leave(conn.address);
         }
         state.counters.connections_closed.add(1);
+        state.leaving.close(token);
+        state.served.check_leaving(state.leaving.has_marked());
         state.table.free(token);
         self.has_room = true;
     }
@@ -178,11 +191,24 @@ pub(crate) struct Served {
     counts: SlotArray<u32>,
     /// Limit; 0: unlimited.
     requests_max: u32,
+    /// A request may be the last of its connection.
+    may_end: bool,
 }
 
 impl Served {
     pub(crate) fn new(requests_max: u32) -> Self {
-        Self { counts: SlotArray::new(), requests_max }
+        Self { counts: SlotArray::new(), requests_max, may_end: requests_max > 0 }
+    }
+
+    /// Notes whether connections of removed listeners are open.
+    pub(crate) fn check_leaving(&mut self, has_leaving: bool) {
+        self.may_end = has_leaving || self.requests_max > 0;
+    }
+
+    /// Returns whether a request may be the last of its connection.
+    #[inline]
+    pub(crate) fn may_end(&self) -> bool {
+        self.may_end
     }
 
     /// Resets the count of a slot for a new connection.

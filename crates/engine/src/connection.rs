@@ -2,7 +2,8 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | block |
 //! |---|---|---|---|---|---|
-//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
+//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head; `ProxyHeader`: one must come first | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
+//! | `ProxyHeader` | accepted, its PROXY header is incomplete | `First`: it is complete; `Evicted` | on | that of `First` | partial header |
 //! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
 //! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
@@ -27,12 +28,12 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
+use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::response::responder::Disposition;
 use crate::service::Service;
 use crate::timers::wheel::{Node, UNLINKED};
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
 
 /// "No index": an absent block, address or neighbor.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -42,6 +43,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum Phase {
     /// Unused slot.
     Free,
+    ProxyHeader,
     First,
     Idle,
     StrayCr,
@@ -65,7 +67,7 @@ impl Phase {
     fn allows(self, next: Self) -> bool {
         use Phase::{
             Body, Closing, Evicted, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse,
-            Linger, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+            Linger, ProxyHeader, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
         };
         match self {
             Free => next == First,
@@ -76,7 +78,8 @@ impl Phase {
             {
                 true
             }
-            First => matches!(next, FirstHead | Idle | Body | ReadingBody | Handling),
+            ProxyHeader => matches!(next, First | Evicted),
+            First => matches!(next, ProxyHeader | FirstHead | Idle | Body | ReadingBody | Handling),
             Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling),
             StrayCr | StrayLine => next == Idle,
             FirstHead | Head => matches!(next, Idle | Body | ReadingBody | Handling),
@@ -158,6 +161,16 @@ impl Conn {
         self.enter(Phase::First); // driver contract K1: the slot is free after `Closed`
         *self = Self { generation, phase: Phase::First, ..Self::default() };
         self.restart_deadline();
+    }
+
+    /// A PROXY header must come first.
+    pub(crate) fn expect_proxy_header(&mut self) {
+        self.enter(Phase::ProxyHeader);
+    }
+
+    /// The PROXY header is complete. The deadline of the first head keeps running.
+    pub(crate) fn end_proxy_header(&mut self) {
+        self.enter(Phase::First);
     }
 
     /// Frees the slot.
@@ -296,7 +309,7 @@ impl Conn {
 
     /// Returns true if requests are still read from it.
     pub(crate) fn is_serving(&self) -> bool {
-        self.is_idle() || self.is_receiving() || self.phase == Phase::Handling
+        self.is_silent() || self.is_receiving() || self.phase == Phase::Handling
     }
 
     /// Returns true if a part of a request has been received.
@@ -308,7 +321,7 @@ impl Conn {
     pub(crate) fn is_live(&self) -> bool {
         match self.phase {
             Phase::Streaming => !self.has(Flag::Queued),
-            Phase::Handling => false,
+            Phase::Handling | Phase::ProxyHeader => false,
             _ => self.is_serving() && self.flags & (Flag::Sending as u8 | Flag::Queued as u8) == 0,
         }
     }
@@ -341,6 +354,11 @@ impl Conn {
     /// Returns true if it is between requests.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
+    }
+
+    /// Returns true if it can be closed without a response: between requests, or before its PROXY header.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_idle() || self.phase == Phase::ProxyHeader
     }
 }
 
@@ -429,9 +447,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.state.make_room(token) {
             return self.pause(token);
         }
-        self.state.counters.hit_buffered_bytes.add(1);
-        self.evict_exchanges(token);
-        self.shut(token, CloseKind::Reset);
+        self.state.count_full_buffers();
+        self.shut_as(token, CloseKind::Reset, ExchangeEnd::Evicted);
     }
 
     /// Closes after the last response was sent. Closing with unread input would send a reset, which can destroy the
@@ -455,24 +472,19 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.flush(token);
     }
 
-    /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
-    /// closed here.
-    pub(crate) fn broken(&mut self, token: Token) {
-        let state = &mut self.state;
-        if state.table.get(token).phase != Phase::Closing {
-            state.counters.connections_broken.add(1);
-        }
-        self.shut(token, CloseKind::Normal);
-    }
-
     /// Closes a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
+        self.shut_as(token, kind, self.end_by_close());
+    }
+
+    /// Closes a connection whose unfinished exchanges end like this.
+    pub(crate) fn shut_as(&mut self, token: Token, kind: CloseKind, end: ExchangeEnd) {
         match self.state.table.get(token).phase {
             Phase::Closing => return,
             Phase::HandedOver => self.handed_over.remove(token),
             _ => {}
         }
-        self.close_exchanges(token);
+        self.abort_exchanges(token, end);
         self.state.drop_call(token);
         self.state.table.get(token).close();
         if kind == CloseKind::Reset {
@@ -480,19 +492,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         self.reconcile(token);
         self.driver.close(token, kind);
-    }
-}
-
-impl<S> WorkerState<S> {
-    /// Releases a block that is no longer needed.
-    pub(crate) fn reconcile_block(&mut self, token: Token) {
-        let conn = self.table.get(token);
-        if conn.is_idle() {
-            self.blocks.release_spent(&mut conn.block);
-        } else if !conn.is_serving() {
-            // Nothing more is read: the last request's memory need not wait for the response to be sent.
-            self.blocks.release(&mut conn.block);
-        }
     }
 }
 

@@ -89,13 +89,25 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             match end {
                 Disconnect::Broken => self.broken(token),
-                Disconnect::Eof if conn.phase() == Phase::Linger => self.shut(token, CloseKind::Normal),
+                Disconnect::Eof if matches!(conn.phase(), Phase::Linger | Phase::ProxyHeader) => {
+                    self.shut(token, CloseKind::Normal);
+                }
                 Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),
                 Disconnect::Eof if self.state.is_input_processed(token) => self.ended(token),
                 // A pending response or queued input comes first.
                 Disconnect::Eof | Disconnect::Fin => self.half_closed(token),
             }
         }
+    }
+
+    /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
+    /// closed here.
+    pub(crate) fn broken(&mut self, token: Token) {
+        let state = &mut self.state;
+        if state.table.get(token).phase() != Phase::Closing {
+            state.counters.connections_broken.add(1);
+        }
+        self.shut(token, CloseKind::Normal);
     }
 
     /// Bounds the time of a handler whose client has sent a FIN.

@@ -3,8 +3,8 @@
 //! A worker owns its driver, connections, timers and buffers. It shares no mutable state with the others on the hot path.
 //! `worker` has the turn and the one `match` on events; `request_loop` reads, parses, calls,
 //! encodes and flushes; `connection` has all that happens to a connection between two events, and its close. The rooms:
-//! `request`, `response`, `deferred` (handlers that respond later), `timers`, `memory`, `observe` (listeners for
-//! finished exchanges), and `server` around the workers.
+//! `request`, `response`, `proxies` (clients' addresses behind them), `deferred` (handlers that respond later), `timers`,
+//! `memory`, `observe` (listeners for finished exchanges), and `server` around the workers.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -27,6 +27,7 @@ mod deferred {
     pub(crate) mod stream;
 }
 mod disconnects;
+mod leaving;
 pub mod limits;
 mod memory {
     pub(crate) mod blocks;
@@ -40,6 +41,7 @@ mod observe {
     pub(crate) mod finished;
     pub(crate) mod record;
 }
+mod proxies;
 mod request;
 mod request_loop;
 mod response;
@@ -57,6 +59,10 @@ pub use deferred::call::{Call, Gone};
 pub use deferred::retry::ResponseMark;
 pub use limits::{Limits, Timeouts};
 pub use observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange};
+pub use proxies::ProxyOptions;
+pub use proxies::forwarded::ClientHeader;
+pub use proxies::header::{ProxyHeader, ProxyHeaderError, parse as parse_proxy_header};
+pub use proxies::trusted::{TrustedProxies, TrustedProxyError};
 pub use request::{ConnectionId, Request};
 pub use response::Response;
 pub use response::head::FieldLines;
@@ -65,8 +71,11 @@ pub use response::pieces::Pieces;
 pub use response::prebuilt::Prebuilt;
 pub use server::Server;
 pub use server::addresses::{ListenAddress, ListeningSocket, UNIX_MODE};
-pub use server::control::{Control, End, Notice};
+pub use server::control::{Control, End};
 pub use server::counters::Totals;
+pub use server::listening::{AddressChange, AddressesChanging};
+pub use server::messages::{Message, MessageLevel};
+pub use server::notice::Notice;
 pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
 pub use server::raise_descriptor_limit;
 pub use server::reload::{Reload, ReloadError, Reloading};

@@ -85,6 +85,12 @@ pub const ACCEPT_RETRY_MS: u64 = 1000;
 /// batches of 16.
 pub const INBOX_MAX: usize = 256;
 
+/// Removed listeners whose numbers a worker keeps, because connections of theirs may still wait in its inbox.
+pub const LISTENERS_REMEMBERED_MAX: usize = 64;
+
+/// Time in milliseconds that a change of addresses waits for the end of an earlier one.
+pub const ADDRESSES_WAIT_MS: u64 = 5000;
+
 /// Delay in milliseconds before a send's rate is measured, so that short sends need no check.
 pub const WRITE_CHECK_MS: u64 = 5000;
 
@@ -104,6 +110,12 @@ pub const REPORT_KINDS_MAX: usize = 32;
 
 /// Bytes of a request's name, and of a message, in a report; the rest is cut.
 pub const REPORT_BYTES_MAX: usize = 512;
+
+/// Messages to the operator that are kept.
+pub const MESSAGES_KEPT_MAX: usize = 20;
+
+/// Bytes of each of them; the rest is cut.
+pub const MESSAGE_BYTES_MAX: usize = 2048;
 
 /// Bytes of a body queued for its handler; no more is received until the handler has read some. One receive
 /// may exceed it.
@@ -125,6 +137,18 @@ pub const EXCHANGE_TEXT_BYTES_MAX: usize = 8 * 1024;
 
 /// Request fields that all listeners of a server together can see.
 pub const EXCHANGE_FIELDS_MAX: usize = 16;
+
+/// Bytes of a PROXY header of version 1 with its line end, as specified.
+pub const PROXY_LINE_BYTES_MAX: usize = 107;
+
+/// Bytes of a PROXY header of version 2: 16 fixed ones, addresses and further values, which are skipped.
+pub const PROXY_HEADER_BYTES_MAX: usize = 4096;
+
+/// Entries of [`TrustedProxies`](crate::TrustedProxies). Each is compared with each address to be checked.
+pub const TRUSTED_PROXIES_MAX: usize = 512;
+
+/// Entries of a request's `X-Forwarded-For` or `Forwarded` that are read from its end, and lines of it.
+pub const FORWARDED_ENTRIES_MAX: usize = 32;
 
 /// Spare groups of exchanges that a worker keeps.
 pub const SPARE_EXCHANGES_MAX: usize = 64;

@@ -16,6 +16,7 @@ use crate::connection::{Flag, Phase};
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
 use crate::observe::capture::Noted;
 use crate::observe::finished::ExchangeEnd;
+use crate::request::body::waits_for_continue;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::{Disposition, Fault, Outcome, RequestFacts, Responded};
@@ -63,7 +64,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.counters.bytes_received.add(bytes.len() as u64);
         let Some(conn) = state.table.find(token) else { return };
         if !conn.is_live() {
-            return if conn.is_serving() { self.received_early(token) } else { self.received_late(token) };
+            return match conn.phase() {
+                Phase::ProxyHeader => self.received_proxy_header(token),
+                _ if conn.is_serving() => self.received_early(token),
+                _ => self.received_late(token),
+            };
         }
         if state.blocks.has_input(conn.block) {
             state.keep_input(token, bytes);
@@ -190,8 +195,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             // client.
             Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
                 self.state.counters.files_failed.add(1);
-                self.abort_exchanges(token, ExchangeEnd::Truncated);
-                self.shut(token, CloseKind::Normal);
+                self.shut_as(token, CloseKind::Normal, ExchangeEnd::Truncated);
             }
         }
     }
@@ -318,7 +322,7 @@ impl<S: Service> WorkerState<S> {
             self.table.get(token).set(Flag::HeadOnly);
         }
         if !head.is_origin_form()
-            && let Some(refusal) = self.refused_target(&head)
+            && let Some(refusal) = self.refused_target(token, &head)
         {
             return self.refuse_head(token, refusal, bytes);
         }
@@ -371,9 +375,9 @@ impl<S: Service> WorkerState<S> {
     /// Responds to the request in the worker's own parser.
     #[inline(always)]
     fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
-        let is_last = self.is_last(token) || whole.leaves_body;
+        let is_last = self.is_last(token, whole.is_followed) || whole.leaves_body;
         let head = self.parser.head(whole.head);
-        let request = Request::new(head, whole.body, driver, token);
+        let request = Request::new(head, whole.body, driver, self.proxies.as_deref(), token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
         if self.exchanges.is_some() {
@@ -414,12 +418,18 @@ impl<S: Service> WorkerState<S> {
 
     /// Counts a request, and returns true if it is the last that its connection may send. Call it once per request.
     #[inline]
-    pub(crate) fn is_last(&mut self, token: Token) -> bool {
+    pub(crate) fn is_last(&mut self, token: Token, is_followed: bool) -> bool {
+        self.served.may_end() && self.ends_connection(token, is_followed)
+    }
+
+    /// A connection of a removed listener ends with the last request that it has sent.
+    #[inline(never)]
+    fn ends_connection(&mut self, token: Token, is_followed: bool) -> bool {
         let is_last = self.served.is_last(token);
         if is_last {
             self.counters.hit_requests_per_connection.add(1);
         }
-        is_last
+        is_last || self.leaving.is_marked(token) && !is_followed
     }
 
     /// Counts a response and reports its fault; returns the fate of the connection.
@@ -471,13 +481,6 @@ impl<S: Service> WorkerState<S> {
 /// the connection stays idle and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
-}
-
-/// Returns true if the client waits for a `100` before it sends any of its body (RFC 9110 section 10.1.1).
-pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
-    rest.is_empty()
-        && head.expectation() == Expectation::Continue
-        && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
 /// Extracts the facts of a request that decide the form of its response.

@@ -15,12 +15,14 @@ use crate::accept::Addresses;
 use crate::accept::Served;
 use crate::deferred::calls::Calls;
 use crate::disconnects::Disconnects;
+use crate::leaving::Leaving;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::spare::IdleTrim;
 use crate::memory::spare::Outputs;
 use crate::observe::exchanges::Exchanges;
 use crate::observe::finished::ExchangeListener;
+use crate::proxies::{Proxies, ProxyOptions};
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
 use crate::server::control::Control;
@@ -45,8 +47,8 @@ pub struct Setup {
     pub limits: Limits,
     /// Timeouts.
     pub timeouts: Timeouts,
-    /// See [`Options::trusted_gateway`](crate::Options::trusted_gateway).
-    pub trusted_gateway: bool,
+    /// Proxies in front of the server.
+    pub proxies: ProxyOptions,
     /// Source of orders and sink of notices.
     pub control: Arc<Control>,
     /// Scheduling order of ready tasks.
@@ -62,8 +64,6 @@ pub struct Setup {
     pub(crate) connections_asked: Option<usize>,
     /// Descriptors for connections, on a driver that holds more connections than descriptors.
     pub(crate) descriptors_max: usize,
-    /// Addresses of the listeners, indexed by `ListenerId`.
-    pub(crate) listening_at: Arc<[String]>,
 }
 
 impl Setup {
@@ -77,7 +77,7 @@ impl Setup {
             worker,
             limits,
             timeouts,
-            trusted_gateway: false,
+            proxies: ProxyOptions::default(),
             control,
             order: Order::Fifo,
             at_rest: None,
@@ -86,7 +86,6 @@ impl Setup {
             addresses,
             connections_asked,
             descriptors_max: usize::MAX,
-            listening_at: Arc::new([]),
         }
     }
 
@@ -107,8 +106,8 @@ pub struct Worker<D, S> {
     pub(crate) paused_ms: u64,
     /// See [`Setup`].
     pub(crate) connections_asked: Option<usize>,
-    /// See [`Setup`].
-    pub(crate) listening_at: Arc<[String]>,
+    /// Number of the latest change of listeners that was taken.
+    pub(crate) listening_number: u64,
     /// The pause of accepting has been reported.
     pub(crate) is_pause_reported: bool,
     /// A connection has closed in this turn.
@@ -143,15 +142,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let now_ms = driver.now_ms();
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
+        let proxies = Proxies::new(setup.proxies);
+        let exchanges = Exchanges::new(&setup.listeners, setup.worker, proxies.is_some());
         let state = WorkerState {
             service,
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
-            trusted_gateway: setup.trusted_gateway,
+            proxies,
             body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
+            leaving: Leaving::default(),
             blocks: Blocks::new(setup.limits, calls.held_bytes()),
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
@@ -164,7 +166,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
-            exchanges: Exchanges::new(&setup.listeners, setup.worker),
+            exchanges,
             is_body_limit_reported: false,
             now_ms,
         };
@@ -176,7 +178,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             accept_again_ms: None,
             paused_ms: 0,
             connections_asked: setup.connections_asked,
-            listening_at: setup.listening_at,
+            listening_number: 0,
             is_pause_reported: false,
             has_room: false,
             arrived: 0,
@@ -241,6 +243,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
         self.state.counters.bytes_sent.set(self.driver.bytes_taken());
+        if self.state.exchanges.is_some() {
+            self.count_states();
+        }
         self.trim_if_idle();
         Ok(())
     }
@@ -248,9 +253,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Accepted { token, .. } if self.is_ending() => self.close_accepted(token),
-            Event::Accepted { token, .. } => self.accepted(token),
+            Event::Accepted { token, listener } => self.accepted(token, listener),
             Event::AcceptFailed { error } => self.accept_failed(error),
             Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
+            Event::ListenerRemoved { listener } => self.listener_removed(listener),
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::FinReceived { token } => self.fin_received(token),

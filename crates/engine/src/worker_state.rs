@@ -9,15 +9,18 @@ use shearwater_io::{SlotArray, Token};
 use crate::accept::{Addresses, Served};
 use crate::connection::{Conn, Flag, Phase};
 use crate::deferred::calls::Calls;
+use crate::leaving::Leaving;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::eviction::Eviction;
 use crate::memory::spare::Outputs;
 use crate::observe::exchanges::Exchanges;
+use crate::proxies::Proxies;
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
-use crate::server::control::{Control, Notice};
+use crate::server::control::Control;
 use crate::server::counters::Counters;
+use crate::server::notice::Notice;
 use crate::server::reports::Reports;
 use crate::timers::wheel::Wheel;
 
@@ -27,11 +30,13 @@ pub(crate) struct WorkerState<S> {
     pub(crate) worker: usize,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
-    /// See [`Options`](crate::Options).
-    pub(crate) trusted_gateway: bool,
+    /// Addresses behind trusted proxies, if there are any.
+    pub(crate) proxies: Option<Box<Proxies>>,
     pub(crate) body_rate_rule: BodyRateRule,
     pub(crate) table: Table,
     pub(crate) served: Served,
+    /// Connections that end soon.
+    pub(crate) leaving: Leaving,
     pub(crate) blocks: Blocks,
     /// Deferred requests.
     pub(crate) calls: Calls,
@@ -85,6 +90,17 @@ impl<S> WorkerState<S> {
         self.blocks.put(conn.block, block);
         if !stray.is_empty() {
             self.queue(token);
+        }
+    }
+
+    /// Releases a block that is no longer needed: see [`reconcile`](crate::worker::Worker::reconcile).
+    pub(crate) fn reconcile_block(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        if conn.is_idle() {
+            self.blocks.release_spent(&mut conn.block);
+        } else if !conn.is_serving() {
+            // Nothing more is read: the last request's memory need not wait for the response to be sent.
+            self.blocks.release(&mut conn.block);
         }
     }
 }

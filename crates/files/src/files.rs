@@ -182,11 +182,13 @@ impl Finder {
         let first = self.settings.candidates.first(name, resolved.shape, &mut self.names.first);
         let fresh = first.and_then(|file| self.store.fresh(file, now));
         if let Some(cached) = fresh.as_ref().filter(|cached| cached.siblings.is_empty()) {
+            self.store.count_hit();
             return cached.version.reply(&cached.content, request, response);
         }
         let known = fresh.map(Known::Cached);
         let has_other_name = match known.or_else(|| self.lookups.known(name, now, &mut self.names.file)) {
             Some(Known::Cached(cached)) => {
+                self.store.count_hit();
                 let file = &mut self.names.file;
                 match reply_cached(&mut self.store, cached, file, request, response, now) {
                     Ok(()) => return,

@@ -14,6 +14,7 @@ use crate::cache::cached_file::CachedFile;
 use crate::cache::directories::{Directories, Directory};
 use crate::cache::folder_cache::{EvictingTable, FolderCache};
 use crate::cache::lookups::Lookup;
+use crate::cache::statistics::CacheCounters;
 use crate::cache::store::FileStore;
 use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
@@ -240,14 +241,18 @@ impl fmt::Debug for FileCache {
 }
 
 impl FileCache {
-    /// Creates a cache with these bounds.
+    /// Creates a cache with these bounds. [`CacheStatistics`](crate::CacheStatistics) creates one that is counted.
     #[must_use]
     pub fn new(limits: CacheLimits) -> Self {
+        Self::counted(limits, Arc::default())
+    }
+
+    pub(crate) fn counted(limits: CacheLimits, counters: Arc<CacheCounters>) -> Self {
         // Without cached files there are no cached lists either.
         let listings_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
         Self {
             limits,
-            files: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max),
+            files: EvictingTable::counted(limits.cached_files_max, limits.cached_bytes_max, counters),
             directories: EvictingTable::new(DIRECTORIES_MAX, u64::MAX),
             lookups: EvictingTable::new(limits.cached_files_max, limits.cached_bytes_max / LOOKUPS_SHARE),
             listings: EvictingTable::new(listings_max, LISTINGS_KEPT_BYTES_MAX),

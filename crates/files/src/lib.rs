@@ -26,6 +26,7 @@ mod cache {
     pub(crate) mod open_files;
     mod recently_evicted;
     mod revalidation;
+    pub(crate) mod statistics;
     pub(crate) mod store;
 }
 mod cache_control;
@@ -58,6 +59,7 @@ pub mod resolve {
 mod settings;
 mod siblings;
 
+pub use cache::statistics::{CacheFigures, CacheStatistics};
 pub use conditional::range;
 pub use files::Files;
 pub use folder::{FileCache, Folder};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits::RECV_BUFFER_BYTES;
+use crate::listeners::Listener;
 use crate::output::Output;
 
 /// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
@@ -43,7 +44,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Index of a listener, in the order in which the driver got them.
+/// Number of a listener, given by who made it.
 pub type ListenerId = u16;
 
 /// An event of a driver (see the clauses in the crate's documentation).
@@ -67,6 +68,11 @@ pub enum Event {
         listener: ListenerId,
         /// The `errno` of accepting.
         errno: i32,
+    },
+    /// A listener was removed: its queue is empty and its socket closed (A8).
+    ListenerRemoved {
+        /// The listener.
+        listener: ListenerId,
     },
     /// The listeners are closed (A4).
     AcceptStopped,
@@ -228,6 +234,12 @@ pub trait Driver: sealed::Sealed {
     /// Empties the accept queue and closes the listeners (A4).
     fn accept_stop(&mut self);
 
+    /// Accepts from one more listener, which is non-blocking and whose number no other has (A7).
+    fn listener_add(&mut self, listener: Listener);
+
+    /// Empties the queue of a listener and closes it (A8). Returns false without a listener of this number.
+    fn listener_remove(&mut self, listener: ListenerId) -> bool;
+
     /// Pauses receiving (R3).
     fn recv_pause(&mut self, token: Token);
 
@@ -275,7 +287,7 @@ pub trait Driver: sealed::Sealed {
     /// Returns the peer's address.
     ///
     /// # Errors
-    /// Fails if the peer is gone or its address isn't one of TCP, or for an idle connection without a descriptor (see
+    /// Fails if the peer is gone, with `Unsupported` if its address isn't one of TCP, or for an idle connection without a descriptor (see
     /// [`UringOptions::descriptors_max`]) if the process has none left.
     fn peer(&self, token: Token) -> io::Result<SocketAddr>;
 

@@ -46,6 +46,14 @@
 //!   `AcceptStopped` also waits until the inbox's sender is gone and all its connections are reported.
 //! - **A6** [`Event::ListenerFailed`] reports, once, a listener that accepts no more connections, for example
 //!   after another process that shares it has shut it down. The other listeners are not affected.
+//! - **A7** [`Driver::listener_add`] accepts from one more listener, from the next `wait` on. If the kernel can't watch
+//!   it, `ListenerFailed` reports it. After `accept_stop` it closes the listener.
+//! - **A8** [`Driver::listener_remove`] accepts what is queued, then closes the listener, then reports
+//!   [`Event::ListenerRemoved`], once. The others are not affected. A pause holds that up, and `accept_stop` takes its
+//!   place: then `ListenerRemoved` doesn't come. At once, the file of a Unix-domain listener is unlinked, and on Linux
+//!   the kernel takes no further connection requests for a TCP listener; both only for a listener of this process alone
+//!   ([`Listener::exclusive`]). Handshakes that have begun may end within [`limits::LISTENER_GRACE_MS`], and these
+//!   connections are accepted, too. Later ones, and on other systems those of the last instant, are reset.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to request bytes.
@@ -146,6 +154,8 @@
 //! | `close` | `close`; cancels the parked send | cancels, or ends receiving by `shutdown` in a crowd; `close` at the last completion, a turn later | marks closed |
 //! | `next`: handed over | only the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` after a cancel | closes after the queue |
+//! | `listener_add` | one `epoll_ctl` | none; a poll entry with the turn's entries | a queue of its own; the socket is dropped |
+//! | `listener_remove` | a socket filter; later `accept4` until `EAGAIN`, one `epoll_ctl`, `close` | as poll, a cancel instead of the `epoll_ctl` | closes after the queue |
 //! | `detach` | deregistration | cancels; returned, with unread input, by the last completion of the receive | unsupported |
 
 #![warn(

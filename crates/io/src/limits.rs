@@ -3,8 +3,12 @@
 /// Connections accepted from one listener before other events are handled: some 8 µs each.
 pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 
-/// Connections that a driver still accepts after `accept_stop` if the queue never runs empty.
+/// Connections that a driver still accepts from a listener that it closes, or after `accept_stop` from all of them, if the
+/// queue never runs empty.
 pub const ACCEPTS_AFTER_STOP_MAX: usize = 65_536;
+
+/// Time for which a removed listener waits for connections whose handshake has begun, in milliseconds.
+pub const LISTENER_GRACE_MS: u64 = 500;
 
 /// Connections whose files share a table of a ring without a descriptor each; fewer if the descriptor limit is
 /// lower.

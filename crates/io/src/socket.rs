@@ -134,10 +134,10 @@ pub(crate) fn take_error(socket: impl AsFd) -> Option<io::Error> {
 /// Returns the peer's address.
 ///
 /// # Errors
-/// Fails if the peer is gone or its address isn't one of TCP.
+/// Fails if the peer is gone, or with `Unsupported` if its address isn't one of TCP.
 pub(crate) fn peer(socket: impl AsFd) -> io::Result<SocketAddr> {
     let address = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
-    Ok(SocketAddr::try_from(address)?)
+    SocketAddr::try_from(address).map_err(|_| io::ErrorKind::Unsupported.into())
 }
 
 /// Ends receiving on a connection that is about to be closed: entries that wait for input end. Sends nothing to a

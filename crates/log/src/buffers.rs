@@ -11,7 +11,7 @@ use std::thread::Thread;
 use crate::entry::Entry;
 use crate::filter::Filter;
 use crate::format::Format;
-use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_WAKE_BYTES};
+use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_WAKE_BYTES, SPARE_LOG_BYTES_MAX};
 use crate::time::TimeCache;
 
 /// Lines of one worker.
@@ -88,6 +88,12 @@ impl Shared {
         buffers.push(Arc::clone(&buffer));
         buffer
     }
+}
+
+/// Empties a list of lines that were written, and frees most of its memory if it was a burst.
+pub(crate) fn recycle(lines: &mut Vec<u8>) {
+    lines.clear();
+    lines.shrink_to(SPARE_LOG_BYTES_MAX);
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -180,5 +186,38 @@ impl Drop for LineWriter {
     fn drop(&mut self) {
         let Self { shared, buffer, lines, count, .. } = self;
         hand_over(shared, buffer, lock(&buffer.lines), lines, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Shared, lock, recycle};
+    use crate::entry::Entry;
+    use crate::filter::Filter;
+    use crate::format::Format;
+    use crate::limits::{LOG_BUFFER_BYTES_MAX, SPARE_LOG_BYTES_MAX};
+
+    #[test]
+    fn frees_the_memory_of_a_burst() {
+        let shared = Arc::<Shared>::default();
+        let format = Arc::new(Format::parse("$uri").expect("a format"));
+        let mut writer = super::LineWriter::new(&shared, &format, &Arc::new(Filter::default()));
+        let target = vec![b'a'; 4000];
+        let field = |_: &str| None;
+        let mut batch = Vec::new();
+        for _ in 0..3 {
+            for _ in 0..LOG_BUFFER_BYTES_MAX / 4100 {
+                writer.log(&Entry { target: &target, ..Entry::new(&field) });
+            }
+            let buffer = Arc::clone(&lock(&shared.buffers)[0]);
+            buffer.take(&mut batch);
+            assert!(batch.len() > LOG_BUFFER_BYTES_MAX / 2, "a burst of {} bytes", batch.len());
+            recycle(&mut batch);
+            let left = batch.capacity() + lock(&buffer.lines).capacity();
+            assert!(left <= 2 * SPARE_LOG_BYTES_MAX, "{left} bytes are kept");
+        }
+        assert_eq!(shared.dropped(), 0);
     }
 }

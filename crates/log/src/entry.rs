@@ -9,7 +9,9 @@ use std::time::Duration;
 pub struct Entry<'a> {
     /// Seconds since 1970 at the end.
     pub unix_seconds: u64,
-    /// The client's address; `None` on Unix-domain sockets.
+    /// The client's address, with port 0 if that is unknown; `None` on Unix-domain sockets.
+    pub client: Option<SocketAddr>,
+    /// Address at the other end of the socket: the client's, or its proxy's; `None` on Unix-domain sockets.
     pub peer: Option<SocketAddr>,
     /// Method.
     pub method: &'a [u8],
@@ -41,6 +43,7 @@ impl<'a> Entry<'a> {
     pub fn new(field: &'a dyn Fn(&str) -> Option<&'a [u8]>) -> Self {
         Self {
             unix_seconds: 0,
+            client: None,
             peer: None,
             method: b"",
             target: b"",

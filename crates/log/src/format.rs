@@ -1,12 +1,13 @@
 //! Formats of lines.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::entry::Entry;
 use crate::escape;
-use crate::limits::LOG_FORMAT_BYTES_MAX;
+use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX};
 use crate::time::TimeCache;
 
 /// Status in a line of text for a request without a response. Log analysers know the number from nginx.
@@ -39,10 +40,22 @@ enum Part {
     Field(String),
 }
 
+impl Part {
+    /// Returns the name of the request field.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Self::Field(name) => Some(name),
+            Self::Text(_) | Self::Variable(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variable {
     RemoteAddr,
     RemotePort,
+    PeerAddr,
+    PeerPort,
     RemoteUser,
     TimeLocal,
     TimeIso,
@@ -63,8 +76,10 @@ enum Variable {
 
 /// Names of a format string's variables with their meaning, besides `$http_NAME`.
 pub const VARIABLES: &[(&str, &str)] = &[
-    ("remote_addr", "the client's address"),
-    ("remote_port", "the client's port"),
+    ("remote_addr", "the client's address, also behind trusted proxies"),
+    ("remote_port", "the client's port; `-` if its proxy doesn't name it"),
+    ("realip_remote_addr", "the address at the other end of the connection: the client's or its proxy's"),
+    ("realip_remote_port", "the port there"),
     ("remote_user", "always `-`: nobody is authenticated"),
     ("time_local", "the time of the end in UTC: `23/Nov/2026:21:25:00 +0000`"),
     ("time_iso8601", "the same: `2026-11-23T21:25:00Z`"),
@@ -89,6 +104,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
 const KINDS: [Variable; VARIABLES.len()] = [
     Variable::RemoteAddr,
     Variable::RemotePort,
+    Variable::PeerAddr,
+    Variable::PeerPort,
     Variable::RemoteUser,
     Variable::TimeLocal,
     Variable::TimeIso,
@@ -123,7 +140,7 @@ impl Format {
     /// Parses the name of a format, or a format string: text with variables such as `$status` or `${status}`.
     ///
     /// # Errors
-    /// If it has neither a name nor a variable, an unknown variable, a control character, or too many bytes.
+    /// If it has neither a name nor a variable, an unknown variable, a control character, or too many fields or bytes.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         match text {
             "common" => Ok(Self::Common),
@@ -149,13 +166,7 @@ impl Format {
             Self::Common => Vec::new(),
             Self::Combined => vec!["referer", "user-agent"],
             Self::Json => vec!["host", "referer", "user-agent"],
-            Self::Custom(custom) => {
-                let names = custom.parts.iter().filter_map(|part| match part {
-                    Part::Field(name) => Some(name.as_str()),
-                    Part::Text(_) | Part::Variable(_) => None,
-                });
-                names.collect()
-            }
+            Self::Custom(custom) => custom.parts.iter().filter_map(Part::field).collect(),
         }
     }
 
@@ -206,6 +217,10 @@ fn parse(text: &str) -> Result<Vec<Part>, FormatError> {
         };
         parts.push(variable(name)?);
     }
+    let fields: BTreeSet<&str> = parts.iter().filter_map(Part::field).collect();
+    if fields.len() > LOG_FIELDS_MAX {
+        return Err(FormatError(format!("format has more than {LOG_FIELDS_MAX} different `$http_` fields")));
+    }
     if !rest.is_empty() {
         parts.push(Part::Text(rest.to_owned()));
     }
@@ -236,11 +251,10 @@ fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
 
 fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
     match variable {
-        Variable::RemoteAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
-        Variable::RemotePort => match entry.peer {
-            Some(peer) => escape::number(out, peer.port().into()),
-            None => out.push(b'-'),
-        },
+        Variable::RemoteAddr => append_address(out, entry.client.map(|client| client.ip())),
+        Variable::RemotePort => append_port(out, entry.client),
+        Variable::PeerAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
+        Variable::PeerPort => append_port(out, entry.peer),
         Variable::RemoteUser => out.push(b'-'),
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
@@ -270,6 +284,13 @@ fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, tim
     }
 }
 
+fn append_port(out: &mut Vec<u8>, address: Option<SocketAddr>) {
+    match address.map(|address| address.port()) {
+        None | Some(0) => out.push(b'-'),
+        Some(port) => escape::number(out, port.into()),
+    }
+}
+
 /// Appends an address; one of IPv4 in its own form, also if a socket of IPv6 accepted it.
 fn append_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
     use std::io::Write;
@@ -291,16 +312,9 @@ fn append_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
 fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(time.iso(entry.unix_seconds));
-    out.extend_from_slice(b"\",\"client\":");
-    match entry.peer {
-        Some(peer) => {
-            out.push(b'"');
-            append_address(out, Some(peer.ip()));
-            out.extend_from_slice(b"\",\"port\":");
-            escape::number(out, peer.port().into());
-        }
-        None => out.extend_from_slice(b"null,\"port\":null"),
-    }
+    out.push(b'"');
+    append_json_address(out, [&b",\"client\":"[..], b",\"port\":"], entry.client);
+    append_json_address(out, [&b",\"peer\":"[..], b",\"peer_port\":"], entry.peer);
     let texts = [
         (&b",\"method\":"[..], Some(entry.method).filter(|text| !text.is_empty())),
         (b",\"target\":", Some(entry.target).filter(|text| !text.is_empty())),
@@ -336,6 +350,24 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
     out.extend_from_slice(b",\"end\":");
     escape::json(out, Some(entry.end.as_bytes()));
     out.push(b'}');
+}
+
+/// Appends an address and its port, each after its name.
+fn append_json_address(out: &mut Vec<u8>, names: [&[u8]; 2], address: Option<SocketAddr>) {
+    out.extend_from_slice(names[0]);
+    match address {
+        Some(address) => {
+            out.push(b'"');
+            append_address(out, Some(address.ip()));
+            out.push(b'"');
+        }
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(names[1]);
+    match address.map(|address| address.port()) {
+        None | Some(0) => out.extend_from_slice(b"null"),
+        Some(port) => escape::number(out, port.into()),
+    }
 }
 
 fn millis(time: Duration) -> u64 {

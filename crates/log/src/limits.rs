@@ -20,6 +20,9 @@ pub const LOG_VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a format string.
 pub const LOG_FORMAT_BYTES_MAX: usize = 4 * 1024;
 
+/// Different request fields of a format string: as many as a server records for its listeners.
+pub const LOG_FIELDS_MAX: usize = 16;
+
 /// Bytes of a message to a syslog daemon, with its header. The rest of the line is cut.
 pub const SYSLOG_BYTES_MAX: usize = 8 * 1024;
 

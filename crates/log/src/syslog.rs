@@ -124,7 +124,12 @@ impl Syslog {
     fn send_message(&self) -> io::Result<()> {
         match &self.socket {
             Socket::Unix(socket) => socket.send(&self.message).map(drop),
-            Socket::Udp(socket) => socket.send(&self.message).map(drop),
+            Socket::Udp(socket) => {
+                socket.send(&self.message)?;
+                // On this machine the rejection by a closed port is there already. The next call would fail for it, and
+                // this line would be lost.
+                socket.take_error()?.map_or(Ok(()), Err)
+            }
         }
     }
 }

@@ -21,8 +21,8 @@ impl TimeCache {
         &self.local
     }
 
-    /// Returns the form of RFC 3339: `2026-11-23T21:25:00Z`.
-    pub(crate) fn iso(&mut self, unix_seconds: u64) -> &[u8] {
+    /// Returns a second in the form of RFC 3339, in UTC: `2026-11-23T21:25:00Z`.
+    pub fn iso(&mut self, unix_seconds: u64) -> &[u8] {
         self.set(unix_seconds);
         &self.iso
     }

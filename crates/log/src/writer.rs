@@ -10,13 +10,11 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::buffers::{LineWriter, Shared, lock};
+use crate::buffers::{LineWriter, Shared, lock, recycle};
 use crate::destination::{Destination, OpenError, Sink, help};
 use crate::filter::Filter;
 use crate::format::Format;
-use crate::limits::{
-    LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_RETRY_INTERVAL, SPARE_LOG_BYTES_MAX,
-};
+use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_RETRY_INTERVAL};
 
 /// Options of a log.
 #[derive(Debug, Clone)]
@@ -81,6 +79,36 @@ impl LogNotice {
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failing { .. } | Self::NotReopened { .. })
+    }
+
+    /// Returns a stable name.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Failing { .. } => "log_failing",
+            Self::NotReopened { .. } => "log_not_reopened",
+            Self::Recovered { .. } => "log_recovered",
+            Self::Dropping { .. } => "log_dropping",
+            Self::Dropped { .. } => "log_dropped",
+        }
+    }
+
+    /// Returns the error of a failure.
+    #[must_use]
+    pub fn error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Failing { error, .. } | Self::NotReopened { error, .. } => Some(error),
+            Self::Recovered { .. } | Self::Dropping { .. } | Self::Dropped { .. } => None,
+        }
+    }
+
+    /// Returns the number of lines that were dropped.
+    #[must_use]
+    pub fn lines(&self) -> Option<u64> {
+        match self {
+            Self::Dropped { lines, .. } => Some(*lines),
+            _ => None,
+        }
     }
 }
 
@@ -282,9 +310,6 @@ impl Writer {
             return true;
         }
         for buffer in buffers {
-            self.batch.clear();
-            self.batch.shrink_to(SPARE_LOG_BYTES_MAX);
-            self.done = 0;
             buffer.take(&mut self.batch);
             has_written |= !self.batch.is_empty();
             if !self.write_batch() {
@@ -294,7 +319,7 @@ impl Writer {
         has_written
     }
 
-    /// Writes the rest of the batch; returns false if the destination doesn't take all of it now.
+    /// Writes the rest of the batch, and empties it; returns false if the destination doesn't take all of it now.
     fn write_batch(&mut self) -> bool {
         while self.done < self.batch.len() {
             if let Err(error) = self.check_sink() {
@@ -324,6 +349,8 @@ impl Writer {
                 }
             }
         }
+        recycle(&mut self.batch);
+        self.done = 0;
         true
     }
 

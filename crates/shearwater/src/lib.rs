@@ -79,9 +79,10 @@ pub use service_manager::InheritError;
 
 #[doc(inline)]
 pub use shearwater_engine::{
-    AcceptMode, Call, Control, DriverChoice, ExchangeEnd, Failure, FinishedExchange, Gone, HandedOver,
-    LimitWarning, Limits, ListenAddress, ListeningSocket, Notice, Reload, ReloadError, Reloading, Request,
-    Response, Service, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, http1::Method,
+    AcceptMode, AddressChange, AddressesChanging, Call, ClientHeader, Control, DriverChoice, ExchangeEnd,
+    Failure, FinishedExchange, Gone, HandedOver, LimitWarning, Limits, ListenAddress, ListeningSocket,
+    Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Request, Response, Service, StartError,
+    StartReport, Summary, TcpOptions, Timeouts, Totals, TrustedProxies, TrustedProxyError, http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

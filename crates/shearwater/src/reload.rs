@@ -62,7 +62,7 @@ impl Reloader {
         let thread = thread::Builder::new().name("reload".to_owned()).spawn(move || reloader.run());
         match thread {
             Ok(_) => *state = ReloaderState::Running,
-            Err(error) => self.verbosity.print_refused_reload(&format!("error: {error}\n")),
+            Err(error) => self.verbosity.print_refused_reload(&format!("error: {error}\n"), &self.control),
         }
     }
 
@@ -70,11 +70,12 @@ impl Reloader {
         loop {
             let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
             match panic::catch_unwind(call) {
-                Ok(Ok(reloaded)) => self.verbosity.print_reloaded(&reloaded),
-                Ok(Err(why)) => self.verbosity.print_refused_reload(&why),
+                Ok(Ok(reloaded)) => self.verbosity.print_reloaded(&reloaded, &self.control),
+                Ok(Err(why)) => self.verbosity.print_refused_reload(&why, &self.control),
                 // The panic hook has reported the panic.
                 Err(_) => {
-                    self.verbosity.print_refused_reload("error: the reload has panicked\n");
+                    let error = "error: the reload has panicked\n";
+                    self.verbosity.print_refused_reload(error, &self.control);
                 }
             }
             let mut state = self.state();

@@ -1,16 +1,22 @@
-//! Messages to standard error, one line each, and the effects of signals.
+//! Messages to the operator, and the effects of signals.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use shearwater_engine::{Control, Notice, Totals};
+use shearwater_engine::{Control, MessageLevel, Notice, Totals};
 use shearwater_io::signals::{self, Signal, Signals};
+use tracing::subscriber::NoSubscriber;
 
 use crate::observe::Reopen;
 use crate::reload::{ReloadFunction, Reloader};
 
 /// Log level of messages to standard error. Each level includes those before it.
+///
+/// It applies to programs without a subscriber of [`tracing`](https://docs.rs/tracing). With one, every message is an
+/// event of the target `shearwater`, and the subscriber chooses. Fields of the events: `kind` (a stable name), and where
+/// they apply `worker`, `status`, `errno`, `path`, `suppressed` (messages of the kind that were left out) and `details`
+/// (several lines). Totals requested by `SIGUSR1` have the target `shearwater::totals`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 #[non_exhaustive]
 pub enum Verbosity {
@@ -27,45 +33,133 @@ pub enum Verbosity {
     Debug,
 }
 
+const NOT_RELOADED: &str = "not reloaded: what was served before is still served";
+
+/// Facts of a message that its event has as fields.
+#[derive(Debug, Default, Clone, Copy)]
+struct Facts<'a> {
+    worker: Option<u64>,
+    status: Option<u64>,
+    errno: Option<i64>,
+    path: Option<&'a str>,
+    suppressed: Option<u64>,
+    details: Option<&'a str>,
+}
+
 impl Verbosity {
-    /// Prints a notice.
-    pub(crate) fn print(self, notice: &Notice) {
-        self.line(level(notice), notice);
-    }
-
-    /// Prints the totals of a running server.
-    pub(crate) fn print_running_totals(self, totals: &Totals) {
-        self.line(Self::Error, &format_args!("so far {totals}"));
-    }
-
-    /// Prints the totals of a server that has ended.
-    pub(crate) fn print_totals(self, totals: &Totals) {
-        self.line(Self::Info, &format_args!("in all {totals}"));
-    }
-
-    /// Prints a warning.
-    pub(crate) fn warn(self, text: &dyn Display) {
-        self.line(Self::Warn, text);
-    }
-
-    /// Prints that a reload has succeeded.
-    pub(crate) fn print_reloaded(self, what: &str) {
-        self.line(Self::Info, &format_args!("reloaded {what}"));
-    }
-
-    /// Prints the errors of a reload as they are, and that nothing has changed.
-    pub(crate) fn print_refused_reload(self, errors: &str) {
-        if self >= Self::Error {
-            drop(write!(io::stderr(), "{errors}"));
+    /// Reports a notice, and keeps it among the last messages unless it is for debugging.
+    pub(crate) fn print(self, notice: &Notice, control: &Control) {
+        let level = level(notice);
+        if let Some(kept) = level.kept() {
+            control.keep_message(kept, notice.to_string());
         }
-        self.line(Self::Error, &"not reloaded: what was served before is still served");
+        self.report(level, notice);
     }
 
-    fn line(self, level: Self, text: &dyn Display) {
+    fn report(self, level: Self, notice: &Notice) {
+        let path = match notice {
+            Notice::FileFailed { path, .. } => Some(path.to_string_lossy()),
+            _ => None,
+        };
+        self.line(level, kind(notice), Facts { path: path.as_deref(), ..facts(notice) }, notice);
+    }
+
+    /// Returns the level of a message that is kept.
+    fn kept(self) -> Option<MessageLevel> {
+        match self {
+            Self::Error => Some(MessageLevel::Error),
+            Self::Warn => Some(MessageLevel::Warning),
+            Self::Info => Some(MessageLevel::Info),
+            Self::Off | Self::Debug => None,
+        }
+    }
+
+    /// Reports the totals of a running server, at every level but [`Off`](Self::Off): somebody has asked for them.
+    pub(crate) fn print_running_totals(self, totals: &Totals) {
+        if has_subscriber() {
+            tracing::info!(target: "shearwater::totals", kind = "totals", "so far {totals}");
+        } else {
+            self.print_line(Self::Error, &format_args!("so far {totals}"));
+        }
+    }
+
+    /// Reports the totals of a server that has ended.
+    pub(crate) fn print_totals(self, totals: &Totals) {
+        self.line(Self::Info, "totals", Facts::default(), &format_args!("in all {totals}"));
+    }
+
+    /// Reports a warning.
+    pub(crate) fn warn(self, kind: &'static str, text: &dyn Display) {
+        self.line(Self::Warn, kind, Facts::default(), text);
+    }
+
+    /// Reports and keeps that a reload has succeeded.
+    pub(crate) fn print_reloaded(self, what: &str, control: &Control) {
+        let text = format!("reloaded {what}");
+        self.line(Self::Info, "reloaded", Facts::default(), &text);
+        control.keep_message(MessageLevel::Info, text);
+    }
+
+    /// Reports the errors of a reload as they are, and that nothing has changed; keeps both.
+    pub(crate) fn print_refused_reload(self, errors: &str, control: &Control) {
+        control.keep_message(MessageLevel::Error, format!("{NOT_RELOADED}\n{errors}"));
+        self.report_refused_reload(errors);
+    }
+
+    fn report_refused_reload(self, errors: &str) {
+        let facts = Facts { details: Some(errors), ..Facts::default() };
+        self.line(Self::Error, "reload_refused", facts, &NOT_RELOADED);
+    }
+
+    /// Emits an event, or prints a line if nobody would see the event.
+    fn line(self, level: Self, kind: &'static str, facts: Facts<'_>, text: &dyn Display) {
+        if has_subscriber() {
+            return emit(level, kind, facts, text);
+        }
+        if let Some(details) = facts.details.filter(|_| level <= self) {
+            drop(write!(io::stderr(), "{details}"));
+        }
+        self.print_line(level, text);
+    }
+
+    fn print_line(self, level: Self, text: &dyn Display) {
         if level <= self {
             // A closed standard error is no reason to stop serving.
-            drop(writeln!(std::io::stderr(), "shearwater: {text}"));
+            drop(writeln!(io::stderr(), "shearwater: {text}"));
         }
+    }
+}
+
+/// Returns true if this thread's events have a subscriber.
+fn has_subscriber() -> bool {
+    tracing::dispatcher::get_default(|dispatch| !dispatch.is::<NoSubscriber>())
+}
+
+/// Emits an event of `tracing`. Fields that are `None` are left out.
+fn emit(level: Verbosity, kind: &'static str, facts: Facts<'_>, text: &dyn Display) {
+    let Facts { worker, status, errno, path, suppressed, details } = facts;
+    macro_rules! event {
+        ($level:expr) => {
+            tracing::event!(
+                target: "shearwater",
+                $level,
+                kind,
+                worker,
+                status,
+                errno,
+                path,
+                suppressed,
+                details,
+                "{text}"
+            )
+        };
+    }
+    match level {
+        Verbosity::Off => {}
+        Verbosity::Error => event!(tracing::Level::ERROR),
+        Verbosity::Warn => event!(tracing::Level::WARN),
+        Verbosity::Info => event!(tracing::Level::INFO),
+        Verbosity::Debug => event!(tracing::Level::DEBUG),
     }
 }
 
@@ -83,6 +177,66 @@ fn level(notice: &Notice) -> Verbosity {
         // Accepting is paused or resumed, a worker is blocked, connections were reset, a file must not be sent; and
         // notices added in the future.
         _ => Verbosity::Warn,
+    }
+}
+
+/// Returns the stable name of a notice's kind.
+fn kind(notice: &Notice) -> &'static str {
+    match notice {
+        Notice::AcceptPaused { .. } | Notice::AcceptorPaused { .. } => "accept_paused",
+        Notice::Full { .. } => "connections_full",
+        Notice::AcceptResumed { .. } | Notice::AcceptorResumed => "accept_resumed",
+        Notice::ListenerFailed { .. } => "listener_failed",
+        Notice::HandlerPanicked { .. } => "handler_panicked",
+        Notice::HandlerMisbuilt { .. } => "response_invalid",
+        Notice::FileFailed { .. } => "file_failed",
+        Notice::ProxyRejected { .. } => "proxy_rejected",
+        Notice::BodyTooLarge { .. } => "body_too_large",
+        Notice::BuffersFull { .. } => "buffers_full",
+        Notice::WorkerBlocked { .. } => "worker_blocked",
+        Notice::ReloadFailed { .. } => "reload_failed",
+        Notice::Draining { .. } => "draining",
+        Notice::Stopping => "stopping",
+        Notice::CutOff { .. } => "connections_cut_off",
+        Notice::AcceptorEnded { .. } => "acceptor_ended",
+        Notice::WorkerEnded { .. } => "worker_ended",
+        // Added in the future.
+        _ => "notice",
+    }
+}
+
+/// Returns the fields of a notice, without the path of its file.
+fn facts(notice: &Notice) -> Facts<'static> {
+    let worker = |worker: &usize| Some(*worker as u64);
+    let repeated = |count: u64| (count > 0).then_some(count);
+    let none = Facts::default();
+    match notice {
+        Notice::AcceptPaused { worker: number, .. }
+        | Notice::Full { worker: number, .. }
+        | Notice::AcceptResumed { worker: number }
+        | Notice::BodyTooLarge { worker: number, .. }
+        | Notice::ReloadFailed { worker: number, .. }
+        | Notice::CutOff { worker: number, .. }
+        | Notice::WorkerEnded { worker: number, .. } => Facts { worker: worker(number), ..none },
+        Notice::ListenerFailed { worker: number, errno, .. } => {
+            Facts { worker: number.as_ref().and_then(worker), errno: Some((*errno).into()), ..none }
+        }
+        Notice::HandlerPanicked { worker: number, left_out, .. }
+        | Notice::HandlerMisbuilt { worker: number, left_out, .. }
+        | Notice::ProxyRejected { worker: number, left_out, .. }
+        | Notice::BuffersFull { worker: number, left_out, .. } => {
+            Facts { worker: worker(number), suppressed: repeated(*left_out), ..none }
+        }
+        Notice::FileFailed { worker: number, status, left_out, .. } => Facts {
+            worker: worker(number),
+            status: Some((*status).into()),
+            suppressed: repeated(*left_out),
+            ..none
+        },
+        Notice::WorkerBlocked { worker: number, times, .. } => {
+            Facts { worker: worker(number), suppressed: repeated(times.saturating_sub(1)), ..none }
+        }
+        _ => none,
     }
 }
 
@@ -143,9 +297,15 @@ impl SignalWatch {
 
 #[cfg(test)]
 mod tests {
-    use shearwater_engine::Notice;
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
 
-    use super::{Verbosity, level};
+    use shearwater_engine::{Notice, Totals};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::{Verbosity, kind, level};
 
     #[test]
     fn each_level_includes_those_before_it() {
@@ -160,5 +320,88 @@ mod tests {
             let count = notices.iter().filter(|notice| level(notice) <= verbosity).count();
             assert_eq!(count, printed, "{verbosity:?}");
         }
+    }
+
+    /// Collects events, each as its level, target and fields.
+    #[derive(Default)]
+    struct Collected(Mutex<Vec<String>>);
+
+    struct Fields(String);
+
+    impl Visit for Fields {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.push_str(&format!(" {field}={value:?}"));
+        }
+    }
+
+    impl Subscriber for Collected {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut fields = Fields(format!("{} {}", event.metadata().level(), event.metadata().target()));
+            event.record(&mut fields);
+            self.0.lock().expect("no panic before").push(fields.0);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn messages_are_events_where_a_subscriber_listens() {
+        let file = Notice::FileFailed {
+            worker: 3,
+            path: "a\nb".into(),
+            error: "it is short".to_owned(),
+            status: 500,
+            left_out: 7,
+        };
+        let listener = Notice::ListenerFailed { worker: None, address: "[::1]:80".to_owned(), errno: 22 };
+        let collected = Arc::new(Collected::default());
+        tracing::subscriber::with_default(Arc::clone(&collected), || {
+            // The subscriber chooses, not the verbosity.
+            Verbosity::Off.report(level(&file), &file);
+            Verbosity::Off.report(level(&listener), &listener);
+            let ended = Notice::WorkerEnded { worker: 1, error: None };
+            Verbosity::Off.report(level(&ended), &ended);
+            Verbosity::Off.report_refused_reload("error: one\nerror: two\n");
+            Verbosity::Off.print_running_totals(&Totals::default());
+        });
+        let events = collected.0.lock().expect("no panic before");
+        let expected = [
+            "ERROR shearwater message=worker 3: can't send \"a\\nb\": it is short; its client got a 500 (7 more like it) \
+             kind=\"file_failed\" worker=3 status=500 path=\"a\\nb\" suppressed=7",
+            "ERROR shearwater message=no connections are accepted at [::1]:80 any more (Invalid argument (os error 22)) \
+             kind=\"listener_failed\" errno=22",
+            "DEBUG shearwater message=worker 1 has ended kind=\"worker_ended\" worker=1",
+            "ERROR shearwater message=not reloaded: what was served before is still served \
+             kind=\"reload_refused\" details=\"error: one\\nerror: two\\n\"",
+        ];
+        assert_eq!(events[..4], expected);
+        assert!(events[4].starts_with("INFO shearwater::totals message=so far 0 requests"), "{}", events[4]);
+    }
+
+    /// Every kind is on the page for operators.
+    #[test]
+    fn every_kind_is_documented() {
+        let page = include_str!("../../../docs/tasks/troubleshooting.md");
+        let source = include_str!("report.rs");
+        let names =
+            source.split("fn kind(").nth(1).and_then(|rest| rest.split("\n}").next()).expect("a function");
+        let kinds: Vec<&str> = names.split('"').skip(1).step_by(2).collect();
+        assert!(kinds.len() > 10 && kinds.contains(&kind(&Notice::Stopping)), "{kinds:?}");
+        let missing: Vec<_> = kinds.iter().filter(|kind| !page.contains(&format!("`{kind}`"))).collect();
+        assert!(missing.is_empty(), "not in docs/tasks/troubleshooting.md: {missing:?}");
     }
 }

@@ -115,6 +115,7 @@ impl Running {
 
     /// Prints notices until all workers have ended, or one is stuck past its deadline.
     fn log_until_ended(self) -> Result<Summary, Error> {
+        let control = self.control();
         let mut ended = 0;
         let mut end: Option<Instant> = None;
         while ended < self.start_report().workers && !self.running.is_over() {
@@ -123,15 +124,15 @@ impl Running {
                 return Err(self.stuck());
             }
             let Some(notice) = self.running.notice(left.min(NOTICE_WAIT_MAX)) else { continue };
-            self.verbosity.print(&notice);
+            self.verbosity.print(&notice, &control);
             match notice {
                 Notice::WorkerEnded { error, .. } => {
                     ended += 1;
                     if error.is_some() {
-                        self.control().drain(self.drain_ms);
+                        control.drain(self.drain_ms);
                     }
                 }
-                Notice::AcceptorEnded { error: Some(_) } => self.control().drain(self.drain_ms),
+                Notice::AcceptorEnded { error: Some(_) } => control.drain(self.drain_ms),
                 Notice::Draining { drain_ms } => end = Some(deadline_after(drain_ms)),
                 Notice::Stopping => end = Some(deadline_after(0)),
                 _ => {}
@@ -139,7 +140,7 @@ impl Running {
         }
         // Notices sent while workers ended: at most what the queue holds, for nothing adds to it.
         while let Some(notice) = self.running.notice(Duration::ZERO) {
-            self.verbosity.print(&notice);
+            self.verbosity.print(&notice, &control);
         }
         Ok(self.running.wait()?)
     }

@@ -5,8 +5,8 @@ use std::net::ToSocketAddrs;
 
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, Control, DriverChoice, Limits, ListenAddress, ListeningSocket, Options, Request, Response,
-    Service, StartError, TcpOptions, Timeouts,
+    AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Limits, ListenAddress, ListeningSocket,
+    Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
 };
 use shearwater_io::os;
 
@@ -171,13 +171,44 @@ impl Server {
         self
     }
 
-    /// Accepts `https://` targets, for connections that all come from a trusted gateway that terminates TLS.
+    /// Sets the proxies whose word on a client's address is taken: see [`proxy_protocol`](Self::proxy_protocol) and
+    /// [`client_header`](Self::client_header). Default: none.
     ///
-    /// Default: off; such targets get a `421` (RFC 9110 section 7.4). A gateway that sends paths, as most do, needs no
-    /// setting.
+    /// Their own connections don't count for [`Limits::connections_per_address_max`], because they carry many clients.
+    /// They may send `https://` targets, which others get a `421` for (RFC 9110 section 7.4): they may have terminated TLS.
+    ///
+    /// ```
+    /// use shearwater::{ClientHeader, Server, TrustedProxies};
+    ///
+    /// let proxies = TrustedProxies::new(["10.0.0.0/8", "::1", "unix"])?;
+    /// let server = Server::new("127.0.0.1:8080").trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor);
+    /// # Ok::<(), shearwater::TrustedProxyError>(())
+    /// ```
     #[must_use]
-    pub fn trusted_gateway(mut self, trusted_gateway: bool) -> Self {
-        self.options.trusted_gateway = trusted_gateway;
+    pub fn trusted_proxies(mut self, trusted: TrustedProxies) -> Self {
+        self.options.proxies.trusted = trusted;
+        self
+    }
+
+    /// Requires each connection to begin with a PROXY header, version 1 or 2, and to come from a
+    /// [trusted proxy](Self::trusted_proxies). Others are reset. Default: off.
+    ///
+    /// [`Request::client`] is the address in the header then, and connections count for it towards
+    /// [`Limits::connections_per_address_max`]. There is no way to accept connections with and without the header: a client
+    /// could write one itself, so the specification forbids to guess.
+    #[must_use]
+    pub fn proxy_protocol(mut self, is_required: bool) -> Self {
+        self.options.proxies.requires_header = is_required;
+        self
+    }
+
+    /// Sets the request header in which [trusted proxies](Self::trusted_proxies) pass on the client's address. Default: none.
+    ///
+    /// [`Request::client`] is the last address in it that isn't a trusted proxy's. Set it only if each of them writes this
+    /// header: one that forwards what it has received lets its clients choose their address.
+    #[must_use]
+    pub fn client_header(mut self, header: ClientHeader) -> Self {
+        self.options.proxies.client_header = Some(header);
         self
     }
 
@@ -227,7 +258,8 @@ impl Server {
         self
     }
 
-    /// Sets the log level of messages to standard error. Default: [`Verbosity::Info`].
+    /// Sets the log level of messages to standard error, for programs without a subscriber of `tracing`: see
+    /// [`Verbosity`]. Default: [`Verbosity::Info`].
     #[must_use]
     pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
         self.verbosity = verbosity;
@@ -339,9 +371,7 @@ impl Server {
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
-        // In the order of the calls; those of `listen_at` come last.
-        let resolved: Result<Vec<_>, _> = self.addresses.iter().map(|given| resolve(given)).collect();
-        self.options.listen.splice(0..0, resolved?);
+        self.resolve()?;
         if let Some(connections_max) = self.connections_max {
             self.options.limits.connections_max =
                 connections_per_worker(connections_max, self.options.workers);
@@ -362,6 +392,46 @@ impl Server {
         let running =
             Running { running, drain_ms, verbosity, reload, reopen, watch: None, _reports: reports };
         Ok(running.watching(signals))
+    }
+}
+
+impl Server {
+    /// Binds those addresses of this configuration that a running server doesn't have yet.
+    ///
+    /// [`AddressChange::apply`] has it accept on them, and closes those that this configuration doesn't have: see
+    /// [`Control::prepare_addresses`]. Sockets of a service manager are found as at the start; those that the program gave
+    /// stay. Other settings of this configuration are ignored.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use shearwater::{App, Server};
+    ///
+    /// let running = Server::new("127.0.0.1:0").workers(1).start_app(App::new())?;
+    /// let control = running.control();
+    /// let change = Server::new("127.0.0.1:0").listen("[::1]:0").prepare_addresses(&control)?;
+    /// assert_eq!((change.added().len(), change.removed().len()), (1, 0));
+    /// assert!(change.apply().wait(Duration::from_secs(10)));
+    /// assert_eq!(control.addresses().len(), 2);
+    /// control.stop();
+    /// running.wait_for_control()?;
+    /// # Ok::<(), shearwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Address`], [`Error::Inherit`], and [`Error::Start`] for an address that can't be bound. Nothing has changed
+    /// then.
+    pub fn prepare_addresses(mut self, control: &Control) -> Result<AddressChange<'_>, Error> {
+        self.resolve()?;
+        service_manager::inherit(self.inherit, &mut self.options)?;
+        Ok(control.prepare_addresses(&self.options.listen)?)
+    }
+
+    /// Resolves the addresses, in the order of the calls; those of `listen_at` come last.
+    fn resolve(&mut self) -> Result<(), Error> {
+        let resolved: Result<Vec<_>, _> = self.addresses.drain(..).map(|given| resolve(&given)).collect();
+        self.options.listen.splice(0..0, resolved?);
+        Ok(())
     }
 }
 

@@ -160,12 +160,9 @@ impl ManagerReports {
             return Ok(None);
         }
         let control = running.control();
-        let report = running.start_report();
-        let listeners = report.addresses.len() + report.unix_sockets.len();
         let reporter = Reporter {
             verbosity,
             control: Arc::clone(&control),
-            listeners,
             progress: running.progress(),
             watchdog: watchdog_timeout(),
             status: String::new(),
@@ -196,8 +193,6 @@ impl Drop for ManagerReports {
 struct Reporter {
     control: Arc<Control>,
     verbosity: Verbosity,
-    /// Number of addresses and sockets.
-    listeners: usize,
     progress: Option<Progress>,
     /// Time within which the manager expects a sign of life.
     watchdog: Option<Duration>,
@@ -215,7 +210,7 @@ impl Reporter {
             if self.control.is_ending() && !is_stopping {
                 (is_stopping, first) = (true, "STOPPING=1");
             }
-            let status = status(self.listeners, is_stopping, &self.control.totals());
+            let status = status(self.control.addresses().len(), is_stopping, &self.control.totals());
             let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
             self.send(first, status, self.watchdog.is_some() && !is_stuck);
             first = "";
@@ -243,7 +238,8 @@ impl Reporter {
             Ok(_) => self.has_failed = false,
             Err(error) if !self.has_failed => {
                 self.has_failed = true;
-                self.verbosity.warn(&format_args!("can't notify the service manager: {error}"));
+                let text = format!("can't notify the service manager: {error}");
+                self.verbosity.warn("manager_unreachable", &text);
             }
             Err(_) => {}
         }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use shearwater_files::Folder;
 use shearwater_files::resolve::path::resolve;
+use shearwater_files::{CacheStatistics, Folder};
 
 use crate::headers::{self, Changes};
 use crate::hosts::{Hosts, parse_host};
@@ -39,14 +39,15 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
     }
     let only = match sites.iter().map(|site| &site.rules[..]).collect::<Vec<_>>()[..] {
         [[rule @ RouteRule { action: RouteAction::Files(_), .. }]] => {
-            Some(RouteMatch { site: 0, rule: *rule })
+            Some(RouteMatch { site: 0, tag: 0, rule: *rule })
         }
         _ => None,
     };
     let SharedTables { headers, fixed, warnings, .. } = shared;
     let (header_rules, fixed) = (headers.list.iter().map(headers::header_rules).collect(), fixed.list);
     let Options { folders, cache, .. } = options;
-    Ok(SitesPlan { folders, cache, hosts, sites, header_rules, fixed, only, warnings })
+    let statistics = CacheStatistics::default();
+    Ok(SitesPlan { folders, cache, statistics, hosts, sites, header_rules, fixed, only, warnings })
 }
 
 /// Builds the table of hosts. The default site is the one without hosts, or the first.
@@ -124,6 +125,8 @@ fn build_site<'a>(
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
     let plan = SitePlan {
+        name: site.hosts.first().map_or("default", String::as_str).into(),
+        tag: 0,
         routes: RouteTable::new(OWN),
         rules: Vec::new(),
         redirects: Vec::new(),

@@ -2,10 +2,10 @@
 
 use shearwater::engine::HeaderRules;
 use shearwater_files::resolve::path::resolve;
-use shearwater_files::{CacheLimits, Folder};
+use shearwater_files::{CacheLimits, CacheStatistics, Folder};
 
 use crate::hosts::Hosts;
-use crate::limits::REDIRECTS_FOLLOWED_MAX;
+use crate::limits::{REDIRECTS_FOLLOWED_MAX, SITES_MAX};
 use crate::options::{Fixed, Mistakes};
 use crate::redirect::RedirectTarget;
 use crate::routes::RouteTable;
@@ -14,6 +14,7 @@ use crate::routes::RouteTable;
 pub(crate) struct SitesPlan {
     pub(crate) folders: Vec<Folder>,
     pub(crate) cache: CacheLimits,
+    pub(crate) statistics: CacheStatistics,
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<SitePlan>,
     pub(crate) header_rules: Vec<HeaderRules>,
@@ -25,6 +26,10 @@ pub(crate) struct SitesPlan {
 
 /// One site.
 pub(crate) struct SitePlan {
+    /// Its first host, or `default`.
+    pub(crate) name: Box<str>,
+    /// Its number for listeners of finished exchanges.
+    pub(crate) tag: u16,
     pub(crate) routes: RouteTable,
     /// Rules of the routes.
     pub(crate) rules: Vec<RouteRule>,
@@ -67,7 +72,9 @@ pub(crate) struct PlannedPage {
 /// The site and rule of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteMatch {
-    pub(crate) site: u32,
+    pub(crate) site: u16,
+    /// The site's number for listeners.
+    pub(crate) tag: u16,
     pub(crate) rule: RouteRule,
 }
 
@@ -135,6 +142,8 @@ pub(crate) fn prefix_len(path: &str, segments: u8) -> usize {
     }
     end
 }
+
+const _: () = assert!(SITES_MAX <= u16::MAX as usize + 1, "a match has 16 bits for its site");
 
 /// Converts an index of a list with a limited length.
 pub(crate) fn number(at: usize) -> u32 {

@@ -93,11 +93,15 @@ mod tests {
     use crate::limits::{CACHED_ROUTE_BYTES_MAX, CACHED_ROUTES_MAX};
     use crate::plan::{RouteAction, RouteRule};
 
-    fn found(site: u32) -> RouteMatch {
-        RouteMatch { site, rule: RouteRule { action: RouteAction::Nothing, header_rules: None, pages: 0 } }
+    fn found(site: u16) -> RouteMatch {
+        RouteMatch {
+            site,
+            tag: 0,
+            rule: RouteRule { action: RouteAction::Nothing, header_rules: None, pages: 0 },
+        }
     }
 
-    fn site(cache: &RouteCache, host: &str, path: &str) -> Option<u32> {
+    fn site(cache: &RouteCache, host: &str, path: &str) -> Option<u16> {
         cache.get(host.as_bytes(), path.as_bytes()).map(|found| found.site)
     }
 
@@ -146,8 +150,8 @@ mod tests {
         let mut cache = RouteCache::new();
         let path = |number: usize| format!("/{number}");
         for number in 0..10 * CACHED_ROUTES_MAX {
-            cache.insert(b"a", path(number).as_bytes(), found(number as u32));
-            assert_eq!(site(&cache, "a", &path(number)), Some(number as u32));
+            cache.insert(b"a", path(number).as_bytes(), found(number as u16));
+            assert_eq!(site(&cache, "a", &path(number)), Some(number as u16));
         }
         let known =
             (0..10 * CACHED_ROUTES_MAX).filter(|&number| site(&cache, "a", &path(number)).is_some()).count();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use shearwater::engine::{Context, HeaderRules};
 use shearwater::{Request, Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
-use shearwater_files::{FileCache, Files, Folder};
+use shearwater_files::{CacheStatistics, FileCache, Files, Folder};
 
 use crate::builder;
 use crate::options::{Mistakes, Options};
@@ -41,11 +41,19 @@ impl Sites {
         &self.0.warnings
     }
 
-    /// Takes over the open folders of present sites that are the same, so that each has one descriptor.
+    /// Returns the statistics of the workers' caches, which sites that replace these continue.
+    #[must_use]
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.0.statistics.clone()
+    }
+
+    /// Takes over the open folders of present sites that are the same, so that each has one descriptor, and the counts of
+    /// their caches.
     #[must_use]
     pub fn sharing_folders(mut self, present: &Self) -> Self {
         let known = FoldersByPath::new(&present.0.folders);
         if let Some(plan) = Arc::get_mut(&mut self.0) {
+            plan.statistics = present.0.statistics.clone();
             for folder in &mut plan.folders {
                 if let Some(same) = known.find(folder) {
                     *folder = present.0.folders[same].clone();
@@ -53,6 +61,19 @@ impl Sites {
             }
         }
         self
+    }
+
+    /// Numbers the sites for listeners of finished exchanges ([`FinishedExchange::tag`]), by the first host of each or
+    /// `default`. Sites that are already shared with services keep their numbers; without this call all have 0.
+    ///
+    /// [`FinishedExchange::tag`]: shearwater::FinishedExchange::tag
+    pub fn set_tags(&mut self, tag: impl Fn(&str) -> u16) {
+        if let Some(plan) = Arc::get_mut(&mut self.0) {
+            plan.sites.iter_mut().for_each(|site| site.tag = tag(&site.name));
+            if let (Some(only), [site]) = (&mut plan.only, &plan.sites[..]) {
+                only.tag = site.tag;
+            }
+        }
     }
 
     /// Returns a service for one worker, with a cache of its own.
@@ -128,7 +149,7 @@ impl SiteService {
     fn new(plan: Arc<SitesPlan>, present: Option<&Self>) -> Self {
         let present = present.filter(|present| present.plan.cache == plan.cache);
         let file_cache =
-            present.map_or_else(|| FileCache::new(plan.cache), |present| present.file_cache.clone());
+            present.map_or_else(|| plan.statistics.cache(plan.cache), |present| present.file_cache.clone());
         let kept = present.map(|present| (FoldersByPath::new(&present.plan.folders), &present.files));
         let files = |folder: &Folder| {
             let same = kept.as_ref().and_then(|(folders, files)| Some(&files[folders.find(folder)?]));
@@ -156,7 +177,7 @@ impl SiteService {
             Ok(_) => (site.routes.find(name), None),
             Err(bad) => (0, Some(bad)),
         };
-        let found = RouteMatch { site: number, rule: site.rules[rule as usize] };
+        let found = RouteMatch { site: number as u16, tag: site.tag, rule: site.rules[rule as usize] };
         if bad.is_none() {
             self.cache.borrow_mut().insert(host, path, found);
         }
@@ -172,6 +193,7 @@ impl SiteService {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
+        response.exchange_tag(found.tag);
         if let Some(header_rules) = found.rule.header_rules {
             response.header_rules(&self.header_rules[header_rules as usize]);
         }

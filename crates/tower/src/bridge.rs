@@ -122,7 +122,7 @@ impl<M: Maker> Service for Bridge<M> {
             }
         };
         let needs_peer = self.inserts_peer || M::NEEDS_PEER;
-        let peer = if needs_peer { response.peer(request) } else { None };
+        let peer = if needs_peer { response.client(request) } else { None };
         if let Some(peer) = peer
             && self.inserts_peer
         {

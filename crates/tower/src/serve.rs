@@ -143,7 +143,8 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         self.server(|server| server.timeouts(timeouts))
     }
 
-    /// Sets the log level of messages to standard error. Default: [`Verbosity::Warn`].
+    /// Sets the log level of messages to standard error, for programs without a subscriber of `tracing`: see
+    /// [`Verbosity`]. Default: [`Verbosity::Warn`].
     pub fn verbosity(self, verbosity: Verbosity) -> Self {
         self.server(|server| server.verbosity(verbosity))
     }
@@ -168,7 +169,8 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Adds the client's address to the extensions of each request.
     ///
     /// It is axum's `ConnectInfo<SocketAddr>`, or the `SocketAddr` itself without the feature `axum`. Requests from
-    /// Unix-domain sockets have none.
+    /// Unix-domain sockets have none. Behind [trusted proxies](shearwater::Server::trusted_proxies) it is the address that
+    /// they pass on, with port 0 if they name none.
     pub fn connect_info(mut self) -> Self {
         self.inserts_peer = true;
         self

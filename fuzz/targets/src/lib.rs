@@ -11,6 +11,7 @@ mod input;
 mod model;
 pub mod negotiation;
 pub mod parser;
+pub mod proxy;
 pub mod ranges;
 pub mod target;
 

@@ -13,7 +13,7 @@ use regex::Regex;
 /// Folders that no rule reads.
 const SKIPPED: &[&str] = &[".git", "target"];
 
-/// All text files of the checkout, by path from its root.
+/// All files of the checkout, by path from its root. Those that aren't text are empty.
 #[derive(Debug, Default)]
 pub(super) struct Checkout(BTreeMap<String, SourceFile>);
 
@@ -33,7 +33,8 @@ impl Checkout {
                 }
                 match fs::read_to_string(entry.path()) {
                     Ok(text) => tree.put(&path, text),
-                    Err(error) if error.kind() == ErrorKind::InvalidData => {}
+                    // An image, for example: it exists, and no rule reads it.
+                    Err(error) if error.kind() == ErrorKind::InvalidData => tree.put(&path, String::new()),
                     Err(error) => return Err(error).context(path),
                 }
             }

@@ -2,7 +2,9 @@
 //! command lines are in `tests/commands.md`.
 
 use std::net::TcpListener;
-use std::time::UNIX_EPOCH;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use testkit::TestFolder;
@@ -109,6 +111,21 @@ fn health_reports_the_status_by_its_exit_code() {
     let url = format!("http://{}/", silent.local_addr().expect("an address"));
     let error = format!("error: {url}: no response within 200ms\n");
     assert_eq!(run(&folder, &["health", &url, "--timeout", "200ms"]), (1, String::new(), error));
+}
+
+#[test]
+fn health_does_not_wait_for_a_full_queue() {
+    let folder = folder();
+    let path = folder.at("full");
+    let full = UnixListener::bind(&path).expect("a socket");
+    rustix::net::listen(&full, 0).expect("a short queue");
+    let _queued = UnixStream::connect(&path).expect("the queue has room");
+    let url = format!("unix:{}", path.display());
+    let error = format!("error: {url}: no response within 200ms\n");
+    let (sender, result) = sync_channel(1);
+    std::thread::spawn(move || sender.send(run(&folder, &["health", &url, "--timeout", "200ms"])));
+    // Dropped after a failure, the listener ends the program too.
+    assert_eq!(result.recv_timeout(Duration::from_secs(20)), Ok((1, String::new(), error)));
 }
 
 #[test]

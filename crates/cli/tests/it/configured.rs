@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use rustix::process::{Resource, getrlimit};
 use testkit::{TestClient, TestFolder};
 
-use crate::keys::{SITE, folder, limits, log, performance, server};
+use crate::diagnostics;
+use crate::keys::{SITE, admin, folder, limits, log, performance, server};
 use crate::process::{Server, drivers, has_proc, program, run, threads};
 use crate::sites;
 
@@ -135,7 +136,9 @@ const SHOWN: &[(Test, &[&str])] = &[
     (server::http_port, &["server.http_port"]),
     (server::tcp_nodelay, &["server.tcp_nodelay"]),
     (server::tcp_keepalive, &["server.tcp_keepalive"]),
-    (server::trusted_gateway, &["server.trusted_gateway"]),
+    (server::trusted_proxies, &["server.trusted_proxies"]),
+    (server::proxy_protocol, &["server.proxy_protocol"]),
+    (server::client_header, &["server.client_header"]),
     (server::backlog, &["server.backlog"]),
     (server::driver, &["server.driver"]),
     (server::accept, &["server.accept"]),
@@ -149,10 +152,13 @@ const SHOWN: &[(Test, &[&str])] = &[
     (performance::response_buffer_size, &["performance.response_buffer_size"]),
     (performance::cache, &["cache.enabled", "cache.bytes_max", "cache.entries_max", "cache.file_bytes_max"]),
     (performance::level, &["logging.level"]),
+    (diagnostics::format, &["logging.format"]),
     (log::access, &["log.access"]),
     (log::format, &["log.format"]),
     (log::exclude_paths, &["log.exclude_paths"]),
     (log::exclude_statuses, &["log.exclude_statuses"]),
+    (admin::listen, &["admin.listen"]),
+    (admin::remote, &["admin.remote"]),
     (
         limits::sizes_of_requests,
         &["limits.head_bytes_max", "limits.target_bytes_max", "limits.fields_max", "limits.body_bytes_max"],

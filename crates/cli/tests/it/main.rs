@@ -1,8 +1,11 @@
 //! The built program as its user meets it: arguments in, output, signals and exit codes out.
 
 mod access_log;
+mod admin;
 mod commands;
 mod configured;
+mod diagnostics;
+mod faults;
 mod keys;
 mod messages;
 mod output;
@@ -13,3 +16,5 @@ mod resources;
 mod service_manager;
 mod signals;
 mod sites;
+mod top;
+mod troubleshooting;

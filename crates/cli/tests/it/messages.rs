@@ -61,6 +61,7 @@ fn prints_no_value_of_a_variable() {
         ("headers = { set = { A = \"${SECRET} \" } }\n", "invalid header value"),
         ("headers = { set = { hUNTER2 = \"\" }, remove = [\"${SECRET}\"] }\n", "header is changed twice"),
         ("spa = \"${SECRET}\"\n", "invalid value: "),
+        ("[server]\ntrusted_proxies = [\"${SECRET}\"]\n", "invalid address or network"),
         ("try_files = [\"/${SECRET}/../x\"]\n", "invalid value: "),
         ("cache_control = [{ path = \"${SECRET}\", value = \"no-cache\" }]\n", "invalid value: "),
     ] {

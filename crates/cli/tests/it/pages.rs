@@ -11,6 +11,8 @@ use crate::process::{Server, program};
 /// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
 const FREE: &str = "127.0.0.1:0";
+/// Address of the admin listeners in the pages, replaced likewise.
+const ADMIN: &str = "127.0.0.1:9180";
 /// Folder of the sockets in the pages, replaced by the temporary folder.
 const SOCKETS: &str = "/run/shearwater/";
 
@@ -44,7 +46,10 @@ impl Reader {
         for step in &page.steps {
             match step {
                 Step::File { name, text } => {
-                    self.folder.file(name, text.replace(ADDRESS, FREE).replace(SOCKETS, &self.sockets()));
+                    self.folder.file(
+                        name,
+                        text.replace(ADDRESS, FREE).replace(ADMIN, FREE).replace(SOCKETS, &self.sockets()),
+                    );
                 }
                 Step::Command { line, shown } => {
                     let printed = match arguments_of_server(line) {
@@ -88,7 +93,7 @@ impl Reader {
         let output = self.run(line);
         let server = self.server.as_mut().expect("it serves");
         let mut log = String::new();
-        while !log.contains("shearwater: ") {
+        while !(log.contains("shearwater: ") || log.contains("\"kind\":\"reload")) {
             let line = server.next_line();
             assert!(!line.is_empty(), "it has ended: {log}");
             log.push_str(&line);
@@ -102,6 +107,10 @@ impl Reader {
             Some(address) => line.replace(ADDRESS, &address),
             None => line.to_owned(),
         };
+        let line = match self.admin() {
+            Some(address) => line.replace(ADMIN, &address),
+            None => line,
+        };
         let pid = self.server.as_ref().map(|server| server.pid().as_raw_nonzero().to_string());
         let output = in_shell(&self.folder, &line.replace(SOCKETS, &self.sockets()), pid.as_deref());
         assert!(output.status.success(), "{line}: {output:?}");
@@ -110,6 +119,9 @@ impl Reader {
 
     fn compare(&self, page: &Page, line: &str, shown: &[String], printed: &str) {
         let mut printed = printed.replace(&self.sockets(), SOCKETS).replace(FREE, ADDRESS);
+        if let Some(address) = self.admin() {
+            printed = printed.replace(&address, ADMIN);
+        }
         if let Some(address) = self.address() {
             printed = printed.replace(&address, ADDRESS);
         }
@@ -130,6 +142,14 @@ impl Reader {
     fn address(&self) -> Option<String> {
         let server = self.server.as_ref().filter(|server| server.line("URL").is_some())?;
         Some(server.address().to_string())
+    }
+}
+
+impl Reader {
+    /// Returns the IP address of the admin listener, if it has one.
+    fn admin(&self) -> Option<String> {
+        let url = self.server.as_ref()?.line("admin")?.strip_prefix("http://")?;
+        Some(url.strip_suffix("/status").expect("the page").to_owned())
     }
 }
 
@@ -209,7 +229,7 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 4] = ["check", "config", "health", "precompress"];
+const COMMANDS: [&str; 5] = ["check", "config", "health", "precompress", "top"];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {

@@ -1,6 +1,8 @@
 //! `SIGHUP`: serves the configuration or folder as it is by then, or what was served before if that can't be.
 
 use std::fs;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -134,19 +136,76 @@ fn timeouts_and_some_limits_change() {
     idle.is_ended();
 }
 
+/// Returns a configuration that listens on these addresses.
+fn listening(addresses: &[String]) -> String {
+    let listen = |address: &String| format!("[[listen]]\naddress = \"{address}\"\n");
+    addresses.iter().map(listen).collect::<String>() + "\n[[site]]\nroot = \"one\"\n"
+}
+
+#[test]
+fn listens_on_the_addresses_of_the_new_configuration() {
+    for driver in drivers() {
+        let mut reloaded = Reloaded::start(&["--driver", driver, "--workers", "2"], "");
+        let first = reloaded.server.address();
+        let mut client = reloaded.server.connect();
+        assert_eq!(client.get("/f.txt").text(), "one");
+        let before = has_proc().then(|| reloaded.descriptors());
+        let unix = format!("unix:{}", reloaded.folder.at("socket").display());
+        let root = reloaded.folder.at("one");
+        let stays = "127.0.0.1:0".to_owned();
+        reloaded
+            .folder
+            .file("site.toml", listening(&[stays.clone(), "127.0.0.2:0".to_owned(), unix.clone()]));
+        let log = reloaded.reload();
+        let expected = format!("shearwater: reloaded site.toml: {}; now listening on ", root.display());
+        let added = log.strip_prefix(&expected).unwrap_or_else(|| panic!("{log}")).trim_end();
+        let (tcp, socket) = added.split_once(", ").expect("two addresses");
+        assert_eq!(socket, unix);
+        let tcp = tcp.parse().expect("an address and a port");
+        let mut other = TestClient::connect(tcp);
+        assert_eq!(other.get("/f.txt").text(), "one");
+        let stream = UnixStream::connect(reloaded.folder.at("socket")).expect("connects");
+        assert_eq!(TestClient::new(stream).get("/f.txt").text(), "one");
+
+        reloaded.folder.file("site.toml", listening(&[stays]));
+        assert_eq!(
+            reloaded.reload(),
+            format!("shearwater: reloaded site.toml: {}; no longer on {tcp}, {unix}\n", root.display())
+        );
+        until_refused(tcp);
+        assert!(!reloaded.folder.at("socket").exists());
+        other.is_ended();
+        assert_eq!(client.get("/f.txt").text(), "one", "on the same connection");
+        assert_eq!((has_proc().then(|| reloaded.descriptors()), reloaded.server.address()), (before, first));
+    }
+}
+
+#[test]
+fn a_taken_address_refuses_the_reload() {
+    let mut reloaded = Reloaded::start(&[], "");
+    let mut client = reloaded.server.connect();
+    assert_eq!(client.get("/f.txt").text(), "one");
+    let other = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let taken = other.local_addr().expect("an address");
+    let text = listening(&["127.0.0.2:0".to_owned(), taken.to_string()]).replace("\"one\"", "\"two\"");
+    reloaded.folder.file("site.toml", text);
+    let expected =
+        format!("error: {taken} is taken by another program: choose another port, or end that program\n");
+    assert_eq!(reloaded.reload(), expected + REFUSED);
+    assert_eq!(client.get("/f.txt").text(), "one");
+    assert_eq!(reloaded.server.connect().get("/f.txt").text(), "one");
+}
+
 #[test]
 fn names_settings_that_need_a_restart() {
     let mut reloaded = Reloaded::start(&["--workers", "1"], "[server]\nbacklog = 100\n");
-    let keys =
-        "[server]\nworkers = 7\nbacklog = 200\n[limits]\nfields_max = 9\n[logging]\nlevel = \"warn\"\n";
-    let text = site(keys, "two").replace("127.0.0.1:0", "127.0.0.1:1");
-    reloaded.folder.file("site.toml", text);
+    let keys = "[server]\nworkers = 7\nbacklog = 200\n[limits]\nfields_max = 9\n[log]\nformat = \"json\"\n";
+    reloaded.folder.file("site.toml", site(keys, "two"));
     // The flag overrides the file's workers again.
     let expected = "\
-warning: a change of `listen` to 127.0.0.1:1 takes effect after a restart; now 127.0.0.1:0
 warning: a change of `server.backlog` to 200 takes effect after a restart; now 100
 warning: a change of `limits.fields_max` to 9 takes effect after a restart; now 100
-warning: a change of `logging.level` to warn takes effect after a restart; now info
+warning: a change of `log.format` to json takes effect after a restart; now combined
 ";
     let log = reloaded.reload();
     assert_eq!(
@@ -239,9 +298,9 @@ fn closing_the_terminal_drains_unless_that_is_ignored() {
         terminal.kill().and_then(|()| terminal.wait()).expect("it ends");
         if ends {
             until_refused(address);
-            text_of(&folder, "log", |log| log.starts_with("shearwater: draining: "));
+            text_of(&folder, "log", |log| log.contains("Z shearwater: draining: "));
         } else {
-            text_of(&folder, "log", |log| log.starts_with("shearwater: reloaded "));
+            text_of(&folder, "log", |log| log.contains("Z shearwater: reloaded "));
             assert_eq!(TestClient::connect(address).get("/").text(), "x");
             kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it serves");
         }

@@ -1,5 +1,6 @@
 //! Under a service manager: sockets that it passes, and notifications that it gets.
 
+use std::fmt::Display;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
@@ -56,6 +57,35 @@ fn serves_on_a_socket_that_is_passed() {
             server.stop();
             until_refused(address);
         }
+    }
+}
+
+/// Connections to a socket that only the service manager still has would wait forever.
+#[test]
+fn a_passed_socket_stays_at_a_reload_and_must_be_configured() {
+    for driver in drivers() {
+        let folder = folder();
+        let (listener, address) = listener();
+        let listen = |address: &dyn Display| format!("[[listen]]\naddress = \"{address}\"\n");
+        folder.file("site.toml", listen(&address) + &listen(&"127.0.0.2:0"));
+        let mut server = Server::of(&mut with_socket(&folder, listener, &["site.toml", "--driver", driver]));
+        let mut client = TestClient::connect(address);
+        assert_eq!(client.get("/").text(), "here");
+        folder.file("site.toml", listen(&address));
+        server.signal(Signal::HUP);
+        let log = server.next_line();
+        assert!(log.contains("; no longer on 127.0.0.2:"), "{log}");
+        assert_eq!(client.get("/").text(), "here");
+        assert_serves(address);
+        folder.file("site.toml", listen(&"127.0.0.3:0"));
+        server.signal(Signal::HUP);
+        let (error, refused) = (server.next_line(), server.next_line());
+        let expected = format!(
+            "error: the service manager passed a socket at {address}, but the server is configured to listen at 127.0.0.3:0; help: configure the same address in both\n"
+        );
+        assert_eq!(error, expected);
+        assert!(refused.starts_with("shearwater: not reloaded: "), "{refused}");
+        assert_serves(address);
     }
 }
 

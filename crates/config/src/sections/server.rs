@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::rules::collections::Optional;
+use crate::rules::collections::{List, Optional};
 use crate::rules::numbers::{duration, integer};
-use crate::rules::strings::{Choice, Flag, Text, choices};
+use crate::rules::strings::{Choice, Flag, Text, choices, text};
 use crate::section::{Source, section};
 
 section! {
@@ -23,9 +23,15 @@ section! {
             "Sends small writes at once (TCP_NODELAY). If off, short responses may wait for an acknowledgement.";
         tcp_keepalive: bool = false, Flag,
             "Lets the kernel detect dead clients (SO_KEEPALIVE).";
-        trusted_gateway: bool = false, Flag,
-            "Accepts `https://` request targets, which otherwise get 421. Only for servers that nothing but a TLS-terminating gateway \
-             can reach; most gateways send plain paths and don't need it.";
+        trusted_proxies: Vec<String> = Vec::new(), List(text("an address, a network such as \"10.0.0.0/8\", or \"unix\" for Unix sockets")),
+            "Proxies whose word on the client's address is taken, by one of the next two keys. Their own connections don't count for \
+             `connections_per_address_max`. Only they may send `https://` request targets, which otherwise get 421.";
+        proxy_protocol: ProxyProtocol = ProxyProtocol::Off, Choice(&[]),
+            "Whether each connection begins with a PROXY header, version 1 or 2. If so, it must come from one of `trusted_proxies`; \
+             others are reset. Accepting both isn't possible: clients could write the header themselves.";
+        client_header: ClientHeader = ClientHeader::None, Choice(&[]),
+            "Request header in which `trusted_proxies` pass on the client's address. All of them must write it: what a proxy forwards \
+             as received, clients can forge.";
         backlog: u32 = 4096, integer(1..=2_147_483_647),
             "Length of the accept queue, per worker. The kernel caps it (net.core.somaxconn); the start report shows the effective value.";
         driver: Driver = Driver::Auto, Choice(&[]),
@@ -43,6 +49,23 @@ section! {
 
     fn example() -> Self {
         Self { http_port: Some(8080), ..Self::default() }
+    }
+}
+
+choices! {
+    /// PROXY headers at the beginning of connections.
+    ProxyProtocol {
+        Off "off": "Connections begin with a request";
+        Required "required": "Connections begin with a PROXY header";
+    }
+}
+
+choices! {
+    /// Request header with the client's address.
+    ClientHeader {
+        None "none": "The client is the other end of the connection, or the one in the PROXY header";
+        XForwardedFor "x-forwarded-for": "The last address in `X-Forwarded-For` that isn't a trusted proxy's";
+        Forwarded "forwarded": "The last address in `Forwarded` (RFC 7239) that isn't a trusted proxy's";
     }
 }
 
@@ -121,7 +144,7 @@ impl fmt::Display for Address {
 }
 
 /// `ADDRESS:PORT` or `unix:PATH`.
-const LISTEN_ADDRESS: Text<Address> = Text {
+pub(crate) const LISTEN_ADDRESS: Text<Address> = Text {
     allowed: "an IP address with a port, or a socket: \"127.0.0.1:8080\", \"[::]:80\", \"unix:/run/shearwater.sock\"",
     parse: parse_address,
     format: Address::to_string,
@@ -184,7 +207,18 @@ section! {
     Logging {
         level: Level = Level::Info, Choice(&[]),
             "Least severe messages to log to standard error while serving. The start report, warnings about the configuration and startup \
-             errors are always printed.";
+             errors are always printed. A reload changes it.";
+        format: MessageFormat = MessageFormat::Text, Choice(&[]),
+            "Form of these messages: \"text\", with the time where standard error is a file, or \"json\", an object per line \
+             (docs/tasks/troubleshooting.md). A reload changes it.";
+    }
+}
+
+choices! {
+    /// Form of log messages.
+    MessageFormat {
+        Text "text": "A line of text";
+        Json "json": "A JSON object in one line";
     }
 }
 

@@ -35,7 +35,7 @@ const ONCE: &[(&str, Rows)] = &[
     ("limits", &[&["head_bytes_max = 64"], &["body_bytes_max = 0"], &["fields_max = 3"]]),
     ("timeouts", &[&["head = \"1ms\""], &["drain_idle = 0"]]),
     ("cache", &[&["enabled = false"], &["bytes_max = 70000", "bytes_max = \"1MB\""], &["entries_max = 1"]]),
-    ("logging", &[&["level = \"off\"", "level = \"${EMPTY:-debug}\""]]),
+    ("logging", &[&["level = \"off\"", "level = \"${EMPTY:-debug}\""], &["format = \"json\""]]),
     (
         "log",
         &[
@@ -45,6 +45,7 @@ const ONCE: &[(&str, Rows)] = &[
             &["exclude_statuses = [\"2xx\", \"5xx\"]"],
         ],
     ),
+    ("admin", &[&["listen = \"127.0.0.1:9180\"", "listen = \"unix:${DIR}/admin.sock\""], &["remote = true"]]),
 ];
 
 const SERVING: Rows = &[
@@ -173,6 +174,7 @@ fn documents_every_section() {
         ("`[cache]`", "[cache]"),
         ("`[logging]`", "[logging]"),
         ("`[log]`", "[log]"),
+        ("`[admin]`", "[admin]"),
         ("`[[listen]]`", "#[[listen]]"),
         ("`[[site]]`", "#[[site]]"),
         ("`[[site.redirect]]`", "#[[site.redirect]]"),
@@ -185,7 +187,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 72);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 77);
 }
 
 #[test]

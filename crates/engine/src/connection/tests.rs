@@ -5,7 +5,8 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker_state::Table;
 
-const PHASES: [Phase; 16] = [
+const PHASES: [Phase; 17] = [
+    Phase::ProxyHeader,
     Phase::First,
     Phase::Idle,
     Phase::StrayCr,

@@ -128,7 +128,13 @@ impl Call {
         self.exchange.kept_body()
     }
 
-    /// Returns the client's address; `None` if it was already disconnected, or on a Unix-domain socket.
+    /// Returns the client's address: see [`Request::client`](crate::Request::client).
+    #[must_use]
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.exchange.client()
+    }
+
+    /// Returns the address at the other end of the socket: see [`Request::peer`](crate::Request::peer).
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.exchange.peer()

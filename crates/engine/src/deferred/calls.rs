@@ -38,6 +38,7 @@ pub(crate) struct Inherited {
     pub(crate) header_rules: Option<Rc<HeaderRules>>,
     pub(crate) fault: Option<Box<Fault>>,
     pub(crate) close: bool,
+    pub(crate) tag: u16,
 }
 
 /// Tasks and timers of a worker, and spare memory for the next calls.

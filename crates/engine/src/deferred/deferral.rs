@@ -89,8 +89,15 @@ impl Response<'_> {
         result
     }
 
-    /// Returns the client's address, queried once per connection; `None` on a Unix-domain socket or if the
-    /// client is disconnected.
+    /// Returns the client's address as [`Request::client`], and queries that of the peer once per connection.
+    pub fn client(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
+        match request.proxies() {
+            None => self.peer(request),
+            Some(_) => request.client(),
+        }
+    }
+
+    /// Returns the peer's address as [`Request::peer`], queried once per connection.
     pub fn peer(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
         match &mut self.calls {
             Some(calls) => calls.peer_of(request),

@@ -24,6 +24,7 @@ pub(crate) struct Exchange {
     is_unkept: bool,
     token: Token,
     peer: Option<SocketAddr>,
+    client: Option<SocketAddr>,
     /// A client that has sent a FIN counts as disconnected.
     ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
@@ -106,6 +107,7 @@ impl Exchange {
             is_unkept: false,
             token: Token::new(0, 0),
             peer: None,
+            client: None,
             ends_with_client: Cell::new(false),
             context: None,
             held,
@@ -129,6 +131,10 @@ impl Exchange {
         self.head.extend_from_slice(head.raw());
         self.body.extend_from_slice(request.kept_body().unwrap_or_default());
         self.is_unkept = request.kept_body().is_none();
+        self.client = match request.proxies() {
+            None => peer,
+            Some(_) => request.client(),
+        };
         (self.token, self.peer) = (token, peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
@@ -205,6 +211,10 @@ impl Exchange {
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    pub(crate) fn client(&self) -> Option<SocketAddr> {
+        self.client
     }
 
     pub(crate) fn context(&self) -> Option<&dyn Context> {

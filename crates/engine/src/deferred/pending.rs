@@ -11,10 +11,11 @@ use crate::deferred::deferral::Deferral;
 use crate::deferred::poll::PendingCall;
 use crate::memory::blocks::Destination;
 use crate::observe::capture::Noted;
+use crate::request::body::waits_for_continue;
 use crate::request::body::{BodyBudget, Piece, decode};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
-use crate::request_loop::{Step, StepResult, facts, waits_for_continue};
+use crate::request_loop::{Step, StepResult, facts};
 use crate::response::responder::{Disposition, Outcome, RequestFacts};
 use crate::service::Service;
 use crate::worker_state::WorkerState;
@@ -59,7 +60,7 @@ impl<S: Service> WorkerState<S> {
         pending.service = replaced;
         if !has_room {
             if let Some(exchanges) = &mut self.exchanges {
-                exchanges.describe(token, &pending.exchange.head());
+                exchanges.describe(token, &pending.exchange.head(), self.proxies.as_deref());
             }
             self.release_call(pending);
             return self.refuse(token, Refusal::BuffersFull).result;
@@ -97,11 +98,11 @@ impl<S: Service> WorkerState<S> {
             return self.refuse_head(token, Refusal::BodyTooLarge, bytes);
         }
         let owes_continue = waits_for_continue(&head, rest);
-        let is_last = self.is_last(token);
+        let is_last = self.is_last(token, false);
         let head = self.parser.head(bytes);
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
-        let request = Request::new(head, kept, driver, token);
+        let request = Request::new(head, kept, driver, self.proxies.as_deref(), token);
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = RequestFacts { is_last: is_last || !all_is_here, is_followed, ..facts };
         let deferred = match self.responder.call(&self.service, &request, unread, &mut self.calls) {

@@ -158,7 +158,13 @@ impl<S: Service> WorkerState<S> {
         let exchange = Rc::clone(&pending.exchange);
         let (unix_seconds, now_ms) = (self.responder.preamble.unix_seconds(), self.now_ms);
         let retried = Retried { result, passed, peer: exchange.peer(), unix_seconds, now_ms };
-        let request = Request::new(exchange.head(), exchange.kept_body(), &retried, exchange.token());
+        let request = Request::new(
+            exchange.head(),
+            exchange.kept_body(),
+            &retried,
+            self.proxies.as_deref(),
+            exchange.token(),
+        );
         let service = pending.service.as_deref().unwrap_or(&self.service);
         let outcome = self.responder.call_again(service, &request, pending.facts, inherited, &mut self.calls);
         drop(exchange);

@@ -3,8 +3,9 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, NONE, Phase};
+use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
-use crate::response::responder::Disposition;
+use crate::response::responder::{Disposition, Fault};
 use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
@@ -16,7 +17,7 @@ pub(crate) enum Eviction {
     Refused,
     /// A close in the middle of its response.
     CutOff,
-    /// A reset: an earlier response is still being sent, so none can follow.
+    /// A reset: an earlier response is still being sent, so none can follow, or the PROXY header is incomplete.
     Reset,
 }
 
@@ -43,6 +44,13 @@ impl<S: Service> WorkerState<S> {
         self.blocks.reclaim()
     }
 
+    /// Counts and reports a connection that was evicted or rejected because the buffers are full.
+    #[cold]
+    pub(crate) fn count_full_buffers(&mut self) {
+        self.counters.hit_buffered_bytes.add(1);
+        self.report(Fault::BuffersFull { bytes_max: self.limits.buffered_bytes_max });
+    }
+
     /// Frees a connection's memory at once. Its response waits for the end of the turn, because the output
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
@@ -51,13 +59,15 @@ impl<S: Service> WorkerState<S> {
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
+            // No request has begun that could be rejected.
+            _ if conn.phase() == Phase::ProxyHeader => Eviction::Reset,
             true => Eviction::Reset,
             false => Eviction::Refused,
         };
         conn.evict();
         self.reconcile_block(token);
         if eviction != Eviction::Refused {
-            self.counters.hit_buffered_bytes.add(1);
+            self.count_full_buffers();
         }
         self.evicted.push((token, eviction));
     }
@@ -78,10 +88,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase() == Phase::Evicted);
             match eviction {
                 _ if !is_open => {}
-                Eviction::Reset => {
-                    self.evict_exchanges(token);
-                    self.shut(token, CloseKind::Reset);
-                }
+                Eviction::Reset => self.shut_as(token, CloseKind::Reset, ExchangeEnd::Evicted),
                 Eviction::CutOff => {
                     self.state.note_end(token, Disposition::Truncated);
                     self.state.end_request(token, Disposition::Truncated);

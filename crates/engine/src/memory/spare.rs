@@ -103,8 +103,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.calls.free_spare();
         let slots = self.state.table.trim();
         self.state.served.trim(slots);
+        self.state.leaving.trim(slots);
         if let Some(exchanges) = &mut self.state.exchanges {
             exchanges.trim(slots);
+        }
+        if let Some(proxies) = &mut self.state.proxies {
+            proxies.trim(slots);
         }
         // The panic hook reports panics; the worker keeps serving.
         let _ = panics::catch(|| self.state.service.trim());

@@ -42,17 +42,17 @@ impl<S> WorkerState<S> {
     /// Counts the response to the request in the worker's own parser. `has_body` means that its body was received.
     #[cold]
     pub(crate) fn note_response(&mut self, token: Token, head: &[u8], has_body: bool, outcome: Noted) {
-        let Self { exchanges: Some(exchanges), parser, responder, .. } = self else { return };
+        let Self { exchanges: Some(exchanges), parser, responder, proxies, .. } = self else { return };
         let head = parser.head(head);
         if let (true, Framing::Length(bytes)) = (has_body, head.framing()) {
             exchanges.receive_body(token, bytes);
         }
         match outcome {
             Noted::Responded(status) => {
-                exchanges.describe(token, &head);
-                exchanges.respond(token, status, &responder.out, COMPLETE);
+                exchanges.describe(token, &head, proxies.as_deref());
+                exchanges.respond(token, (status, responder.tag()), &responder.out, COMPLETE);
             }
-            Noted::Full => exchanges.describe(token, &head),
+            Noted::Full => exchanges.describe(token, &head, proxies.as_deref()),
             Noted::Deferred => exchanges.begin(token),
         }
     }
@@ -60,14 +60,14 @@ impl<S> WorkerState<S> {
     /// Counts the response to a request whose body was buffered or discarded in its block.
     #[cold]
     pub(crate) fn note_buffered(&mut self, token: Token, head: &Head<'_>, bytes: u64, outcome: Noted) {
-        let Self { exchanges: Some(exchanges), responder, .. } = self else { return };
+        let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
         exchanges.receive_body(token, bytes);
         match outcome {
             Noted::Responded(status) => {
-                exchanges.describe(token, head);
-                exchanges.respond(token, status, &responder.out, COMPLETE);
+                exchanges.describe(token, head, proxies.as_deref());
+                exchanges.respond(token, (status, responder.tag()), &responder.out, COMPLETE);
             }
-            Noted::Full => exchanges.describe(token, head),
+            Noted::Full => exchanges.describe(token, head, proxies.as_deref()),
             Noted::Deferred => {}
         }
     }
@@ -75,10 +75,10 @@ impl<S> WorkerState<S> {
     /// Counts the beginning of a deferred response.
     #[inline(never)]
     pub(crate) fn note_deferred(&mut self, pending: &PendingCall, status: u16) {
-        let Self { exchanges: Some(exchanges), responder, .. } = self else { return };
+        let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
         let token = pending.exchange.token();
-        exchanges.describe(token, &pending.exchange.head());
-        exchanges.respond(token, status, &responder.out, Progress::Open);
+        exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
+        exchanges.respond(token, (status, responder.tag()), &responder.out, Progress::Open);
     }
 
     /// Counts the output of a deferred response so far.
@@ -103,7 +103,7 @@ impl<S> WorkerState<S> {
     /// Describes an unfinished request by its block, unless its response has begun; returns false if there is none.
     #[inline(never)]
     pub(crate) fn describe_unfinished(&mut self, token: Token) -> bool {
-        let Self { exchanges: Some(exchanges), table, blocks, .. } = self else { return false };
+        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return false };
         exchanges.unpark(token);
         if exchanges.is_described(token) {
             return true;
@@ -114,10 +114,14 @@ impl<S> WorkerState<S> {
         match (&block.call, phase) {
             // A response that has begun and has no record any more ended as unknown.
             (Some(pending), _) if pending.disposition.is_none() => {
-                exchanges.describe(token, &pending.exchange.head());
+                exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
             }
-            (None, Phase::Body) => exchanges.describe(token, &block.parser.head(&block.head)),
-            (None, Phase::FirstHead | Phase::Head) => exchanges.describe_line(token, &block.input),
+            (None, Phase::Body) => {
+                exchanges.describe(token, &block.parser.head(&block.head), proxies.as_deref());
+            }
+            (None, Phase::FirstHead | Phase::Head) => {
+                exchanges.describe_line(token, &block.input, proxies.as_deref());
+            }
             _ => return false,
         }
         true
@@ -135,7 +139,7 @@ impl<S> WorkerState<S> {
     /// Counts the response of a refusal.
     pub(crate) fn note_refusal(&mut self, token: Token, status: u16) {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.respond(token, status, &self.responder.out, COMPLETE);
+            exchanges.respond(token, (status, 0), &self.responder.out, COMPLETE);
         }
     }
 }
@@ -145,7 +149,7 @@ impl<S: Service> WorkerState<S> {
     #[cold]
     pub(crate) fn refuse_head(&mut self, token: Token, refusal: Refusal, head: &[u8]) -> Step {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.describe(token, &self.parser.head(head));
+            exchanges.describe(token, &self.parser.head(head), self.proxies.as_deref());
         }
         self.refuse(token, refusal)
     }
@@ -154,7 +158,7 @@ impl<S: Service> WorkerState<S> {
     #[cold]
     pub(crate) fn refuse_line(&mut self, token: Token, refusal: Refusal, input: &[u8]) -> Step {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.describe_line(token, input);
+            exchanges.describe_line(token, input, self.proxies.as_deref());
         }
         self.refuse(token, refusal)
     }
@@ -183,7 +187,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Ends all exchanges of a connection that is about to be closed.
+    /// Ends all exchanges of a connection that is about to be closed. Call it once: it describes a request that has none.
     #[inline(never)]
     pub(crate) fn abort_exchanges(&mut self, token: Token, end: ExchangeEnd) {
         let is_partial = |phase| matches!(phase, Phase::FirstHead | Phase::Head);
@@ -200,18 +204,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Ends all exchanges of a connection that is being closed and has none that ended otherwise.
-    pub(crate) fn close_exchanges(&mut self, token: Token) {
-        if self.state.exchanges.is_some() {
-            let is_ending = self.lifecycle == Lifecycle::Ending;
-            let end = if is_ending { ExchangeEnd::Aborted } else { ExchangeEnd::Disconnected };
-            self.abort_exchanges(token, end);
-        }
-    }
-
-    /// Ends all exchanges of a connection that is reset to make room.
-    pub(crate) fn evict_exchanges(&mut self, token: Token) {
-        self.abort_exchanges(token, ExchangeEnd::Evicted);
+    /// Returns the end of the unfinished exchanges of a connection that is closed without another reason.
+    pub(crate) fn end_by_close(&self) -> ExchangeEnd {
+        if self.lifecycle == Lifecycle::Ending { ExchangeEnd::Aborted } else { ExchangeEnd::Disconnected }
     }
 
     /// Begins a turn.
@@ -220,6 +215,15 @@ impl<D: Driver, S: Service> Worker<D, S> {
             exchanges.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
             self.state.counters.hit_exchange_bytes.set(exchanges.dropped);
         }
+    }
+
+    /// Publishes the states of connections at the end of a turn.
+    pub(crate) fn count_states(&mut self) {
+        let (state, counters) = (&self.state, &self.state.counters);
+        let sending = state.exchanges.as_ref().map_or(0, |exchanges| exchanges.connections());
+        counters.connections_sending.set(sending as u64);
+        counters.connections_unfinished.set(state.blocks.len() as u64);
+        counters.connections_handed_over.set(self.handed_over.open as u64);
     }
 
     /// Stores the address of an accepted connection.

@@ -9,6 +9,7 @@ use crate::connection::NONE;
 use crate::limits::{EXCHANGE_BYTES_MAX, EXCHANGE_FIELDS_MAX, SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
 use crate::observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange, Listen};
 use crate::observe::record::{Group, NEVER, Progress, Record};
+use crate::proxies::Proxies;
 use crate::server::panics;
 
 /// End of a head.
@@ -38,6 +39,8 @@ pub(crate) struct Exchanges {
     /// Fields that listeners asked for.
     names: Vec<Box<str>>,
     known: Vec<Option<KnownField>>,
+    /// There are trusted proxies: each request has the address of its client after its fields.
+    has_clients: bool,
     /// Exchanges whose responses are in the turn's output: of one connection.
     current: Group,
     /// Connection that `current` belongs to.
@@ -59,7 +62,7 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     /// Creates the worker's listeners; returns `None` if there are none.
-    pub(crate) fn new(listeners: &[ExchangeListener], worker: usize) -> Option<Box<Self>> {
+    pub(crate) fn new(listeners: &[ExchangeListener], worker: usize, has_clients: bool) -> Option<Box<Self>> {
         if listeners.is_empty() {
             return None;
         }
@@ -73,6 +76,7 @@ impl Exchanges {
             listeners: listeners.iter().map(|listener| (listener.make)(worker)).collect(),
             known: names.iter().map(|name| KnownField::from_name(name.as_bytes())).collect(),
             names,
+            has_clients,
             current: Group::default(),
             current_token: Token::new(NONE, NONE),
             draft: None,
@@ -96,6 +100,11 @@ impl Exchanges {
         self.slots.grow_to(token.slot());
         let (address, port) = (peer.map(|peer| peer.ip()), peer.map_or(0, |peer| peer.port()));
         self.slots[token.slot()] = SlotState { address, port, ..SlotState::default() };
+    }
+
+    /// Returns the number of connections with an exchange that waits for the rest of its response, or its send.
+    pub(crate) fn connections(&self) -> usize {
+        self.groups.len() - self.free.len()
     }
 
     /// Frees the spare memory, and the state of slots from `slots` on.
@@ -130,7 +139,7 @@ impl Exchanges {
     }
 
     /// Describes the current request, which has no response yet.
-    pub(crate) fn describe(&mut self, token: Token, head: &Head<'_>) {
+    pub(crate) fn describe(&mut self, token: Token, head: &Head<'_>, proxies: Option<&Proxies>) {
         self.withdraw();
         let Self { current, names, known, .. } = self;
         let target = head.target_str().as_bytes();
@@ -141,11 +150,14 @@ impl Exchanges {
                 None => head.field_named(name),
             });
         }
+        if let Some(proxies) = proxies {
+            current.describe_client(proxies.client(token, head));
+        }
         self.draft = Some((token, record));
     }
 
     /// Describes a request whose head is malformed or incomplete by its first line.
-    pub(crate) fn describe_line(&mut self, token: Token, input: &[u8]) {
+    pub(crate) fn describe_line(&mut self, token: Token, input: &[u8], proxies: Option<&Proxies>) {
         self.withdraw();
         let line = input.strip_prefix(b"\r\n").unwrap_or(input);
         let line = line.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
@@ -163,6 +175,9 @@ impl Exchanges {
         };
         let record = self.current.describe(method, target, version);
         self.names.iter().for_each(|_| self.current.describe_field(None));
+        if let Some(proxies) = proxies {
+            self.current.describe_client(proxies.address(token));
+        }
         self.draft = Some((token, record));
     }
 
@@ -230,14 +245,17 @@ fn head_len(bytes: &[u8]) -> usize {
 
 /// Responses.
 impl Exchanges {
-    /// Counts a response that was just encoded at the end of `out`, to the request described last.
-    pub(crate) fn respond(&mut self, token: Token, status: u16, out: &Output, progress: Progress) {
+    /// Counts a response with a status and tag that was just encoded at the end of `out`, to the request described last.
+    pub(crate) fn respond(&mut self, token: Token, status: (u16, u16), out: &Output, progress: Progress) {
         let record = match self.draft.take_if(|(of, _)| *of == token) {
             Some((_, record)) => record,
             None => {
                 self.withdraw();
                 let record = self.current.describe(b"", b"", None);
                 self.names.iter().for_each(|_| self.current.describe_field(None));
+                if self.has_clients {
+                    self.current.describe_client(None);
+                }
                 record
             }
         };
@@ -254,7 +272,7 @@ impl Exchanges {
             interim += len as u64;
         };
         record.queued = out.len().saturating_sub(mark + interim);
-        (record.status, record.progress) = (status, progress);
+        ((record.status, record.tag), record.progress) = (status, progress);
         self.current.records.push(record);
         self.mark = (out.len(), out.bytes().len());
         self.current_token = token;
@@ -339,7 +357,7 @@ impl Exchanges {
         for record in group.records.iter().filter(|record| record.progress != Progress::Open) {
             self.deliver(token, &group, record, None, now_us);
         }
-        group.records.retain(|record| record.progress == Progress::Open);
+        group.drop_ended();
         self.put_back(token, index, group);
     }
 
@@ -373,10 +391,12 @@ impl Exchanges {
         };
         let slot = self.slots.get(token.slot());
         let peer = slot.and_then(|slot| Some(SocketAddr::new(slot.address?, slot.port)));
-        let Self { listeners, names, unix_seconds, .. } = self;
+        let Self { listeners, names, has_clients, unix_seconds, .. } = self;
+        let client = if *has_clients { group.client(record, names.len()) } else { peer };
         let end = end.unwrap_or(of_record);
         let unix_seconds = *unix_seconds;
-        let finished = FinishedExchange { record, group, names, token, peer, end, ended_us, unix_seconds };
+        let finished =
+            FinishedExchange { record, group, names, token, peer, client, end, ended_us, unix_seconds };
         for listen in listeners {
             // The panic hook has reported it; nothing else depends on the listener.
             let _ = panics::catch(|| listen(&finished));
@@ -434,50 +454,4 @@ impl Exchanges {
 }
 
 #[cfg(test)]
-mod tests {
-    use shearwater_io::{Output, Token};
-
-    use super::{Exchanges, Progress};
-    use crate::limits::{SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
-    use crate::observe::finished::{ExchangeListener, FinishedExchange};
-
-    #[test]
-    fn finds_the_end_of_a_head() {
-        for (bytes, len) in [
-            ("", 0),
-            ("\r\n\r", 0),
-            ("\r\n\r\n", 4),
-            ("a\r\n\r\n", 5),
-            ("abc\r\nd: e\r\n\r\nbody\r\n\r\n", 13),
-            ("\n\r\r\n\r\nx", 6),
-            ("abcdefg\r\n", 0),
-        ] {
-            assert_eq!(super::head_len(bytes.as_bytes()), len, "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn keeps_a_bounded_number_of_spare_groups_and_little_memory_in_each() {
-        let listener = ExchangeListener::new(&[], |_| |_: &FinishedExchange<'_>| {});
-        let mut exchanges = Exchanges::new(&[listener], 0).expect("there is a listener");
-        let tokens = (0..3 * SPARE_EXCHANGES_MAX as u32).map(|slot| Token::new(slot, 0));
-        for token in tokens.clone() {
-            exchanges.open(token, None);
-            exchanges.describe_line(token, &[b'x'; 3 * SPARE_EXCHANGE_BYTES_MAX]);
-            exchanges.respond(token, 200, &Output::new(), Progress::Open);
-            exchanges.in_flight(token, 0);
-        }
-        assert!(exchanges.held_bytes > 0);
-        for token in tokens {
-            exchanges.complete(token, &Output::new(), crate::ExchangeEnd::Complete);
-            exchanges.sent(token, 0);
-        }
-        assert_eq!(exchanges.held_bytes, 0);
-        let kept = exchanges.groups.iter().filter(|group| group.capacity() > 0).count();
-        assert!(kept <= SPARE_EXCHANGES_MAX, "{kept}");
-        let bytes = exchanges.groups.iter().map(|group| group.capacity()).max();
-        assert!(bytes <= Some(2 * SPARE_EXCHANGE_BYTES_MAX), "{bytes:?}");
-        exchanges.trim(0);
-        assert_eq!(exchanges.groups.capacity(), 0);
-    }
-}
+mod tests;

@@ -58,6 +58,7 @@ pub struct FinishedExchange<'a> {
     pub(crate) names: &'a [Box<str>],
     pub(crate) token: Token,
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) client: Option<SocketAddr>,
     pub(crate) end: ExchangeEnd,
     pub(crate) ended_us: u64,
     pub(crate) unix_seconds: u64,
@@ -78,6 +79,12 @@ impl<'a> FinishedExchange<'a> {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         (self.record.status > 0).then_some(self.record.status)
+    }
+
+    /// Returns the number that the response was given ([`Response::exchange_tag`](crate::Response::exchange_tag)); 0 without.
+    #[must_use]
+    pub fn tag(&self) -> u16 {
+        self.record.tag
     }
 
     /// Returns the method as received, possibly malformed or empty in a rejected request. Like the target and each field,
@@ -146,7 +153,14 @@ impl<'a> FinishedExchange<'a> {
         self.unix_seconds
     }
 
-    /// Returns the client's address; `None` on Unix-domain sockets.
+    /// Returns the client's address as [`Request::client`](crate::Request::client). Before the head is parsed, it is that of
+    /// the connection.
+    #[must_use]
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.client
+    }
+
+    /// Returns the address at the other end of the socket, possibly a proxy's; `None` on Unix-domain sockets.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer

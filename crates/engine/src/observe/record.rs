@@ -1,5 +1,7 @@
 //! Records of exchanges that haven't ended, and the texts of their requests.
 
+use std::net::{IpAddr, SocketAddr};
+
 use shearwater_http1::Version;
 
 use crate::limits::EXCHANGE_TEXT_BYTES_MAX;
@@ -10,6 +12,9 @@ pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Length of a field that the request doesn't have.
 const ABSENT: u16 = u16::MAX;
+
+/// Length of a port in a client's address.
+const PORT_BYTES: usize = size_of::<u16>();
 
 const _: () = assert!(EXCHANGE_TEXT_BYTES_MAX < ABSENT as usize);
 
@@ -39,6 +44,7 @@ pub(crate) struct Record {
     pub(crate) target_len: u16,
     /// 0 without a response.
     pub(crate) status: u16,
+    pub(crate) tag: u16,
     pub(crate) version: Option<Version>,
     pub(crate) progress: Progress,
 }
@@ -95,6 +101,7 @@ impl Group {
             method_len: method.len() as u16,
             target_len: target.len() as u16,
             status: 0,
+            tag: 0,
             version,
             progress: Progress::Open,
         }
@@ -106,6 +113,34 @@ impl Group {
         let len = value.map_or(ABSENT, |value| value.len() as u16);
         self.text.extend_from_slice(&len.to_ne_bytes());
         self.text.extend_from_slice(value.unwrap_or_default());
+    }
+
+    /// Appends the address of the client of the request that was described last, after its fields.
+    pub(crate) fn describe_client(&mut self, client: Option<SocketAddr>) {
+        let mut bytes = [0; PORT_BYTES + 16];
+        let Some(client) = client else { return self.describe_field(None) };
+        bytes[..PORT_BYTES].copy_from_slice(&client.port().to_be_bytes());
+        let len = match client.ip() {
+            IpAddr::V4(address) => {
+                bytes[PORT_BYTES..][..4].copy_from_slice(&address.octets());
+                4
+            }
+            IpAddr::V6(address) => {
+                bytes[PORT_BYTES..].copy_from_slice(&address.octets());
+                16
+            }
+        };
+        self.describe_field(Some(&bytes[..PORT_BYTES + len]));
+    }
+
+    /// Returns the address of a request's client, which follows so many fields.
+    pub(crate) fn client(&self, record: &Record, fields: usize) -> Option<SocketAddr> {
+        let (port, address) = self.field(record, fields)?.split_first_chunk::<PORT_BYTES>()?;
+        let address = match <[u8; 4]>::try_from(address) {
+            Ok(octets) => IpAddr::from(octets),
+            Err(_) => IpAddr::from(<[u8; 16]>::try_from(address).ok()?),
+        };
+        Some(SocketAddr::new(address, u16::from_be_bytes(*port)))
     }
 
     /// Drops the texts of the request that was described last.
@@ -159,6 +194,14 @@ impl Group {
         Record { text, ..record }
     }
 
+    /// Drops all records but an open one, and their texts.
+    pub(crate) fn drop_ended(&mut self) {
+        self.records.retain(|record| record.progress == Progress::Open);
+        if let Some(open) = self.records.last_mut() {
+            self.text.drain(..std::mem::take(&mut open.text) as usize);
+        }
+    }
+
     /// Returns the bytes in use.
     pub(crate) fn len_bytes(&self) -> usize {
         self.records.len() * size_of::<Record>() + self.text.len()
@@ -180,4 +223,30 @@ impl Group {
 
 fn bounded(text: &[u8]) -> &[u8] {
     &text[..text.len().min(EXCHANGE_TEXT_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, Progress};
+    use crate::observe::finished::ExchangeEnd;
+
+    #[test]
+    fn frees_the_texts_of_exchanges_that_ended_before_an_open_one() {
+        let mut group = Group::default();
+        // Each send has the end of one response and the beginning of the next one.
+        for number in 0..1000 {
+            if let Some(before) = group.records.last_mut() {
+                before.progress = Progress::Whole(ExchangeEnd::Complete);
+            }
+            let target = format!("/{number}");
+            let record = group.describe(b"GET", target.as_bytes(), None);
+            group.records.push(record);
+            group.describe_field(Some(b"value"));
+            group.drop_ended();
+            let open = group.records[0];
+            assert_eq!((group.records.len(), group.target(&open)), (1, target.as_bytes()));
+            assert_eq!(group.field(&open, 0), Some(&b"value"[..]));
+        }
+        assert!(group.capacity() < 4096, "{}", group.capacity());
+    }
 }

@@ -1,6 +1,6 @@
 //! Bodies that don't arrive together with their head: discarded, or buffered.
 
-use shearwater_http1::{BodyDecoder, BodyEvent};
+use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head};
 use shearwater_io::Token;
 
 use crate::deferred::calls::Inherited;
@@ -78,10 +78,13 @@ impl<S: Service> WorkerState<S> {
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
         if let Piece::Complete = piece {
+            let is_followed = consumed < input.len();
+            let is_last = self.is_last(token, is_followed);
             let head = block.parser.head(&block.head);
-            let facts = facts(&head, consumed < input.len(), self.is_last(token));
+            let facts = facts(&head, is_followed, is_last);
             let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
-            let request = Request::new(head, (!is_lost).then_some(&block.body), driver, token);
+            let request =
+                Request::new(head, (!is_lost).then_some(&block.body), driver, self.proxies.as_deref(), token);
             let replaced = block.service.take();
             let outcome = match &replaced {
                 None => self.responder.call(&self.service, &request, facts, &mut self.calls),
@@ -242,6 +245,13 @@ impl BodyBudget {
         let latest_us = now_us.saturating_add(rule.silence_us);
         Self { due_us: self.due_us.min(latest_us), ends_silence: self.due_us >= latest_us }
     }
+}
+
+/// Returns true if the client waits for a `100` before it sends any of its body (RFC 9110 section 10.1.1).
+pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
+    rest.is_empty()
+        && head.expectation() == Expectation::Continue
+        && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
 #[cfg(test)]

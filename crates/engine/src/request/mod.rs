@@ -12,6 +12,7 @@ use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
 use crate::deferred::retry::Retried;
+use crate::proxies::Proxies;
 use crate::service::{Context, decoded, state_of};
 
 /// Panic message for a handler that uses a body that was discarded.
@@ -25,6 +26,8 @@ pub struct Request<'a> {
     /// Its body; `None` if it was discarded or is still being received.
     body: Option<&'a [u8]>,
     driver: &'a dyn DriverView,
+    /// Addresses behind trusted proxies, if there are any.
+    proxies: Option<&'a Proxies>,
     token: Token,
     context: Option<&'a dyn Context>,
 }
@@ -43,16 +46,17 @@ impl<'a> Request<'a> {
         head: Head<'a>,
         body: Option<&'a [u8]>,
         driver: &'a dyn DriverView,
+        proxies: Option<&'a Proxies>,
         token: Token,
     ) -> Self {
-        Self { head, body, driver, token, context: None }
+        Self { head, body, driver, proxies, token, context: None }
     }
 
     /// Returns the same request with a router's context, which replaces an earlier one.
     #[must_use]
     pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
-        let Self { head, body, driver, token, .. } = *self;
-        Request { head, body, driver, token, context: Some(context) }
+        let Self { head, body, driver, proxies, token, .. } = *self;
+        Request { head, body, driver, proxies, token, context: Some(context) }
     }
 
     /// Returns the head: method, target, version and fields.
@@ -150,7 +154,20 @@ impl<'a> Request<'a> {
         self.head.query()
     }
 
-    /// Returns the client's address; `None` if it is disconnected. Costs a system call on some drivers.
+    /// Returns the client's address: that of the peer, or as [trusted proxies](crate::ProxyOptions) have passed it on.
+    /// `None` if the peer is disconnected or a Unix-domain socket. The port is 0 if it isn't known.
+    ///
+    /// Costs a system call on some drivers, unless there are trusted proxies: then it reads the request's header.
+    #[must_use]
+    pub fn client(&self) -> Option<SocketAddr> {
+        match self.proxies {
+            None => self.peer(),
+            Some(proxies) => proxies.client(self.token, &self.head),
+        }
+    }
+
+    /// Returns the address at the other end of the socket: the client's, or its proxy's. `None` if it is disconnected or a
+    /// Unix-domain socket. Costs a system call on some drivers.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.driver.peer_of(self.token)
@@ -168,6 +185,10 @@ impl<'a> Request<'a> {
 
     pub(crate) fn token(&self) -> Token {
         self.token
+    }
+
+    pub(crate) fn proxies(&self) -> Option<&'a Proxies> {
+        self.proxies
     }
 
     pub(crate) fn driver(&self) -> &'a dyn DriverView {

@@ -6,8 +6,8 @@ use shearwater_io::Token;
 use crate::connection::{Flag, Phase};
 use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
-use crate::server::control::Notice;
 use crate::server::counters::{Counter, Counters};
+use crate::server::notice::Notice;
 use crate::service::Service;
 use crate::worker_state::WorkerState;
 
@@ -95,9 +95,7 @@ impl<S: Service> WorkerState<S> {
         }
         self.counters.requests_refused.add(1);
         self.counters.count_class(refusal.status());
-        if let Some(limit) = refusal.limit(&self.counters) {
-            limit.add(1);
-        }
+        self.count_limit(refusal);
         self.responder.refuse(
             refusal.status(),
             &refusal.sentence(),
@@ -108,11 +106,18 @@ impl<S: Service> WorkerState<S> {
         Step::new(0, StepResult::Refused)
     }
 
-    /// Truncates a response in progress, because its request can't be rejected any more.
-    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
-        if let Some(limit) = refusal.limit(&self.counters) {
+    /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
+    fn count_limit(&mut self, refusal: Refusal) {
+        if matches!(refusal, Refusal::BuffersFull) {
+            self.count_full_buffers();
+        } else if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
+    }
+
+    /// Truncates a response in progress, because its request can't be rejected any more.
+    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
+        self.count_limit(refusal);
         self.note_end(token, Disposition::Truncated);
         self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
@@ -137,12 +142,14 @@ impl<S: Service> WorkerState<S> {
 
     /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
-    pub(crate) fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
+    pub(crate) fn refused_target(&self, token: Token, head: &Head<'_>) -> Option<Refusal> {
         match head.target() {
             Target::Authority { .. } => Some(Refusal::Connect),
             Target::Absolute { scheme, .. } => {
+                // A trusted proxy may have terminated TLS.
+                let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
                 let is_served = scheme.eq_ignore_ascii_case("http")
-                    || self.trusted_gateway && scheme.eq_ignore_ascii_case("https");
+                    || scheme.eq_ignore_ascii_case("https") && is_proxied();
                 (!is_served).then_some(Refusal::Misdirected)
             }
             Target::Origin { .. } | Target::Asterisk => None,

@@ -41,6 +41,8 @@ pub(crate) struct ResponseDraft {
     /// Response of a call that was ready at once.
     pub(crate) immediate: Option<Box<ResponseDraft>>,
     pub(crate) status: u16,
+    /// Number for listeners of finished exchanges.
+    pub(crate) tag: u16,
     pub(crate) close: bool,
     /// Fault of the handler, if any.
     pub(crate) fault: Option<Box<Fault>>,
@@ -58,6 +60,7 @@ impl Default for ResponseDraft {
             deferral: None,
             immediate: None,
             status: 200,
+            tag: 0,
             close: false,
             fault: None,
         }
@@ -90,6 +93,7 @@ impl ResponseDraft {
         self.content_type.clear();
         self.bytes.clear();
         self.status = 200;
+        self.tag = 0;
         self.close = false;
         if self.has_more() {
             self.drop_contents();
@@ -387,6 +391,13 @@ impl<'a> Response<'a> {
             _ if !request.is_method_known() => self.unhandled_method(request, allow),
             _ => self.status(404).text("Not Found\n"),
         }
+    }
+
+    /// Sets a number that listeners of finished exchanges see ([`FinishedExchange::tag`](crate::FinishedExchange::tag)),
+    /// such as that of a site. Default 0; a deferred handler's response keeps it.
+    pub fn exchange_tag(&mut self, tag: u16) -> &mut Self {
+        self.draft.tag = tag;
+        self
     }
 
     /// Closes the connection after this response.

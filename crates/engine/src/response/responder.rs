@@ -8,6 +8,7 @@ use shearwater_io::{Item, Output};
 use crate::deferred::calls::{Calls, Deferred, Inherited};
 use crate::deferred::deferral::Deferral;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
+use crate::proxies::receive::ProxyFault;
 use crate::request::Request;
 use crate::response::head::Preamble;
 use crate::response::header_rules::{HeaderRules, Layer, Names, have_name};
@@ -74,12 +75,21 @@ pub(crate) enum Fault {
         error: String,
         status: u16,
     },
+    /// A connection without a valid PROXY header.
+    Proxy {
+        peer: String,
+        fault: ProxyFault,
+    },
+    /// A connection was evicted or rejected: unfinished requests hold as much memory as they may.
+    BuffersFull {
+        bytes_max: usize,
+    },
 }
 
 impl Fault {
     /// Returns true if the response can't be sent.
     pub(crate) fn fails(&self) -> bool {
-        !matches!(self, Self::File { .. })
+        !matches!(self, Self::File { .. } | Self::Proxy { .. })
     }
 
     /// Returns the more severe of two faults, or the first one.
@@ -112,6 +122,11 @@ impl Responder {
             taker: None,
             draining: false,
         }
+    }
+
+    /// Returns the tag of the response that was encoded last.
+    pub(crate) fn tag(&self) -> u16 {
+        self.draft.tag
     }
 
     /// Ends a turn: drops cached files in time, and frees the memory of a large response.
@@ -192,6 +207,7 @@ impl Responder {
             header_rules: self.draft.header_rules.take(),
             fault: self.draft.fault.take(),
             close: self.draft.close,
+            tag: self.draft.tag,
         };
         inherited.fields.extend_from_slice(&self.draft.fields);
         match (immediate, deferral) {
@@ -247,6 +263,9 @@ impl Responder {
         self.draft.fields.extend_from_slice(&inherited.fields);
         self.draft.header_rules = inherited.header_rules.or(self.draft.header_rules.take());
         self.draft.close |= inherited.close;
+        if self.draft.tag == 0 {
+            self.draft.tag = inherited.tag;
+        }
         let own = Fault::graver(inherited.fault, self.draft.fault.take());
         let fault = Fault::graver(fault, own);
         let fault = if self.draft.deferral.is_some() { self.upgrade(fault) } else { fault };
@@ -325,7 +344,9 @@ impl Responder {
 
     /// Replaces a failed response by a plain `500`.
     fn fail(&mut self) {
-        Response::new(&mut self.draft).status(500).text("Internal Server Error\n").close();
+        let tag = self.draft.tag;
+        let mut response = Response::new(&mut self.draft);
+        response.status(500).text("Internal Server Error\n").close().exchange_tag(tag);
     }
 
     #[inline(always)]

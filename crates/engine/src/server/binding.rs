@@ -1,7 +1,8 @@
 //! Binds every address, for each worker or for the acceptor.
 
+use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::{Listener, ListenerId};
@@ -10,14 +11,45 @@ use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
 use crate::server::options::{AcceptMode, Options, TcpOptions};
 use crate::server::start::StartError;
 
-/// The listeners of a server.
+/// How addresses are bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Binding {
+    pub(crate) accept: AcceptMode,
+    pub(crate) backlog: u32,
+    pub(crate) tcp: TcpOptions,
+    pub(crate) workers: usize,
+    /// False if the workers run and there is no acceptor.
+    pub(crate) has_acceptor: bool,
+}
+
+impl Binding {
+    /// Returns that of a server that is about to start.
+    pub(crate) fn new(options: &Options, workers: usize) -> Self {
+        let Options { accept, backlog, tcp, .. } = *options;
+        Self { accept, backlog, tcp, workers, has_acceptor: true }
+    }
+}
+
+/// Thread that accepts from a listener: a worker, or the acceptor.
+pub(crate) type Holder = Option<usize>;
+
+/// An address that a server listens on.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) id: ListenerId,
+    /// The address asked for; `None` for a socket that was listening already.
+    pub(crate) wanted: Option<ListenAddress>,
+    pub(crate) bound: BoundAddress,
+    /// True for `[::]` without IPv4.
+    pub(crate) only_v6: bool,
+    pub(crate) holders: Vec<Holder>,
+}
+
+/// Listeners by the threads that accept from them.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// With the ports that were assigned.
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) unix_sockets: Vec<PathBuf>,
-    /// Addresses of all listeners, indexed by `ListenerId`, for reports.
-    pub(crate) listening_at: Vec<String>,
+    binding: Binding,
+    pub(crate) entries: Vec<Entry>,
     /// Listeners of each worker.
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Listeners of the acceptor, which dispatches their connections to the workers.
@@ -33,26 +65,39 @@ impl Bound {
         if options.listen.is_empty() && options.sockets.is_empty() {
             return Err(StartError::NoAddress);
         }
-        let mut bound = Self {
-            addresses: Vec::new(),
-            unix_sockets: Vec::new(),
-            listening_at: Vec::new(),
-            of_workers: (0..workers).map(|_| Vec::new()).collect(),
-            of_acceptor: Vec::new(),
-        };
+        let mut bound = Self::new(Binding::new(options, workers));
         for (index, wanted) in options.listen.iter().enumerate() {
-            let id = ListenerId::try_from(index).map_err(|_| StartError::TooManyAddresses)?;
-            let bind = match wanted {
-                ListenAddress::Tcp(address) => bound.tcp(*address, id, options),
-                ListenAddress::Unix { path, mode } => bound.unix(path, *mode, id, options),
-            };
-            bind.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
+            bound.bind(wanted, number(index)?, is_only_v6(wanted, &options.listen))?;
         }
         for (index, socket) in (options.listen.len()..).zip(&options.sockets) {
-            let id = ListenerId::try_from(index).map_err(|_| StartError::TooManyAddresses)?;
-            bound.adopt(socket, id, options).map_err(StartError::Socket)?;
+            bound.adopt(socket, number(index)?).map_err(StartError::Socket)?;
         }
         Ok(bound)
+    }
+
+    /// Returns no listeners.
+    pub(crate) fn new(binding: Binding) -> Self {
+        let of_workers = (0..binding.workers).map(|_| Vec::new()).collect();
+        Self { binding, entries: Vec::new(), of_workers, of_acceptor: Vec::new() }
+    }
+
+    /// Binds one more address.
+    ///
+    /// # Errors
+    /// [`StartError::Bind`].
+    pub(crate) fn bind(
+        &mut self,
+        wanted: &ListenAddress,
+        id: ListenerId,
+        only_v6: bool,
+    ) -> Result<(), StartError> {
+        let bound = match wanted {
+            ListenAddress::Tcp(address) => self.tcp(*address, id, only_v6),
+            ListenAddress::Unix { path, mode } => self.unix(path, *mode, id),
+        };
+        let (bound, holders) = bound.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
+        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders });
+        Ok(())
     }
 
     /// Returns any one of the listeners.
@@ -62,64 +107,84 @@ impl Bound {
 
     /// Binds a TCP address; with `reuseport` one listener per worker, among which the kernel distributes
     /// connections.
-    fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, options: &Options) -> std::io::Result<()> {
-        let only_v6 = wanted.is_ipv6()
-            && wanted.ip().is_unspecified()
-            && options.listen.iter().any(|other| other.is_v4_port(wanted.port()));
-        let of_workers = &mut self.of_workers;
-        let shared = options.accept == AcceptMode::Reuseport && of_workers.len() > 1;
-        let how = ListenOptions {
-            backlog: options.backlog,
-            reuse_port: shared,
-            nodelay: options.tcp.nodelay,
-            keepalive: options.tcp.keepalive,
-            only_v6,
-        };
+    fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, only_v6: bool) -> io::Result<Held> {
+        let Binding { accept, backlog, tcp: TcpOptions { nodelay, keepalive }, .. } = self.binding;
+        let reuse_port = accept == AcceptMode::Reuseport && self.of_workers.len() > 1;
+        let how = ListenOptions { backlog, reuse_port, nodelay, keepalive, only_v6 };
         let address = listen::probe(wanted, only_v6)?;
-        let listener = || listen::bind(address, how).map(|socket| Listener::new(socket.into(), id));
-        match options.accept {
-            AcceptMode::Dispatch => self.of_acceptor.push(listener()?),
+        let listener = || listen::bind(address, how).map(|socket| Listener::exclusive(socket.into(), id));
+        let holders = match accept {
+            AcceptMode::Dispatch => {
+                self.of_acceptor.push(listener()?);
+                vec![None]
+            }
             AcceptMode::Reuseport => {
-                for of_worker in of_workers {
+                for of_worker in &mut self.of_workers {
                     of_worker.push(listener()?);
                 }
+                self.all_workers()
             }
-        }
-        self.listening_at.push(address.to_string());
-        self.addresses.push(address);
-        Ok(())
+        };
+        Ok((BoundAddress::Tcp(address), holders))
     }
 
-    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
-        self.only_one(listen::bind_unix(path, mode, options.backlog, id)?, options.accept);
-        self.listening_at.push(format!("unix:{}", path.display()));
-        self.unix_sockets.push(path.to_owned());
-        Ok(())
+    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId) -> io::Result<Held> {
+        let listener = listen::bind_unix(path, mode, self.binding.backlog, id)?;
+        Ok((BoundAddress::Unix(Some(path.to_owned())), self.only_one(listener)?))
     }
 
     /// Takes over a socket that is already listening.
-    fn adopt(&mut self, given: &ListeningSocket, id: ListenerId, options: &Options) -> std::io::Result<()> {
-        let TcpOptions { nodelay, keepalive } = options.tcp;
+    fn adopt(&mut self, given: &ListeningSocket, id: ListenerId) -> io::Result<()> {
+        let TcpOptions { nodelay, keepalive } = self.binding.tcp;
         let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let socket = listen::adopt(given.duplicate()?, how)?;
-        let address = given.bound_address()?;
-        self.listening_at.push(address.to_string());
-        match address {
-            BoundAddress::Tcp(address) => self.addresses.push(address),
-            BoundAddress::Unix(path) => self.unix_sockets.extend(path),
-        }
-        self.only_one(Listener::new(socket, id), options.accept);
+        let bound = given.bound_address()?;
+        let holders = self.only_one(Listener::new(socket, id))?;
+        self.entries.push(Entry { id, wanted: None, bound, only_v6: false, holders });
         Ok(())
     }
 
-    /// Assigns a listener that can't be duplicated. Workers that wait on one socket would all wake for each
-    /// connection, so with several workers the acceptor dispatches its connections, in either mode.
-    fn only_one(&mut self, listener: Listener, accept: AcceptMode) {
-        match (accept, self.of_workers.as_mut_slice()) {
+    /// Assigns a listener of which there is only one. Workers that wait on one socket all wake for each connection, so
+    /// with several workers the acceptor dispatches its connections, in either mode. Workers that already run without
+    /// an acceptor do wait on one socket.
+    fn only_one(&mut self, listener: Listener) -> io::Result<Vec<Holder>> {
+        match (self.binding.accept, self.of_workers.as_mut_slice()) {
             (AcceptMode::Reuseport, [only]) => only.push(listener),
-            _ => self.of_acceptor.push(listener),
+            _ if self.binding.has_acceptor => {
+                self.of_acceptor.push(listener);
+                return Ok(vec![None]);
+            }
+            (_, [first, others @ ..]) => {
+                for other in others {
+                    other.push(listener.share()?);
+                }
+                first.push(listener);
+            }
+            (_, []) => {}
         }
+        Ok(self.all_workers())
     }
+
+    fn all_workers(&self) -> Vec<Holder> {
+        (0..self.of_workers.len()).map(Some).collect()
+    }
+}
+
+/// An address that was bound, and the threads that accept from its listeners.
+type Held = (BoundAddress, Vec<Holder>);
+
+/// Returns the listener's number. The last one is left out: see [`Leaving`](crate::leaving::Leaving).
+fn number(index: usize) -> Result<ListenerId, StartError> {
+    let number = ListenerId::try_from(index).ok().filter(|number| *number < ListenerId::MAX);
+    number.ok_or(StartError::TooManyAddresses)
+}
+
+/// Returns true if `wanted` is `[::]` and IPv4 is listened on separately.
+pub(crate) fn is_only_v6(wanted: &ListenAddress, all: &[ListenAddress]) -> bool {
+    let ListenAddress::Tcp(address) = wanted else { return false };
+    address.is_ipv6()
+        && address.ip().is_unspecified()
+        && all.iter().any(|other| other.is_v4_port(address.port()))
 }
 
 #[cfg(test)]
@@ -128,7 +193,7 @@ mod tests {
 
     use socket2::SockRef;
 
-    use super::{AcceptMode, Bound, Options, TcpOptions};
+    use super::{AcceptMode, Bound, BoundAddress, Options, TcpOptions};
     use crate::server::start::StartError;
 
     fn options(listen: Vec<SocketAddr>) -> Options {
@@ -179,7 +244,8 @@ mod tests {
             assert!(matches!(taken, Err(StartError::Bind { .. })), "IPv4 has it too");
             drop(both);
             let Ok(apart) = Bound::all(&options(vec![v6(port), v4(port)]), 1) else { continue };
-            assert_eq!(apart.addresses, [v6(port), v4(port)]);
+            let bound: Vec<_> = apart.entries.iter().map(|entry| entry.bound.clone()).collect();
+            assert_eq!(bound, [v6(port), v4(port)].map(BoundAddress::Tcp));
             return;
         }
         panic!("no port stays free");

@@ -55,6 +55,8 @@ counters! {
         connections_refused,
         /// Connections reset by this server for any reason.
         connections_reset,
+        /// Connections reset because they don't begin with a PROXY header of a trusted proxy.
+        proxy_headers_rejected,
         /// Connections broken by the peer or the network.
         connections_broken,
         /// Connections upgraded to another protocol. Each stays open until it has ended, or its worker has.
@@ -89,6 +91,13 @@ counters! {
         bytes_sent,
         /// Reloads that were ordered (`Control::reload`).
         reloads,
+        /// Connections with an unfinished request now: its head or body is incomplete, or its handler has deferred the
+        /// response. Like the next two, it is 0 without a listener for exchanges.
+        connections_unfinished,
+        /// Connections with a response that the kernel hasn't taken whole now.
+        connections_sending,
+        /// Upgraded connections that are open now.
+        connections_handed_over,
     }
     limits {
         /// Heads rejected as too large (`431`).
@@ -125,6 +134,8 @@ counters! {
         hit_output_files = "OUTPUT_FILES_MAX",
         /// Times pipelined requests waited for the next turn.
         hit_requests_per_turn = "REQUESTS_PER_TURN_MAX",
+        /// Connections reset because of a PROXY header that is too large.
+        hit_proxy_header_bytes = "PROXY_HEADER_BYTES_MAX",
         /// Connections reset because they sent too much after their last response.
         hit_linger_bytes = "linger_bytes_max",
         /// Connections closed, or rejected with `408`, because their first head was not complete in time.
@@ -237,6 +248,7 @@ impl fmt::Display for Totals {
             ("handler_errors", self.handler_errors),
             ("files_failed", self.files_failed),
             ("connections_cut_off", self.connections_cut_off),
+            ("proxy_headers_rejected", self.proxy_headers_rejected),
         ];
         let events = [("connections_upgraded", self.connections_upgraded), ("reloads", self.reloads)];
         list(f, "; ", events.into_iter())?;
@@ -294,12 +306,13 @@ mod tests {
             hit_write_ms: 1,
             files_failed: 8,
             connections_cut_off: 11,
+            proxy_headers_rejected: 12,
             ..Totals::default()
         };
         assert_eq!(
             totals.to_string(),
             "100 requests (2xx 88, 3xx 3, 4xx 4, 5xx 5), 20 connections (8 open, 1 refused, 2 reset, 3 broken off), \
-             7 bytes received, 9 bytes sent; connections_upgraded 4, reloads 2; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
+             7 bytes received, 9 bytes sent; connections_upgraded 4, reloads 2; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11, proxy_headers_rejected 12"
         );
     }
 }

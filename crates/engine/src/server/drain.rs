@@ -3,7 +3,8 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Conn, Flag, Phase};
-use crate::server::control::{Notice, Order};
+use crate::server::control::Order;
+use crate::server::notice::Notice;
 use crate::service::Service;
 use crate::worker::Worker;
 
@@ -30,10 +31,11 @@ pub(crate) enum Accepting {
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Acts on a new service and on the order in force after a wake-up.
+    /// Acts on a new service, changed listeners and the order in force after a wake-up.
     pub(crate) fn woken(&mut self) {
         self.free_returned();
         self.reload();
+        self.change_listeners();
         match self.state.control.order() {
             Order::Serve => {}
             Order::Drain => self.begin_drain(),
@@ -54,15 +56,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.lifecycle =
             Lifecycle::Draining { until_ms: now_ms.saturating_add(self.state.control.drain_ms()) };
         self.state.responder.draining = true;
+        self.state.leaving.drain();
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
-        // A request may be in flight on a connection that looks idle: waits a little for it.
-        // Those with a send in flight get their deadline when it ends.
-        let waits = |conn: &Conn| conn.is_idle() && !conn.has(Flag::Sending) || conn.phase() == Phase::Linger;
-        for token in self.state.table.tokens(waits) {
-            self.state.table.get(token).restart_deadline();
-            self.state.reconcile_deadline(token);
-        }
+        self.hasten_idle();
     }
 
     /// Closes all connections.
@@ -87,7 +84,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         // A connection between requests may wait only for the client's FIN.
         let is_at_work = |conn: &Conn| match conn.phase() {
             Phase::Evicted | Phase::Truncated | Phase::LastResponse => true,
-            _ if conn.is_idle() => conn.has(Flag::Sending) || conn.has(Flag::Queued),
+            _ if conn.is_silent() => conn.has(Flag::Sending) || conn.has(Flag::Queued),
             _ => conn.is_serving(),
         };
         let connections = state.table.tokens(is_at_work).len();

@@ -5,6 +5,9 @@ pub(crate) mod binding;
 pub(crate) mod control;
 pub(crate) mod counters;
 pub(crate) mod drain;
+pub(crate) mod listening;
+pub(crate) mod messages;
+pub(crate) mod notice;
 pub(crate) mod options;
 pub(crate) mod panics;
 pub(crate) mod reload;
@@ -22,8 +25,9 @@ use shearwater_io::os::{self, DescriptorLimit};
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
-use crate::server::binding::Bound;
+use crate::server::binding::{Binding, Bound, Entry};
 use crate::server::control::Control;
+use crate::server::listening::by_kind;
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartError, StartReport};
@@ -47,8 +51,7 @@ pub struct Server {
     /// Listeners whose connections are handed to the workers.
     of_acceptor: Vec<Listener>,
     share: Share,
-    /// Addresses of the listeners, indexed by `ListenerId`.
-    listening_at: Arc<[String]>,
+    entries: Vec<Entry>,
     start_report: StartReport,
 }
 
@@ -75,6 +78,9 @@ impl Server {
     /// # Errors
     /// See [`StartError`]. All sockets are closed then.
     pub fn bind(options: Options) -> Result<Self, StartError> {
+        if options.proxies.requires_header && options.proxies.trusted.is_empty() {
+            return Err(StartError::NoTrustedProxy);
+        }
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
         let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
         let (driver, driver_reason) = choose_driver(options.driver, workers)?;
@@ -88,9 +94,10 @@ impl Server {
             // Growing the table later would stall the first thousands of accepts.
             drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
         }
+        let (addresses, unix_sockets) = by_kind(&bound.entries);
         let start_report = StartReport {
-            addresses: bound.addresses,
-            unix_sockets: bound.unix_sockets,
+            addresses,
+            unix_sockets,
             accept: options.accept,
             order: options.order,
             driver,
@@ -102,8 +109,8 @@ impl Server {
             backlog: found.backlog(options.backlog),
             limit_warnings: found.limit_warnings(&options, workers),
         };
-        let Bound { of_workers, of_acceptor, listening_at, .. } = bound;
-        Ok(Self { options, of_workers, of_acceptor, share, listening_at: listening_at.into(), start_report })
+        let Bound { of_workers, of_acceptor, entries, .. } = bound;
+        Ok(Self { options, of_workers, of_acceptor, share, entries, start_report })
     }
 
     /// Returns the report of the start.
@@ -117,12 +124,17 @@ impl Server {
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
     pub fn start<S: Service>(
-        self,
+        mut self,
         make_service: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, StartError> {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         control.reloads.expect::<S>(self.of_workers.len());
+        let handed = !self.of_acceptor.is_empty();
+        let binding = Binding::new(&self.options, self.of_workers.len());
+        control
+            .listening
+            .begin(Binding { has_acceptor: handed, ..binding }, std::mem::take(&mut self.entries));
         let make_service = Arc::new(make_service);
         let limits = Limits {
             connections_max: self.share.connections_max,
@@ -132,12 +144,11 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let Options { order, at_rest, trusted_gateway, listeners, .. } = self.options;
+        let Options { order, at_rest, proxies, listeners, .. } = self.options;
         let first = Setup {
             connections_asked,
             descriptors_max: self.share.descriptors_max,
-            listening_at: Arc::clone(&self.listening_at),
-            trusted_gateway,
+            proxies,
             order,
             at_rest,
             listeners,
@@ -153,7 +164,6 @@ impl Server {
             watchdog,
             start_report: self.start_report,
         };
-        let handed = !self.of_acceptor.is_empty();
         let mut senders = Vec::new();
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
             let heartbeat = running.watchdog.as_ref().and_then(|watchdog| {
@@ -171,7 +181,7 @@ impl Server {
         if handed {
             let dispatcher = Dispatcher::new(senders);
             let control = Arc::clone(&running.control);
-            match spawn_acceptor(self.of_acceptor, dispatcher, control, self.listening_at) {
+            match spawn_acceptor(self.of_acceptor, dispatcher, control) {
                 Ok(thread) => running.acceptor = Some(thread),
                 Err(error) => return Err(abort_start(running, Vec::new(), error)),
             }

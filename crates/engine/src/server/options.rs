@@ -7,6 +7,7 @@ use shearwater_tasks::Order;
 
 use crate::limits::{Limits, Timeouts};
 use crate::observe::finished::ExchangeListener;
+use crate::proxies::ProxyOptions;
 use crate::server::addresses::{ListenAddress, ListeningSocket};
 
 /// Configuration of a server.
@@ -32,9 +33,9 @@ pub struct Options {
     pub limits: Limits,
     /// Timeouts of each worker.
     pub timeouts: Timeouts,
-    /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Without it they get a `421` (RFC 9110
-    /// section 7.4). Schemes other than `http` and `https` always do.
-    pub trusted_gateway: bool,
+    /// Proxies in front of the server. Only they may send `https://` targets: others get a `421` (RFC 9110 section 7.4), and
+    /// so does every scheme but `http` and `https`.
+    pub proxies: ProxyOptions,
     /// Scheduling order of ready connections and tasks.
     pub order: Order,
     /// Interval at which the watchdog checks for blocked workers, in milliseconds; 0: never.
@@ -62,7 +63,7 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
-            trusted_gateway: false,
+            proxies: ProxyOptions::default(),
             order: Order::Fifo,
             watchdog_ms: 1000,
             at_rest: None,

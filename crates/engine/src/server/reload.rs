@@ -16,7 +16,7 @@ use shearwater_io::Driver;
 
 use crate::limits::{Limits, Timeouts};
 use crate::request::body::BodyRateRule;
-use crate::server::control::Notice;
+use crate::server::notice::Notice;
 use crate::server::panics::{self, Panic};
 use crate::service::Service;
 use crate::worker::Worker;

@@ -7,7 +7,7 @@ use shearwater_http1::Head;
 
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::response::responder::Fault;
-use crate::server::control::Notice;
+use crate::server::notice::Notice;
 use crate::worker_state::WorkerState;
 
 /// Kinds of faults that a worker has reported within the last second.
@@ -92,8 +92,9 @@ impl Fault {
     fn kind(&self) -> &str {
         match self {
             Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
-            Self::Built(_) => "",
+            Self::Built(_) | Self::BuffersFull { .. } => "",
             Self::File { error, .. } => error,
+            Self::Proxy { fault, .. } => fault.help(),
         }
     }
 
@@ -108,6 +109,11 @@ impl Fault {
             Self::File { path, error, status } => {
                 Notice::FileFailed { worker, path, error, status, left_out }
             }
+            Self::Proxy { peer, fault } => {
+                let (why, help) = (fault.to_string(), fault.help());
+                Notice::ProxyRejected { worker, peer, why, help, left_out }
+            }
+            Self::BuffersFull { bytes_max } => Notice::BuffersFull { worker, bytes_max, left_out },
         }
     }
 }
@@ -119,7 +125,7 @@ impl<S> WorkerState<S> {
         match fault {
             Fault::Panic(_) => self.counters.handler_panics.add(1),
             Fault::Built(_) => self.counters.handler_errors.add(1),
-            Fault::File { .. } => {}
+            Fault::File { .. } | Fault::Proxy { .. } | Fault::BuffersFull { .. } => {}
         }
         self.report(fault);
     }

@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::server::control::{Control, Notice};
+use crate::server::control::Control;
 use crate::server::counters::Totals;
+use crate::server::notice::Notice;
 use crate::server::panics;
 use crate::server::start::StartReport;
 use crate::server::watchdog::{Progress, Watchdog};

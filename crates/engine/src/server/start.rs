@@ -40,7 +40,7 @@ pub struct StartReport {
     pub limit_warnings: Vec<LimitWarning>,
 }
 
-/// Error of starting a server. Displays as one sentence.
+/// Error of starting a server, or of changing its addresses. Displays as one sentence.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
@@ -60,8 +60,14 @@ pub enum StartError {
     },
     /// A worker can't be pinned to a core.
     Pin(io::Error),
+    /// PROXY headers are required, and no proxy is trusted that could send them.
+    NoTrustedProxy,
     /// No address was given.
     NoAddress,
+    /// A drain or stop of the running server has been ordered.
+    Ending,
+    /// An earlier change of addresses isn't finished: a worker is blocked.
+    Unfinished,
     /// More addresses were given than can be numbered.
     TooManyAddresses,
     /// The system failed to create a driver or a thread.
@@ -82,9 +88,16 @@ impl fmt::Display for StartError {
             Self::Socket(error) => write!(f, "can't use the inherited listening socket: {error}"),
             Self::Driver { why } => f.write_str(why),
             Self::Pin(error) => write!(f, "can't pin a worker to its core: {error}"),
+            Self::NoTrustedProxy => f.write_str(
+                "PROXY headers are required, but no proxy is trusted that could send them: name the trusted proxies",
+            ),
             Self::NoAddress => f.write_str("no address to listen on"),
+            Self::Ending => f.write_str("the server is stopping"),
+            Self::Unfinished => {
+                f.write_str("an earlier change of addresses isn't finished, because a worker is blocked")
+            }
             Self::TooManyAddresses => {
-                f.write_str("more addresses to listen on than can be numbered (65,536)")
+                f.write_str("more addresses to listen on than can be numbered (65,535)")
             }
             Self::System(error) => write!(f, "the system failed to start a worker: {error}"),
         }

@@ -10,10 +10,11 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{self, UringOptions};
 use shearwater_io::{AcceptError, Dispatcher, Driver, Entrances, Listener, os};
 
-use crate::accept::address_of;
+use crate::leaving::ListenerChange;
 use crate::limits::ACCEPT_RETRY_MS;
-use crate::server::control::{Control, Notice, Order};
+use crate::server::control::{Control, Order};
 use crate::server::counters::Counters;
+use crate::server::notice::Notice;
 use crate::server::panics;
 use crate::server::start::StartError;
 use crate::service::Service;
@@ -115,7 +116,6 @@ pub(crate) fn spawn_acceptor(
     listeners: Vec<Listener>,
     dispatcher: Dispatcher,
     control: Arc<Control>,
-    listening_at: Arc<[String]>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
     let acceptor = Acceptor::new(listeners, dispatcher, ACCEPT_RETRY_MS).map_err(StartError::System)?;
     let counters = Arc::new(Counters::default());
@@ -124,7 +124,7 @@ pub(crate) fn spawn_acceptor(
     let thread = thread.spawn(move || {
         let operator = Arc::clone(&control);
         let accepting =
-            Accepting { acceptor, control: operator, counters, listening_at, is_pause_reported: false };
+            Accepting { acceptor, control: operator, counters, changes: 0, is_pause_reported: false };
         let caught = panics::catch(move || accepting.run());
         let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
         control.notify(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
@@ -138,8 +138,8 @@ struct Accepting {
     acceptor: Acceptor,
     control: Arc<Control>,
     counters: Arc<Counters>,
-    /// Addresses of the listeners, indexed by `ListenerId`.
-    listening_at: Arc<[String]>,
+    /// Number of the latest change of listeners that was taken.
+    changes: u64,
     /// A pause of accepting has been reported and not yet its end.
     is_pause_reported: bool,
 }
@@ -148,7 +148,7 @@ impl Accepting {
     fn run(mut self) -> io::Result<()> {
         loop {
             match self.control.order() {
-                Order::Serve => {}
+                Order::Serve => self.change_listeners(),
                 Order::Drain => self.acceptor.stop(StopKind::Drain),
                 Order::Stop => self.acceptor.stop(StopKind::AtOnce),
             }
@@ -156,11 +156,30 @@ impl Accepting {
                 Progress::Over => return Ok(()),
                 Progress::Paused => {}
                 Progress::Open => self.opened(),
+                Progress::ListenerRemoved { listener } => self.control.listening.closed(listener, None),
                 Progress::Full => self.counters.hit_inbox.add(1),
                 Progress::Failed(error) => self.failed(error),
                 Progress::ListenerFailed { listener, errno } => {
-                    let address = address_of(&self.listening_at, listener);
+                    let address = self.control.listening.address_of(listener);
                     self.notify(Notice::ListenerFailed { worker: None, address, errno });
+                }
+            }
+        }
+    }
+
+    fn change_listeners(&mut self) {
+        if self.control.listening.number() == self.changes {
+            return;
+        }
+        for change in self.control.listening.take(None, &mut self.changes) {
+            match change {
+                ListenerChange::Add(_, listener) => {
+                    listener.into_iter().for_each(|listener| self.acceptor.add(listener));
+                }
+                ListenerChange::Remove(listener) => {
+                    if !self.acceptor.remove(listener) {
+                        self.control.listening.closed(listener, None);
+                    }
                 }
             }
         }

@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::limits::{BLOCKED_REPORT_INTERVAL_MS, WATCHDOG_SLEEP_MS};
-use crate::server::control::{Control, Notice};
+use crate::server::control::Control;
+use crate::server::notice::Notice;
 
 /// Heartbeat of one worker, updated once a turn.
 #[derive(Debug, Default)]
@@ -282,7 +283,7 @@ mod heartbeat_tests {
 mod watchdog_tests {
     use super::Observed;
     use crate::limits::BLOCKED_REPORT_INTERVAL_MS;
-    use crate::server::control::Notice;
+    use crate::server::notice::Notice;
 
     #[test]
     fn reports_a_blocked_worker_once_and_then_at_intervals() {

@@ -25,11 +25,12 @@ impl<S> WorkerState<S> {
     /// is ignored when it expires.
     #[inline]
     pub(crate) fn reconcile_deadline(&mut self, token: Token) {
+        let ends_soon = self.leaving.ends_soon(token);
         let conn = self.table.get(token);
         if conn.has(Flag::Sending) {
             return;
         }
-        let (now_ms, is_draining, timeouts) = (self.now_ms, self.responder.draining, &self.timeouts);
+        let (now_ms, timeouts) = (self.now_ms, &self.timeouts);
         let restarts = conn.has(Flag::Restart);
         conn.unset(Flag::Restart);
         let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
@@ -39,14 +40,16 @@ impl<S> WorkerState<S> {
                 return self.reconcile_body_deadline(token, restarts);
             }
             _ if !restarts => return,
-            Phase::First if is_draining => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
-            Phase::First => soon(timeouts.first_head_ms),
+            Phase::First | Phase::ProxyHeader if ends_soon => {
+                soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms))
+            }
+            Phase::First | Phase::ProxyHeader => soon(timeouts.first_head_ms),
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
             // The first head's deadline runs from accept, unless a drain has shortened it.
-            Phase::FirstHead if !is_draining => return,
+            Phase::FirstHead if !ends_soon => return,
             Phase::FirstHead | Phase::Head => soon(timeouts.head_ms),
             Phase::Handling => return self.bound_half_closed(token),
-            Phase::Linger if is_draining && !conn.has(Flag::LingerExtended) => {
+            Phase::Linger if ends_soon && !conn.has(Flag::LingerExtended) => {
                 soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
             }
             Phase::Linger => coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms)),
@@ -69,7 +72,7 @@ impl<S> WorkerState<S> {
     /// Sets the deadline of a connection between requests.
     #[inline(always)]
     pub(crate) fn set_idle_deadline(&mut self, token: Token) {
-        let deadline = match self.responder.draining {
+        let deadline = match self.leaving.ends_soon(token) {
             true => tick_at(self.now_ms.saturating_add(self.timeouts.drain_idle_ms)),
             false => coarse_tick_at(self.now_ms.saturating_add(self.timeouts.idle_ms)),
         };
@@ -143,11 +146,12 @@ impl<S> WorkerState<S> {
 
     /// Returns the timeout that has expired on a connection without a send in flight.
     fn expired_timeout(&mut self, token: Token) -> Option<&Counter> {
+        let ends_soon = self.leaving.ends_soon(token);
         let conn = self.table.get(token);
         let counters = &self.counters;
         Some(match conn.phase() {
-            _ if conn.is_idle() && self.responder.draining => &counters.hit_drain_idle_ms,
-            Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
+            _ if conn.is_silent() && ends_soon => &counters.hit_drain_idle_ms,
+            Phase::ProxyHeader | Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head => &counters.hit_head_ms,
             Phase::Body | Phase::ReadingBody | Phase::Streaming
@@ -200,7 +204,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.waits_for_handler() {
             return self.handler_expired(token);
         }
-        let (is_idle, is_receiving) = (conn.is_idle(), conn.is_receiving());
+        let (is_silent, is_receiving) = (conn.is_silent(), conn.is_receiving());
         if conn.is_serving() && self.driver.reads_later(token) {
             return state.postpone_deadline(token);
         }
@@ -210,7 +214,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if is_receiving {
             state.refuse(token, Refusal::Timeout);
             self.flush(token);
-        } else if is_idle || matches!(phase, Phase::LastResponse | Phase::Truncated | Phase::Linger) {
+        } else if is_silent || matches!(phase, Phase::LastResponse | Phase::Truncated | Phase::Linger) {
             self.shut(token, CloseKind::Normal);
         }
     }
@@ -224,16 +228,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.broken(token);
         }
         self.state.counters.hit_half_closed_ms.add(1);
-        self.abort_exchanges(token, ExchangeEnd::TimedOut);
-        self.shut(token, CloseKind::Normal);
+        self.shut_as(token, CloseKind::Normal, ExchangeEnd::TimedOut);
     }
 
     /// Extends the short linger of a drain to the usual one if closing could destroy the response.
     fn extend_linger(&mut self, token: Token) -> bool {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
-        let WorkerState { table, responder, .. } = &mut self.state;
+        let WorkerState { table, leaving, .. } = &mut self.state;
         let conn = table.get(token);
-        if !responder.draining || conn.has(Flag::LingerExtended) || (has_got_it && conn.discard(0) == 0) {
+        if !leaving.ends_soon(token) || conn.has(Flag::LingerExtended) || (has_got_it && conn.discard(0) == 0)
+        {
             return false;
         }
         conn.set(Flag::LingerExtended);
@@ -258,8 +262,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             && let Some(limit) = state.too_slow(units)
         {
             limit.add(1);
-            self.abort_exchanges(token, ExchangeEnd::TimedOut);
-            return self.shut(token, CloseKind::Reset);
+            return self.shut_as(token, CloseKind::Reset, ExchangeEnd::TimedOut);
         }
         state.table.get(token).set(Flag::Measured);
         state.set_send_deadline(token);

@@ -235,6 +235,27 @@ fn drained_in_the_middle() {
     sweep(&conversation);
 }
 
+/// PROXY headers of both versions in pieces and with the first requests behind them.
+#[test]
+fn proxied_connections() {
+    const HEADERS: [&[u8]; 3] = [
+        b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0F\xC0\0\x02\x01\xC6\x33\x64\x02\xDB\xC4\x01\xBB\x04\0\0",
+        b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+    ];
+    let units = vec![Unit::get(1), Unit::post("buffer", 2, 300), Unit::later("GET", 3), Unit::get(4)];
+    for preamble in HEADERS {
+        for first in [pieces(7, 12), vec![Act::Send(preamble.len()), Act::Settle], Vec::new()] {
+            let last = [Act::Send(400), Act::Turn, Act::SendAll, Act::Settle, Act::Finish, Act::Settle];
+            let mut conversation = Conversation { preamble, ..Conversation::default() };
+            conversation.add(units.clone(), &[&first[..], &last].concat(), ClientEnd::Finish);
+            conversation.add(units.clone(), &[Act::SendAll, Act::Settle], ClientEnd::Silence);
+            conversation.setting = Setting::trusting(&["127.0.0.0/8"], true);
+            sweep(&conversation);
+        }
+    }
+}
+
 /// Returns a `GET` whose head has exactly so many bytes.
 fn padded(number: usize, head_bytes: usize) -> Unit {
     let plain = Unit::get(number);

@@ -268,6 +268,18 @@ fn reports_clients_that_read_too_slowly() {
 }
 
 #[test]
+fn reports_a_half_closed_client_that_waits_too_long_once() {
+    let (mut world, log) = world();
+    let client = world.send(get("/never"));
+    client.peer.finish();
+    world.pass(2 * Timeouts::default().half_closed_ms);
+    assert_eq!(world.totals().hit_half_closed_ms, 1);
+    assert_eq!(log.lines(), [("GET /never -".to_owned(), ExchangeEnd::TimedOut)]);
+    world.end();
+    assert_eq!(log.take(), []);
+}
+
+#[test]
 fn reports_responses_that_are_cut_off() {
     for target in ["/cut/1", "/short-file", "/changed-file"] {
         let (mut world, log) = world();

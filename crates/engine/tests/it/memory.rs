@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use shearwater_engine::limits::{CACHED_OPEN_FILE_MS_MAX, IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN};
-use shearwater_engine::{Limits, Timeouts};
+use shearwater_engine::{Limits, Notice, Timeouts};
 
 use crate::harness::app::{SERVICE_TRIMS, is_kept};
 use crate::harness::unit::{get, head};
@@ -59,6 +59,23 @@ fn evicts_the_largest_holder() {
     }
 }
 
+#[test]
+fn reports_full_buffers_once_a_second() {
+    const MAX: usize = 400_000;
+    let mut world = with_bytes(MAX);
+    let _clients: Vec<_> = (0..300).map(|_| world.send(half_head(3000))).collect();
+    let rejected = world.totals().hit_buffered_bytes;
+    assert!(rejected > 10, "{rejected}");
+    let line = format!(
+        "worker 0: a connection was rejected: unfinished requests hold buffered_bytes_max ({MAX} bytes; raise it, or the \
+         memory that the server may use)"
+    );
+    let lines = |world: &SimWorld| world.notices().iter().map(ToString::to_string).collect::<Vec<String>>();
+    assert_eq!(lines(&world), [line.as_str()]);
+    world.pass(1100);
+    assert_eq!(lines(&world), [format!("{line} ({} more like it)", rejected - 2)]);
+}
+
 fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Eviction) {
     const MAX: usize = 400_000;
     let mut world = with_bytes(MAX);
@@ -86,6 +103,8 @@ fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Eviction) {
     world.settle();
     let endings: Vec<_> = large.iter_mut().filter_map(Eviction::of).collect();
     assert_eq!(endings, [ending], "{what}");
+    let notice = Notice::BuffersFull { worker: 0, bytes_max: MAX, left_out: 0 };
+    assert_eq!(world.notices(), [notice], "{what}");
     small.iter_mut().for_each(|client| client.send(HEAD_END));
     world.settle();
     assert!(small.iter_mut().all(|client| client.read().starts_with(b"HTTP/1.1 200 ")), "{what}");

@@ -29,8 +29,8 @@ fn classes(totals: &Totals) -> [u64; 4] {
 fn counters_start_at_0() {
     let world = SimWorld::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
-    assert_eq!(world.totals().limits().count(), 31);
-    assert_eq!(world.totals().iter().count(), 20 + 31);
+    assert_eq!(world.totals().limits().count(), 32);
+    assert_eq!(world.totals().iter().count(), 24 + 32);
 }
 
 #[test]

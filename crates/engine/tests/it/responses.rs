@@ -234,15 +234,15 @@ fn rejects_what_is_not_implemented() {
     );
 }
 
-/// A trusted gateway may send `https` targets.
+/// A trusted proxy may send `https` targets.
 #[test]
 fn misdirects_targets_of_another_scheme() {
-    let is_served = |target: &str, trusted_gateway: bool| {
+    let is_served = |target: &str, is_trusted: bool| {
         let target = target.to_ascii_lowercase();
-        target.starts_with("http:") || trusted_gateway && target.starts_with("https:")
+        target.starts_with("http:") || is_trusted && target.starts_with("https:")
     };
-    for trusted_gateway in [false, true] {
-        let mut world = SimWorld::new(Setting { trusted_gateway, ..Setting::default() });
+    for (proxies, is_trusted) in [(&[][..], false), (&["10.0.0.0/8"], false), (&["127.0.0.0/8"], true)] {
+        let mut world = SimWorld::new(Setting::trusting(proxies, false));
         for target in [
             "http://example.org/plain/1",
             "HTTP://other.example/plain/1",
@@ -252,7 +252,7 @@ fn misdirects_targets_of_another_scheme() {
             "httpx://a/",
         ] {
             let expecting = head("POST", target, "Expect: 100-continue\r\nContent-Length: 3\r\n");
-            let exchanges = match is_served(target, trusted_gateway) {
+            let exchanges = match is_served(target, is_trusted) {
                 true => vec![(get(target), ExpectedResponse::ok("GET", target, b""))],
                 false => vec![
                     (get(target), misdirected()),

@@ -7,11 +7,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
 use crate::cache::fifo::{Fifo, Links};
 use crate::cache::recently_evicted::RecentlyEvicted;
+use crate::cache::statistics::CacheCounters;
 use crate::limits::{EVICTION_STEPS_MAX, PROBATION_SHARE, USES_MAX};
 
 /// An entry with a size and a count of its uses.
@@ -50,6 +52,7 @@ pub(crate) struct EvictingTable<V> {
     probation: Fifo,
     main: Fifo,
     evicted: RecentlyEvicted,
+    counters: Arc<CacheCounters>,
 }
 
 struct CacheSlot<V> {
@@ -69,6 +72,11 @@ impl<V: Evictable> FolderCache<V> {
     /// Returns the part of the folder with this number.
     pub(crate) fn new(all: &Rc<RefCell<EvictingTable<V>>>, folder: u32) -> Self {
         Self { all: Rc::clone(all), folder }
+    }
+
+    /// Returns the counters of the whole cache.
+    pub(crate) fn counters(&self) -> Arc<CacheCounters> {
+        Arc::clone(&self.all.borrow().counters)
     }
 
     /// Passes an entry to `look` and counts a use.
@@ -106,6 +114,14 @@ impl<V: Evictable> FolderCache<V> {
 impl<V: Evictable> EvictingTable<V> {
     /// Creates a table of at most `entries_max` entries and `bytes_max` bytes.
     pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Rc<RefCell<Self>> {
+        Self::counted(entries_max, bytes_max, Arc::default())
+    }
+
+    pub(crate) fn counted(
+        entries_max: usize,
+        bytes_max: u64,
+        counters: Arc<CacheCounters>,
+    ) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Self {
             entries_max,
             bytes_max,
@@ -116,6 +132,7 @@ impl<V: Evictable> EvictingTable<V> {
             probation: Fifo::default(),
             main: Fifo::default(),
             evicted: RecentlyEvicted::default(),
+            counters,
         }))
     }
 
@@ -154,6 +171,11 @@ impl<V: Evictable> EvictingTable<V> {
         self.slots[at] = Some(CacheSlot { folder, name, value, is_on_probation });
         let fifo = if is_on_probation { &mut self.probation } else { &mut self.main };
         fifo.push(&mut self.links, at, bytes);
+        self.count();
+    }
+
+    fn count(&self) {
+        self.counters.set_size(self.entries(), self.probation.bytes + self.main.bytes);
     }
 
     /// Evicts an entry: the oldest on probation while these exceed their share, else the oldest of the main queue.
@@ -192,6 +214,7 @@ impl<V: Evictable> EvictingTable<V> {
         fifo.unlink(&mut self.links, at, slot.value.bytes());
         self.index[slot.folder as usize].remove(&slot.name);
         self.free.push(at);
+        self.count();
         Some(slot)
     }
 }

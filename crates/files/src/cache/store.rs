@@ -13,6 +13,7 @@ use crate::cache::cached_file::{CachedFile, FileContent};
 use crate::cache::directories::Directories;
 use crate::cache::folder_cache::FolderCache;
 use crate::cache::open_files::OpenFiles;
+use crate::cache::statistics::CacheCounters;
 use crate::disk::work::WorkFolder;
 use crate::disk::worker::WorkerDisk;
 use crate::disk::{Disk, WouldBlock};
@@ -36,6 +37,7 @@ pub(crate) struct FileStore {
     pub(super) directories: Directories,
     open_files: OpenFiles,
     sibling_cache: SiblingCache,
+    counters: Arc<CacheCounters>,
 }
 
 /// A file that was found.
@@ -54,8 +56,24 @@ impl FileStore {
     ) -> Self {
         let (settings, limits) = (Arc::clone(&folder.settings), folder.limits);
         let (open_files, sibling_cache) = (OpenFiles::default(), SiblingCache::new(limits));
-        let disk = WorkerDisk::new(folder);
-        Self { disk, root_checked_ms: None, settings, limits, cached, directories, open_files, sibling_cache }
+        let (disk, counters) = (WorkerDisk::new(folder), cached.counters());
+        Self {
+            disk,
+            root_checked_ms: None,
+            settings,
+            limits,
+            cached,
+            directories,
+            open_files,
+            sibling_cache,
+            counters,
+        }
+    }
+
+    /// Counts a request for a file in memory.
+    #[inline]
+    pub(crate) fn count_hit(&self) {
+        self.counters.count_hit();
     }
 
     /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
@@ -107,6 +125,7 @@ impl FileStore {
         if let Some(cached) = kept.as_ref().filter(|cached| self.is_present(cached, name, now))
             && let Ok(content) = self.preferred(Rc::clone(cached), name, request, now)
         {
+            self.count_hit();
             return Ok(FoundFile { content, cached: kept });
         }
         if kept.is_none()
@@ -171,6 +190,7 @@ impl FileStore {
     ) -> Result<Option<FileContent>, WouldBlock> {
         match self.cached(name) {
             Some(cached) if self.is_present(&cached, name, now) => {
+                self.count_hit();
                 self.preferred(cached, name, request, now).map(Some)
             }
             Some(_) => Ok(None),
@@ -337,7 +357,10 @@ impl FileStore {
             return Err(WouldBlock);
         }
         match &cached {
-            Some(cached) => self.cached.insert(entry.key, Rc::clone(cached)),
+            Some(cached) => {
+                self.counters.count_miss();
+                self.cached.insert(entry.key, Rc::clone(cached));
+            }
             None => self.cached.remove(entry.key),
         }
         Ok(cached)

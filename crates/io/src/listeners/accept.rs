@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -55,6 +56,9 @@ struct AcceptQueue {
     is_ready: bool,
     /// The listener has failed and was reported.
     has_failed: bool,
+    /// The `errno` of a failure, still to be reported.
+    failure: Option<i32>,
+    removal: Removal,
     /// True if an entry of the ring watches it. Until that ends, closing the descriptor doesn't end the
     /// listening.
     is_watched: bool,
@@ -65,6 +69,39 @@ struct AcceptQueue {
     /// Turn of the last readiness event.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read by the completion driver only"))]
     announced_in: u16,
+}
+
+impl AcceptQueue {
+    fn new(listener: Listener) -> Self {
+        Self {
+            listener,
+            is_ready: false,
+            has_failed: false,
+            failure: None,
+            removal: Removal::No,
+            is_watched: false,
+            share: usize::MAX,
+            accepted: 0,
+            announced_in: 0,
+        }
+    }
+
+    /// Returns whether it is being closed, and nothing is left to do before that.
+    fn may_close(&self) -> bool {
+        let Removal::Closing(accepted) = self.removal else { return false };
+        let is_drained = !self.is_ready || accepted >= ACCEPTS_AFTER_STOP_MAX;
+        is_drained && !self.is_watched
+    }
+}
+
+/// Progress of the removal of one listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removal {
+    No,
+    /// Accepting as before until this time, in milliseconds: the handshakes of connections end.
+    Retired(u64),
+    /// Accepting queued connections, so many until now: a bounded number.
+    Closing(usize),
 }
 
 /// Progress of `accept_stop`.
@@ -84,12 +121,17 @@ enum Stopping {
 pub(crate) enum Arrival {
     Connection(OwnedFd, ListenerId),
     Event(Event),
+    /// A listener was removed. To be deregistered and closed.
+    Removed(Listener),
 }
 
 /// The listeners and the inbox of a driver or an acceptor, emptied in turn, each by a share a turn.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    queues: Vec<AcceptQueue>,
+    /// By index; `None` after a removal.
+    queues: Vec<Option<AcceptQueue>>,
+    /// Earliest end of a retirement; `u64::MAX` without one.
+    retired_until_ms: u64,
     /// Connections from an acceptor: one more listener.
     pub(crate) inbox: Inbox,
     connections_max: usize,
@@ -118,17 +160,9 @@ impl Listeners {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         listeners.iter().try_for_each(Listener::set_nonblocking)?;
-        let queue = |listener| AcceptQueue {
-            listener,
-            is_ready: false,
-            has_failed: false,
-            is_watched: false,
-            share: usize::MAX,
-            accepted: 0,
-            announced_in: 0,
-        };
         Ok(Self {
-            queues: listeners.into_iter().map(queue).collect(),
+            queues: listeners.into_iter().map(|listener| Some(AcceptQueue::new(listener))).collect(),
+            retired_until_ms: u64::MAX,
             inbox,
             connections_max,
             is_paused: false,
@@ -143,9 +177,85 @@ impl Listeners {
 
     /// Returns index and descriptor of each listener.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = (ListenerId, RawFd)> {
-        // `new` has checked that the index fits.
-        let descriptors = self.queues.iter().map(|queue| queue.listener.as_raw_fd());
-        descriptors.enumerate().map(|(index, fd)| (index as ListenerId, fd))
+        let all = self.queues.iter().enumerate();
+        // `new` and `add` have checked that the index fits.
+        all.filter_map(|(index, queue)| Some((index as ListenerId, queue.as_ref()?.listener.as_raw_fd())))
+    }
+
+    /// Adds a listener, which must be non-blocking. Returns its index, or it once accepting has been stopped.
+    ///
+    /// # Errors
+    /// Fails for more listeners than [`ListenerId`] counts.
+    pub(crate) fn add(&mut self, listener: Listener) -> Result<ListenerId, Listener> {
+        let free = self.queues.iter().position(Option::is_none);
+        let index = ListenerId::try_from(free.unwrap_or(self.queues.len()));
+        let (Ok(index), Stopping::No) = (index, self.stopping) else { return Err(listener) };
+        let queue = Some(AcceptQueue::new(listener));
+        match self.queues.get_mut(usize::from(index)) {
+            Some(free) => *free = queue,
+            None => self.queues.push(queue),
+        }
+        Ok(index)
+    }
+
+    /// Has a listener fail, to be reported.
+    pub(crate) fn fail_listener(&mut self, index: ListenerId, errno: i32) {
+        if let Some(Some(queue)) = self.queues.get_mut(usize::from(index)) {
+            (queue.is_ready, queue.has_failed, queue.failure) = (false, true, Some(errno));
+        }
+    }
+
+    /// Begins to remove the listener with this number (A8). Returns false if there is none, or accepting has been
+    /// stopped.
+    pub(crate) fn remove(&mut self, id: ListenerId, now_ms: u64) -> bool {
+        let is_it = |queue: &&mut AcceptQueue| queue.listener.id() == id && queue.removal == Removal::No;
+        let Some(queue) = self.queues.iter_mut().flatten().find(is_it) else { return false };
+        if self.stopping != Stopping::No {
+            return false;
+        }
+        let until_ms = now_ms.saturating_add(queue.listener.retire());
+        queue.removal = Removal::Retired(until_ms);
+        self.retired_until_ms = self.retired_until_ms.min(until_ms);
+        true
+    }
+
+    /// Returns the timeout of a wait that ends in time for a removal.
+    pub(crate) fn bound_wait(&self, timeout: Option<Duration>, now_ms: u64) -> Option<Duration> {
+        if self.retired_until_ms == u64::MAX || self.is_paused {
+            return timeout;
+        }
+        let left = Duration::from_millis(self.retired_until_ms.saturating_sub(now_ms));
+        Some(timeout.map_or(left, |timeout| timeout.min(left)))
+    }
+
+    /// Closes the listeners whose handshakes have had their time.
+    #[cold]
+    fn end_retirements(&mut self, now_ms: u64) {
+        self.retired_until_ms = u64::MAX;
+        for queue in self.queues.iter_mut().flatten() {
+            match queue.removal {
+                Removal::Retired(until_ms) if until_ms <= now_ms => {
+                    queue.removal = Removal::Closing(0);
+                    queue.is_ready = !queue.has_failed;
+                    queue.share = usize::MAX;
+                }
+                Removal::Retired(until_ms) => {
+                    self.retired_until_ms = self.retired_until_ms.min(until_ms);
+                }
+                Removal::No | Removal::Closing(_) => {}
+            }
+        }
+    }
+
+    /// Takes a listener that is removed and drained.
+    fn take_removed(&mut self) -> Option<Listener> {
+        if self.stopping != Stopping::No || self.unplaced.is_some() {
+            return None;
+        }
+        self.queues
+            .iter_mut()
+            .find_map(|queue| queue.take_if(|queue| queue.may_close()))
+            .map(|queue| queue.listener)
     }
 
     /// Returns the number of listeners.
@@ -155,7 +265,7 @@ impl Listeners {
 
     /// Records that the kernel has reported queued connections.
     pub(crate) fn mark_ready(&mut self, index: ListenerId) {
-        if let Some(queue) = self.queues.get_mut(usize::from(index)) {
+        if let Some(Some(queue)) = self.queues.get_mut(usize::from(index)) {
             queue.is_ready = !queue.has_failed;
         }
     }
@@ -181,8 +291,10 @@ impl Listeners {
         self.stopping = Stopping::Queues { accepted: 0 };
         self.resume(used);
         self.inbox.note_wake();
-        for queue in &mut self.queues {
+        self.retired_until_ms = u64::MAX;
+        for queue in self.queues.iter_mut().flatten() {
             queue.listener.hide();
+            queue.removal = Removal::No;
             queue.is_ready = !queue.has_failed;
             queue.share = usize::MAX;
         }
@@ -200,21 +312,29 @@ impl Listeners {
         is_due && !self.is_paused
     }
 
+    /// Returns whether a listener may have connections, or an event to report.
     fn are_ready(&self) -> bool {
-        self.queues.iter().any(|queue| queue.is_ready)
+        let mut queues = self.queues.iter().flatten();
+        queues.any(|queue| queue.is_ready || queue.failure.is_some() || queue.may_close())
     }
 
     /// Returns whether the listeners are to be closed, empty or after as many connections as are bounded.
     fn may_close(&self) -> bool {
         let Stopping::Queues { accepted } = self.stopping else { return false };
-        let is_drained = !self.are_ready() || accepted >= ACCEPTS_AFTER_STOP_MAX;
-        is_drained && !self.queues.iter().any(|queue| queue.is_watched)
+        let mut queues = self.queues.iter().flatten();
+        let is_drained = accepted >= ACCEPTS_AFTER_STOP_MAX || !queues.clone().any(|queue| queue.is_ready);
+        is_drained && !queues.any(|queue| queue.is_watched)
     }
 
-    /// Renews the shares of listeners and inbox for a turn.
-    pub(crate) fn begin_turn(&mut self) {
+    /// Renews the shares of listeners and inbox for a turn. Returns whether a listener is about to be closed.
+    pub(crate) fn begin_turn(&mut self, now_ms: u64) -> bool {
         (self.current, self.attempts, self.handed) = (0, 0, 0);
         self.turn = self.turn.wrapping_add(1);
+        let is_due = self.retired_until_ms <= now_ms;
+        if is_due {
+            self.end_retirements(now_ms);
+        }
+        is_due
     }
 
     /// Returns the next arrival while `used` connections are held. A turn accepts at most
@@ -241,15 +361,25 @@ impl Listeners {
             self.handed += 1;
             return Some(Arrival::Connection(fd, listener));
         }
+        if let Some(listener) = self.take_removed() {
+            return Some(Arrival::Removed(listener));
+        }
         self.finish_stop()
     }
 
     /// Accepts from the listeners. Fails if a connection waits and there is no room.
     fn next_queued(&mut self, has_room: bool) -> Option<Arrival> {
         while let Some(queue) = self.queues.get_mut(self.current) {
-            if !queue.is_ready || self.attempts == ACCEPTS_PER_TURN_MAX {
-                self.current += 1;
-                self.attempts = 0;
+            let Some(queue) = queue.as_mut().filter(|_| self.attempts < ACCEPTS_PER_TURN_MAX) else {
+                (self.current, self.attempts) = (self.current + 1, 0);
+                continue;
+            };
+            let listener = queue.listener.id();
+            if let Some(errno) = queue.failure.take() {
+                return Some(Arrival::Event(Event::ListenerFailed { listener, errno }));
+            }
+            if !queue.is_ready {
+                (self.current, self.attempts) = (self.current + 1, 0);
                 continue;
             }
             if !has_room {
@@ -260,10 +390,12 @@ impl Listeners {
                 continue;
             }
             self.attempts += 1;
-            let listener = queue.listener.id();
             match socket::accept(&queue.listener) {
                 Ok(fd) => {
                     if let Stopping::Queues { accepted } = &mut self.stopping {
+                        *accepted += 1;
+                    }
+                    if let Removal::Closing(accepted) = &mut queue.removal {
                         *accepted += 1;
                     }
                     queue.accepted = queue.accepted.saturating_add(1);
@@ -322,9 +454,12 @@ impl Listeners {
         if self.is_paused || self.stopping != Stopping::No {
             return None;
         }
-        let is_free = |queue: &AcceptQueue| !queue.is_ready && !queue.has_failed && !queue.is_watched;
-        let index = self.queues.iter().position(is_free)?;
-        let queue = &mut self.queues[index];
+        let is_free = |queue: &AcceptQueue| {
+            let is_closing = matches!(queue.removal, Removal::Closing(_));
+            !queue.is_ready && !queue.has_failed && !queue.is_watched && !is_closing
+        };
+        let index = self.queues.iter().position(|queue| queue.as_ref().is_some_and(is_free))?;
+        let queue = self.queues[index].as_mut()?;
         queue.is_watched = true;
         Some((index as ListenerId, queue.listener.as_raw_fd()))
     }
@@ -336,9 +471,9 @@ impl Listeners {
     /// an entry ends in the turn in which it was queued.
     pub(crate) fn watch_ended(&mut self, index: ListenerId) {
         self.mark_ready(index);
-        let Some(queue) = self.queues.get_mut(usize::from(index)) else { return };
+        let Some(Some(queue)) = self.queues.get_mut(usize::from(index)) else { return };
         queue.is_watched = false;
-        if self.stopping == Stopping::No {
+        if self.stopping == Stopping::No && !matches!(queue.removal, Removal::Closing(_)) {
             let more_waited = queue.announced_in == self.turn.wrapping_sub(1);
             let share = if more_waited { queue.share.saturating_mul(2) } else { queue.accepted };
             (queue.share, queue.accepted) = (share.clamp(1, ACCEPTS_PER_TURN_MAX), 0);
@@ -348,7 +483,17 @@ impl Listeners {
 
     /// Returns the indices of watched listeners.
     pub(crate) fn watched(&self) -> impl Iterator<Item = ListenerId> {
-        let watched = self.queues.iter().enumerate().filter(|(_, queue)| queue.is_watched);
-        watched.map(|(index, _)| index as ListenerId)
+        self.indices(|queue| queue.is_watched)
+    }
+
+    /// Returns the indices of listeners that are watched and about to be closed: their entries are to be cancelled.
+    pub(crate) fn watched_in_vain(&self) -> impl Iterator<Item = ListenerId> {
+        self.indices(|queue| queue.is_watched && matches!(queue.removal, Removal::Closing(_)))
+    }
+
+    fn indices(&self, wanted: impl Fn(&AcceptQueue) -> bool) -> impl Iterator<Item = ListenerId> {
+        let all = self.queues.iter().enumerate();
+        let wanted = all.filter(move |(_, queue)| queue.as_ref().is_some_and(&wanted));
+        wanted.map(|(index, _)| index as ListenerId)
     }
 }

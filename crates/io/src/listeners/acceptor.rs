@@ -5,7 +5,7 @@
 //! request.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use mio::Interest;
@@ -39,6 +39,11 @@ pub enum Progress {
         listener: ListenerId,
         /// The `errno` of accepting.
         errno: i32,
+    },
+    /// A listener was removed: its queue is handed out and its socket closed.
+    ListenerRemoved {
+        /// The listener.
+        listener: ListenerId,
     },
     /// The acceptor has ended, by [`Acceptor::stop`] or because no worker is left.
     Over,
@@ -116,6 +121,23 @@ impl Acceptor {
         }
     }
 
+    /// Accepts from one more listener, which is non-blocking and whose number no other has. After a stop it is closed.
+    /// [`Progress::ListenerFailed`] reports one that the kernel can't watch.
+    pub fn add(&mut self, listener: Listener) {
+        let fd = listener.as_raw_fd();
+        let Ok(index) = self.listeners.add(listener) else { return };
+        let token = mio::Token(usize::from(index));
+        if let Err(error) = self.poll.registry().register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            self.listeners.fail_listener(index, error.raw_os_error().unwrap_or_default());
+        }
+    }
+
+    /// Hands out what is queued at a listener, and closes it: [`Progress::ListenerRemoved`] reports the end, unless
+    /// the acceptor is stopped before. Returns false without a listener of this number.
+    pub fn remove(&mut self, listener: ListenerId) -> bool {
+        self.listeners.remove(listener, self.clock.now_ms)
+    }
+
     /// Waits for a connection, for room in an inbox or for a wake, then hands out a batch and wakes its
     /// workers.
     ///
@@ -157,7 +179,8 @@ impl Acceptor {
         } else {
             self.listeners.are_due()
         };
-        busy.then_some(Duration::ZERO)
+        let timeout = busy.then_some(Duration::ZERO);
+        self.listeners.bound_wait(timeout, self.clock.now_ms)
     }
 
     /// Accepts and hands out a share of each listener's queue.
@@ -165,11 +188,15 @@ impl Acceptor {
         if self.paused_until_ms.is_some() {
             return Progress::Paused;
         }
-        self.listeners.begin_turn();
+        self.listeners.begin_turn(self.clock.now_ms);
         while let Some(arrival) = self.listeners.next(0) {
             let end = match arrival {
                 Arrival::Connection(connection, listener) => self.deliver(connection, listener),
                 Arrival::Event(event) => Some(self.progress_of(&event)),
+                Arrival::Removed(listener) => {
+                    drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
+                    Some(Progress::ListenerRemoved { listener: listener.id() })
+                }
             };
             if let Some(end) = end {
                 return end;

@@ -153,6 +153,37 @@ fn keep_alive(socket: &Socket) -> io::Result<()> {
     socket.set_keepalive(true)
 }
 
+/// Has the kernel drop connection requests to a TCP listener: their clients repeat them after a second.
+///
+/// Handshakes that have begun end as usual, so that nothing arrives at the listener any more soon. Closing a listener
+/// resets connections that wait in its queue, whose clients may have sent a request already.
+#[cfg(target_os = "linux")]
+pub(crate) fn drop_handshakes(socket: &impl AsFd) {
+    use socket2::{SockFilter, SockRef};
+    /// Loads a byte, tests its bits, returns.
+    const LOAD_BYTE: u16 = 0x30;
+    const TEST_BITS: u16 = 0x45;
+    const RETURN: u16 = 0x06;
+    /// Position of the flags in a segment, and the bit of a connection request.
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 0x02;
+    let socket = SockRef::from(socket);
+    if !socket.local_addr().is_ok_and(|address| address.is_ipv4() || address.is_ipv6()) {
+        return;
+    }
+    // Without memory for a filter, connections that arrive in the last moment are reset.
+    drop(socket.attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS_AT),
+        SockFilter::new(TEST_BITS, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ]));
+}
+
+/// Does nothing: the system can't filter what arrives at a listener.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn drop_handshakes(_: &impl AsFd) {}
+
 #[cfg(not(target_os = "freebsd"))]
 fn share_port(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
@@ -184,9 +215,17 @@ pub fn bind_unix(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Re
     let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as RawMode));
     socket.bind(&address)?;
     let file = SocketFile::of(path)?;
-    fs::set_permissions(path, Permissions::from_mode(mode))?;
+    set_mode(path, mode)?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(Listener::with_file(socket.into(), id, file))
+}
+
+/// Sets the permissions of a Unix-domain socket's file: the bits of `chmod`.
+///
+/// # Errors
+/// The kernel's error: the file is gone, or another user's.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Removes a dead server's socket file at `path`; fails for any other file.

@@ -16,6 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::ListenerId;
+use crate::limits::LISTENER_GRACE_MS;
 use inbox::Inbox;
 
 /// A listening socket and its number in [`Event::Accepted`](crate::Event::Accepted).
@@ -26,18 +27,39 @@ pub struct Listener {
     file: Option<SocketFile>,
     socket: OwnedFd,
     id: ListenerId,
+    /// No other process has this socket.
+    is_exclusive: bool,
 }
 
 impl Listener {
-    /// Wraps a listening socket.
+    /// Wraps a listening socket that other processes may have, too.
     #[must_use]
     pub fn new(socket: OwnedFd, id: ListenerId) -> Self {
-        Self { socket, id, file: None }
+        Self { socket, id, file: None, is_exclusive: false }
+    }
+
+    /// Wraps a listening socket of this process alone: removing it ends its handshakes (clause A8).
+    #[must_use]
+    pub fn exclusive(socket: OwnedFd, id: ListenerId) -> Self {
+        Self { is_exclusive: true, ..Self::new(socket, id) }
     }
 
     /// Wraps a Unix-domain socket whose file is removed with it.
     fn with_file(socket: OwnedFd, id: ListenerId, file: SocketFile) -> Self {
-        Self { socket, id, file: Some(file) }
+        Self { file: Some(file), ..Self::exclusive(socket, id) }
+    }
+
+    /// Returns another descriptor of the socket, for another worker. The file stays with this one.
+    ///
+    /// # Errors
+    /// Fails if the process is out of descriptors.
+    pub fn share(&self) -> io::Result<Self> {
+        Ok(Self {
+            socket: self.socket.try_clone()?,
+            id: self.id,
+            file: None,
+            is_exclusive: self.is_exclusive,
+        })
     }
 
     /// Returns its number.
@@ -49,6 +71,17 @@ impl Listener {
     /// Unlinks its file, if any; queued connections stay queued.
     pub(crate) fn hide(&mut self) {
         self.file = None;
+    }
+
+    /// Keeps new connections away, as far as the system can: unlinks its file, and drops connection requests.
+    /// Returns the time in milliseconds for which connections may still arrive.
+    pub(crate) fn retire(&mut self) -> u64 {
+        self.hide();
+        if !self.is_exclusive {
+            return 0;
+        }
+        bind::drop_handshakes(&self.socket);
+        LISTENER_GRACE_MS
     }
 
     /// Makes accepting return if no connection is queued.

@@ -23,7 +23,8 @@ use crate::listeners::accept::{Arrival, Listeners};
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::alarm;
 use crate::{
-    AcceptError, CloseKind, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits, socket,
+    AcceptError, CloseKind, Driver, Entrances, Event, Listener, ListenerId, Output, Token, Waker, limits,
+    socket,
 };
 use alarm::Alarm;
 use source::{ALARM, WAKER};
@@ -174,6 +175,14 @@ impl Driver for Poll {
         self.listeners.stop(self.conns.slots.used());
     }
 
+    fn listener_add(&mut self, listener: Listener) {
+        self.add_listener(listener);
+    }
+
+    fn listener_remove(&mut self, listener: ListenerId) -> bool {
+        self.listeners.remove(listener, self.clock.now_ms)
+    }
+
     fn recv_pause(&mut self, token: Token) {
         self.set_paused(token, true);
     }
@@ -249,6 +258,21 @@ impl Poll {
         match self.listeners.next(self.conns.slots.used())? {
             Arrival::Connection(fd, listener) => Some(self.admit(fd, listener)),
             Arrival::Event(event) => Some(event),
+            Arrival::Removed(listener) => {
+                // Another worker may have a descriptor of the same socket. A failure means that it is deregistered.
+                drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
+                Some(Event::ListenerRemoved { listener: listener.id() })
+            }
+        }
+    }
+
+    /// Accepts from one more listener; a failure is reported as an event.
+    fn add_listener(&mut self, listener: Listener) {
+        let fd = listener.as_raw_fd();
+        let Ok(index) = self.listeners.add(listener) else { return };
+        let source = source::listener(index);
+        if let Err(error) = self.poll.registry().register(&mut SourceFd(&fd), source, Interest::READABLE) {
+            self.listeners.fail_listener(index, error.raw_os_error().unwrap_or_default());
         }
     }
 

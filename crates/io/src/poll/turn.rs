@@ -21,7 +21,12 @@ impl Poll {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
         let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due();
-        let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, &self.clock) };
+        let timeout = if busy {
+            Some(Duration::ZERO)
+        } else {
+            let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
+            self.alarm.cover(timeout, &self.clock)
+        };
         let was_interrupted = match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             polled => polled.is_err(),
@@ -29,7 +34,7 @@ impl Poll {
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
         self.reads.begin_turn();
-        self.listeners.begin_turn();
+        self.listeners.begin_turn(self.clock.now_ms);
         self.recvs = 0;
         self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
         self.first_bulk_recvs_left = self.bulk_recvs_left;

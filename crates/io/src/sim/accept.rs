@@ -6,15 +6,17 @@ use super::listeners::{AcceptState, SimArrival};
 use super::operations::OperationKind;
 use super::options::Fault;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
-use crate::{AcceptError, Event, ListenerId};
+use crate::{AcceptError, Event};
 
 impl Kernel {
     pub(super) fn is_listener_ready(&self, index: usize, turn: u64) -> bool {
         let Some(listener) = self.listeners.all.get(index) else { return false };
         let accepted = if listener.turn == turn { listener.accepted } else { 0 };
         let free = listener.held_until_ms <= self.clock_ms && listener.idle_turn != turn;
-        let queued =
-            listener.death.is_some() || (!listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX);
+        let may_close = listener.is_leaving && listener.queue.is_empty();
+        let queued = listener.death.is_some()
+            || (!listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX)
+            || (may_close && self.listeners.state == AcceptState::Open);
         match self.listeners.state {
             AcceptState::Open => queued && free,
             AcceptState::Paused => queued && free && listener.taken > 0,
@@ -72,8 +74,10 @@ impl Kernel {
         }
         if let Some(errno) = self.listeners.all[index].death.take() {
             self.operation(OperationKind::AcceptFail, None, false);
-            // A driver has few listeners.
-            return Some(Event::ListenerFailed { listener: index as ListenerId, errno });
+            return Some(Event::ListenerFailed { listener: self.listeners.all[index].id, errno });
+        }
+        if self.listeners.all[index].queue.is_empty() && self.listeners.state == AcceptState::Open {
+            return self.report_removed(index);
         }
         if self.listeners.all[index].queue.is_empty() {
             // Only the first listener is ready with an empty queue, at the end.
@@ -112,6 +116,16 @@ impl Kernel {
             listener.taken = 0;
         }
         Event::AcceptFailed { error }
+    }
+
+    fn report_removed(&mut self, index: usize) -> Option<Event> {
+        let fault = self.operation(OperationKind::AcceptStop, None, false);
+        if self.defer_listener(index, fault) {
+            return None;
+        }
+        let listener = &mut self.listeners.all[index];
+        (listener.is_leaving, listener.is_gone) = (false, true);
+        Some(Event::ListenerRemoved { listener: listener.id })
     }
 
     fn report_stopped(&mut self) -> Option<Event> {

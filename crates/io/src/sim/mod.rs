@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::{CloseKind, Driver, Event, Inbox, Output, Token, Waker};
+use crate::{CloseKind, Driver, Event, Inbox, Listener, ListenerId, Output, Token, Waker};
 use kernel::Kernel;
 
 pub use listeners::SimArrival;
@@ -141,6 +141,14 @@ impl Driver for Sim {
         self.kernel.borrow_mut().accept_stop();
     }
 
+    fn listener_add(&mut self, listener: Listener) {
+        self.kernel.borrow_mut().listeners.add(listener.id());
+    }
+
+    fn listener_remove(&mut self, listener: ListenerId) -> bool {
+        self.kernel.borrow_mut().listeners.remove(listener)
+    }
+
     fn recv_pause(&mut self, token: Token) {
         self.apply(token, "recv_pause", |kernel| kernel.recv_pause(token));
     }
@@ -202,7 +210,8 @@ impl Driver for Sim {
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).map(|conn| conn.address).ok_or_else(|| ErrorKind::NotConnected.into())
+        let connected = kernel.conn(token).filter(|conn| !conn.wire.borrow().reset);
+        connected.map(|conn| conn.address).ok_or_else(|| ErrorKind::NotConnected.into())
     }
 
     fn waker(&self) -> Waker {

@@ -40,10 +40,7 @@ impl SimNet {
         (0..count).map(|_| self.connect()).collect()
     }
 
-    /// Connects a new peer to `listener` from `address`. If the listeners are closed, it sees a reset.
-    ///
-    /// # Panics
-    /// Panics if there is no such listener.
+    /// Connects a new peer to `listener` from `address`. If it is closed, or there is none, the peer sees a reset.
     #[must_use]
     pub fn connect_as(&self, listener: ListenerId, address: SocketAddr) -> SimPeer {
         let (peer, arrival) = self.arrive_as(address);

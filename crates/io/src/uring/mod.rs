@@ -32,7 +32,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::clock::Clock;
 use crate::connections::{Connections, Sending, Slot, SlotState};
 use crate::listeners::accept::{Arrival, Listeners};
-use crate::{CloseKind, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits, socket};
+use crate::{
+    CloseKind, Driver, Entrances, Event, Listener, ListenerId, Output, Token, Waker, limits, socket,
+};
 use alarm::Alarm;
 use descriptors::Descriptors;
 use entry::{Done, Name, Operation, Purpose, SLOTS_MAX};
@@ -243,6 +245,15 @@ impl Driver for Uring {
         self.stop_accept();
     }
 
+    fn listener_add(&mut self, listener: Listener) {
+        // The next turn watches it. After a stop it is dropped.
+        drop(self.listeners.add(listener));
+    }
+
+    fn listener_remove(&mut self, listener: ListenerId) -> bool {
+        self.listeners.remove(listener, self.clock.now_ms)
+    }
+
     fn recv_pause(&mut self, token: Token) {
         // An armed receive stays armed until something arrives: most pauses end before that.
         self.conns.set_paused(token, true);
@@ -329,6 +340,11 @@ impl Uring {
         }
     }
 
+    /// Cancels the watching entries of listeners that are about to be closed.
+    pub(super) fn unwatch_removed(&mut self) {
+        self.listeners.watched_in_vain().for_each(|index| self.ring.cancel(name(index)));
+    }
+
     /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         let has_room = self.descriptors.have_room() || !self.listeners.are_due() || self.store_some();
@@ -342,6 +358,7 @@ impl Uring {
                 Some(Event::Accepted { token, listener })
             }
             Arrival::Event(event) => Some(event),
+            Arrival::Removed(listener) => Some(Event::ListenerRemoved { listener: listener.id() }),
         }
     }
 }

@@ -27,13 +27,16 @@ impl Uring {
         let timeout = if self.is_busy() {
             Some(Duration::ZERO)
         } else {
+            let timeout = self.listeners.bound_wait(timeout, self.clock.now_ms);
             self.alarm.cover(timeout, &self.clock, &mut self.ring)
         };
         self.ring.enter(timeout)?;
         self.store_surplus();
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
-        self.listeners.begin_turn();
+        if self.listeners.begin_turn(self.clock.now_ms) {
+            self.unwatch_removed();
+        }
         while let Some(done) = self.held.pop_back() {
             self.completions.push_front(done);
         }

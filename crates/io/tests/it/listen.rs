@@ -5,15 +5,17 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES};
+use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES, LISTENER_GRACE_MS};
 use shearwater_io::listen::{ListenOptions, bind, bind_unix};
-use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox};
+use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox, Listener};
 use socket2::SockRef;
 
 use crate::contract::Setup;
+#[cfg(target_os = "linux")]
+use crate::contract::sockets::on_uring::ByCompletion;
 use crate::contract::sockets::{ByReadiness, Kernel};
 use crate::contract::world::{file_of, pattern, with_file};
 use crate::fs::Tree;
@@ -245,6 +247,86 @@ fn a_unix_socket_is_served<K: Kernel>() {
     assert!(matches!(event(&mut driver), Event::AcceptStopped));
 }
 
+/// Takes turns until a listener is removed; returns the number of connections accepted until then.
+fn accepted_until_removed(driver: &mut impl Driver) -> usize {
+    let mut accepted = 0;
+    loop {
+        match event(driver) {
+            Event::Accepted { .. } => accepted += 1,
+            Event::ListenerRemoved { .. } => return accepted,
+            Event::ReadClosed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Nothing that a client believes to be connected is reset: its handshake had begun before the removal.
+#[cfg(target_os = "linux")]
+fn a_removed_listener_drops_connection_requests<K: Kernel>() {
+    let socket = bind(any_v4(), ListenOptions::default()).expect("a listener");
+    let address = socket.local_addr().expect("an address");
+    let listeners = vec![Listener::exclusive(socket.into(), 0)];
+    let mut driver =
+        K::driver(Entrances { listeners, inbox: Inbox::default() }, Setup::default()).expect("a driver");
+    let _early = TcpStream::connect(address).expect("connects");
+    let since = Instant::now();
+    assert!(driver.listener_remove(0));
+    let late = TcpStream::connect_timeout(&address, Duration::from_millis(LISTENER_GRACE_MS / 2));
+    assert_eq!(late.expect_err("its request is dropped").kind(), ErrorKind::TimedOut);
+    assert_eq!(accepted_until_removed(&mut driver), 1);
+    assert!(since.elapsed() >= Duration::from_millis(LISTENER_GRACE_MS), "handshakes have their time");
+    let refused = TcpStream::connect(address).expect_err("it is closed");
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_removed_listener_drops_connection_requests_by_readiness() {
+    a_removed_listener_drops_connection_requests::<ByReadiness>();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_removed_listener_drops_connection_requests_by_completions() {
+    if ByCompletion::<true>::missing().is_none() {
+        a_removed_listener_drops_connection_requests::<ByCompletion<true>>();
+    }
+}
+
+/// Another process that has the socket keeps accepting on it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_removed_listener_leaves_a_shared_socket_as_it_is() {
+    let socket = bind(any_v4(), ListenOptions::default()).expect("a listener");
+    let address = socket.local_addr().expect("an address");
+    let shared = socket.try_clone().expect("one more descriptor");
+    let mut driver = ByReadiness::driver(vec![socket], Setup::default()).expect("a driver");
+    let _early = TcpStream::connect(address).expect("connects");
+    assert!(driver.listener_remove(0));
+    assert_eq!(accepted_until_removed(&mut driver), 1);
+    let _late = TcpStream::connect(address).expect("connects");
+    shared.accept().expect("it is queued");
+}
+
+#[test]
+fn a_unix_socket_that_is_removed_is_gone_at_once() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    let listener = bind_unix(&path, 0o600, 16, 0).expect("a listener");
+    let other = listener.share().expect("one more descriptor");
+    let driver = |listener| {
+        let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
+        ByReadiness::driver(entrances, Setup::default()).expect("a driver")
+    };
+    let (mut first, mut second) = (driver(listener), driver(other));
+    let _queued = UnixStream::connect(&path).expect("connects");
+    assert!(first.listener_remove(0));
+    assert!(!path.exists(), "nobody new finds it");
+    let accepted = accepted_until_removed(&mut first);
+    assert!(second.listener_remove(0));
+    assert_eq!(accepted + accepted_until_removed(&mut second), 1);
+}
+
 #[test]
 fn a_unix_socket_is_served_by_readiness() {
     a_unix_socket_is_served::<ByReadiness>();
@@ -253,5 +335,5 @@ fn a_unix_socket_is_served_by_readiness() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_unix_socket_is_served_by_completions() {
-    a_unix_socket_is_served::<crate::contract::sockets::on_uring::ByCompletion<true>>();
+    a_unix_socket_is_served::<ByCompletion<true>>();
 }

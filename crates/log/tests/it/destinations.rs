@@ -211,3 +211,28 @@ fn sends_lines_to_a_daemon_by_udp() {
     assert_eq!(test.log.end().written, 3);
     test.expect_no_notice();
 }
+
+/// Nothing listens at the port: the lines must wait, as they do for a socket.
+#[test]
+fn keeps_lines_while_no_daemon_takes_udp() {
+    let daemon = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = daemon.local_addr().expect("an address");
+    drop(daemon);
+    let test = TestLog::new(&format!("syslog:{address}"));
+    let mut writer = test.log.line_writer();
+    for number in 0..10 {
+        write(&mut writer, &format!("/{number}"));
+    }
+    test.expect_notice("help: start the syslog daemon");
+    assert_eq!(test.log.counts().written, 0);
+    let daemon = UdpSocket::bind(address).expect("a socket");
+    daemon.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut message = [0; SYSLOG_BYTES_MAX];
+    for number in 0..10 {
+        let len = daemon.recv(&mut message).expect("a message");
+        assert_eq!(line_of(&message[..len]), format!("/{number}"));
+    }
+    test.expect_notice("is written again");
+    assert_eq!(test.log.end().written, 10);
+    test.expect_no_notice();
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use shearwater_log::limits::{LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
+use shearwater_log::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
 use shearwater_log::{Entry, Filter, Format, TimeCache, VARIABLES};
 use testkit::random::part;
 
@@ -25,7 +25,8 @@ fn with_entry<R>(act: impl FnOnce(&Entry<'_>) -> R) -> R {
     };
     act(&Entry {
         unix_seconds: 784_111_777,
-        peer: Some("[::ffff:192.0.2.7]:1234".parse().expect("an address")),
+        client: Some("[::ffff:192.0.2.7]:1234".parse().expect("an address")),
+        peer: Some("127.0.0.1:80".parse().expect("an address")),
         method: b"GET",
         target: b"/a?b=c",
         version: "HTTP/1.1",
@@ -42,10 +43,10 @@ fn with_entry<R>(act: impl FnOnce(&Entry<'_>) -> R) -> R {
 #[test]
 fn formats_an_entry() {
     let common = r#"192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] "GET /a?b=c HTTP/1.1" 206 1000"#;
-    let own = "${remote_addr}:$remote_port $remote_user $time_iso8601 $request_method $request_uri $uri $args \
+    let own = "${remote_addr}:$remote_port $realip_remote_addr:$realip_remote_port $remote_user $time_iso8601 $request_method $request_uri $uri $args \
                $server_protocol $status $body_bytes_received $body_bytes_sent $bytes_sent $request_time \
                $first_byte_time $end $http_user_agent $http_x_none.";
-    let of_own = "192.0.2.7:1234 - 1994-11-06T08:49:37Z GET /a?b=c /a b=c HTTP/1.1 206 3 1000 1234 2.345 0.001 \
+    let of_own = "192.0.2.7:1234 127.0.0.1:80 - 1994-11-06T08:49:37Z GET /a?b=c /a b=c HTTP/1.1 206 3 1000 1234 2.345 0.001 \
                   complete agent \\x221\\x22 -.\n";
     with_entry(|entry| {
         assert_eq!(line("common", entry), format!("{common}\n"));
@@ -55,7 +56,7 @@ fn formats_an_entry() {
         );
         assert_eq!(line(own, entry), of_own);
         let wanted = json!({
-            "time": "1994-11-06T08:49:37Z", "client": "192.0.2.7", "port": 1234, "method": "GET",
+            "time": "1994-11-06T08:49:37Z", "client": "192.0.2.7", "port": 1234, "peer": "127.0.0.1", "peer_port": 80, "method": "GET",
             "target": "/a?b=c", "version": "HTTP/1.1", "host": "a", "referer": "http://example.org/",
             "user_agent": "agent \"1\"", "status": 206, "body_received": 3, "body_sent": 1000, "sent": 1234,
             "first_byte_ms": 1.5, "duration_ms": 2345.678, "end": "complete",
@@ -72,12 +73,22 @@ fn formats_an_entry_without_facts() {
     assert_eq!(line("common", &entry), format!("{common}\n"));
     assert_eq!(line("combined", &entry), format!("{common} \"-\" \"-\"\n"));
     let json: Value = serde_json::from_str(&line("json", &entry)).expect("JSON");
-    for name in ["client", "port", "method", "target", "version", "host", "status", "first_byte_ms"] {
+    for name in [
+        "client",
+        "port",
+        "peer",
+        "peer_port",
+        "method",
+        "target",
+        "version",
+        "host",
+        "status",
+        "first_byte_ms",
+    ] {
         assert_eq!(json[name], Value::Null, "{name}");
     }
     let all: String = VARIABLES.iter().map(|(name, _)| format!("${name} ")).collect();
-    let wanted =
-        "- - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - 499 0 0 0 0.000 - disconnected \n";
+    let wanted = "- - - - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - 499 0 0 0 0.000 - disconnected \n";
     assert_eq!(line(&all, &entry), wanted);
 }
 
@@ -189,7 +200,14 @@ fn no_input_forges_a_line() {
             Some(found.1.as_slice())
         };
         let peer: Option<SocketAddr> = (round % 3 > 0).then_some(([127, 0, 0, 1], 80).into());
-        let entry = Entry { method: &method, target: &target, peer, status: Some(400), ..Entry::new(&field) };
+        let entry = Entry {
+            method: &method,
+            target: &target,
+            client: peer,
+            peer,
+            status: Some(400),
+            ..Entry::new(&field)
+        };
         let mut bytes = Vec::new();
         for (name, format) in &formats {
             bytes.clear();
@@ -205,11 +223,20 @@ fn no_input_forges_a_line() {
                 None => {
                     let json: Value =
                         serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-                    assert_eq!(json.as_object().map(serde_json::Map::len), Some(16), "{line}");
+                    assert_eq!(json.as_object().map(serde_json::Map::len), Some(18), "{line}");
                     let text = String::from_utf8_lossy(&target);
                     assert_eq!(json["target"].as_str().unwrap_or_default(), text, "{line}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn rejects_a_format_with_more_fields_than_are_recorded() {
+    let format = |fields: usize| (0..fields).map(|number| format!("$http_x_{number} ")).collect::<String>();
+    let twice = format(LOG_FIELDS_MAX) + &format(LOG_FIELDS_MAX);
+    assert!(Format::parse(&twice).is_ok(), "each counts once");
+    let error = Format::parse(&format(LOG_FIELDS_MAX + 1)).map_err(|error| error.to_string());
+    assert_eq!(error, Err("format has more than 16 different `$http_` fields".to_owned()));
 }

@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, CoroutineCall, Fast, Limits, Request, Response, Server, Service, Timeouts};
+use shearwater::{
+    App, Call, CoroutineCall, Fast, Limits, Request, Response, Server, Service, Timeouts, TrustedProxies,
+};
 use testkit::{ClientResponse, TestClient};
 
 use crate::served::{Served, drivers, here};
@@ -329,8 +331,9 @@ fn rejects_by_the_head_without_waiting_for_the_body() {
 #[test]
 fn rejects_targets_of_another_scheme() {
     for driver in drivers() {
-        for (is_trusted, https) in [(false, 421), (true, 200)] {
-            let served = Served::of(here().driver(driver).trusted_gateway(is_trusted), app(200));
+        for (proxies, https) in [(&[][..], 421), (&["10.0.0.0/8"], 421), (&["127.0.0.1"], 200)] {
+            let trusted = TrustedProxies::new(proxies).expect("addresses");
+            let served = Served::of(here().driver(driver).trusted_proxies(trusted), app(200));
             for path in WHOLE {
                 for (scheme, status) in [("https", https), ("ftp", 421), ("http", 200)] {
                     let response = served.connect().get(&format!("{scheme}://a{path}"));

@@ -1,5 +1,6 @@
 //! Tests of the public API, over real sockets.
 
+mod addresses;
 mod app;
 mod bodies;
 mod deferred;
@@ -13,6 +14,7 @@ mod misbehaving;
 mod mistakes;
 mod patterns;
 mod process;
+mod proxies;
 mod reloading;
 mod retried;
 mod served;

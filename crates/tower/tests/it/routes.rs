@@ -11,7 +11,7 @@ use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use shearwater::{App, Error, Fast, Request, Response};
+use shearwater::{App, Error, Fast, Request, Response, TrustedProxies};
 
 use crate::served::{Served, drivers, here};
 
@@ -105,7 +105,9 @@ fn rejects_targets_of_another_scheme() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         assert_eq!(served.connect().get("https://example.org/said").status, 421);
-        let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
+        let serve = here(router())
+            .driver(driver)
+            .server(|server| server.trusted_proxies(TrustedProxies::new(["127.0.0.1"]).expect("an address")));
         let served = Served::of(serve);
         let response = served.connect().get("https://example.org/said");
         assert_eq!(response.text(), "GET https://example.org/said HTTP/1.1 example.org []");

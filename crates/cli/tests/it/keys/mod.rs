@@ -3,6 +3,7 @@
 //! Each test changes its key and nothing else that could have the same effect. Timeouts are recognized by the limits that the server
 //! reports, not by a clock.
 
+pub(crate) mod admin;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod performance;

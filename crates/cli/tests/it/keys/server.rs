@@ -113,9 +113,9 @@ pub(crate) fn order() {
 }
 
 #[test]
-pub(crate) fn trusted_gateway() {
-    for (is_trusted, status) in [(false, 421), (true, 200)] {
-        on_each_driver(&format!("[server]\ntrusted_gateway = {is_trusted}\n"), |_, server| {
+pub(crate) fn trusted_proxies() {
+    for (proxies, status) in [("", 421), ("\"10.0.0.0/8\", \"::1\"", 421), ("\"127.0.0.0/8\"", 200)] {
+        on_each_driver(&format!("[server]\ntrusted_proxies = [{proxies}]\n"), |_, server| {
             for (target, status) in [
                 ("https://a/f.txt", status),
                 ("ftp://a/f.txt", 421),
@@ -124,6 +124,69 @@ pub(crate) fn trusted_gateway() {
             ] {
                 assert_eq!(server.connect().request("GET", target, &[]).status, status, "{target}");
             }
+        });
+    }
+}
+
+/// Sends a request after these bytes, and returns the response until the connection closes.
+fn proxied(server: &Server, header: &[u8]) -> String {
+    let mut client = server.connect();
+    client.try_send(header).try_send("GET /f.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut received = Vec::new();
+    // A reset is no response.
+    drop(client.stream().read_to_end(&mut received));
+    String::from_utf8(received).expect("text")
+}
+
+#[test]
+pub(crate) fn proxy_protocol() {
+    let line = &b"PROXY TCP4 192.0.2.7 127.0.0.1 4711 80\r\n"[..];
+    let binary = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x08\x7F\0\0\x01\x12\x67\0\x50";
+    let keys = "[log]\naccess = \"a.log\"\nformat = \"$remote_addr $remote_port $realip_remote_addr $status\"\n\
+                [server]\ntrusted_proxies = [\"127.0.0.1\"]\n";
+    on_each_driver(&format!("{keys}proxy_protocol = \"required\"\n"), |folder, mut server| {
+        assert!(proxied(&server, line).ends_with("\r\n\r\ncontent"));
+        assert!(proxied(&server, binary).ends_with("\r\n\r\ncontent"));
+        assert_eq!(proxied(&server, b""), "");
+        let said = server.next_line();
+        assert!(
+            said.contains("reset a connection from 127.0.0.1: it doesn't begin with a PROXY header; help: "),
+            "{said}"
+        );
+        server.stop();
+        let expected = ["192.0.2.7 4711 127.0.0.1 200", "192.0.2.8 4711 127.0.0.1 200"];
+        assert_eq!(crate::access_log::lines_of(&folder.at("a.log")), expected);
+    });
+    on_each_driver(&format!("{keys}proxy_protocol = \"off\"\n"), |_, server| {
+        assert!(proxied(&server, line).starts_with("HTTP/1.1 4"));
+        assert!(proxied(&server, b"").ends_with("\r\n\r\ncontent"));
+    });
+}
+
+#[test]
+pub(crate) fn client_header() {
+    let fields = [
+        "X-Forwarded-For: 6.6.6.6, 192.0.2.7, 127.0.0.2",
+        "Forwarded: for=6.6.6.6, for=192.0.2.8;proto=https",
+    ];
+    for (trusted, header, client) in [
+        ("127.0.0.0/8", "none", "127.0.0.1"),
+        ("127.0.0.0/8", "x-forwarded-for", "192.0.2.7"),
+        ("127.0.0.0/8", "forwarded", "192.0.2.8"),
+        ("10.0.0.0/8", "x-forwarded-for", "127.0.0.1"),
+    ] {
+        let keys = format!(
+            "[log]\naccess = \"a.log\"\nformat = \"$remote_addr $realip_remote_addr\"\n\
+             [server]\ntrusted_proxies = [\"{trusted}\"]\nclient_header = \"{header}\"\n"
+        );
+        on_each_driver(&keys, |folder, server| {
+            assert_eq!(server.connect().request("GET", "/f.txt", &fields).status, 200);
+            server.stop();
+            assert_eq!(
+                crate::access_log::lines_of(&folder.at("a.log")),
+                [format!("{client} 127.0.0.1")],
+                "{header}"
+            );
         });
     }
 }

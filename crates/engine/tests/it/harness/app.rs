@@ -87,6 +87,11 @@ impl Service for TestApp {
                 }
             }
             "peer" => drop(response.text(&format!("{:?}", request.peer()))),
+            "client" => drop(response.text(&format!("{:?}", request.client()))),
+            "client-later" => response.defer(request, |mut call| async move {
+                let client = call.client();
+                call.response().text(&format!("{client:?}"));
+            }),
             "empty" => {}
             _ => drop(response.text(&named(request))),
         }

@@ -44,6 +44,8 @@ pub(crate) enum ClientEnd {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conversation {
     pub(crate) setting: Setting,
+    /// Bytes of each client before its requests.
+    pub(crate) preamble: &'static [u8],
     /// Requests of each client.
     pub(crate) clients: Vec<Vec<Unit>>,
     /// Steps in order.
@@ -85,8 +87,11 @@ impl Conversation {
     pub(crate) fn run(&self) -> SimWorld {
         let mut world = SimWorld::new(self.setting.clone());
         // Connects all clients here, so that they are accepted in the order of the list.
-        let mut clients: Vec<ScriptedClient> =
-            self.clients.iter().map(|units| ScriptedClient::new(world.connect(), units)).collect();
+        let mut clients: Vec<ScriptedClient> = self
+            .clients
+            .iter()
+            .map(|units| ScriptedClient::new(world.connect(), self.preamble, units))
+            .collect();
         let mut drained_until_ms = u64::MAX;
         for (number, step) in &self.steps {
             clients[*number].take(*step, &mut world);
@@ -115,16 +120,17 @@ impl Conversation {
         let (units, end) = (&self.clients[number], self.ends[number]);
         let was_reset = client.peer.saw_reset();
         client.read();
-        let mut allowed = vec![expected(units, client.sent, end)];
+        let sent = client.sent.saturating_sub(self.preamble.len());
+        let mut allowed = vec![expected(units, sent, end)];
         if self.trouble == Trouble::Fin {
-            allowed.push(expected(units, client.sent, ClientEnd::Finish));
+            allowed.push(expected(units, sent, ClientEnd::Finish));
         }
         if self.steps.iter().any(|(_, step)| matches!(step, Act::Drain(_))) {
-            allowed.extend(drained(units, client.sent));
+            allowed.extend(drained(units, sent));
         }
         if was_reset || end == ClientEnd::Gone {
             // A reset may have destroyed the last bytes in both directions.
-            allowed.push(expected(units, stream.len(), ClientEnd::Silence));
+            allowed.push(expected(units, stream.len() - self.preamble.len(), ClientEnd::Silence));
         }
         let verdicts: Vec<OutputMatch> =
             allowed.iter().map(|expected| expected.compare(&client.got)).collect();
@@ -157,8 +163,8 @@ struct ScriptedClient {
 }
 
 impl ScriptedClient {
-    fn new(client: SimClient, units: &[Unit]) -> Self {
-        Self { client, stream: Unit::stream(units), tried: 0 }
+    fn new(client: SimClient, preamble: &[u8], units: &[Unit]) -> Self {
+        Self { client, stream: [preamble, &Unit::stream(units)].concat(), tried: 0 }
     }
 
     fn take(&mut self, step: Act, world: &mut SimWorld) {

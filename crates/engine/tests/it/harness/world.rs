@@ -8,7 +8,8 @@ use shearwater_engine::io::Driver;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    Control, ExchangeListener, FinishedExchange, Limits, Notice, Service, Setup, Timeouts, Totals, Worker,
+    Control, ExchangeListener, FinishedExchange, Limits, Notice, ProxyOptions, Service, Setup, Timeouts,
+    Totals, TrustedProxies, Worker,
 };
 
 use super::app::{self, TestApp};
@@ -26,12 +27,21 @@ pub(crate) struct Setting {
     pub(crate) sim: SimOptions,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
-    pub(crate) trusted_gateway: bool,
+    pub(crate) proxies: ProxyOptions,
     pub(crate) order: Order,
     pub(crate) at_rest: Option<fn()>,
     pub(crate) listeners: Vec<ExchangeListener>,
     /// Without the listener that counts exchanges.
     pub(crate) is_unobserved: bool,
+}
+
+impl Setting {
+    /// Returns a setting in which these proxies are trusted, and each connection begins with a PROXY header or none does.
+    pub(crate) fn trusting(entries: &[&str], requires_header: bool) -> Self {
+        let trusted = TrustedProxies::new(entries).expect("valid entries");
+        let proxies = ProxyOptions { trusted, requires_header, ..ProxyOptions::default() };
+        Self { proxies, ..Self::default() }
+    }
 }
 
 /// A worker, its network and its operator.
@@ -76,7 +86,7 @@ impl<S: Service> SimWorld<S> {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
-        setup.trusted_gateway = setting.trusted_gateway;
+        setup.proxies = setting.proxies;
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
         setup.listeners = setting.listeners;

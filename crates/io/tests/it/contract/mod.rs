@@ -4,6 +4,7 @@
 
 pub(crate) mod accepting;
 pub(crate) mod closing;
+pub(crate) mod listeners;
 mod on_sim;
 pub(crate) mod outputs;
 pub(crate) mod receiving;
@@ -92,6 +93,9 @@ pub(crate) trait Harness: Sized {
     /// Returns the peer's own address, equal to that of [`Driver::peer`]. `None` if the connection failed.
     fn address(&self, peer: PeerId) -> Option<SocketAddr>;
 
+    /// Adds a listener, whose number is its index.
+    fn add_listener(&mut self) -> usize;
+
     /// Returns whether a listener refuses connections, by a trial connect.
     fn refused(&mut self, listener: usize) -> bool;
 
@@ -149,6 +153,12 @@ macro_rules! contract_suite {
                 a3_each_listener_has_its_share_of_a_turn,
                 a4_stop_empties_the_queue_then_closes, a4_stop_takes_what_came_after_the_wait, a4_stop_of_an_empty_queue, a4_connections_outlive_the_listener,
                 a6_a_failed_listener_is_reported_once, a6_stop_does_not_wait_for_a_failed_listener;
+            listeners: a7_a_listener_that_is_added_accepts, a7_listeners_are_added_and_removed_often,
+                a7_a_paused_driver_takes_none_from_a_new_listener, a7_nothing_is_added_after_a_stop,
+                a8_a_removed_listener_is_emptied_then_closed, a8_the_others_keep_accepting,
+                a8_a_pause_holds_a_removal_up, a8_a_full_driver_loses_no_connection_of_a_removed_listener,
+                a8_a_stop_takes_the_place_of_a_removal, a8_a_failed_listener_is_removed,
+                a8_connections_outlive_a_removed_listener;
             accepting: a5_serves_handed_over_connections, a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing,
                 a5_reports_full_once_and_keeps_the_others, a5_a_full_driver_refuses_connections_that_would_wait,
                 a5_room_between_a_resume_and_the_next_check_blocks_nothing,

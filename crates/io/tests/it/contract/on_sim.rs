@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::sim::{Sim, SimArrival, SimOptions, SimPeer};
-use shearwater_io::{Inbox, ListenerId};
+use shearwater_io::{Driver, Inbox, Listener, ListenerId};
 
 use super::{Harness, PeerId, PeerState, Setup};
 
@@ -14,6 +14,7 @@ pub(crate) struct SimHarness<const SEED: u64> {
     driver: Sim,
     peers: Vec<SimPeer>,
     sender: Option<InboxSender<SimArrival>>,
+    listeners: usize,
 }
 
 impl<const SEED: u64> Harness for SimHarness<SEED> {
@@ -37,7 +38,8 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
             recv_buffer_bytes: setup.recv_buffer_bytes,
             ..options
         };
-        Self { driver: Sim::with_inbox(options, inbox), peers: Vec::new(), sender }
+        let listeners = setup.listeners;
+        Self { driver: Sim::with_inbox(options, inbox), peers: Vec::new(), sender, listeners }
     }
 
     fn driver(&mut self) -> &mut Sim {
@@ -72,6 +74,16 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
 
     fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(peer.0).map(SimPeer::address)
+    }
+
+    fn add_listener(&mut self) -> usize {
+        // The simulated driver uses only its number.
+        let socket = std::fs::File::open("/dev/null").expect("any descriptor");
+        let index = self.listeners;
+        self.listeners += 1;
+        let id = ListenerId::try_from(index).expect("a few listeners");
+        self.driver.listener_add(Listener::new(socket.into(), id));
+        index
     }
 
     fn refused(&mut self, listener: usize) -> bool {

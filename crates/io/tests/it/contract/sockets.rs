@@ -8,7 +8,7 @@ use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::raise_descriptor_limit;
 use shearwater_io::poll::{Poll, PollOptions};
-use shearwater_io::{Driver, Entrances, ListenerId};
+use shearwater_io::{Driver, Entrances, Listener, ListenerId};
 use socket2::SockRef;
 
 use super::{Harness, PeerId, PeerState, Setup};
@@ -128,6 +128,15 @@ impl<K: Kernel> Harness for SocketHarness<K> {
 
     fn address(&self, peer: PeerId) -> Option<SocketAddr> {
         self.addresses.get(peer.0).copied()
+    }
+
+    fn add_listener(&mut self) -> usize {
+        let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
+        let index = self.listeners.len();
+        self.listeners.push(socket.local_addr().expect("an address"));
+        let id = ListenerId::try_from(index).expect("a few listeners");
+        self.driver.listener_add(Listener::new(socket.into(), id));
+        index
     }
 
     fn refused(&mut self, listener: usize) -> bool {

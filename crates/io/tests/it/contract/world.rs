@@ -24,6 +24,7 @@ pub(crate) enum Note {
     Accepted(Token),
     AcceptFailed(AcceptError),
     ListenerFailed(ListenerId, i32),
+    ListenerRemoved(ListenerId),
     AcceptStopped,
     Received(Token, usize),
     FinReceived(Token),
@@ -154,6 +155,7 @@ impl<H: Harness> World<H> {
             Event::Accepted { token, listener } => self.note_accepted(token, listener),
             Event::AcceptFailed { error } => Note::AcceptFailed(error),
             Event::ListenerFailed { listener, errno } => Note::ListenerFailed(listener, errno),
+            Event::ListenerRemoved { listener } => Note::ListenerRemoved(listener),
             Event::AcceptStopped => {
                 assert!(!self.notes.contains(&Note::AcceptStopped), "A4: stopped twice");
                 Note::AcceptStopped

@@ -79,6 +79,7 @@ impl Echo {
             | Event::FinReceived { .. }
             | Event::Closed { .. }
             | Event::AcceptStopped
+            | Event::ListenerRemoved { .. }
             | Event::Woken => {}
         }
     }

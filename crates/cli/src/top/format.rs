@@ -1,0 +1,74 @@
+//! Formats numbers with their units, as the status page does.
+
+use crate::report;
+
+/// Stands for a number that is unknown.
+pub(crate) const NO_VALUE: &str = "–";
+
+/// Formats a number, rounded, with thousands separators.
+pub(crate) fn grouped(number: f64) -> String {
+    // A count beyond 2^64 doesn't exist, and the conversion saturates.
+    report::grouped(number.round() as u64)
+}
+
+/// Formats a count.
+pub(crate) fn count(number: Option<f64>) -> String {
+    number.map_or_else(|| NO_VALUE.to_owned(), grouped)
+}
+
+/// Formats a number per second: one decimal below 10.
+pub(crate) fn rate(number: Option<f64>) -> String {
+    match number {
+        None => NO_VALUE.to_owned(),
+        Some(number) if number > 0.0 && number < 9.95 => format!("{:.1}", number.max(0.1)),
+        Some(number) => grouped(number),
+    }
+}
+
+/// Formats a part of 1 as a percentage.
+pub(crate) fn part(number: f64) -> String {
+    match number {
+        0.0 => "0 %".to_owned(),
+        _ if number < 0.001 => "< 0.1 %".to_owned(),
+        _ if number < 0.0995 => format!("{:.1} %", 100.0 * number),
+        _ => format!("{:.0} %", 100.0 * number),
+    }
+}
+
+/// Formats bytes in a unit of which there are fewer than 1,024.
+pub(crate) fn bytes(number: Option<f64>) -> String {
+    let Some(mut number) = number else { return NO_VALUE.to_owned() };
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    while number >= if unit == 0 { 1024.0 } else { 1023.5 } && unit < units.len() - 1 {
+        number /= 1024.0;
+        unit += 1;
+    }
+    let digits = if unit > 0 && number < 99.95 { format!("{number:.1}") } else { grouped(number) };
+    format!("{digits} {}", units[unit])
+}
+
+/// Formats seconds as microseconds, milliseconds or seconds.
+pub(crate) fn duration(seconds: f64) -> String {
+    let (scaled, unit) = match seconds {
+        _ if seconds * 1e6 < 999.5 => return format!("{} µs", grouped(seconds * 1e6)),
+        _ if seconds * 1e3 < 999.5 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    if scaled < 9.95 { format!("{scaled:.1} {unit}") } else { format!("{} {unit}", grouped(scaled)) }
+}
+
+/// Formats seconds as the two largest units of days, hours, minutes and seconds.
+pub(crate) fn age(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    let parts =
+        [(whole / 86_400, "d"), (whole / 3600 % 24, "h"), (whole / 60 % 60, "min"), (whole % 60, "s")];
+    let Some(first) = parts.iter().position(|(count, _)| *count > 0) else { return "0 s".to_owned() };
+    let shown = parts[first..].iter().take(2).filter(|(count, _)| *count > 0);
+    shown.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Formats a number of things, such as `1 error was` or `2 errors were`.
+pub(crate) fn counted(count: f64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1.0 { one } else { many })
+}

@@ -1,0 +1,241 @@
+//! Headers as proxies and forgers write them, and the client that they name.
+
+use std::net::SocketAddr;
+
+use super::{ClientHeader, FORWARDED_ENTRIES_MAX, TrustedProxies, client};
+
+fn named(header: ClientHeader, lines: &[&str]) -> String {
+    let trusted = TrustedProxies::new(["10.0.0.0/8", "2001:db8:1::/48"]).expect("valid networks");
+    let found = client(lines.iter().map(|line| line.as_bytes()), header, &trusted);
+    found.map_or("-".to_owned(), |found| match found.port() {
+        0 => found.ip().to_string(),
+        _ => found.to_string(),
+    })
+}
+
+#[track_caller]
+fn assert_named(header: ClientHeader, cases: &[(&[&str], &str)]) {
+    for (lines, expected) in cases {
+        assert_eq!(named(header, lines), *expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn the_last_untrusted_address_is_the_client() {
+    assert_named(
+        ClientHeader::XForwardedFor,
+        &[
+            (&["192.0.2.1"], "192.0.2.1"),
+            (&["198.51.100.9, 192.0.2.1"], "192.0.2.1"),
+            (&["198.51.100.9, 192.0.2.1, 10.0.0.2"], "192.0.2.1"),
+            (&["198.51.100.9,192.0.2.1\t,  10.0.0.2 , 10.0.0.3"], "192.0.2.1"),
+            (&["198.51.100.9", "192.0.2.1", "10.0.0.2"], "192.0.2.1"),
+            (&["198.51.100.9, 192.0.2.1", "10.0.0.2"], "192.0.2.1"),
+            (&["2001:db8:2::1, 2001:db8:1::5"], "2001:db8:2::1"),
+            // What is left of the client may be anything.
+            (&["unknown, , <script>, 192.0.2.1"], "192.0.2.1"),
+            (&["10.0.0.9, 192.0.2.1, 10.0.0.2"], "192.0.2.1"),
+        ],
+    );
+}
+
+#[test]
+fn the_first_address_is_the_client_if_all_are_trusted() {
+    assert_named(
+        ClientHeader::XForwardedFor,
+        &[(&["10.0.0.1, 10.0.0.2"], "10.0.0.1"), (&["10.0.0.1"], "10.0.0.1")],
+    );
+    assert_named(ClientHeader::Forwarded, &[(&["for=10.0.0.1, for=10.0.0.2"], "10.0.0.1")]);
+}
+
+#[test]
+fn reads_addresses_with_and_without_ports() {
+    assert_named(
+        ClientHeader::XForwardedFor,
+        &[
+            (&["192.0.2.1:4711"], "192.0.2.1:4711"),
+            (&["[2001:db8:2::1]"], "2001:db8:2::1"),
+            (&["[2001:db8:2::1]:4711"], "[2001:db8:2::1]:4711"),
+            (&["::ffff:10.0.0.1, 192.0.2.7, ::ffff:10.0.0.1"], "192.0.2.7"),
+        ],
+    );
+}
+
+#[test]
+fn an_entry_that_is_no_address_makes_the_header_useless() {
+    let bad = [
+        "",
+        "unknown",
+        "_hidden",
+        "-",
+        "localhost",
+        "192.0.2",
+        "192.0.2.1.",
+        "192.0.2.01",
+        "192.0.2.1:",
+        "192.0.2.1:x",
+        "192.0.2.1:65536",
+        "192.0.2.1 10",
+        "192.0.2.1/24",
+        "2001:db8::1:x",
+        "[2001:db8::1",
+        "2001:db8::1]",
+        "[2001:db8::1]x",
+        "[2001:db8::1]:",
+        "[192.0.2.1]",
+        "fe80::1%eth0",
+        "\"192.0.2.1\"",
+        "\u{661}92.0.2.1",
+        "192.0.2.1\r",
+        "192.0.2.1\0",
+    ];
+    for entry in bad {
+        let is_blank = entry.trim() != entry;
+        assert_eq!(
+            named(ClientHeader::XForwardedFor, &[&format!("192.0.2.9, {entry}")]) == "-",
+            !is_blank,
+            "{entry:?}"
+        );
+        assert_eq!(
+            named(ClientHeader::XForwardedFor, &[&format!("192.0.2.9, {entry}, 10.0.0.2")]) == "-",
+            !is_blank
+        );
+        assert_eq!(
+            named(ClientHeader::Forwarded, &[&format!("for=192.0.2.9, for=\"{entry}\"")]),
+            "-",
+            "{entry:?}"
+        );
+    }
+    assert_named(ClientHeader::XForwardedFor, &[(&[], "-"), (&[""], "-"), (&["192.0.2.1", ""], "-")]);
+}
+
+#[test]
+fn reads_the_elements_of_rfc_7239() {
+    assert_named(
+        ClientHeader::Forwarded,
+        &[
+            (&["for=192.0.2.1"], "192.0.2.1"),
+            (&["For=192.0.2.1"], "192.0.2.1"),
+            (&["for=\"192.0.2.1\""], "192.0.2.1"),
+            (&["for=\"192.0.2.1:4711\""], "192.0.2.1:4711"),
+            (&["for=\"[2001:db8:2::1]:4711\""], "[2001:db8:2::1]:4711"),
+            (&["for=\"[2001:db8:2::1]\""], "2001:db8:2::1"),
+            (&["for=192.0.2.1;proto=https;by=203.0.113.43"], "192.0.2.1"),
+            (&["by=203.0.113.43; proto=https ;for=192.0.2.1;"], "192.0.2.1"),
+            (&["for=198.51.100.9, for=192.0.2.1;host=\"a,b;for=1\", for=10.0.0.2"], "192.0.2.1"),
+            (&["for=198.51.100.9", "for=192.0.2.1", "for=\"10.0.0.2\""], "192.0.2.1"),
+            (&["for=192.0.2.1;x=\"\\\"\""], "192.0.2.1"),
+            (&[",for=192.0.2.1,,"], "192.0.2.1"),
+            (&["for=192.0.2.1, for=10.0.0.2;for_=x"], "192.0.2.1"),
+            (&["proto=https"], "-"),
+            (&["for=192.0.2.1, proto=https"], "-"),
+            (&["for=unknown"], "-"),
+            (&["for=\"_gazonk\""], "-"),
+            (&["for=192.0.2.1;for=192.0.2.2"], "-"),
+            (&["for=2001:db8:2::1"], "-"),
+            (&["for=\"192.0.2.1"], "-"),
+            (&["for=\"192.0.2.1\\"], "-"),
+            (&["for=192.0.2.1 192.0.2.2"], "-"),
+            (&["for =192.0.2.1"], "-"),
+            (&["for= 192.0.2.1"], "-"),
+            (&["for="], "-"),
+            (&["for"], "-"),
+            (&["=192.0.2.1"], "-"),
+            (&["192.0.2.1"], "-"),
+        ],
+    );
+}
+
+/// A client writes the first line or the beginning of one, and the trusted proxy appends its address (192.0.2.1).
+#[test]
+fn a_forged_beginning_never_names_another_client() {
+    let beginnings = [
+        "for=6.6.6.6",
+        "for=6.6.6.6;x=\"",
+        "for=\"6.6.6.6",
+        "for=\"6.6.6.6\\",
+        "for=6.6.6.6,",
+        "for=6.6.6.6;",
+        "for=",
+        "for=6.6.6.6;for",
+        "\"",
+        "for=6.6.6.6;x=\"\\",
+        "6.6.6.6",
+        "6.6.6.6,",
+        ", ,",
+        "for=6.6.6.6;x=\"\",y=\"",
+        "",
+    ];
+    let appended = [
+        "for=192.0.2.1",
+        "for=\"192.0.2.1\"",
+        "for=\"192.0.2.1:80\";proto=\"https\"",
+        "proto=http;for=192.0.2.1",
+    ];
+    for beginning in beginnings {
+        for own in appended {
+            let joined = named(ClientHeader::Forwarded, &[&format!("{beginning}, {own}")]);
+            assert!(joined == "-" || joined.starts_with("192.0.2.1"), "{beginning} and {own}: {joined}");
+            // In a line of its own, nothing can hide it.
+            let separate = named(ClientHeader::Forwarded, &[beginning, own]);
+            assert!(separate.starts_with("192.0.2.1"), "{beginning} before {own}: {separate}");
+        }
+        assert_eq!(named(ClientHeader::XForwardedFor, &[&format!("{beginning}, 192.0.2.1")]), "192.0.2.1");
+        assert_eq!(named(ClientHeader::XForwardedFor, &[beginning, "192.0.2.1"]), "192.0.2.1");
+    }
+}
+
+#[test]
+fn reads_a_bounded_number_of_entries() {
+    let list = |count: usize, entry: &str| vec![entry; count].join(", ");
+    for (trusted, expected) in [(FORWARDED_ENTRIES_MAX - 1, "192.0.2.1"), (FORWARDED_ENTRIES_MAX, "-")] {
+        let long = format!("192.0.2.1, {}", list(trusted, "10.0.0.2"));
+        assert_eq!(named(ClientHeader::XForwardedFor, &[&long]), expected);
+        let long = format!("for=192.0.2.1, {}", list(trusted, "for=10.0.0.2"));
+        assert_eq!(named(ClientHeader::Forwarded, &[&long]), expected);
+        let lines = [vec!["192.0.2.1"], vec!["10.0.0.2"; trusted]].concat();
+        assert_eq!(named(ClientHeader::XForwardedFor, &lines), expected, "lines count, too");
+    }
+    // Entries that a client has put before don't count, as long as they aren't read.
+    let long = format!("{}, 192.0.2.1", list(1000, "10.0.0.2"));
+    assert_eq!(named(ClientHeader::XForwardedFor, &[&long]), "192.0.2.1");
+    assert_eq!(
+        named(ClientHeader::Forwarded, &[&list(1000, "for=192.0.2.1")]),
+        "-",
+        "this one is read from its beginning"
+    );
+}
+
+#[test]
+fn any_bytes_name_an_address_or_nothing() {
+    let mut random = fastrand::Rng::with_seed(24);
+    let pieces: [&[u8]; 16] = [
+        b"for=",
+        b"\"",
+        b",",
+        b";",
+        b" ",
+        b"192.0.2.1",
+        b"10.0.0.1",
+        b"[2001:db8::1]",
+        b":80",
+        b"\\",
+        b"=",
+        b"by=x",
+        b"\xFF",
+        b"\t",
+        b"unknown",
+        b"0",
+    ];
+    for _ in 0..20_000 {
+        let line: Vec<u8> =
+            (0..random.usize(..14)).flat_map(|_| pieces[random.usize(..pieces.len())]).copied().collect();
+        let trusted = TrustedProxies::new(["10.0.0.0/8"]).expect("a network");
+        for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded] {
+            let found: Option<SocketAddr> = client([&line[..]].into_iter(), header, &trusted);
+            let text = line.escape_ascii().to_string();
+            let is_written = |found: SocketAddr| text.contains(&found.ip().to_string());
+            assert!(found.is_none_or(is_written), "{text}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Connections of proxies: admits them, and receives their PROXY headers.
+
+use std::fmt;
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::proxies::Peer;
+use crate::proxies::header::{self, ProxyHeader, ProxyHeaderError};
+use crate::response::responder::Fault;
+use crate::service::Service;
+use crate::worker::Worker;
+
+/// The reason why a connection is reset that should begin with a PROXY header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProxyFault {
+    /// Its peer isn't a trusted proxy.
+    Untrusted,
+    Header(ProxyHeaderError),
+}
+
+impl ProxyFault {
+    /// Returns a way to end it, as far as the operator can.
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            Self::Untrusted => {
+                "clients must connect to the proxy; if this is one, add it to the trusted proxies"
+            }
+            Self::Header(ProxyHeaderError::Missing) => {
+                "have the proxy send one (HAProxy: `send-proxy-v2`), or don't require it"
+            }
+            Self::Header(_) => "check the proxy's version of the PROXY protocol",
+        }
+    }
+}
+
+impl fmt::Display for ProxyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted => f.write_str("it isn't a trusted proxy"),
+            Self::Header(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Stores the peer of an accepted connection and limits it by its address, unless that is a trusted proxy's.
+    /// Returns false if it was reset.
+    #[cold]
+    pub(crate) fn admit_proxied(&mut self, token: Token) -> bool {
+        let peer = Peer::of(self.driver.peer(token));
+        let Some(proxies) = &mut self.state.proxies else { return true };
+        let is_trusted = proxies.open(token, peer);
+        match (proxies.requires_header(), peer) {
+            (true, _) if is_trusted => self.state.table.get(token).expect_proxy_header(),
+            // Nothing tells whether it is trusted.
+            (true, Peer::Gone) => {
+                self.shut(token, CloseKind::Normal);
+                return false;
+            }
+            (true, _) => {
+                self.reject_proxied(token, ProxyFault::Untrusted);
+                return false;
+            }
+            (false, Peer::Address(address)) if !is_trusted => return self.enter_address(token, address.ip()),
+            (false, _) => {}
+        }
+        true
+    }
+
+    /// Parses the PROXY header at the beginning of a connection, and then the requests after it.
+    #[cold]
+    pub(crate) fn received_proxy_header(&mut self, token: Token) {
+        let state = &mut self.state;
+        state.keep_input(token, self.driver.lent());
+        let conn = state.table.get(token);
+        let mut block = state.blocks.take(token, &mut conn.block);
+        let parsed = header::parse(&block.input);
+        if let Ok(ProxyHeader::Complete { len, .. }) = parsed {
+            block.input.consume(len);
+        }
+        state.blocks.put(conn.block, block);
+        match parsed {
+            Ok(ProxyHeader::Partial) if state.make_room(token) => self.reconcile(token),
+            Ok(ProxyHeader::Partial) => {
+                state.counters.hit_buffered_bytes.add(1);
+                self.shut(token, CloseKind::Reset);
+            }
+            Ok(ProxyHeader::Complete { source, .. }) => {
+                let Some(proxies) = &mut state.proxies else { return };
+                let client = proxies.describe(token, source);
+                state.table.get(token).end_proxy_header();
+                if client.is_none_or(|client| self.enter_address(token, client.ip())) {
+                    self.resume(token);
+                }
+            }
+            Err(error) => self.reject_proxied(token, ProxyFault::Header(error)),
+        }
+    }
+
+    /// Resets a connection that violates the PROXY protocol. Nothing was sent that a reset could destroy, and unlike a
+    /// close it leaves no state in the kernel.
+    fn reject_proxied(&mut self, token: Token, fault: ProxyFault) {
+        let peer = match Peer::of(self.driver.peer(token)) {
+            Peer::Address(address) => address.ip().to_canonical().to_string(),
+            Peer::Unix => "a Unix-domain socket".to_owned(),
+            Peer::Gone => "a client that is gone".to_owned(),
+        };
+        let state = &mut self.state;
+        state.counters.proxy_headers_rejected.add(1);
+        if fault == ProxyFault::Header(ProxyHeaderError::TooLarge) {
+            state.counters.hit_proxy_header_bytes.add(1);
+        }
+        state.report(Fault::Proxy { peer, fault });
+        self.shut(token, CloseKind::Reset);
+    }
+}

@@ -1,0 +1,98 @@
+//! The last messages to the operator, for programs that show them elsewhere than on standard error.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX};
+use crate::server::control::Control;
+
+/// Severity of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageLevel {
+    /// A failure.
+    Error,
+    /// Something that may need the operator.
+    Warning,
+    /// Normal operation.
+    Info,
+}
+
+impl MessageLevel {
+    /// Returns its name: `error`, `warning` or `info`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// A message to the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    /// Seconds since 1970.
+    pub unix_seconds: u64,
+    /// Severity.
+    pub level: MessageLevel,
+    /// The text, cut at [`MESSAGE_BYTES_MAX`].
+    pub text: String,
+}
+
+/// The last messages, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Messages(Mutex<VecDeque<Message>>);
+
+impl Control {
+    /// Keeps a message to the operator, among the last [`MESSAGES_KEPT_MAX`].
+    pub fn keep_message(&self, level: MessageLevel, text: impl Into<String>) {
+        let mut text = text.into();
+        if text.len() > MESSAGE_BYTES_MAX {
+            let end = (0..=MESSAGE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push('\u{2026}');
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let unix_seconds = now.map_or(0, |since| since.as_secs());
+        let mut messages = self.messages.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if messages.len() >= MESSAGES_KEPT_MAX {
+            messages.pop_front();
+        }
+        messages.push_back(Message { unix_seconds, level, text });
+    }
+
+    /// Returns the last messages to the operator, the oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.messages.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX};
+    use crate::server::control::Control;
+    use crate::server::messages::MessageLevel;
+
+    #[test]
+    fn keeps_the_last_messages() {
+        let (control, _notices) = Control::new();
+        for number in 0..MESSAGES_KEPT_MAX + 5 {
+            control.keep_message(MessageLevel::Warning, number.to_string());
+        }
+        let texts: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
+        let expected: Vec<_> = (5..MESSAGES_KEPT_MAX + 5).map(|number| number.to_string()).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn cuts_long_messages_between_characters() {
+        let (control, _notices) = Control::new();
+        control.keep_message(MessageLevel::Error, "ä".repeat(MESSAGE_BYTES_MAX));
+        let text = &control.messages()[0].text;
+        assert!(text.len() <= MESSAGE_BYTES_MAX + '\u{2026}'.len_utf8() && text.ends_with("ä\u{2026}"));
+    }
+}

@@ -1,0 +1,248 @@
+//! The admin listener: a small server of its own beside the one that it describes.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use shearwater::engine::KnownField;
+use shearwater::{
+    App, Control, DriverChoice, Error, Limits, ListenAddress, Request, Response, Server, StartReport,
+    Timeouts, Verbosity,
+};
+
+use crate::document::Status;
+use crate::exposition::{TextFormat, write_text};
+use crate::limits::{
+    ADMIN_BODY_BYTES_MAX, ADMIN_BUFFERED_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_DRAIN_MS,
+    ADMIN_HEAD_BYTES_MAX,
+};
+use crate::metrics::{Metrics, Readiness};
+use crate::page::{STATUS_PAGE, STATUS_POLICY};
+
+/// Options of an admin listener.
+#[derive(Debug, Clone)]
+pub struct AdminOptions {
+    /// Its address.
+    pub listen: ListenAddress,
+    /// Allows an address that other machines may reach. Everything that it serves is then for anyone who can connect.
+    pub remote: bool,
+    /// The I/O driver.
+    pub driver: DriverChoice,
+}
+
+impl AdminOptions {
+    /// Returns options for an address of this machine.
+    #[must_use]
+    pub fn at(listen: impl Into<ListenAddress>) -> Self {
+        Self { listen: listen.into(), remote: false, driver: DriverChoice::Auto }
+    }
+
+    /// Returns true if other machines may reach the address.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        match &self.listen {
+            ListenAddress::Tcp(address) => !address.ip().to_canonical().is_loopback(),
+            _ => false,
+        }
+    }
+}
+
+/// An error of starting an admin listener. Displays as one sentence with a remedy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// Other machines may reach the address, and [`AdminOptions::remote`] is not set.
+    Remote(SocketAddr),
+    /// The server can't start, for example because its address is taken.
+    Start(Error),
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remote(address) => {
+                write!(f, "the admin listener's address {address} isn't of this machine alone")
+            }
+            Self::Start(error) => write!(f, "admin listener: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+/// A running admin listener. Dropping it doesn't end it: see [`end`](Self::end).
+#[derive(Debug)]
+pub struct Admin {
+    control: Arc<Control>,
+    start_report: StartReport,
+    /// Prints its messages.
+    thread: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Binds the address and serves until [`end`](Self::end), on a worker of its own.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    pub fn start(options: AdminOptions, metrics: &Metrics) -> Result<Self, AdminError> {
+        let is_remote = options.is_remote();
+        if let (true, false, ListenAddress::Tcp(address)) = (is_remote, options.remote, &options.listen) {
+            return Err(AdminError::Remote(*address));
+        }
+        let limits = Limits {
+            connections_max: ADMIN_CONNECTIONS_MAX,
+            head_bytes_max: ADMIN_HEAD_BYTES_MAX,
+            body_bytes_max: ADMIN_BODY_BYTES_MAX,
+            buffered_bytes_max: ADMIN_BUFFERED_BYTES_MAX,
+            ..Limits::default()
+        };
+        let server = Server::at(options.listen)
+            .driver(options.driver)
+            .workers(1)
+            .limits(limits)
+            .timeouts(Timeouts { drain_idle_ms: ADMIN_DRAIN_MS / 10, ..Timeouts::default() })
+            .drain_ms(ADMIN_DRAIN_MS)
+            .watchdog_ms(0)
+            .verbosity(Verbosity::Error);
+        let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
+        let (control, start_report) = (running.control(), running.start_report().clone());
+        let wait = move || {
+            // A failed worker has been reported, and the server that is described serves on.
+            drop(running.wait_for_control());
+        };
+        let thread = thread::Builder::new().name("admin".to_owned()).spawn(wait);
+        let thread = thread.map_err(|error| {
+            control.stop();
+            AdminError::Start(shearwater::StartError::System(error).into())
+        })?;
+        Ok(Self { control, start_report, thread })
+    }
+
+    /// Returns its TCP address, with the port that was assigned.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.start_report.addresses.first().copied()
+    }
+
+    /// Returns the path of its Unix-domain socket.
+    #[must_use]
+    pub fn path(&self) -> Option<&PathBuf> {
+        self.start_report.unix_sockets.first()
+    }
+
+    /// Ends it: responses that have begun may take [`ADMIN_DRAIN_MS`].
+    pub fn end(self) {
+        self.control.drain(ADMIN_DRAIN_MS);
+        // A panic of the thread was printed.
+        drop(self.thread.join());
+    }
+}
+
+/// Returns the routes. A listener that other machines can't reach responds only to names of this machine.
+fn app(metrics: &Metrics, is_remote: bool) -> App {
+    let mut app = App::new();
+    app.before(move |request: &Request<'_>, response: &mut Response<'_>| {
+        response.field("Cache-Control", "no-store").field("X-Content-Type-Options", "nosniff");
+        response.field("Cross-Origin-Resource-Policy", "same-origin");
+        if is_remote || request.peer().is_none() || is_of_this_machine(request.head().host_bytes()) {
+            return ControlFlow::Continue(());
+        }
+        response.status(403).text("Forbidden: use an IP address or localhost as the host\n");
+        ControlFlow::Break(())
+    });
+    app.get("/", |_: &Request<'_>, response: &mut Response<'_>| {
+        response.status(302).field("Location", "/status").text("See /status\n");
+    });
+    let of_text = metrics.clone();
+    app.get("/metrics", move |request: &Request<'_>, response: &mut Response<'_>| {
+        let format = TextFormat::accepted(request.head().field(KnownField::Accept));
+        let mut text = String::new();
+        write_text(&of_text.snapshot(), format, &mut text);
+        response.field("Vary", "Accept").content_type(format.media_type()).body(text);
+    });
+    app.get("/health", |_: &Request<'_>, response: &mut Response<'_>| {
+        response.text("ok\n");
+    });
+    let of_readiness = metrics.clone();
+    app.get("/ready", move |_: &Request<'_>, response: &mut Response<'_>| {
+        let readiness = of_readiness.readiness();
+        let status = if readiness == Readiness::Serving { 200 } else { 503 };
+        response.status(status).text(&format!("{}\n", readiness.name()));
+    });
+    let of_document = metrics.clone();
+    app.get("/status.json", move |_: &Request<'_>, response: &mut Response<'_>| {
+        let status = Status::from(&of_document.snapshot());
+        response.content_type("application/json").body_with(|body| {
+            // Plain data with text keys always has a form in JSON.
+            let _ = serde_json::to_writer(body, &status);
+        });
+    });
+    app.get("/status", |_: &Request<'_>, response: &mut Response<'_>| {
+        response.field("Content-Security-Policy", STATUS_POLICY).html(STATUS_PAGE);
+    });
+    app
+}
+
+/// Returns true for hosts that another site's name can't be: a page that rebinds its name to this machine has its own.
+fn is_of_this_machine(host: &[u8]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let ip = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    // Without a host: HTTP/1.0, and no browser.
+    host.is_empty() || name.eq_ignore_ascii_case("localhost") || ip.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AdminOptions, is_of_this_machine};
+
+    #[test]
+    fn names_of_other_sites_are_not_of_this_machine() {
+        for host in [
+            "",
+            "localhost",
+            "LOCALHOST:9180",
+            "127.0.0.1",
+            "127.0.0.1:9180",
+            "[::1]:9180",
+            "[::1]",
+            "10.0.0.1",
+        ] {
+            assert!(is_of_this_machine(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "example.org",
+            "example.org:9180",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+            ":80",
+            "a:",
+            "[localhost",
+        ] {
+            assert!(!is_of_this_machine(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn addresses_beyond_loopback_are_remote() {
+        for (address, is_remote) in [
+            ("127.0.0.1:1", false),
+            ("127.9.9.9:1", false),
+            ("[::1]:1", false),
+            ("[::ffff:127.0.0.1]:1", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("10.0.0.1:1", true),
+        ] {
+            let address: std::net::SocketAddr = address.parse().expect("an address");
+            assert_eq!(AdminOptions::at(address).is_remote(), is_remote, "{address}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The list of all metrics: names, kinds, descriptions, and where their values come from.
+
+use shearwater::Totals;
+
+use crate::counts::{CLASSES, ENDS, METHODS};
+use crate::exposition::Samples;
+use crate::snapshot::{ServerFigures, Snapshot};
+
+/// Kind of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A count that only grows, with the suffix `_total`.
+    Counter,
+    /// A value that may fall.
+    Gauge,
+    /// Durations in cumulative buckets.
+    Histogram,
+    /// Labels with the constant value 1, with the suffix `_info`.
+    Info,
+}
+
+/// A metric.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// Name without the suffix of its kind.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// Names of its labels, in order. Buckets also have `le`.
+    pub labels: &'static [&'static str],
+    /// Description.
+    pub help: &'static str,
+    /// Adds its values, or none if they are unknown.
+    pub(crate) samples: fn(&Snapshot, &mut Samples<'_>),
+}
+
+impl std::fmt::Debug for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Family").field("name", &self.name).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl Family {
+    /// Returns the name with the suffix of its kind, as in queries; that of a histogram has further suffixes there.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}{}", self.name, self.suffix())
+    }
+
+    pub(crate) const fn suffix(&self) -> &'static str {
+        match self.kind {
+            Kind::Counter => "_total",
+            Kind::Info => "_info",
+            Kind::Gauge | Kind::Histogram => "",
+        }
+    }
+
+    /// Returns its unit, the last word of its name.
+    pub(crate) fn unit(&self) -> Option<&'static str> {
+        ["seconds", "bytes"].into_iter().find(|unit| self.name.ends_with(unit))
+    }
+}
+
+macro_rules! families {
+    ($($kind:ident $name:literal [$($label:literal),*] $help:literal = $samples:expr;)*) => {
+        /// All metrics, in the order of the output.
+        pub const FAMILIES: &[Family] = &[$(Family {
+            name: $name,
+            kind: Kind::$kind,
+            labels: &[$($label),*],
+            help: $help,
+            samples: $samples,
+        }),*];
+    };
+}
+
+families! {
+    Info "shearwater_build" ["version", "driver"] "Version of the program and its I/O driver." = |all, samples| {
+        let driver = all.server.as_ref().map_or("", |server| server.driver);
+        samples.add(&[&all.version, driver], 1);
+    };
+    Gauge "shearwater_ready" [] "1 while requests are taken, 0 before the start and while draining." = |all, samples| {
+        samples.add(&[], u64::from(all.is_ready()));
+    };
+    Gauge "shearwater_workers" [] "Worker threads." = |all, samples| {
+        of_server(all, samples, |server| server.workers as u64);
+    };
+    Counter "shearwater_requests" ["method", "class"] "Requests by method and class of the status; none without a response." = |all, samples| {
+        for (method, classes) in METHODS.iter().zip(&all.requests) {
+            for (class, count) in CLASSES.iter().zip(classes) {
+                samples.add(&[method, class], *count);
+            }
+        }
+    };
+    Histogram "shearwater_request_duration_seconds" [] "Time from a request's first byte to the end of its response." = |all, samples| {
+        samples.histogram(&all.duration);
+    };
+    Histogram "shearwater_request_first_byte_seconds" [] "Time from a request's first byte to the first byte of its response." = |all, samples| {
+        samples.histogram(&all.first_byte);
+    };
+    Counter "shearwater_request_ends" ["end"] "Requests by how they ended: complete, or why not." = |all, samples| {
+        ENDS.iter().zip(&all.ends).for_each(|(end, count)| samples.add(&[end.name()], *count));
+    };
+    Counter "shearwater_received_bytes" [] "Bytes received on all connections." = |all, samples| {
+        of_server(all, samples, |server| server.totals.bytes_received);
+    };
+    Counter "shearwater_sent_bytes" [] "Bytes that the kernel has taken on all connections." = |all, samples| {
+        of_server(all, samples, |server| server.totals.bytes_sent);
+    };
+    Gauge "shearwater_connections" [] "Open connections." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_open());
+    };
+    Gauge "shearwater_connections_in_state" ["state"] "Open connections with an unfinished request, with a response that isn't sent whole, and upgraded ones. A connection may be in the first two; idle ones are in none." = |all, samples| {
+        for (state, count) in all.server.iter().flat_map(|server| states(&server.totals)) {
+            samples.add(&[state], count);
+        }
+    };
+    Counter "shearwater_connections_accepted" [] "Connections accepted." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_accepted);
+    };
+    Counter "shearwater_connections_closed" [] "Connections closed." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_closed);
+    };
+    Counter "shearwater_connections_refused" [] "Connections reset at once because their address held too many." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_refused);
+    };
+    Counter "shearwater_connections_reset" [] "Connections reset by the server for any reason." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_reset);
+    };
+    Counter "shearwater_connections_broken" [] "Connections broken by the client or the network." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_broken);
+    };
+    Counter "shearwater_connections_upgraded" [] "Connections upgraded to another protocol." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_upgraded);
+    };
+    Counter "shearwater_connections_cut_off" [] "Connections closed during a request or response because the server ended." = |all, samples| {
+        of_server(all, samples, |server| server.totals.connections_cut_off);
+    };
+    Counter "shearwater_limit_hits" ["limit"] "How often each limit was reached; docs/limits.md describes them." = |all, samples| {
+        for (limit, count) in all.server.iter().flat_map(|server| server.totals.limits()) {
+            samples.add(&[limit], count);
+        }
+    };
+    Counter "shearwater_handler_panics" [] "Handlers that panicked." = |all, samples| {
+        of_server(all, samples, |server| server.totals.handler_panics);
+    };
+    Counter "shearwater_handler_errors" [] "Invalid responses of handlers, sent as 500." = |all, samples| {
+        of_server(all, samples, |server| server.totals.handler_errors);
+    };
+    Counter "shearwater_file_failures" [] "Responses truncated because a file had shrunk or could not be read." = |all, samples| {
+        of_server(all, samples, |server| server.totals.files_failed);
+    };
+    Counter "shearwater_reloads" ["result"] "Reloads of the configuration: done, or refused." = |all, samples| {
+        samples.add(&["done"], all.configuration.reloads);
+        samples.add(&["refused"], all.configuration.reloads_refused);
+    };
+    Gauge "shearwater_last_reload_timestamp_seconds" [] "Time of the last reload that took effect, since 1970." = |all, samples| {
+        all.configuration.last_reload.iter().for_each(|seconds| samples.add(&[], *seconds));
+    };
+    Counter "shearwater_site_requests" ["site", "class"] "Requests of each site by class of the status." = |all, samples| {
+        for site in &all.sites {
+            let classes = CLASSES.iter().zip(&site.classes);
+            classes.for_each(|(class, count)| samples.add(&[&site.name, class], *count));
+        }
+    };
+    Counter "shearwater_site_sent_bytes" ["site"] "Bytes of each site's responses." = |all, samples| {
+        all.sites.iter().for_each(|site| samples.add(&[&site.name], site.bytes_sent));
+    };
+    Gauge "shearwater_cache_files" [] "Files in memory, all workers together." = |all, samples| {
+        all.cache.iter().for_each(|cache| samples.add(&[], cache.files));
+    };
+    Gauge "shearwater_cache_bytes" [] "Bytes of the files in memory." = |all, samples| {
+        all.cache.iter().for_each(|cache| samples.add(&[], cache.bytes));
+    };
+    Counter "shearwater_cache_hits" [] "Look-ups of files that were in memory." = |all, samples| {
+        all.cache.iter().for_each(|cache| samples.add(&[], cache.hits));
+    };
+    Counter "shearwater_cache_misses" [] "Look-ups of files that were not in memory." = |all, samples| {
+        all.cache.iter().for_each(|cache| samples.add(&[], cache.misses));
+    };
+    Counter "shearwater_log_lines" ["result"] "Lines of the access log: written, or dropped because its destination was too slow or failed." = |all, samples| {
+        if let Some(log) = &all.log {
+            samples.add(&["written"], log.written);
+            samples.add(&["dropped"], log.dropped);
+        }
+    };
+    Counter "process_cpu_seconds" [] "CPU time of all threads of the process." = |all, samples| {
+        all.process.cpu_seconds.iter().for_each(|seconds| samples.add(&[], *seconds));
+    };
+    Gauge "process_start_time_seconds" [] "Time at which the process started, since 1970." = |all, samples| {
+        samples.add(&[], all.started_unix_seconds);
+    };
+    Gauge "process_resident_memory_bytes" [] "Resident memory of the process." = |all, samples| {
+        all.process.resident_bytes.iter().for_each(|bytes| samples.add(&[], *bytes));
+    };
+    Gauge "process_virtual_memory_bytes" [] "Virtual memory of the process." = |all, samples| {
+        all.process.virtual_bytes.iter().for_each(|bytes| samples.add(&[], *bytes));
+    };
+    Gauge "process_open_fds" [] "Open descriptors of the process." = |all, samples| {
+        all.process.open_descriptors.iter().for_each(|count| samples.add(&[], *count));
+    };
+    Gauge "process_max_fds" [] "Limit of the process's descriptors." = |all, samples| {
+        all.process.descriptors_max.iter().for_each(|count| samples.add(&[], *count));
+    };
+}
+
+/// Returns the states of connections that are known.
+pub(crate) fn states(totals: &Totals) -> [(&'static str, u64); 3] {
+    [
+        ("unfinished", totals.connections_unfinished),
+        ("sending", totals.connections_sending),
+        ("upgraded", totals.connections_handed_over),
+    ]
+}
+
+/// Adds a value that is known once the server has started.
+fn of_server(all: &Snapshot, samples: &mut Samples<'_>, value: impl Fn(&ServerFigures) -> u64) {
+    all.server.iter().for_each(|server| samples.add(&[], value(server)));
+}

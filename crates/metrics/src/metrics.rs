@@ -1,0 +1,196 @@
+//! The metrics of a server: what its workers count, and where the rest comes from.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, StartReport};
+
+use crate::counts::WorkerCounts;
+use crate::sites::SiteNames;
+
+/// Counts of an access log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// Destination, such as a file's path.
+    pub destination: String,
+    /// Lines written.
+    pub written: u64,
+    /// Lines dropped because the destination was too slow or failed.
+    pub dropped: u64,
+}
+
+/// Counts of a file cache, all workers together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Files in memory.
+    pub files: u64,
+    /// Bytes of these files.
+    pub bytes: u64,
+    /// Look-ups that found a file in memory.
+    pub hits: u64,
+    /// Look-ups that didn't.
+    pub misses: u64,
+}
+
+/// Reads counts that another part of the program keeps.
+type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
+
+/// The configuration of a program, and its reloads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Configuration {
+    pub(crate) file: Option<String>,
+    pub(crate) reloads: u64,
+    pub(crate) reloads_refused: u64,
+    pub(crate) last_reload: Option<u64>,
+}
+
+/// A server that has started.
+pub(crate) struct Serving {
+    pub(crate) control: Arc<Control>,
+    pub(crate) start_report: StartReport,
+}
+
+/// Metrics of one server. Clones are the same metrics.
+///
+/// Metrics of a server that never [started](Self::serving) have no connections, bytes, limits and messages.
+#[derive(Clone)]
+pub struct Metrics(pub(crate) Arc<Shared>);
+
+/// State that clones share.
+pub(crate) struct Shared {
+    pub(crate) version: String,
+    pub(crate) started: Instant,
+    pub(crate) started_unix_seconds: u64,
+    pub(crate) workers: Mutex<Vec<Arc<WorkerCounts>>>,
+    pub(crate) sites: SiteNames,
+    pub(crate) serving: OnceLock<Serving>,
+    pub(crate) log: OnceLock<Source<LogCounts>>,
+    pub(crate) cache: OnceLock<Source<CacheCounts>>,
+    pub(crate) configuration: Mutex<Configuration>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("is_serving", &self.0.serving.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// Creates metrics of a program with this version, which starts now.
+    #[must_use]
+    pub fn new(version: &str) -> Self {
+        Self(Arc::new(Shared {
+            version: version.to_owned(),
+            started: Instant::now(),
+            started_unix_seconds: unix_seconds(),
+            workers: Mutex::default(),
+            sites: SiteNames::default(),
+            serving: OnceLock::new(),
+            log: OnceLock::new(),
+            cache: OnceLock::new(),
+            configuration: Mutex::default(),
+        }))
+    }
+
+    /// Counts the exchanges of a server, which is to be started once.
+    #[must_use]
+    pub fn observe(&self, server: Server) -> Server {
+        let metrics = self.clone();
+        server.on_exchange(&[], move |_worker| {
+            let counts = Arc::new(WorkerCounts::new());
+            lock(&metrics.0.workers).push(Arc::clone(&counts));
+            move |exchange: &FinishedExchange<'_>| counts.record(exchange)
+        })
+    }
+
+    /// Takes connections, bytes, limits and messages from a server that has started. The first one counts.
+    pub fn serving(&self, running: &Running) {
+        let serving = Serving { control: running.control(), start_report: running.start_report().clone() };
+        // A further server has metrics of its own.
+        drop(self.0.serving.set(serving));
+    }
+
+    /// Returns the tag by which a site's exchanges are counted: see [`Response::exchange_tag`](shearwater::Response::exchange_tag).
+    ///
+    /// A name has the same tag each time. Sites beyond [`SITES_COUNTED_MAX`](crate::limits::SITES_COUNTED_MAX) share one.
+    #[must_use]
+    pub fn site_tag(&self, name: &str) -> u16 {
+        self.0.sites.tag(name)
+    }
+
+    /// Sets the source of the access log's counts. The first one counts.
+    pub fn set_log(&self, counts: impl Fn() -> LogCounts + Send + Sync + 'static) {
+        drop(self.0.log.set(Box::new(counts)));
+    }
+
+    /// Sets the source of the file cache's counts. The first one counts.
+    pub fn set_cache(&self, counts: impl Fn() -> CacheCounts + Send + Sync + 'static) {
+        drop(self.0.cache.set(Box::new(counts)));
+    }
+
+    /// Sets the name of the configuration file.
+    pub fn set_configuration(&self, file: &str) {
+        lock(&self.0.configuration).file = Some(file.to_owned());
+    }
+
+    /// Counts a reload of the configuration.
+    pub fn count_reload(&self, is_done: bool) {
+        let mut configuration = lock(&self.0.configuration);
+        if is_done {
+            configuration.reloads += 1;
+            configuration.last_reload = Some(unix_seconds());
+        } else {
+            configuration.reloads_refused += 1;
+        }
+    }
+
+    /// Adds a message to those of the server. It is dropped before the start.
+    pub fn message(&self, level: MessageLevel, text: impl Into<String>) {
+        if let Some(serving) = self.0.serving.get() {
+            serving.control.keep_message(level, text);
+        }
+    }
+
+    /// Returns whether the server has started and takes requests: not while it drains.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        match self.0.serving.get() {
+            None => Readiness::Starting,
+            Some(serving) if serving.control.is_ending() => Readiness::Draining,
+            Some(_) => Readiness::Serving,
+        }
+    }
+}
+
+/// Readiness of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Readiness {
+    /// It hasn't started.
+    Starting,
+    /// It takes requests.
+    Serving,
+    /// It ends, after a drain or at once.
+    Draining,
+}
+
+impl Readiness {
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Serving => "serving",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,68 @@
+//! Figures of the process, as the system reports them. What it doesn't report is absent.
+
+use std::fs;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
+
+/// Figures of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct ProcessFigures {
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) virtual_bytes: Option<u64>,
+    pub(crate) cpu_seconds: Option<f64>,
+    pub(crate) open_descriptors: Option<u64>,
+    pub(crate) descriptors_max: Option<u64>,
+}
+
+impl ProcessFigures {
+    /// Reads them.
+    pub(crate) fn read() -> Self {
+        let memory = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let mut pages =
+            memory.split(' ').map(|pages| Some(pages.trim().parse::<u64>().ok()? * page_size() as u64));
+        let (virtual_bytes, resident_bytes) = (pages.next().flatten(), pages.next().flatten());
+        // An entry for the read itself is among them.
+        let descriptors =
+            fs::read_dir("/proc/self/fd").map(|entries| (entries.count() as u64).saturating_sub(1));
+        Self {
+            resident_bytes,
+            virtual_bytes,
+            cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_seconds(&stat)),
+            open_descriptors: descriptors.ok(),
+            descriptors_max: getrlimit(Resource::Nofile).current,
+        }
+    }
+}
+
+/// Returns the time of all threads, by a line of `/proc/PID/stat`. The name in parentheses may contain anything.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut fields = after_name.split(' ').skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) as f64 / clock_ticks_per_second() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::param::clock_ticks_per_second;
+
+    use super::{ProcessFigures, cpu_seconds};
+
+    #[test]
+    fn reads_the_time_after_any_name() {
+        let stat = "1 (a ) b) S 1 2 3 4 5 6 7 8 9 10 30 70 0 0 20 0 1 0";
+        assert_eq!(cpu_seconds(stat), Some(100.0 / clock_ticks_per_second() as f64));
+        assert_eq!((cpu_seconds(""), cpu_seconds("1 (a) S 1")), (None, None));
+    }
+
+    #[test]
+    fn figures_of_this_process_are_plausible() {
+        let figures = ProcessFigures::read();
+        if let (Some(resident), Some(all)) = (figures.resident_bytes, figures.virtual_bytes) {
+            assert!(100_000 < resident && resident <= all);
+        }
+        assert!(figures.open_descriptors.is_none_or(|open| (3..100_000).contains(&open)));
+        assert!(figures.descriptors_max.is_none_or(|max| max >= figures.open_descriptors.unwrap_or(0)));
+    }
+}

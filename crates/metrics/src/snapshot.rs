@@ -1,0 +1,119 @@
+//! All metrics at one moment, summed over the workers.
+
+use shearwater::{Message, Totals};
+
+use crate::counts::{CLASSES, ENDS, METHODS, SiteCounts};
+use crate::histogram::HistogramValues;
+use crate::metrics::{CacheCounts, Configuration, LogCounts, Metrics, Readiness, lock};
+use crate::process::ProcessFigures;
+
+/// All metrics at one moment.
+///
+/// Workers count meanwhile, so two figures of it may be apart by the exchanges of that time.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub(crate) version: String,
+    pub(crate) readiness: Readiness,
+    pub(crate) started_unix_seconds: u64,
+    pub(crate) uptime_seconds: f64,
+    /// Figures of the server, once it has started.
+    pub(crate) server: Option<ServerFigures>,
+    pub(crate) configuration: Configuration,
+    pub(crate) requests: [[u64; CLASSES.len()]; METHODS.len()],
+    pub(crate) duration: HistogramValues,
+    pub(crate) first_byte: HistogramValues,
+    pub(crate) ends: [u64; ENDS.len()],
+    pub(crate) sites: Vec<SiteFigures>,
+    pub(crate) log: Option<LogCounts>,
+    pub(crate) cache: Option<CacheCounts>,
+    pub(crate) process: ProcessFigures,
+}
+
+/// Figures of a server that has started.
+#[derive(Debug)]
+pub(crate) struct ServerFigures {
+    pub(crate) driver: &'static str,
+    pub(crate) workers: usize,
+    pub(crate) listen: Vec<String>,
+    pub(crate) totals: Totals,
+    pub(crate) messages: Vec<Message>,
+}
+
+/// Counts of a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SiteFigures {
+    pub(crate) name: String,
+    pub(crate) classes: [u64; CLASSES.len()],
+    pub(crate) bytes_sent: u64,
+}
+
+impl SiteFigures {
+    fn add(&mut self, counts: &SiteCounts) {
+        for (sum, class) in self.classes.iter_mut().zip(&counts.classes) {
+            *sum += class.get();
+        }
+        self.bytes_sent += counts.bytes_sent.get();
+    }
+}
+
+impl Metrics {
+    /// Takes all metrics now. Needs nothing from a worker's thread.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let shared = &*self.0;
+        let server = shared.serving.get().map(|serving| {
+            let report = &serving.start_report;
+            ServerFigures {
+                driver: report.driver,
+                workers: report.workers,
+                // A reload changes them.
+                listen: serving.control.addresses(),
+                totals: serving.control.totals(),
+                messages: serving.control.messages(),
+            }
+        });
+        let tags = shared.sites.tags();
+        let mut snapshot = Snapshot {
+            version: shared.version.clone(),
+            readiness: self.readiness(),
+            started_unix_seconds: shared.started_unix_seconds,
+            uptime_seconds: shared.started.elapsed().as_secs_f64(),
+            server,
+            configuration: lock(&shared.configuration).clone(),
+            requests: Default::default(),
+            duration: HistogramValues::default(),
+            first_byte: HistogramValues::default(),
+            ends: Default::default(),
+            sites: Vec::with_capacity(tags.len()),
+            log: shared.log.get().map(|counts| counts()),
+            cache: shared.cache.get().map(|counts| counts()),
+            process: ProcessFigures::read(),
+        };
+        let workers = lock(&shared.workers);
+        for worker in workers.iter() {
+            for (sums, counters) in snapshot.requests.iter_mut().zip(&worker.requests) {
+                sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.get());
+            }
+            snapshot.duration.add(&worker.duration);
+            snapshot.first_byte.add(&worker.first_byte);
+            snapshot.ends.iter_mut().zip(&worker.ends).for_each(|(sum, counter)| *sum += counter.get());
+        }
+        for (name, tag) in tags {
+            let mut site = SiteFigures { name, classes: Default::default(), bytes_sent: 0 };
+            workers.iter().for_each(|worker| site.add(&worker.sites[usize::from(tag)]));
+            snapshot.sites.push(site);
+        }
+        snapshot
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn is_ready(&self) -> bool {
+        self.readiness == Readiness::Serving
+    }
+
+    /// Returns the number of exchanges of a class, by its index.
+    pub(crate) fn of_class(&self, class: usize) -> u64 {
+        self.requests.iter().map(|classes| classes[class]).sum()
+    }
+}

@@ -1,0 +1,212 @@
+//! Each metric moves as it should, on each driver.
+
+use std::time::Instant;
+
+use shearwater::{Limits, MessageLevel, Timeouts};
+use shearwater_metrics::{CacheCounts, LogCounts};
+use testkit::{TIMEOUT, request};
+
+use crate::served::on_each_driver;
+
+#[test]
+fn counts_requests_by_method_and_class() {
+    on_each_driver(Timeouts::default(), |served| {
+        let mut client = served.connect();
+        for (method, target, status) in [
+            ("GET", "/", 200),
+            ("HEAD", "/", 200),
+            ("GET", "/none", 404),
+            ("POST", "/", 303),
+            ("DELETE", "/", 405),
+        ] {
+            assert_eq!(client.request(method, target, &[]).status, status, "{method} {target}");
+        }
+        assert_eq!(served.connect().request("GET", "/panic", &[]).status, 500);
+        assert_eq!(served.connect().request("GET", "/invalid", &[]).status, 500);
+        assert_eq!(served.connect().send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
+        // Pipelined.
+        let both = [request("GET", "/", &[]), request("GET", "/", &[])].concat();
+        client.send(both);
+        (0..2).for_each(|_| assert_eq!(client.response("GET").status, 200));
+        let scraped = served.until(|scraped| scraped.sum("shearwater_requests_total") >= 10.0);
+        for (method, class, count) in [
+            ("GET", "2xx", 3.0),
+            ("HEAD", "2xx", 1.0),
+            ("GET", "4xx", 2.0),
+            ("POST", "3xx", 1.0),
+            ("DELETE", "4xx", 1.0),
+            ("GET", "5xx", 2.0),
+            ("GET", "none", 0.0),
+        ] {
+            assert_eq!(scraped.requests(method, class), count, "{method} {class}");
+        }
+        for name in ["request_duration_seconds", "request_first_byte_seconds"] {
+            assert_eq!(scraped.value(&format!("shearwater_{name}_count")), 10.0);
+        }
+        assert_eq!(scraped.value("shearwater_request_ends_total{end=\"complete\"}"), 10.0);
+        assert_eq!(scraped.value("shearwater_handler_panics_total"), 1.0);
+        assert_eq!(scraped.value("shearwater_handler_errors_total"), 1.0);
+        assert!(scraped.value("shearwater_request_duration_seconds_sum") > 0.0);
+        let status = served.status();
+        assert_eq!((status.requests.total, status.requests.by_class["5xx"]), (10, 2));
+        assert_eq!((status.requests.by_method["GET"], status.faults["handler_panics"]), (7, 1));
+        assert_eq!((status.duration_seconds.count, status.ends["complete"]), (10, 10));
+        drop(client);
+    });
+}
+
+#[test]
+fn counts_connections_and_bytes() {
+    on_each_driver(Timeouts::default(), |served| {
+        let mut client = served.connect();
+        // io_uring counts the bytes of a send in the next turn.
+        (0..2).for_each(|_| drop(client.get("/")));
+        let scraped = served.scrape();
+        assert_eq!(scraped.value("shearwater_connections"), 1.0);
+        assert_eq!(scraped.value("shearwater_connections_accepted_total"), 1.0);
+        assert!(scraped.value("shearwater_received_bytes_total") >= request("GET", "/", &[]).len() as f64);
+        let sent = served.until(|scraped| scraped.value("shearwater_sent_bytes_total") > 0.0);
+        assert!(sent.value("shearwater_sent_bytes_total") < 1000.0);
+        drop(client);
+        let scraped = served.until(|scraped| scraped.value("shearwater_connections_closed_total") == 1.0);
+        assert_eq!(scraped.value("shearwater_connections"), 0.0);
+        let connections = served.status().connections.expect("known");
+        assert_eq!((connections.open, connections.accepted, connections.closed), (0, 1, 1));
+    });
+}
+
+#[test]
+fn counts_responses_in_flight_and_disconnected_clients() {
+    on_each_driver(Timeouts::default(), |served| {
+        let sending = "shearwater_connections_in_state{state=\"sending\"}";
+        let mut client = served.connect();
+        client.ask("GET", "/large", &[]).head();
+        served.until(|scraped| scraped.value(sending) == 1.0);
+        drop(client);
+        let scraped = served
+            .until(|scraped| scraped.value("shearwater_request_ends_total{end=\"disconnected\"}") == 1.0);
+        assert_eq!(scraped.requests("GET", "2xx"), 1.0);
+        served.until(|scraped| scraped.value(sending) == 0.0);
+        // A request that isn't complete.
+        let mut client = served.connect();
+        client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+        let unfinished = "shearwater_connections_in_state{state=\"unfinished\"}";
+        served.until(|scraped| scraped.value(unfinished) == 1.0);
+        client.send("cde").response("POST");
+        served.until(|scraped| scraped.value(unfinished) == 0.0);
+    });
+}
+
+#[test]
+fn counts_timeouts_and_limits() {
+    let timeouts = Timeouts { head_ms: 100, first_head_ms: 100, ..Timeouts::default() };
+    on_each_driver(timeouts, |served| {
+        assert_eq!(served.connect().send("GET / HT").response("GET").status, 408);
+        let long = format!("X: {}", "x".repeat(Limits::default().head_bytes_max));
+        let head = request("GET", "/", &[&long]);
+        assert_eq!(served.connect().try_send(head).response("GET").status, 431);
+        let scraped = served.until(|scraped| scraped.sum("shearwater_requests_total") >= 2.0);
+        assert_eq!(scraped.value("shearwater_limit_hits_total{limit=\"first_head_ms\"}"), 1.0);
+        assert_eq!(scraped.value("shearwater_limit_hits_total{limit=\"head_bytes_max\"}"), 1.0);
+        assert_eq!(scraped.requests("GET", "4xx"), 2.0);
+    });
+}
+
+#[test]
+fn counts_sites_by_their_tags() {
+    on_each_driver(Timeouts::default(), |served| {
+        let mut client = served.connect();
+        for target in ["/one", "/one", "/two", "/"] {
+            client.get(target);
+        }
+        let scraped = served.until(|scraped| scraped.sum("shearwater_requests_total") >= 4.0);
+        let of = |site: &str| {
+            scraped.value(&format!("shearwater_site_requests_total{{site=\"{site}\",class=\"2xx\"}}"))
+        };
+        assert_eq!((of("one"), of("two")), (2.0, 1.0));
+        let bytes = scraped.value("shearwater_site_sent_bytes_total{site=\"two\"}");
+        assert!((50.0..500.0).contains(&bytes), "{bytes}");
+        let status = served.status();
+        assert_eq!(
+            status.sites.iter().map(|site| (&site.name[..], site.requests)).collect::<Vec<_>>(),
+            [("one", 2), ("two", 1), ("three", 0), ("four", 0)]
+        );
+    });
+}
+
+#[test]
+fn deferred_and_failed_responses_keep_their_tag() {
+    on_each_driver(Timeouts::default(), |served| {
+        let mut client = served.connect();
+        assert_eq!((client.get("/three/late").status, client.get("/four").text()), (200, "four"));
+        assert_eq!(client.get("/three/panic").status, 500);
+        // A rejected request has no site.
+        assert_eq!(served.connect().send("GET /three/late HTTP/1.1\r\n\r\n").response("GET").status, 400);
+        let scraped = served.until(|scraped| scraped.sum("shearwater_requests_total") >= 4.0);
+        assert_eq!(scraped.value("shearwater_site_requests_total{site=\"four\",class=\"2xx\"}"), 1.0);
+        for (class, count) in [("2xx", 1.0), ("4xx", 0.0), ("5xx", 1.0)] {
+            let key = format!("shearwater_site_requests_total{{site=\"three\",class=\"{class}\"}}");
+            assert_eq!(scraped.value(&key), count, "{class}");
+        }
+    });
+}
+
+#[test]
+fn takes_counts_of_other_parts_of_the_program() {
+    on_each_driver(Timeouts::default(), |served| {
+        assert!(!served.scrape().families.contains_key("shearwater_log_lines"), "unknown counts are absent");
+        served.metrics.set_log(|| LogCounts { destination: "a.log".to_owned(), written: 7, dropped: 3 });
+        served.metrics.set_cache(|| CacheCounts { files: 1, bytes: 2, hits: 3, misses: 4 });
+        served.metrics.set_configuration("site.toml");
+        served.metrics.count_reload(true);
+        served.metrics.count_reload(false);
+        let scraped = served.scrape();
+        for (key, value) in [
+            ("shearwater_log_lines_total{result=\"written\"}", 7.0),
+            ("shearwater_log_lines_total{result=\"dropped\"}", 3.0),
+            ("shearwater_cache_files", 1.0),
+            ("shearwater_cache_bytes", 2.0),
+            ("shearwater_cache_hits_total", 3.0),
+            ("shearwater_cache_misses_total", 4.0),
+            ("shearwater_reloads_total{result=\"done\"}", 1.0),
+            ("shearwater_reloads_total{result=\"refused\"}", 1.0),
+        ] {
+            assert_eq!(scraped.value(key), value, "{key}");
+        }
+        assert!(scraped.value("shearwater_last_reload_timestamp_seconds") > 1e9);
+        assert!(scraped.value("process_start_time_seconds") > 1e9);
+        let status = served.status();
+        assert_eq!(status.log.map(|log| (log.destination, log.dropped)), Some(("a.log".to_owned(), 3)));
+        assert_eq!(status.cache.map(|cache| cache.misses), Some(4));
+        assert_eq!((status.configuration.reloads, status.configuration.reloads_refused), (1, 1));
+        assert_eq!(status.configuration.file.as_deref(), Some("site.toml"));
+    });
+}
+
+#[test]
+fn keeps_messages_to_the_operator() {
+    on_each_driver(Timeouts::default(), |mut served| {
+        let mut client = served.connect();
+        let mut admin = served.admin();
+        // Its messages arrive while something waits for its end.
+        let running = served.running.take().expect("it serves");
+        let control = running.control();
+        let waiting = std::thread::spawn(move || running.wait_for_control());
+        assert_eq!(client.get("/panic").status, 500);
+        let start = Instant::now();
+        let message = loop {
+            if let Some(message) = served.status().messages.pop() {
+                break message;
+            }
+            assert!(start.elapsed() < TIMEOUT, "it never comes to that");
+        };
+        assert!(message.level == "error" && message.text.contains("as the test wants it"), "{message:?}");
+        served.metrics.message(MessageLevel::Warning, "of the program");
+        control.drain(1000);
+        waiting.join().expect("no panic").expect("it ends");
+        let texts: Vec<_> = served.status().messages.into_iter().map(|message| message.text).collect();
+        assert!(texts.contains(&"of the program".to_owned()), "{texts:?}");
+        assert!(texts.iter().any(|text| text.starts_with("draining")), "{texts:?}");
+        assert_eq!(admin.get("/ready").status, 503);
+    });
+}
