@@ -46,7 +46,7 @@ pub(crate) struct RunSettings {
     /// Seed of block orders and intervals
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Maximum run-queue wait of a valid block, in per cent of its window [default: 1, where connections end 3]
+    /// Maximum run-queue wait of a valid block, in per cent of its window [default: 1; where connections end 3, where each request has one 6]
     #[arg(long)]
     pub(crate) wait_percent: Option<f64>,
 }

@@ -24,6 +24,7 @@ mod programs;
 mod render;
 mod report;
 mod scenario;
+mod scrape;
 mod series;
 mod server;
 mod statistics;

@@ -253,9 +253,11 @@ impl Series {
         estimate(&server.figure(figure), self.seed)
     }
 
-    /// Estimates the ratio of a figure to the base's.
+    /// Estimates the ratio of a figure to the base's, over rounds in which the base's isn't 0.
     pub(crate) fn ratio_to_base(&self, server: &ServerRounds, figure: &str) -> Option<Estimate> {
-        estimate(&server.combine(self.servers.first()?, figure, |own, base| own / base), self.seed)
+        let mut ratios = server.combine(self.servers.first()?, figure, |own, base| own / base);
+        ratios.retain(|ratio| ratio.is_finite());
+        estimate(&ratios, self.seed)
     }
 
     /// Returns a warning where connections were granted smaller receive buffers than the scenario requests.
@@ -304,6 +306,14 @@ pub(crate) mod tests {
         let series = load_series(base, vec![round(6.0), round(900.0), round(12.0), failed()]);
         let ratio = series.ratio_to_base(&series.servers[2], "cpu_us").expect("two rounds count");
         assert!((ratio.median - 1.5).abs() < 1e-9 && ratio.values == 2, "{ratio:?}");
+    }
+
+    #[test]
+    fn a_base_without_a_cost_gives_no_ratio() {
+        let series = load_series(vec![round(0.0); 3], vec![round(5.0); 3]);
+        assert!(series.servers.iter().all(|server| series.ratio_to_base(server, "cpu_us").is_none()));
+        let text = serde_json::to_string(&series).expect("JSON");
+        assert!(serde_json::from_str::<Series>(&text).is_ok(), "its own results are read back: {text}");
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(crate) struct ServerSpec {
     pub(crate) config: Option<String>,
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) sites: Option<[u32; 2]>,
+    pub(crate) scrape: Option<String>,
     pub(crate) pool: bool,
     pub(crate) warm_up_ms: u64,
     pub(crate) headers: String,

@@ -49,7 +49,7 @@ pub(crate) struct SuiteArgs {
     /// Phases as long as in the write-up, instead of at most 5 s
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// Maximum run-queue wait of a valid round, in per cent [default: 1, where connections end 3]
+    /// Maximum run-queue wait of a valid round, in per cent [default: 1; where connections end 3, where each request has one 6]
     #[arg(long)]
     wait_percent: Option<f64>,
     /// Cargo profile of our programs

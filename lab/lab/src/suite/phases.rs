@@ -170,6 +170,8 @@ impl Phase {
             failures.extend((!passed).then(|| format!("{name} {shown}, limit {limit}")));
         }
         let is_clean = errors + counts.wrong_responses() + counts.timeouts == 0;
+        let is_silent = failures.is_empty() && is_clean && counts.responses == 0;
+        failures.extend(is_silent.then(|| "no response in time".to_owned()));
         failures
             .extend((!is_clean && !self.limits.contains_key(ERRORS_PERCENT)).then(|| "errors".to_owned()));
         let due = u64::from(self.rate.unwrap_or(0)) * u64::from(self.seconds);
@@ -209,6 +211,8 @@ mod tests {
         let phase = Phase { seconds: 2, ..Phase::default() };
         let clean = LoadCounts { responses: 100, requests: 100, ..LoadCounts::default() };
         assert_eq!(verdict(&phase, &clean, &[]), "\"passed\"");
+        let silent = LoadCounts { responses: 0, ..clean };
+        assert_eq!(verdict(&phase, &silent, &[]), "\"FAILED: no response in time\"");
         let one_late = LoadCounts { timeouts: 1, ..clean };
         for counts in
             [LoadCounts { status_errors: 1, ..clean }, LoadCounts { read_errors: 1, ..clean }, one_late]
