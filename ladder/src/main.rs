@@ -7,8 +7,9 @@ mod rungs;
 mod sys;
 mod wire;
 
+use std::convert::Infallible;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{self, ExitCode};
 use std::thread;
 
@@ -31,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     after_help = "\
 Examples:
   cargo ladder list                              all rungs with their ideas
-  cargo ladder run 1                             the naive server; try: curl -i http://localhost:8080/
+  cargo ladder run 1                             the naive server; try: curl -i http://127.0.0.1:8080/
   cargo ladder run io-uring --listen [::1]:9000
   diff ladder/src/rungs/07_no_repetition.rs ladder/src/rungs/08_cores.rs
   cargo ladder measure                           all rungs by the lab, about 20 minutes; again after a kill: it continues
@@ -100,7 +101,7 @@ fn exit_code(result: Result<bool, String>) -> ExitCode {
 fn run(index: usize, address: SocketAddr) -> ExitCode {
     let rung = &RUNGS[index];
     eprintln!("starting rung {} ({}) on http://{address}/", index + 1, rung.name);
-    let Err(error) = sys::raise_descriptor_limit().and_then(|()| (rung.serve)(address));
+    let Err(error) = start(rung, address);
     eprintln!("error: rung {} ({}) on {address}: {error}", index + 1, rung.name);
     let help = match error.kind() {
         ErrorKind::AddrInUse => "end the other server, or choose another port: --listen 127.0.0.1:8081",
@@ -114,6 +115,14 @@ fn run(index: usize, address: SocketAddr) -> ExitCode {
     };
     eprintln!("help: {help}");
     ExitCode::FAILURE
+}
+
+/// Serves until it fails.
+fn start(rung: &Rung, address: SocketAddr) -> io::Result<Infallible> {
+    // Listeners with SO_REUSEPORT would share the port with another rung.
+    drop(TcpListener::bind(address)?);
+    sys::raise_descriptor_limit()?;
+    (rung.serve)(address)
 }
 
 /// Returns the index of a rung by its number or name.

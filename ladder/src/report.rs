@@ -1,7 +1,7 @@
 //! Figures for the README: what the lab's summary says, between markers, so that no figure is typed.
 //!
-//! `<!-- figures: Steps -->` is followed by that table of the summary, and `<!-- figures: rung buffered -->` by a paragraph on the
-//! rung, each up to `<!-- end -->`. `<!-- figures: report -->` links the page and says where it was measured.
+//! `<!-- figures: Steps -->` is followed by that table of the summary, and `<!-- figures: rung buffered -->` by the rung's
+//! own figures, each up to `<!-- end -->`. `<!-- figures: report -->` links the page and says where it was measured.
 
 const START: &str = "<!-- figures: ";
 const START_END: &str = " -->\n";
@@ -10,6 +10,8 @@ const END: &str = "<!-- end -->";
 const PAGE: &str = "../lab/results/ladder/report.html";
 /// Names of rungs in the lab begin with it.
 const PREFIX: &str = "ladder-";
+/// Columns with a load's CPU time begin with it.
+const TIME: &str = "µs CPU a response, ";
 
 /// A table in Markdown.
 struct MarkdownTable<'a> {
@@ -27,7 +29,7 @@ pub(crate) fn fill(readme: &str, summary: &str) -> Result<String, String> {
             .ok_or_else(|| format!("ladder/README.md: nothing ends `{START}{name}`\nhelp: add `{END}`"))?;
         let text = match (name, name.strip_prefix("rung ")) {
             ("report", _) => origin(summary),
-            (_, Some(rung)) => paragraph(summary, rung),
+            (_, Some(rung)) => measured(summary, rung),
             _ => table(summary, name).map(|table| table.lines.join("\n").replace(PREFIX, "")),
         };
         let text =
@@ -63,32 +65,34 @@ impl<'a> MarkdownTable<'a> {
     }
 }
 
-/// Says what a rung's step is worth on each load, and what a response costs.
-fn paragraph(summary: &str, rung: &str) -> Option<String> {
+/// Returns a table of what a rung costs under each load and against the one before, and a sentence with its counts.
+fn measured(summary: &str, rung: &str) -> Option<String> {
     let (step, server) = match rung {
         "guided" => (rung.to_owned(), format!("{PREFIX}io-uring@guided")),
         _ => (format!("{PREFIX}{rung}"), format!("{PREFIX}{rung}")),
     };
     let step = table(summary, "Steps")?.row(&step)?;
     let costs = table(summary, "Costs")?.row(&server)?;
-    let said = |cells: &[(&str, &str)]| {
-        let known =
-            cells.iter().filter(|(_, cell)| *cell != "–").map(|(name, cell)| format!("{name} {cell}"));
-        known.collect::<Vec<_>>().join("; ")
+    let before = step.get(1).and_then(|(_, before)| before.strip_prefix(PREFIX));
+    let cost =
+        |load: &str| costs.iter().find(|(name, _)| *name == format!("{TIME}{load}")).map(|(_, cell)| *cell);
+    let loads = step.iter().skip(2).filter(|(load, _)| cost(load).is_some_and(|cell| cell != "–"));
+    let loads: Vec<_> = loads.collect();
+    let line = |title: &str, cells: &mut dyn Iterator<Item = &str>| {
+        format!("| {title} | {} |\n", cells.collect::<Vec<_>>().join(" | "))
     };
-    let before = step.get(1).map_or("–", |(_, before)| before);
-    let compared = match before.strip_prefix(PREFIX) {
-        Some(before) => format!(", compared with {before}"),
-        None => String::new(),
-    };
-    let is_time = |(name, _): &&(&str, &str)| name.starts_with('µ');
-    let counts: Vec<_> = costs.iter().skip(1).filter(|cell| !is_time(cell)).copied().collect();
-    let counts = if counts.iter().all(|(_, cell)| *cell == "–") {
-        String::new()
-    } else {
-        format!(" Counted: {}.", said(&counts))
-    };
-    Some(format!("**Measured**, CPU time{compared}: {}.{counts}", said(step.get(2..)?)))
+    let mut text = line("measured", &mut loads.iter().map(|(load, _)| *load));
+    text += &line("---", &mut loads.iter().map(|_| "---"));
+    text += &line("µs of CPU a response", &mut loads.iter().filter_map(|(load, _)| cost(load)));
+    if let Some(before) = before {
+        text += &line(&format!("against {before}"), &mut loads.iter().map(|(_, cell)| *cell));
+    }
+    let counts = costs.iter().skip(1).filter(|(name, cell)| !name.starts_with('µ') && *cell != "–");
+    let counts: Vec<_> = counts.map(|(name, cell)| format!("{name}: {cell}")).collect();
+    if !counts.is_empty() {
+        text += &format!("\nCounted: {}.", counts.join("; "));
+    }
+    Some(text.trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -105,7 +109,8 @@ mod tests {
     fn figures_replace_what_is_between_markers_and_nothing_else() {
         let readme = "a\n<!-- figures: rung views -->\nold\n<!-- end -->\nb\n<!-- figures: Steps -->\n<!-- end -->\nc\n";
         let filled = fill(readme, SUMMARY).expect("it has both");
-        let said = "**Measured**, CPU time, compared with naive: kept 2.31 × less (2.28–2.35). Counted: calls, counts 4.00.";
+        let said = "| measured | kept |\n| --- | --- |\n| µs of CPU a response | 20.0 |\n\
+            | against naive | 2.31 × less (2.28–2.35) |\n\nCounted: calls, counts: 4.00.";
         assert!(
             filled.starts_with(&format!("a\n<!-- figures: rung views -->\n\n{said}\n\n<!-- end -->\nb\n")),
             "{filled}"
@@ -118,8 +123,8 @@ mod tests {
         assert_eq!(fill(&filled, SUMMARY).as_ref(), Ok(&filled), "a second time nothing changes");
         let linked = fill("<!-- figures: report -->\n<!-- end -->", SUMMARY).expect("it has a result");
         assert!(linked.contains("report.html): commit 0123, Some CPU, 2 cores, Linux 6.18.\n"), "{linked}");
-        let first = paragraph(SUMMARY, "naive").expect("it is there");
-        assert_eq!(first, "**Measured**, CPU time: kept 45.1 µs; close 44.0 µs.");
+        let first = measured(SUMMARY, "naive").expect("it is there");
+        assert_eq!(first, "| measured | kept |\n| --- | --- |\n| µs of CPU a response | 45.1 |");
     }
 
     #[test]

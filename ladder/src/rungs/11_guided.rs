@@ -12,6 +12,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guided.sh");
 
 /// Builds it, which takes minutes the first time, and becomes it.
 pub(crate) fn serve(address: SocketAddr) -> io::Result<Infallible> {
+    eprintln!("building with counters, training, building again: several minutes the first time");
     let built = Command::new(SCRIPT).stderr(Stdio::inherit()).output()?;
     if !built.status.success() {
         return Err(io::Error::other("ladder/guided.sh has failed"));
