@@ -325,7 +325,7 @@ pub(crate) mod tests {
         assert_eq!(foreign(101_000_000), ["others ran on its core 5.1 % of the time"]);
         let waiting = |ns| faults("plaintext-close", "hyper", &|it| it.server_wait_ns = ns);
         assert_eq!(waiting(119_000_000), [""; 0]);
-        assert_eq!(waiting(121_000_000), ["waited for its CPU 6.1 % of the time"]);
+        assert_eq!(waiting(122_000_000), ["waited for its CPU 6.1 % of the time"]);
         let ending = |ns| faults("1k-churn", "servedir", &|it| it.foreign_ns = ns);
         assert_eq!(ending(200_000_000), [""; 0]);
         assert_eq!(ending(302_000_000), ["others ran on its core 15.1 % of the time"]);
