@@ -162,7 +162,16 @@ impl Column<'_> {
     }
 
     fn cost(&self, label: &str) -> Option<Estimate> {
-        self.series.estimate(self.server(label)?, self.figure)
+        let cost = self.series.estimate(self.server(label)?, self.figure)?;
+        // Counts are differences of two runs: what is left of things that happen once may be a millionth, or less than 0.
+        let count = |value: f64| (value * 1e3).round() / 1e3 + 0.0;
+        let rounded = |it: Estimate| Estimate {
+            median: count(it.median),
+            low: it.low.map(count),
+            high: it.high.map(count),
+            ..it
+        };
+        Some(if self.figure == CPU { cost } else { rounded(cost) })
     }
 
     /// Returns the class of a difference, and in words how much less the second server takes, round by round.
