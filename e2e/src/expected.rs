@@ -14,7 +14,11 @@ const DATE_SHAPE: &[u8; 29] = b"Aaa, 00 Aaa 0000 00:00:00 GMT";
 pub(crate) struct ExactResponse {
     bytes: Vec<u8>,
     date: Range<usize>,
+    may_close: bool,
 }
+
+/// Field of a response after which the connection ends.
+const CLOSING: &str = "Connection: close\r\n";
 
 impl ExactResponse {
     /// Takes a response as the expected one.
@@ -25,7 +29,16 @@ impl ExactResponse {
         let date = start..start + DATE_SHAPE.len();
         let bytes = [head.as_bytes(), &response.body].concat();
         let has_date = bytes.get(date.clone()).is_some_and(|date| (0..).zip(date).all(is_in_date));
-        if has_date { Ok(Self { bytes, date }) } else { Err(format!("a malformed Date in {head:?}")) }
+        if has_date {
+            Ok(Self { bytes, date, may_close: false })
+        } else {
+            Err(format!("a malformed Date in {head:?}"))
+        }
+    }
+
+    /// Also expects the response with which the server ends a connection.
+    pub(crate) fn or_closing(self) -> Self {
+        Self { may_close: true, ..self }
     }
 
     /// Length of head and body.
@@ -54,7 +67,9 @@ impl ExactResponse {
 
     /// Returns true if this is the response.
     pub(crate) fn equals(&self, response: &Response) -> bool {
-        self.is(&[response.head.text().as_bytes(), &response.body].concat())
+        let head = response.head.text();
+        let head = if self.may_close { head.replacen(CLOSING, "", 1) } else { head.to_owned() };
+        self.is(&[head.as_bytes(), &response.body].concat())
     }
 }
 

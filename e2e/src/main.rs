@@ -25,6 +25,7 @@ mod runner;
 mod script;
 mod soak;
 mod stress;
+mod upgrade;
 mod usage;
 
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
     DriverName, E2eArgs, addresses, balancer, compare, drain, files, handlers, hostile, log, memory, reload,
-    replaced, soak, stress,
+    replaced, soak, stress, upgrade,
 };
 
 /// Exit status if a case could not run.
@@ -179,7 +179,7 @@ const fn group(name: &'static str, quick: bool, about: &'static str) -> Group {
 pub(crate) const GROUPS: &[Group] = &[
     group("protocol", true, "responses that clients can read, whatever they send"),
     group("drain", true, "SIGTERM costs no request that was sent before it"),
-    group("reload", true, "SIGHUP costs no request, descriptor or memory"),
+    group("reload", true, "reloads and upgrades cost no request, descriptor or memory"),
     group(
         "balancer",
         false,
@@ -212,6 +212,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("balancer", "clients", "by X-Forwarded-For and both PROXY headers, also of forgers", balancer::clients),
     ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("reload", "addresses", "a hundred addresses come and go beside clients of one that stays", addresses::under_load),
+    ("reload", "upgrades", "ten new processes beside clients at a fixed rate and downloads", upgrade::under_load),
     ("files", "many-files", "files of random sizes and odd names", files::many_files),
     ("files", "large-file", "a sparse file beyond 2 GiB, whole", files::large_file),
     ("files", "traversal", "hostile targets and links", files::traversal),

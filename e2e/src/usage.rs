@@ -32,7 +32,11 @@ pub(crate) struct Usage {
 impl Usage {
     /// Measures a process.
     pub(crate) fn of(server: &Program) -> Self {
-        let pid = server.pid();
+        Self::of_process(server.pid())
+    }
+
+    /// Measures a process by its number.
+    pub(crate) fn of_process(pid: u32) -> Self {
         Self { rss_kib: process::rss_kib(pid), descriptors: process::descriptors(pid) }
     }
 

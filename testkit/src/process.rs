@@ -1,6 +1,23 @@
 //! Figures of a process, read from `/proc`. Each is `None` on a system without it.
 
 use std::fs;
+use std::io;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Sends a signal to a process that isn't a child of this one.
+pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// Returns true if there is no such process, or it has exited and its parent hasn't asked for its status. `/proc` is needed.
+pub fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Its name, in parentheses, may contain anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
+}
 
 /// Number of open descriptors.
 pub fn descriptors(pid: u32) -> Option<u64> {

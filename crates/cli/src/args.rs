@@ -25,6 +25,7 @@ Examples:
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
   shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz for its files
+  shearwater reload /run/site.pid       have a server that was started with --pid-file reload
   shearwater top                        watch a server that was started with --admin 127.0.0.1:9180
 
 Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
@@ -33,7 +34,8 @@ command. Flags override the configuration file; the start report lists what they
 Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT stops gracefully: no new connections, requests in
 flight are answered. A second one stops at once. SIGHUP reads the configuration or folder again and
 serves it, at its addresses, without a dropped request. SIGUSR1 reopens the access log, for logrotate, and
-prints counters and the limits that were reached.
+prints counters and the limits that were reached. SIGUSR2 starts the program again, in its new version if
+its file was replaced; the new process takes over the listeners, and this one drains.
 Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
@@ -61,7 +63,16 @@ pub(crate) enum Command {
     Config(Config),
     Health(Health),
     Precompress(Precompress),
+    /// Has a running server read its configuration or folder again
+    ///
+    /// It sends SIGHUP; the server's log has the result. Exit codes: 0 sent, 1 no such server.
+    Reload(Running),
     Top(Top),
+    /// Has a running server start its new version, which takes over its listeners
+    ///
+    /// It sends SIGUSR2. With a PID file it waits until the new process serves. Exit codes: 0 success, 1 no such server, or it
+    /// serves on itself.
+    Upgrade(Running),
     /// Serves, as without a command
     #[command(hide = true)]
     Serve(Serve),
@@ -199,6 +210,14 @@ pub(crate) struct Health {
     /// Maximum duration
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// A running server.
+#[derive(Debug, Args)]
+pub(crate) struct Running {
+    /// PID file of the server (see --pid-file), or the number of its process
+    #[arg(value_name = "PID_FILE")]
+    pub(crate) process: String,
 }
 
 /// Shows the state of a running server, once a second

@@ -10,7 +10,7 @@ use shearwater_config::{nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
 
-const COMMANDS: [&str; 6] = ["check", "config", "health", "precompress", "serve", "top"];
+const COMMANDS: [&str; 8] = ["check", "config", "health", "precompress", "reload", "serve", "top", "upgrade"];
 
 /// Commands of other programs for serving.
 const SERVING: [&str; 4] = ["start", "run", "server", "http"];

@@ -21,21 +21,25 @@ mod proxies;
 mod reload;
 mod report;
 mod settings;
+mod signal;
 mod site;
 mod sites;
 mod top;
+mod upgrade;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use shearwater_metrics::Admin;
 
 use crate::args::{Command, CommandLine, Serve};
 use crate::failure::Failure;
-use crate::pid_file::PidFile;
+use crate::pid_file::{PidFile, PreparedPidFile};
 use crate::plan::Plan;
 use crate::reload::Reloader;
+use crate::upgrade::Upgrader;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
@@ -54,7 +58,9 @@ fn main() -> ExitCode {
         Some(Command::Config(config)) => check::config(&config.text),
         Some(Command::Health(arguments)) => health::check(arguments),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
+        Some(Command::Reload(running)) => signal::reload(running),
         Some(Command::Top(arguments)) => top::run(arguments),
+        Some(Command::Upgrade(running)) => signal::upgrade(running),
     };
     exit(result)
 }
@@ -66,7 +72,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let mut plan = Plan::new(&arguments)?;
     let metrics = plan.admin.as_ref().map(|_| admin::metrics(&arguments));
     plan.site.count_by(metrics.as_ref());
-    let pid_file = arguments.pid_file.clone();
+    let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
+    let for_upgrade = arguments.clone();
     let reloader = Reloader::new(arguments, &plan, metrics.clone());
     diagnostics::install(plan.messages);
     diagnostics::warn_of_configuration(&plan.warnings());
@@ -89,19 +96,25 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
+    let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control));
     let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
+    let server = server.take_over().on_upgrade(move |control| upgrader.upgrade(control));
     let server = server.notify_manager().at_rest(shearwater_allocator::give_back);
     let running = server.start(move |_| sites.service())?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
-    let _pid_file = pid_file.as_deref().map(PidFile::create).transpose()?;
+    let mut pid_file = pid_file.map(PreparedPidFile::write).transpose()?;
     let lines =
         report::Lines { log: log_line.as_deref(), admin: admin_line.as_deref(), overridden: &overridden };
     print_report(&report::start(&site, running.start_report(), &lines));
     precompress::warn_in_background(std::mem::take(&mut site.roots));
     // A reload replaces the sites.
     drop(site);
+    let control = running.control();
     let summary = running.wait();
+    if control.has_passed_listeners() {
+        pid_file.iter_mut().for_each(PidFile::leave);
+    }
     if let Some(admin) = admin_server {
         admin.end();
     }

@@ -187,6 +187,7 @@ pub mod signals;
 pub mod sim;
 mod slot_array;
 mod socket;
+pub mod socket_channel;
 #[cfg(target_os = "linux")]
 pub mod uring;
 #[cfg(not(target_os = "linux"))]
@@ -200,7 +201,7 @@ pub use driver::{
 };
 pub use listeners::acceptor::Dispatcher;
 pub use listeners::inbox::Inbox;
-pub use listeners::{Entrances, Listener};
+pub use listeners::{Entrances, Listener, ListenerHandle};
 pub use listeners::{acceptor, bind as listen, inbox};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;

@@ -176,3 +176,12 @@ pub const INHERITED_SOCKETS_MAX: usize = 256;
 
 /// Longest wait for a service manager that reads no notifications, in milliseconds.
 pub const NOTIFY_TIMEOUT_MS: u64 = 1000;
+
+/// Bytes of a message between two processes of a server: an address and a few words.
+pub const CHANNEL_MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Sockets received and not yet taken from a channel between two processes of a server.
+pub const CHANNEL_SOCKETS_MAX: usize = 64;
+
+/// Sockets that one process of a server passes to the next: addresses times workers.
+pub const PASSED_SOCKETS_MAX: usize = 4096;

@@ -21,6 +21,8 @@ pub enum Signal {
     Terminate,
     /// `SIGUSR1`.
     User1,
+    /// `SIGUSR2`.
+    User2,
     /// `SIGQUIT`: Ctrl-\.
     Quit,
     /// `SIGHUP`.
@@ -28,10 +30,10 @@ pub enum Signal {
 }
 
 /// The signals, in the order of [`NUMBERS`].
-const SIGNALS: [Signal; 5] =
-    [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Quit, Signal::Hangup];
+const SIGNALS: [Signal; 6] =
+    [Signal::Interrupt, Signal::Terminate, Signal::User1, Signal::Quit, Signal::Hangup, Signal::User2];
 const NUMBERS: [c_int; SIGNALS.len()] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP];
+    [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR2];
 
 /// Catches the signals until it is dropped.
 ///

@@ -83,7 +83,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Binds the address and serves until [`end`](Self::end), on a worker of its own.
+    /// Binds the address, or takes it over from the process that this one [succeeds](shearwater::Successor), and serves until
+    /// [`end`](Self::end), on a worker of its own.
     ///
     /// # Errors
     /// See [`AdminError`].
@@ -106,6 +107,7 @@ impl Admin {
             .timeouts(Timeouts { drain_idle_ms: ADMIN_DRAIN_MS / 10, ..Timeouts::default() })
             .drain_ms(ADMIN_DRAIN_MS)
             .watchdog_ms(0)
+            .take_over_listeners()
             .verbosity(Verbosity::Error);
         let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
         let (control, start_report) = (running.control(), running.start_report().clone());
@@ -131,6 +133,12 @@ impl Admin {
     #[must_use]
     pub fn path(&self) -> Option<&PathBuf> {
         self.start_report.unix_sockets.first()
+    }
+
+    /// Returns its control, for a [`Successor`](shearwater::Successor) to get its listener, for example.
+    #[must_use]
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.control)
     }
 
     /// Ends it: responses that have begun may take [`ADMIN_DRAIN_MS`].

@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use shearwater_engine::{Failure, ReloadError, StartError};
 
+use crate::predecessor::TakeOverError;
 use crate::service_manager::InheritError;
 
 /// An error of starting or running a server.
@@ -29,6 +30,8 @@ pub enum Error {
     Routes(RouteErrors),
     /// A socket that a service manager has passed can't be used.
     Inherit(InheritError),
+    /// The sockets of the process that this one succeeds can't be received.
+    TakeOver(TakeOverError),
     /// The server couldn't bind, or couldn't start its workers.
     Start(StartError),
     /// Signal handlers can't be installed.
@@ -53,6 +56,7 @@ impl fmt::Display for Error {
             }
             Self::Routes(errors) => errors.fmt(f),
             Self::Inherit(error) => error.fmt(f),
+            Self::TakeOver(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Signals(error) => write!(f, "can't handle signals: {error}"),
             Self::Reload(error) => write!(f, "can't reload: {error}"),
@@ -72,6 +76,12 @@ impl std::error::Error for Error {}
 impl From<RouteErrors> for Error {
     fn from(errors: RouteErrors) -> Self {
         Self::Routes(errors)
+    }
+}
+
+impl From<TakeOverError> for Error {
+    fn from(error: TakeOverError) -> Self {
+        Self::TakeOver(error)
     }
 }
 

@@ -57,12 +57,15 @@ mod handlers;
 mod middleware;
 mod observe;
 mod path;
-mod reload;
+mod predecessor;
 mod report;
 mod router;
 mod running;
 mod server;
 mod service_manager;
+mod signal_functions;
+mod signal_watch;
+mod successor;
 pub mod testing;
 
 pub use app::App;
@@ -71,11 +74,14 @@ pub use fast::{Cors, Fast};
 pub use handlers::{
     CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
 };
-pub use report::{SignalWatch, Verbosity};
+pub use predecessor::TakeOverError;
+pub use report::Verbosity;
 pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use running::Running;
 pub use server::Server;
 pub use service_manager::InheritError;
+pub use signal_watch::SignalWatch;
+pub use successor::{HandOverError, Successor};
 
 #[doc(inline)]
 pub use shearwater_engine::{

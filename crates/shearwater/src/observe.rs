@@ -57,7 +57,7 @@ impl Server {
     /// renamed. It is called on the thread that handles signals.
     #[must_use]
     pub fn on_reopen(mut self, reopen: impl Fn() + Send + Sync + 'static) -> Self {
-        self.reopen = Reopen(Some(Arc::new(reopen)));
+        self.functions.reopen = Reopen(Some(Arc::new(reopen)));
         self
     }
 }

@@ -1,15 +1,12 @@
-//! Messages to the operator, and the effects of signals.
+//! Messages to the operator.
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use shearwater_engine::{Control, MessageLevel, Notice, Totals};
-use shearwater_io::signals::{self, Signal, Signals};
 use tracing::subscriber::NoSubscriber;
 
-use crate::observe::Reopen;
-use crate::reload::{ReloadFunction, Reloader};
+use crate::signal_functions::Purpose;
 
 /// Log level of messages to standard error. Each level includes those before it.
 ///
@@ -34,6 +31,7 @@ pub enum Verbosity {
 }
 
 const NOT_RELOADED: &str = "not reloaded: what was served before is still served";
+const NOT_UPGRADED: &str = "not upgraded: this process serves on";
 
 /// Facts of a message that its event has as fields.
 #[derive(Debug, Default, Clone, Copy)]
@@ -100,15 +98,27 @@ impl Verbosity {
         control.keep_message(MessageLevel::Info, text);
     }
 
-    /// Reports the errors of a reload as they are, and that nothing has changed; keeps both.
-    pub(crate) fn print_refused_reload(self, errors: &str, control: &Control) {
-        control.keep_message(MessageLevel::Error, format!("{NOT_RELOADED}\n{errors}"));
-        self.report_refused_reload(errors);
+    /// Reports and keeps that another process has taken the place of this one.
+    pub(crate) fn print_upgraded(self, what: &str, control: &Control) {
+        let text = format!("upgraded: {what}");
+        self.line(Self::Info, "upgraded", Facts::default(), &text);
+        control.keep_message(MessageLevel::Info, text);
     }
 
-    fn report_refused_reload(self, errors: &str) {
+    /// Reports the errors of a reload or upgrade as they are, and that nothing has changed; keeps both.
+    pub(crate) fn print_refused(self, purpose: Purpose, errors: &str, control: &Control) {
+        let text = self.report_refused(purpose, errors);
+        control.keep_message(MessageLevel::Error, format!("{text}\n{errors}"));
+    }
+
+    fn report_refused(self, purpose: Purpose, errors: &str) -> &'static str {
+        let (kind, text) = match purpose {
+            Purpose::Reload => ("reload_refused", NOT_RELOADED),
+            Purpose::Upgrade { .. } => ("upgrade_refused", NOT_UPGRADED),
+        };
         let facts = Facts { details: Some(errors), ..Facts::default() };
-        self.line(Self::Error, "reload_refused", facts, &NOT_RELOADED);
+        self.line(Self::Error, kind, facts, &text);
+        text
     }
 
     /// Emits an event, or prints a line if nobody would see the event.
@@ -240,61 +250,6 @@ fn facts(notice: &Notice) -> Facts<'static> {
     }
 }
 
-/// The signals that a server handles; the last one only for a program that reloads.
-const CAUGHT: [Signal; 5] =
-    [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::User1, Signal::Hangup];
-
-/// Signals that are caught, and not yet acted on.
-#[derive(Debug)]
-pub(crate) struct CaughtSignals {
-    signals: Signals,
-    /// The program was started in a terminal and not by `nohup`: closing the terminal sends `SIGHUP`, and ends it.
-    ends_with_terminal: bool,
-}
-
-/// Handles the process's signals for one server until dropped.
-///
-/// When the last one is dropped, each signal has its previous effect again.
-#[derive(Debug)]
-#[must_use = "dropping it restores the signals' previous effects"]
-pub struct SignalWatch {
-    _signals: Signals,
-}
-
-impl SignalWatch {
-    /// Catches signals: `SIGHUP` only for a program that reloads.
-    pub(crate) fn catch(reloads: bool) -> io::Result<CaughtSignals> {
-        let ends_with_terminal = reloads && !signals::ignores_hangup() && signals::has_terminal();
-        let count = if reloads { CAUGHT.len() } else { CAUGHT.len() - 1 };
-        Ok(CaughtSignals { signals: Signals::catch(&CAUGHT[..count])?, ends_with_terminal })
-    }
-
-    /// Acts on caught signals, including those that have already arrived.
-    pub(crate) fn new(
-        caught: CaughtSignals,
-        control: Arc<Control>,
-        drain_ms: u64,
-        verbosity: Verbosity,
-        reload: Option<ReloadFunction>,
-        reopen: Reopen,
-    ) -> Self {
-        let reloader = reload.map(|function| Reloader::new(function, Arc::clone(&control), verbosity));
-        let CaughtSignals { signals, ends_with_terminal } = caught;
-        signals.act(move |signal| match signal {
-            Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
-            // Without a reloader it is caught for another server of the process.
-            Signal::Hangup => reloader.iter().for_each(Reloader::request),
-            Signal::User1 => {
-                reopen.call();
-                verbosity.print_running_totals(&control.totals());
-            }
-            Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
-            Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),
-        });
-        Self { _signals: signals }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
@@ -305,7 +260,7 @@ mod tests {
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
 
-    use super::{Verbosity, kind, level};
+    use super::{Purpose, Verbosity, kind, level};
 
     #[test]
     fn each_level_includes_those_before_it() {
@@ -375,7 +330,7 @@ mod tests {
             Verbosity::Off.report(level(&listener), &listener);
             let ended = Notice::WorkerEnded { worker: 1, error: None };
             Verbosity::Off.report(level(&ended), &ended);
-            Verbosity::Off.report_refused_reload("error: one\nerror: two\n");
+            Verbosity::Off.report_refused(Purpose::Reload, "error: one\nerror: two\n");
             Verbosity::Off.print_running_totals(&Totals::default());
         });
         let events = collected.0.lock().expect("no panic before");

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
-use crate::observe::Reopen;
-use crate::reload::ReloadFunction;
-use crate::report::{CaughtSignals, SignalWatch, Verbosity};
+use crate::report::Verbosity;
 use crate::service_manager::ManagerReports;
+use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
+use crate::successor::{HandOverError, Successor};
 
 /// Longest wait for the next notice.
 const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -24,8 +24,7 @@ pub struct Running {
     pub(crate) running: shearwater_engine::Running,
     pub(crate) drain_ms: u64,
     pub(crate) verbosity: Verbosity,
-    pub(crate) reload: Option<ReloadFunction>,
-    pub(crate) reopen: Reopen,
+    pub(crate) functions: SignalFunctions,
     pub(crate) watch: Option<SignalWatch>,
     pub(crate) _reports: Option<ManagerReports>,
 }
@@ -70,6 +69,19 @@ impl Running {
         self.verbosity
     }
 
+    /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its number.
+    ///
+    /// See [`Successor`] and [`Server::on_upgrade`](crate::Server::on_upgrade), which does so at a signal.
+    ///
+    /// # Errors
+    /// See [`HandOverError`]. Nothing has changed then.
+    pub fn hand_over(&self, successor: Successor) -> Result<u32, HandOverError> {
+        let control = self.control();
+        let process = successor.start(&control)?;
+        control.drain(self.drain_ms);
+        Ok(process)
+    }
+
     /// Waits until the server has ended, by `SIGTERM`, `SIGINT`, `SIGQUIT` or [`Control`].
     ///
     /// A signal during a drain stops the server, no matter what started the drain. Prints the workers' notices to
@@ -93,13 +105,12 @@ impl Running {
         if let Some(watch) = self.watch.take() {
             return Ok(watch);
         }
-        let caught = SignalWatch::catch(self.reload.is_some()).map_err(Error::Signals)?;
+        let caught = SignalWatch::catch(&self.functions).map_err(Error::Signals)?;
         Ok(self.watch(caught))
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        let (reload, reopen) = (self.reload.clone(), self.reopen.clone());
-        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, reload, reopen)
+        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.functions.clone())
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.

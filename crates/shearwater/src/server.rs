@@ -12,11 +12,12 @@ use shearwater_io::os;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::observe::Reopen;
-use crate::reload::ReloadFunction;
-use crate::report::{SignalWatch, Verbosity};
+use crate::predecessor::{self, TakeOver};
+use crate::report::Verbosity;
 use crate::running::Running;
 use crate::service_manager::{self, Inherit, ManagerReports};
+use crate::signal_functions::SignalFunction;
+use crate::signal_watch::{SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -44,12 +45,12 @@ const DRAIN_MS: u64 = 30_000;
 pub struct Server {
     addresses: Vec<String>,
     pub(crate) options: Options,
-    pub(crate) reopen: Reopen,
+    pub(crate) functions: SignalFunctions,
     drain_ms: u64,
     handle_signals: bool,
     pub(crate) inherit: Inherit,
+    pub(crate) take_over: TakeOver,
     pub(crate) notify_manager: bool,
-    reload: Option<ReloadFunction>,
     verbosity: Verbosity,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
@@ -75,12 +76,12 @@ impl Server {
         Self {
             addresses,
             options: Options { listen, ..Options::default() },
-            reopen: Reopen::default(),
+            functions: SignalFunctions::default(),
             drain_ms: DRAIN_MS,
             handle_signals: false,
             inherit: Inherit::default(),
+            take_over: TakeOver::default(),
             notify_manager: false,
-            reload: None,
             verbosity: Verbosity::default(),
             connections_max: None,
             body_bytes_max: None,
@@ -277,7 +278,8 @@ impl Server {
     /// Handles signals, from before the first connection is accepted.
     ///
     /// The first `SIGTERM`, `SIGINT` or `SIGQUIT` drains, the second stops; `SIGUSR1` prints the totals so far to standard
-    /// error; `SIGHUP` reloads, with [`on_reload`](Self::on_reload).
+    /// error; `SIGHUP` reloads, with [`on_reload`](Self::on_reload), and `SIGUSR2` upgrades, with
+    /// [`on_upgrade`](Self::on_upgrade).
     /// [`run`](Self::run) and [`run_app`](Self::run_app) always do this; a server that is [started](Self::start) does
     /// so from [`Running::wait`] on, unless this is set.
     ///
@@ -325,7 +327,7 @@ impl Server {
         mut self,
         reload: impl Fn(&Control) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
-        self.reload = Some(ReloadFunction::new(reload));
+        self.functions.reload = Some(SignalFunction::new(reload));
         self
     }
 
@@ -380,17 +382,20 @@ impl Server {
             self.options.limits.body_bytes_max = body_bytes_max;
         }
         service_manager::inherit(self.inherit, &mut self.options)?;
-        let (drain_ms, verbosity, reopen) = (self.drain_ms, self.verbosity, self.reopen);
-        let (handle_signals, notify_manager) = (self.handle_signals, self.notify_manager);
-        let reload = self.reload;
+        if self.take_over != TakeOver::Nothing {
+            self.options.passed = predecessor::take(&self.options.listen)?;
+        }
+        let Self { drain_ms, verbosity, functions, .. } = self;
+        let (handle_signals, notify_manager, take_over) =
+            (self.handle_signals, self.notify_manager, self.take_over);
         let server = shearwater_engine::Server::bind(self.options)?;
-        let catch = || SignalWatch::catch(reload.is_some()).map_err(Error::Signals);
+        let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
         let running = server.start(make)?;
+        predecessor::started(running.control(), take_over, verbosity);
         let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
-        let running =
-            Running { running, drain_ms, verbosity, reload, reopen, watch: None, _reports: reports };
+        let running = Running { running, drain_ms, verbosity, functions, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
 }

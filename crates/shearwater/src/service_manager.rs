@@ -11,18 +11,21 @@ use shearwater_engine::{Control, ListenAddress, ListeningSocket, Options, Progre
 use shearwater_io::service_manager::{inherited_sockets, notify, takes_notifications, watchdog_timeout};
 
 use crate::error::Error;
+use crate::predecessor;
 use crate::report::Verbosity;
 use crate::server::Server;
 
 /// Interval of status reports.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Takes ownership of the descriptors that a service manager has passed (`LISTEN_FDS`). Repeated calls do nothing.
+/// Takes ownership of the descriptors that a service manager has passed (`LISTEN_FDS`), or the process that this one
+/// [succeeds](crate::Successor). Repeated calls do nothing.
 ///
-/// Call it at the start of a program that opens files before it configures its server. A server reports errors when it
-/// starts.
+/// Call it at the start of a program that opens files or reads its standard input before it configures its server. A server
+/// reports errors when it starts.
 pub fn claim_inherited_sockets() {
     drop(inherited_sockets());
+    predecessor::claim();
 }
 
 /// How a server uses the sockets that a service manager has passed.
@@ -122,8 +125,14 @@ pub(crate) fn inherit(how: Inherit, options: &mut Options) -> Result<(), Error> 
     let failed = |error| Error::Inherit(InheritError::Announced(error));
     let passed = inherited_sockets().map_err(failed)?;
     let mut inherited = vec![false; options.listen.len()];
-    for given in passed {
-        let socket = ListeningSocket::from(Arc::clone(&given.socket));
+    let mut sockets: Vec<_> = passed
+        .iter()
+        .map(|given| (ListeningSocket::from(Arc::clone(&given.socket)), given.name.clone()))
+        .collect();
+    // A service manager passes its sockets once. The process that this one succeeds passes them on.
+    sockets.extend(predecessor::given()?.iter().map(|socket| (socket.clone(), None)));
+    let has_any = !sockets.is_empty();
+    for (socket, name) in sockets {
         let mut is_wanted = how == Inherit::All;
         for (address, inherited) in options.listen.iter().zip(&mut inherited) {
             if socket.is_at(address).map_err(failed)? {
@@ -132,12 +141,12 @@ pub(crate) fn inherit(how: Inherit, options: &mut Options) -> Result<(), Error> 
         }
         if !is_wanted {
             let configured = options.listen.iter().map(ListenAddress::to_string).collect();
-            let (name, bound) = (given.name.clone(), socket.to_string());
+            let bound = socket.to_string();
             return Err(Error::Inherit(InheritError::Unmatched { name, bound, configured }));
         }
         options.sockets.push(socket);
     }
-    let replaces_all = how == Inherit::All && !passed.is_empty();
+    let replaces_all = how == Inherit::All && has_any;
     let mut inherited = inherited.into_iter();
     options.listen.retain(|_| !(replaces_all || inherited.next() == Some(true)));
     Ok(())
@@ -207,6 +216,10 @@ impl Reporter {
         let mut is_stopping = false;
         let mut first = "READY=1";
         while !is_over.load(Ordering::Acquire) {
+            if self.control.has_passed_listeners() {
+                // The manager supervises the process that has them, and would take this end for that of the service.
+                return;
+            }
             if self.control.is_ending() && !is_stopping {
                 (is_stopping, first) = (true, "STOPPING=1");
             }
@@ -216,7 +229,7 @@ impl Reporter {
             first = "";
             thread::park_timeout(pause(self.watchdog, is_stuck));
         }
-        if !is_stopping && self.control.is_ending() {
+        if !is_stopping && self.control.is_ending() && !self.control.has_passed_listeners() {
             self.send("STOPPING=1", String::new(), false);
         }
     }

@@ -18,3 +18,4 @@ mod signals;
 mod sites;
 mod top;
 mod troubleshooting;
+mod upgrade;

@@ -16,8 +16,10 @@ const ADMIN: &str = "127.0.0.1:9180";
 /// Folder of the sockets in the pages, replaced by the temporary folder.
 const SOCKETS: &str = "/run/shearwater/";
 
-/// Start of a command that reloads the server. The page shows what the server logs then.
-const RELOAD: &str = "kill -HUP ";
+/// Starts of commands that reload or upgrade the server. The page shows what the server logs then.
+const LOGGED: [&str; 2] = ["kill -HUP ", "kill -USR2 "];
+/// Start of a command that upgrades the server with this PID file.
+const UPGRADE: &str = "shearwater upgrade ";
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tasks");
@@ -57,7 +59,10 @@ impl Reader {
                         // The report may be omitted.
                         Some(_) if shown.is_empty() => continue,
                         Some(_) => self.server.as_ref().map(|server| server.banner.trim_end().to_owned()),
-                        None if line.starts_with(RELOAD) => Some(self.reload(line)),
+                        None if LOGGED.iter().any(|start| line.starts_with(start)) => {
+                            Some(self.run_logged(line))
+                        }
+                        None if line.starts_with(UPGRADE) => Some(self.upgrade(line)),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));
@@ -88,8 +93,21 @@ impl Reader {
         true
     }
 
-    /// Runs a command that reloads, and returns what the server logs.
-    fn reload(&mut self, line: &str) -> String {
+    /// Runs a command after which another process serves.
+    fn upgrade(&mut self, line: &str) -> String {
+        let printed = self.run(line);
+        let file = self.folder.at(&line[UPGRADE.len()..]);
+        let number = std::fs::read_to_string(file).expect("a PID file");
+        let pid = number.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
+        let server = self.server.as_mut().expect("it serves");
+        server.succeeded_by(pid.expect("a number"));
+        // The last line of the old process.
+        while !server.next_line().starts_with("shearwater: in all ") {}
+        printed
+    }
+
+    /// Runs a command that the server logs something about, and returns that.
+    fn run_logged(&mut self, line: &str) -> String {
         let output = self.run(line);
         let server = self.server.as_mut().expect("it serves");
         let mut log = String::new();
@@ -229,7 +247,7 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 5] = ["check", "config", "health", "precompress", "top"];
+const COMMANDS: [&str; 7] = ["check", "config", "health", "precompress", "reload", "top", "upgrade"];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {

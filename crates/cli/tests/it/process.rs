@@ -56,6 +56,8 @@ fn wait(child: Child) -> Output {
 /// A running server, killed when dropped.
 pub(crate) struct Server {
     child: Option<Child>,
+    /// The process that has taken its place.
+    successor: Option<Pid>,
     stdout: Option<BufReader<ChildStdout>>,
     /// Standard error, once it was read from.
     stderr: Option<BufReader<ChildStderr>>,
@@ -78,7 +80,8 @@ impl Server {
     pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut server = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
+        let mut server =
+            Self { child: Some(child), successor: None, stdout: None, stderr: None, banner: String::new() };
         while !server.banner.ends_with("\n\n") {
             let count = stdout.read_line(&mut server.banner).expect("UTF-8");
             if count == 0 {
@@ -94,7 +97,7 @@ impl Server {
     /// Waits until a server without output listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
         let banner = format!("URL http://{address}/\n\n");
-        let server = Self { child: Some(child), stdout: None, stderr: None, banner };
+        let server = Self { child: Some(child), successor: None, stdout: None, stderr: None, banner };
         let start = Instant::now();
         while TcpStream::connect(address).is_err() {
             assert!(start.elapsed() < TIMEOUT, "it does not listen");
@@ -125,7 +128,12 @@ impl Server {
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(self.child.as_ref().expect("it serves"))
+        self.successor.unwrap_or_else(|| Pid::from_child(self.child.as_ref().expect("it serves")))
+    }
+
+    /// Has a process that was started by the server take its place. It has the same standard output and error.
+    pub(crate) fn succeeded_by(&mut self, pid: Pid) {
+        self.successor = Some(pid);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -167,8 +175,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // It may have exited already.
+        if let Some(pid) = self.successor {
+            let _ = kill_process(pid, Signal::KILL);
+        }
         if let Some(mut child) = self.child.take() {
-            // It may have exited already.
             drop(child.kill());
             drop(child.wait());
         }

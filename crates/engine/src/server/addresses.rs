@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +31,15 @@ impl ListenAddress {
     /// Returns a Unix-domain socket with [`UNIX_MODE`].
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::Unix { path: path.into(), mode: UNIX_MODE }
+    }
+
+    /// Returns true if a socket of the other address can serve this one: the modes of Unix-domain sockets may differ.
+    #[must_use]
+    pub fn is_same_socket(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unix { path, .. }, Self::Unix { path: other, .. }) => path == other,
+            _ => self == other,
+        }
     }
 
     /// Returns true if it is an IPv4 address with this port, which must not be 0.
@@ -122,6 +131,12 @@ impl fmt::Display for BoundAddress {
             Self::Unix(Some(path)) => write!(f, "unix:{}", path.display()),
             Self::Unix(None) => f.write_str("a socket without a path"),
         }
+    }
+}
+
+impl AsFd for ListeningSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

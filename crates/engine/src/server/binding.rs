@@ -1,14 +1,16 @@
 //! Binds every address, for each worker or for the acceptor.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::Path;
 
 use shearwater_io::listen::{self, ListenOptions};
-use shearwater_io::{Listener, ListenerId};
+use shearwater_io::{Listener, ListenerHandle, ListenerId};
 
 use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
+use crate::server::listening::family_is_fixed;
 use crate::server::options::{AcceptMode, Options, TcpOptions};
+use crate::server::passing::PassedListener;
 use crate::server::start::StartError;
 
 /// How addresses are bound.
@@ -42,7 +44,10 @@ pub(crate) struct Entry {
     pub(crate) bound: BoundAddress,
     /// True for `[::]` without IPv4.
     pub(crate) only_v6: bool,
+    /// Threads that accept from its sockets, one for each socket.
     pub(crate) holders: Vec<Holder>,
+    /// Its sockets, each once.
+    pub(crate) sockets: Vec<ListenerHandle>,
 }
 
 /// Listeners by the threads that accept from them.
@@ -66,8 +71,13 @@ impl Bound {
             return Err(StartError::NoAddress);
         }
         let mut bound = Self::new(Binding::new(options, workers));
+        let mut passed = options.passed.clone();
         for (index, wanted) in options.listen.iter().enumerate() {
-            bound.bind(wanted, number(index)?, is_only_v6(wanted, &options.listen))?;
+            let (id, only_v6) = (number(index)?, is_only_v6(wanted, &options.listen));
+            match PassedListener::take(&mut passed, wanted) {
+                Some(taken) => bound.take_over(wanted, &taken.sockets, id, only_v6)?,
+                None => bound.bind(wanted, id, only_v6)?,
+            }
         }
         for (index, socket) in (options.listen.len()..).zip(&options.sockets) {
             bound.adopt(socket, number(index)?).map_err(StartError::Socket)?;
@@ -95,8 +105,9 @@ impl Bound {
             ListenAddress::Tcp(address) => self.tcp(*address, id, only_v6),
             ListenAddress::Unix { path, mode } => self.unix(path, *mode, id),
         };
-        let (bound, holders) = bound.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
-        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders });
+        let Held { bound, holders, sockets } =
+            bound.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
+        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders, sockets });
         Ok(())
     }
 
@@ -112,36 +123,93 @@ impl Bound {
         let reuse_port = accept == AcceptMode::Reuseport && self.of_workers.len() > 1;
         let how = ListenOptions { backlog, reuse_port, nodelay, keepalive, only_v6 };
         let address = listen::probe(wanted, only_v6)?;
-        let listener = || listen::bind(address, how).map(|socket| Listener::exclusive(socket.into(), id));
-        let holders = match accept {
-            AcceptMode::Dispatch => {
-                self.of_acceptor.push(listener()?);
-                vec![None]
-            }
-            AcceptMode::Reuseport => {
-                for of_worker in &mut self.of_workers {
-                    of_worker.push(listener()?);
-                }
-                self.all_workers()
-            }
-        };
-        Ok((BoundAddress::Tcp(address), holders))
+        let count = if accept == AcceptMode::Reuseport { self.of_workers.len() } else { 1 };
+        let mut listeners = Vec::new();
+        for _ in 0..count {
+            listeners.push(Listener::exclusive(listen::bind(address, how)?.into(), id));
+        }
+        let (holders, sockets) = self.assign(listeners);
+        Ok(Held { bound: BoundAddress::Tcp(address), holders, sockets })
     }
 
     fn unix(&mut self, path: &Path, mode: u32, id: ListenerId) -> io::Result<Held> {
         let listener = listen::bind_unix(path, mode, self.binding.backlog, id)?;
-        Ok((BoundAddress::Unix(Some(path.to_owned())), self.only_one(listener)?))
+        let sockets = vec![listener.handle()];
+        Ok(Held {
+            bound: BoundAddress::Unix(Some(path.to_owned())),
+            holders: self.only_one(listener)?,
+            sockets,
+        })
     }
 
     /// Takes over a socket that is already listening.
     fn adopt(&mut self, given: &ListeningSocket, id: ListenerId) -> io::Result<()> {
-        let TcpOptions { nodelay, keepalive } = self.binding.tcp;
-        let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
-        let socket = listen::adopt(given.duplicate()?, how)?;
+        let socket = listen::adopt(given.duplicate()?, self.adopted())?;
         let bound = given.bound_address()?;
-        let holders = self.only_one(Listener::new(socket, id))?;
-        self.entries.push(Entry { id, wanted: None, bound, only_v6: false, holders });
+        let listener = Listener::new(socket, id);
+        let sockets = vec![listener.handle()];
+        let holders = self.only_one(listener)?;
+        self.entries.push(Entry { id, wanted: None, bound, only_v6: false, holders, sockets });
         Ok(())
+    }
+
+    /// Takes over the sockets that another process of this server has for an address.
+    fn take_over(
+        &mut self,
+        wanted: &ListenAddress,
+        passed: &[ListeningSocket],
+        id: ListenerId,
+        only_v6: bool,
+    ) -> Result<(), StartError> {
+        let failed = |error| StartError::Bind { address: wanted.clone(), error };
+        let first = passed.first().ok_or_else(|| failed(ErrorKind::NotConnected.into()))?;
+        let bound = first.bound_address().map_err(failed)?;
+        let path = match &bound {
+            BoundAddress::Unix(path) => path.as_deref(),
+            BoundAddress::Tcp(_) => None,
+        };
+        let mut listeners = Vec::new();
+        for given in passed {
+            let socket = given.duplicate().and_then(|socket| listen::adopt(socket, self.adopted()));
+            let socket = socket.map_err(failed)?;
+            if listen::is_only_v6(&socket).map_err(failed)? != only_v6 {
+                return Err(family_is_fixed(!only_v6, wanted));
+            }
+            listeners.push(Listener::taken_over(socket, id, path).map_err(failed)?);
+        }
+        let (holders, sockets) = self.assign(listeners);
+        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders, sockets });
+        Ok(())
+    }
+
+    /// Returns the options that are set on sockets of others.
+    fn adopted(&self) -> ListenOptions {
+        let TcpOptions { nodelay, keepalive } = self.binding.tcp;
+        ListenOptions { nodelay, keepalive, ..ListenOptions::default() }
+    }
+
+    /// Assigns the sockets of one address: one to each worker if there are as many, and otherwise all to one thread. None
+    /// may be left out, because the kernel queues connections at each of them.
+    fn assign(&mut self, listeners: Vec<Listener>) -> (Vec<Holder>, Vec<ListenerHandle>) {
+        let sockets: Vec<_> = listeners.iter().map(Listener::handle).collect();
+        let count = listeners.len();
+        let holders = match (self.binding.accept, self.of_workers.as_mut_slice()) {
+            (AcceptMode::Reuseport, workers) if workers.len() == count => {
+                for (of_worker, listener) in workers.iter_mut().zip(listeners) {
+                    of_worker.push(listener);
+                }
+                self.all_workers()
+            }
+            (AcceptMode::Reuseport, [only]) => {
+                only.extend(listeners);
+                vec![Some(0); count]
+            }
+            _ => {
+                self.of_acceptor.extend(listeners);
+                vec![None; count]
+            }
+        };
+        (holders, sockets)
     }
 
     /// Assigns a listener of which there is only one. Workers that wait on one socket all wake for each connection, so
@@ -170,8 +238,12 @@ impl Bound {
     }
 }
 
-/// An address that was bound, and the threads that accept from its listeners.
-type Held = (BoundAddress, Vec<Holder>);
+/// An address that was bound, its sockets, and the threads that accept from them.
+struct Held {
+    bound: BoundAddress,
+    holders: Vec<Holder>,
+    sockets: Vec<ListenerHandle>,
+}
 
 /// Returns the listener's number. The last one is left out: see [`Leaving`](crate::leaving::Leaving).
 fn number(index: usize) -> Result<ListenerId, StartError> {

@@ -30,7 +30,7 @@ pub(crate) struct Listening {
     /// A thread has taken its changes or closed a removed listener, or the server ends.
     progressed: Condvar,
     /// Held while a change is prepared and applied.
-    changing: Mutex<()>,
+    pub(crate) changing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +46,8 @@ struct ListeningState {
     closing: Vec<(ListenerId, Vec<Holder>)>,
     last_id: ListenerId,
     is_ending: bool,
+    /// Another process has the sockets, and serves.
+    is_passed: bool,
 }
 
 impl Listening {
@@ -84,7 +86,10 @@ impl Listening {
     pub(crate) fn closed(&self, listener: ListenerId, holder: Holder) {
         let mut state = self.lock();
         for (_, holders) in state.closing.iter_mut().filter(|(id, _)| *id == listener) {
-            holders.retain(|other| *other != holder);
+            // A thread may have several sockets of one address.
+            if let Some(index) = holders.iter().position(|other| *other == holder) {
+                holders.swap_remove(index);
+            }
         }
         state.closing.retain(|(_, holders)| !holders.is_empty());
         drop(state);
@@ -95,6 +100,20 @@ impl Listening {
     pub(crate) fn end(&self) {
         self.lock().is_ending = true;
         self.progressed.notify_all();
+    }
+
+    /// Returns a copy of the addresses.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.lock().entries.clone()
+    }
+
+    /// Notes that another process serves at the addresses.
+    pub(crate) fn set_passed(&self) {
+        self.lock().is_passed = true;
+    }
+
+    pub(crate) fn has_passed(&self) -> bool {
+        self.lock().is_passed
     }
 
     /// Returns the address of a listener, or its number where the address is unknown.
@@ -132,14 +151,6 @@ fn free_id<'a>(
     let after = after.map(|id| id as ListenerId);
     let mut free = after.filter(|id| !taken.clone().any(|entry| entry.id == *id));
     free.next().ok_or(StartError::TooManyAddresses)
-}
-
-/// Returns whether a listener of `had` may stay for `wanted`: of a Unix-domain socket only the mode may differ.
-fn is_same(had: &ListenAddress, wanted: &ListenAddress) -> bool {
-    match (had, wanted) {
-        (ListenAddress::Unix { path: had, .. }, ListenAddress::Unix { path: wanted, .. }) => had == wanted,
-        _ => had == wanted,
-    }
 }
 
 /// Names a listener of the server's own, about to be removed, that keeps `wanted` from being bound.
@@ -292,14 +303,14 @@ impl Control {
         let mut new = Vec::new();
         let mut modes = Vec::new();
         for wanted in addresses {
-            let is_it = |entry: &Entry| entry.wanted.as_ref().is_some_and(|had| is_same(had, wanted));
+            let is_it = |entry: &Entry| entry.wanted.as_ref().is_some_and(|had| had.is_same_socket(wanted));
             let Some(index) = removed.iter().position(is_it) else {
                 new.push(wanted);
                 continue;
             };
             let kept = removed.swap_remove(index);
             if kept.only_v6 != is_only_v6(wanted, addresses) {
-                return Err(family_is_fixed(&kept, wanted));
+                return Err(family_is_fixed(kept.only_v6, wanted));
             }
             if kept.wanted.as_ref() != Some(wanted) {
                 modes.push((kept.id, wanted));
@@ -357,8 +368,8 @@ impl Listening {
 }
 
 /// `[::]` takes IPv4 or doesn't from the time when it is bound.
-fn family_is_fixed(kept: &Entry, wanted: &ListenAddress) -> StartError {
-    let how = if kept.only_v6 { "takes no IPv4 connections" } else { "takes IPv4 connections, too" };
+pub(crate) fn family_is_fixed(only_v6: bool, wanted: &ListenAddress) -> StartError {
+    let how = if only_v6 { "takes no IPv4 connections" } else { "takes IPv4 connections, too" };
     let message = format!("it {how}, which can't change while it is open; help: restart the server");
     StartError::Bind { address: wanted.clone(), error: io::Error::other(message) }
 }

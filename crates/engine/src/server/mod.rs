@@ -10,6 +10,7 @@ pub(crate) mod messages;
 pub(crate) mod notice;
 pub(crate) mod options;
 pub(crate) mod panics;
+pub(crate) mod passing;
 pub(crate) mod reload;
 pub(crate) mod reports;
 pub(crate) mod running;

@@ -9,6 +9,7 @@ use crate::limits::{Limits, Timeouts};
 use crate::observe::finished::ExchangeListener;
 use crate::proxies::ProxyOptions;
 use crate::server::addresses::{ListenAddress, ListeningSocket};
+use crate::server::passing::PassedListener;
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Options {
     pub listen: Vec<ListenAddress>,
     /// Sockets that are already listening.
     pub sockets: Vec<ListeningSocket>,
+    /// Sockets of another process of this server, which are taken instead of binding their addresses.
+    pub passed: Vec<PassedListener>,
     /// Distribution of connections to the workers.
     pub accept: AcceptMode,
     /// Number of workers; 0: one per core that the process may use.
@@ -55,6 +58,7 @@ impl Default for Options {
         Self {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080)).into()],
             sockets: Vec::new(),
+            passed: Vec::new(),
             accept: AcceptMode::default(),
             workers: 0,
             driver: DriverChoice::Auto,

@@ -205,18 +205,18 @@ impl Listeners {
         }
     }
 
-    /// Begins to remove the listener with this number (A8). Returns false if there is none, or accepting has been
-    /// stopped.
+    /// Begins to remove the listeners with this number (A8). Returns false without one, or once accepting was stopped.
     pub(crate) fn remove(&mut self, id: ListenerId, now_ms: u64) -> bool {
-        let is_it = |queue: &&mut AcceptQueue| queue.listener.id() == id && queue.removal == Removal::No;
-        let Some(queue) = self.queues.iter_mut().flatten().find(is_it) else { return false };
-        if self.stopping != Stopping::No {
-            return false;
+        let (mut count, is_open) = (0, self.stopping == Stopping::No);
+        let is_it =
+            |queue: &&mut AcceptQueue| is_open && queue.listener.id() == id && queue.removal == Removal::No;
+        for queue in self.queues.iter_mut().flatten().filter(is_it) {
+            let until_ms = now_ms.saturating_add(queue.listener.retire());
+            queue.removal = Removal::Retired(until_ms);
+            self.retired_until_ms = self.retired_until_ms.min(until_ms);
+            count += 1;
         }
-        let until_ms = now_ms.saturating_add(queue.listener.retire());
-        queue.removal = Removal::Retired(until_ms);
-        self.retired_until_ms = self.retired_until_ms.min(until_ms);
-        true
+        count > 0
     }
 
     /// Returns the timeout of a wait that ends in time for a removal.

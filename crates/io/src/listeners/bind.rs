@@ -90,6 +90,17 @@ pub fn adopt(socket: OwnedFd, options: ListenOptions) -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
+/// Returns whether a listening socket takes no IPv4 connections although it has an IPv6 address.
+///
+/// # Errors
+/// The kernel's error.
+pub fn is_only_v6(socket: &impl AsFd) -> io::Result<bool> {
+    let socket = socket2::SockRef::from(socket);
+    let is_any_v6 =
+        socket.local_addr()?.as_socket_ipv6().is_some_and(|address| address.ip().is_unspecified());
+    Ok(is_any_v6 && socket.only_v6()?)
+}
+
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 fn listens(socket: &Socket) -> io::Result<bool> {
     socket.is_listener()

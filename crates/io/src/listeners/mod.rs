@@ -14,6 +14,8 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::ListenerId;
 use crate::limits::LISTENER_GRACE_MS;
@@ -25,9 +27,9 @@ pub struct Listener {
     /// The file of a Unix-domain socket. Dropped first, so that its check happens while the socket still
     /// holds its inode, which no other file can have then.
     file: Option<SocketFile>,
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     id: ListenerId,
-    /// No other process has this socket.
+    /// No other process accepts from this socket.
     is_exclusive: bool,
 }
 
@@ -35,7 +37,7 @@ impl Listener {
     /// Wraps a listening socket that other processes may have, too.
     #[must_use]
     pub fn new(socket: OwnedFd, id: ListenerId) -> Self {
-        Self { socket, id, file: None, is_exclusive: false }
+        Self { socket: Arc::new(socket), id, file: None, is_exclusive: false }
     }
 
     /// Wraps a listening socket of this process alone: removing it ends its handshakes (clause A8).
@@ -49,13 +51,31 @@ impl Listener {
         Self { file: Some(file), ..Self::exclusive(socket, id) }
     }
 
+    /// Wraps a socket that another process of this server has bound. The file of a Unix-domain socket stays, until
+    /// [`ListenerHandle::own_file`] says otherwise.
+    ///
+    /// # Errors
+    /// If the file at `path` is gone.
+    pub fn taken_over(socket: OwnedFd, id: ListenerId, path: Option<&Path>) -> io::Result<Self> {
+        let file = path.map(SocketFile::of).transpose()?;
+        file.iter().for_each(|file| file.is_owned.store(false, Ordering::Relaxed));
+        Ok(Self { file, ..Self::exclusive(socket, id) })
+    }
+
+    /// Returns access to the socket for other threads. It doesn't keep the socket open.
+    #[must_use]
+    pub fn handle(&self) -> ListenerHandle {
+        let is_file_owned = self.file.as_ref().map(|file| Arc::clone(&file.is_owned));
+        ListenerHandle { socket: Arc::downgrade(&self.socket), is_file_owned }
+    }
+
     /// Returns another descriptor of the socket, for another worker. The file stays with this one.
     ///
     /// # Errors
     /// Fails if the process is out of descriptors.
     pub fn share(&self) -> io::Result<Self> {
         Ok(Self {
-            socket: self.socket.try_clone()?,
+            socket: Arc::new(self.socket.try_clone()?),
             id: self.id,
             file: None,
             is_exclusive: self.is_exclusive,
@@ -102,6 +122,29 @@ impl AsRawFd for Listener {
     }
 }
 
+/// Access to a listener that its driver owns, for other threads.
+#[derive(Debug, Clone)]
+pub struct ListenerHandle {
+    socket: Weak<OwnedFd>,
+    /// `None` without a file.
+    is_file_owned: Option<Arc<AtomicBool>>,
+}
+
+impl ListenerHandle {
+    /// Returns another descriptor of the socket, or `None` if the listener is closed.
+    ///
+    /// # Errors
+    /// Fails if the process is out of descriptors.
+    pub fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
+        self.socket.upgrade().map(|socket| socket.try_clone()).transpose()
+    }
+
+    /// Sets whether the file of a Unix-domain socket is removed with the listener: it belongs to one process at a time.
+    pub fn own_file(&self, is_owned: bool) {
+        self.is_file_owned.iter().for_each(|flag| flag.store(is_owned, Ordering::Relaxed));
+    }
+}
+
 /// Sources of a driver's connections.
 #[derive(Debug, Default)]
 pub struct Entrances {
@@ -123,12 +166,13 @@ impl From<Vec<TcpListener>> for Entrances {
     }
 }
 
-/// A socket's file. Removed on drop, unless another has replaced it.
+/// A socket's file. Removed on drop, unless another has replaced it or another process owns it.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
     device: u64,
     inode: u64,
+    is_owned: Arc<AtomicBool>,
 }
 
 impl SocketFile {
@@ -136,12 +180,16 @@ impl SocketFile {
         // Independent of later changes of the working directory.
         let path = std::path::absolute(path)?;
         let found = fs::symlink_metadata(&path)?;
-        Ok(Self { path, device: found.dev(), inode: found.ino() })
+        let is_owned = Arc::new(AtomicBool::new(true));
+        Ok(Self { path, device: found.dev(), inode: found.ino(), is_owned })
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
+        if !self.is_owned.load(Ordering::Relaxed) {
+            return;
+        }
         let Ok(found) = fs::symlink_metadata(&self.path) else { return };
         if (found.dev(), found.ino()) == (self.device, self.inode) {
             // In a folder that is no longer writable it stays: the next server replaces it.

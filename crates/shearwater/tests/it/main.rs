@@ -21,5 +21,6 @@ mod served;
 mod service_manager;
 mod sockets;
 mod start;
+mod successor;
 mod traits;
 mod upgrades;

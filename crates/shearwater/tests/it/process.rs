@@ -32,6 +32,14 @@ pub(crate) fn has_ended() {
     }
 }
 
+/// Returns a command that runs a test of this binary as a process.
+pub(crate) fn command(test: &str, variables: &[(&str, &Path)]) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this program is a file"));
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.envs(variables.iter().copied()).env(IS_PROCESS, "").stderr(Stdio::null());
+    command
+}
+
 /// A child process that runs a server. Killed when dropped or after a time limit.
 pub(crate) struct Process {
     child: Child,
@@ -48,10 +56,8 @@ impl Process {
 
     /// Starts a process with further environment variables.
     pub(crate) fn start_with(test: &str, variables: &[(&str, &Path)]) -> Self {
-        let mut command = Command::new(env::current_exe().expect("this program is a file"));
-        command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
-        command.envs(variables.iter().copied());
-        command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = command(test, variables);
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let net = kill_unless_dropped(Pid::from_child(&child));
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));

@@ -1,0 +1,44 @@
+//! Replaces the running program by the file that it was started from (`SIGUSR2`): a new process takes over the listeners.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use shearwater::{Control, Successor};
+use shearwater_metrics::limits::ADMIN_DRAIN_MS;
+
+use crate::args::Serve;
+
+/// Starts a new process with the configuration and the listeners of this one.
+pub(crate) struct Upgrader {
+    config: Option<PathBuf>,
+    admin: Option<Arc<Control>>,
+}
+
+impl Upgrader {
+    pub(crate) fn new(arguments: &Serve, admin: Option<Arc<Control>>) -> Self {
+        Self { config: arguments.config.clone(), admin }
+    }
+
+    /// Starts the program again with the same arguments, and waits until it serves. Returns a description for the log.
+    ///
+    /// # Errors
+    /// Complete messages. Nothing has changed then.
+    pub(crate) fn upgrade(&self, control: &Control) -> Result<String, String> {
+        if let Some(file) =
+            self.config.as_ref().filter(|file| !fs::metadata(file).is_ok_and(|found| found.is_file()))
+        {
+            let file = file.display();
+            return Err(format!("error: a new process can't read the configuration {file}: it is no file\n"));
+        }
+        let failed = |error: &dyn std::fmt::Display| format!("error: {error}\n");
+        let mut successor = Successor::of_this_program().map_err(|error| failed(&error))?;
+        if let Some(admin) = &self.admin {
+            successor = successor.with_listeners_of(Arc::clone(admin));
+        }
+        let number = successor.start(control).map_err(|error| failed(&error))?;
+        // The status is that of the new process from now on.
+        self.admin.iter().for_each(|admin| admin.drain(ADMIN_DRAIN_MS));
+        Ok(format!("process {number} serves now"))
+    }
+}

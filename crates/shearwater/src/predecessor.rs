@@ -1,0 +1,276 @@
+//! Taking over from the process that has started this one: its listening sockets, and the moment when it drains.
+//!
+//! The other side is [`Successor`](crate::Successor). Messages of the channel, in their order:
+//!
+//! | from | text | socket |
+//! |---|---|---|
+//! | old process | `tcp ADDRESS`, `unix MODE PATH` or `given`: a listener | its socket |
+//! | old process | `also`: another worker's socket of the same listener | the socket |
+//! | old process | `end` | |
+//! | new process | `ready`: it accepts connections | |
+//! | old process | `serve`: it drains from now on | |
+//!
+//! Each side takes the end of the channel for the end of the other process: the new one exits if it isn't ready, and
+//! serves if it is.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::parent_id;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use shearwater_engine::{Control, ListenAddress, ListeningSocket, PassedListener};
+use shearwater_io::limits::PASSED_SOCKETS_MAX;
+use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
+
+use crate::report::Verbosity;
+use crate::server::Server;
+
+/// Variable with the number of the process that passes its listeners. It counts only for a child of that process.
+pub(crate) const PREDECESSOR: &str = "SHEARWATER_PREDECESSOR";
+
+/// Texts of messages.
+pub(crate) const ALSO: &[u8] = b"also";
+pub(crate) const END_OF_LISTENERS: &[u8] = b"end";
+pub(crate) const READY: &[u8] = b"ready";
+pub(crate) const SERVE: &[u8] = b"serve";
+
+/// Longest wait for a message of the old process.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How a server takes over listeners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TakeOver {
+    #[default]
+    Nothing,
+    Listeners,
+    /// Also reports that this process serves.
+    ListenersAndReport,
+}
+
+impl Server {
+    /// Takes over from the process that has started this one as its [`Successor`](crate::Successor), if there is one.
+    ///
+    /// The server accepts on the sockets of that process instead of binding their addresses; others are bound as usual. Once its
+    /// workers have started, the old process drains, and removes no file of a Unix-domain socket any more. A program that
+    /// reads its standard input calls [`claim_inherited_sockets`](crate::engine::claim_inherited_sockets) first.
+    #[must_use]
+    pub fn take_over(mut self) -> Self {
+        self.take_over = TakeOver::ListenersAndReport;
+        self
+    }
+
+    /// Takes listeners as [`take_over`](Self::take_over), and leaves it to another server of this process, which starts
+    /// later, to have the old process drain.
+    #[must_use]
+    pub fn take_over_listeners(mut self) -> Self {
+        self.take_over = TakeOver::Listeners;
+        self
+    }
+}
+
+/// An error of taking over from another process. Displays as one sentence.
+#[derive(Debug, Clone)]
+pub struct TakeOverError(String);
+
+impl fmt::Display for TakeOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "can't take over from the process that started this one: {}", self.0)
+    }
+}
+
+impl std::error::Error for TakeOverError {}
+
+/// The old process, and what it has passed.
+struct Predecessor {
+    channel: SocketChannel,
+    /// Listeners that no server has taken yet.
+    listeners: Vec<PassedListener>,
+    /// Servers that have taken listeners.
+    servers: Vec<Arc<Control>>,
+}
+
+/// Everything that was passed.
+struct Received {
+    /// Sockets that the old process was given itself. They stay open as long as this process lives, as with a service manager.
+    given: Vec<ListeningSocket>,
+    /// `None` once this process serves alone.
+    predecessor: Mutex<Option<Predecessor>>,
+}
+
+impl Received {
+    fn predecessor(&self) -> MutexGuard<'_, Option<Predecessor>> {
+        self.predecessor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Receives the listeners, at the first call.
+fn received() -> Result<Option<&'static Received>, TakeOverError> {
+    static RECEIVED: OnceLock<Result<Option<Received>, String>> = OnceLock::new();
+    match RECEIVED.get_or_init(receive) {
+        Ok(received) => Ok(received.as_ref()),
+        Err(why) => Err(TakeOverError(why.clone())),
+    }
+}
+
+/// Receives the listeners of a process that this one succeeds, at the first call. Errors are those of later calls.
+pub(crate) fn claim() {
+    drop(received());
+}
+
+fn receive() -> Result<Option<Received>, String> {
+    let is_parent = |number: std::ffi::OsString| number.to_str() == Some(&parent_id().to_string());
+    if !std::env::var_os(PREDECESSOR).is_some_and(is_parent) {
+        return Ok(None);
+    }
+    let input = take_standard_input().map_err(|error| error.to_string())?;
+    receive_from(SocketChannel::from(input)).map(Some)
+}
+
+fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
+    channel.set_patience(Some(WAIT_MAX)).map_err(|error| error.to_string())?;
+    let mut listeners: Vec<PassedListener> = Vec::new();
+    for count in 0.. {
+        let message = channel.receive().map_err(|error| error.to_string())?.ok_or("it has ended")?;
+        match (message.socket, listeners.last_mut()) {
+            (None, _) if message.text == END_OF_LISTENERS => break,
+            (Some(_), _) if count == PASSED_SOCKETS_MAX => {
+                return Err(format!("it has more than {PASSED_SOCKETS_MAX} sockets"));
+            }
+            (Some(socket), Some(listener)) if message.text == ALSO => listener.sockets.push(socket.into()),
+            (Some(socket), _) => {
+                let address = parse(&message.text)?;
+                listeners.push(PassedListener { address, sockets: vec![socket.into()] });
+            }
+            (None, _) => return Err(unknown(&message.text)),
+        }
+    }
+    let is_given = |listener: &mut PassedListener| listener.address.is_none();
+    let given = listeners.extract_if(.., is_given).flat_map(|given| given.sockets).collect();
+    let predecessor = Mutex::new(Some(Predecessor { channel, listeners, servers: Vec::new() }));
+    Ok(Received { given, predecessor })
+}
+
+fn unknown(text: &[u8]) -> String {
+    format!("its message is unknown: {:?}", String::from_utf8_lossy(text))
+}
+
+/// Parses the description of a listener; `None` for a socket that the old process was given.
+pub(crate) fn parse(text: &[u8]) -> Result<Option<ListenAddress>, String> {
+    let as_text = std::str::from_utf8(text).unwrap_or_default();
+    if text == b"given" {
+        return Ok(None);
+    }
+    if let Some(Ok(address)) = as_text.strip_prefix("tcp ").map(str::parse) {
+        return Ok(Some(ListenAddress::Tcp(address)));
+    }
+    let mut parts = text.splitn(3, |byte| *byte == b' ');
+    if let (Some(b"unix"), Some(mode), Some(path)) = (parts.next(), parts.next(), parts.next())
+        && let Ok(mode) = u32::from_str_radix(std::str::from_utf8(mode).unwrap_or_default(), 8)
+    {
+        return Ok(Some(ListenAddress::Unix { path: OsStr::from_bytes(path).into(), mode }));
+    }
+    Err(unknown(text))
+}
+
+/// Returns the sockets that the old process was given itself.
+///
+/// # Errors
+/// See [`TakeOverError`].
+pub(crate) fn given() -> Result<&'static [ListeningSocket], TakeOverError> {
+    Ok(received()?.map_or(&[], |received| &received.given))
+}
+
+/// Takes the listeners of these addresses, of those that no server has taken.
+///
+/// # Errors
+/// See [`TakeOverError`].
+pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, TakeOverError> {
+    let Some(received) = received()? else { return Ok(Vec::new()) };
+    let mut predecessor = received.predecessor();
+    let Some(Predecessor { listeners, .. }) = predecessor.as_mut() else { return Ok(Vec::new()) };
+    Ok(listen.iter().filter_map(|address| PassedListener::take(listeners, address)).collect())
+}
+
+/// Notes a server that has started on what it has taken. With `report`, lets the old process drain, if there is one.
+pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity) {
+    let Ok(Some(received)) = received() else { return };
+    let mut present = received.predecessor();
+    let Some(predecessor) = present.as_mut().filter(|_| how != TakeOver::Nothing) else { return };
+    predecessor.servers.push(control);
+    if how != TakeOver::ListenersAndReport {
+        return;
+    }
+    let Some(mut predecessor) = present.take() else { return };
+    // An old process that doesn't respond has ended, or ends this one.
+    let sent = predecessor.channel.send(READY, None::<&ListeningSocket>);
+    drop(sent.and_then(|()| predecessor.channel.receive()));
+    for server in &predecessor.servers {
+        if let Err(error) = server.own_socket_files() {
+            verbosity
+                .warn("socket_mode_failed", &format!("can't set the mode of a Unix-domain socket: {error}"));
+        }
+    }
+    // Listeners that no server has taken are closed here. The old process accepts what is queued there.
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
+    use std::thread;
+
+    use shearwater_engine::{ListenAddress, PassedListener};
+    use shearwater_io::limits::PASSED_SOCKETS_MAX;
+    use shearwater_io::socket_channel::SocketChannel;
+
+    use super::{ALSO, END_OF_LISTENERS, parse, receive_from};
+    use crate::successor::description;
+
+    #[test]
+    fn reads_every_description() {
+        let addresses = [
+            Some(ListenAddress::Tcp("127.0.0.1:0".parse().expect("an address"))),
+            Some(ListenAddress::Tcp("[fe80::1%3]:8080".parse().expect("an address"))),
+            Some(ListenAddress::unix("/run/a path\nwith lines.sock")),
+            Some(ListenAddress::Unix { path: "relative".into(), mode: 0o7 }),
+            None,
+        ];
+        for address in addresses {
+            let passed = PassedListener { address: address.clone(), sockets: Vec::new() };
+            assert_eq!(parse(&description(&passed)), Ok(address));
+        }
+        for text in
+            ["", "also", "tcp", "tcp nowhere", "unix", "unix 660", "unix 9 /run/x", "sctp 127.0.0.1:80"]
+        {
+            assert!(parse(text.as_bytes()).is_err_and(|why| why.contains("unknown")), "{text}");
+        }
+    }
+
+    /// Returns the number of sockets that are received, of so many.
+    fn received(count: usize) -> Result<usize, String> {
+        let (mut here, there) = SocketChannel::pair().expect("descriptors");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        thread::scope(|scope| {
+            // The other end may stop reading.
+            scope.spawn(move || {
+                let mut texts =
+                    std::iter::once(&b"tcp 127.0.0.1:0"[..]).chain(std::iter::repeat(ALSO)).take(count);
+                let sent = texts.try_for_each(|text| here.send(text, Some(&listener)));
+                drop(sent.and_then(|()| here.send(END_OF_LISTENERS, None::<&OwnedFd>)));
+            });
+            let received = receive_from(SocketChannel::from(there))?;
+            let predecessor = received.predecessor().take().expect("just received");
+            Ok(predecessor.listeners.iter().map(|listener| listener.sockets.len()).sum())
+        })
+    }
+
+    #[test]
+    fn bounds_the_number_of_sockets() {
+        shearwater_engine::raise_descriptor_limit().expect("a limit");
+        assert_eq!(received(3), Ok(3));
+        let refused = received(PASSED_SOCKETS_MAX + 1);
+        assert_eq!(refused, Err(format!("it has more than {PASSED_SOCKETS_MAX} sockets")));
+    }
+}

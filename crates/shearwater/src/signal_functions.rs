@@ -1,0 +1,170 @@
+//! Functions of the program that signals call: to reload, and to upgrade. Each runs on a thread of its own, one call at a
+//! time.
+
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use shearwater_engine::Control;
+
+use crate::report::Verbosity;
+
+/// A program's function: see [`Server::on_reload`](crate::Server::on_reload) and
+/// [`Server::on_upgrade`](crate::Server::on_upgrade).
+#[derive(Clone)]
+pub(crate) struct SignalFunction(Arc<Function>);
+
+type Function = dyn Fn(&Control) -> Result<String, String> + Send + Sync;
+
+impl SignalFunction {
+    pub(crate) fn new(function: impl Fn(&Control) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl fmt::Debug for SignalFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalFunction").finish_non_exhaustive()
+    }
+}
+
+/// The purpose of a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    Reload,
+    /// Another process takes the place of this one, which drains for so many milliseconds.
+    Upgrade {
+        drain_ms: u64,
+    },
+}
+
+impl Purpose {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+            Self::Upgrade { .. } => "upgrade",
+        }
+    }
+}
+
+/// Calls a program's function for each request, on a thread that ends with the last one.
+///
+/// The thread of signals isn't used: a disk that hangs while a configuration is read must not delay a drain. Requests
+/// during a call are one further call, whatever their number, because that reads what is there by then.
+pub(crate) struct SignalCaller {
+    purpose: Purpose,
+    function: SignalFunction,
+    control: Arc<Control>,
+    verbosity: Verbosity,
+    state: Mutex<CallState>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallState {
+    Idle,
+    Running,
+    /// Requested again meanwhile.
+    RunningAgain,
+}
+
+impl SignalCaller {
+    pub(crate) fn new(
+        purpose: Purpose,
+        function: SignalFunction,
+        control: Arc<Control>,
+        verbosity: Verbosity,
+    ) -> Arc<Self> {
+        Arc::new(Self { purpose, function, control, verbosity, state: Mutex::new(CallState::Idle) })
+    }
+
+    /// Requests a call.
+    pub(crate) fn request(self: &Arc<Self>) {
+        let mut state = self.state();
+        if *state != CallState::Idle {
+            *state = CallState::RunningAgain;
+            return;
+        }
+        let caller = Arc::clone(self);
+        let thread = thread::Builder::new().name(self.purpose.name().to_owned()).spawn(move || caller.run());
+        match thread {
+            Ok(_) => *state = CallState::Running,
+            Err(error) => self.failed(&format!("error: {error}\n")),
+        }
+    }
+
+    fn succeeded(&self, what: &str) {
+        match self.purpose {
+            Purpose::Reload => self.verbosity.print_reloaded(what, &self.control),
+            Purpose::Upgrade { drain_ms } => {
+                self.verbosity.print_upgraded(what, &self.control);
+                self.control.drain(drain_ms);
+            }
+        }
+    }
+
+    fn failed(&self, errors: &str) {
+        self.verbosity.print_refused(self.purpose, errors, &self.control);
+    }
+
+    fn run(&self) {
+        loop {
+            let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
+            match panic::catch_unwind(call) {
+                Ok(Ok(what)) => self.succeeded(&what),
+                Ok(Err(errors)) => self.failed(&errors),
+                // The panic hook has reported the panic.
+                Err(_) => self.failed(&format!("error: the {} has panicked\n", self.purpose.name())),
+            }
+            let mut state = self.state();
+            match *state {
+                CallState::RunningAgain => *state = CallState::Running,
+                CallState::Idle | CallState::Running => {
+                    *state = CallState::Idle;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, CallState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+    use std::time::Duration;
+
+    use shearwater_engine::Control;
+
+    use super::{Purpose, SignalCaller, SignalFunction};
+    use crate::report::Verbosity;
+
+    const WAIT_MAX: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn combines_requests_during_a_reload() {
+        let (control, _notices) = Control::new();
+        let (began, has_begun) = sync_channel(10);
+        let (may_end, end) = sync_channel(10);
+        let end = Mutex::new(end);
+        let function = SignalFunction::new(move |_| {
+            began.send(()).expect("the test listens");
+            end.lock().expect("no panic before").recv().map_err(|error| error.to_string())?;
+            panic!("a panic ends no further reload");
+        });
+        let caller = SignalCaller::new(Purpose::Reload, function, Arc::new(control), Verbosity::Off);
+        caller.request();
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
+        (0..5).for_each(|_| caller.request());
+        may_end.send(()).expect("it waits");
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called once more");
+        may_end.send(()).expect("it waits");
+        drop(caller);
+        assert_eq!(has_begun.recv_timeout(WAIT_MAX), Err(RecvTimeoutError::Disconnected));
+    }
+}

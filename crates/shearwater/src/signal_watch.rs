@@ -1,0 +1,84 @@
+//! The effects of signals on a server.
+
+use std::io;
+use std::sync::Arc;
+
+use shearwater_engine::Control;
+use shearwater_io::signals::{self, Signal, Signals};
+
+use crate::observe::Reopen;
+use crate::report::Verbosity;
+use crate::signal_functions::{Purpose, SignalCaller, SignalFunction};
+
+/// The signals that every server handles.
+const ALWAYS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::User1];
+
+/// Functions of the program that signals call. Without one, its signal is left alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SignalFunctions {
+    /// At `SIGHUP`.
+    pub(crate) reload: Option<SignalFunction>,
+    /// At `SIGUSR2`.
+    pub(crate) upgrade: Option<SignalFunction>,
+    /// At `SIGUSR1`.
+    pub(crate) reopen: Reopen,
+}
+
+/// Signals that are caught, and not yet acted on.
+#[derive(Debug)]
+pub(crate) struct CaughtSignals {
+    signals: Signals,
+    /// The program was started in a terminal and not by `nohup`: closing the terminal sends `SIGHUP`, and ends it.
+    ends_with_terminal: bool,
+}
+
+/// Handles the process's signals for one server until dropped.
+///
+/// When the last one is dropped, each signal has its previous effect again.
+#[derive(Debug)]
+#[must_use = "dropping it restores the signals' previous effects"]
+pub struct SignalWatch {
+    _signals: Signals,
+}
+
+impl SignalWatch {
+    /// Catches signals: those of functions only for a program that has them.
+    pub(crate) fn catch(functions: &SignalFunctions) -> io::Result<CaughtSignals> {
+        let reloads = functions.reload.is_some();
+        let ends_with_terminal = reloads && !signals::ignores_hangup() && signals::has_terminal();
+        let mut caught = ALWAYS.to_vec();
+        caught.extend(reloads.then_some(Signal::Hangup));
+        caught.extend(functions.upgrade.is_some().then_some(Signal::User2));
+        Ok(CaughtSignals { signals: Signals::catch(&caught)?, ends_with_terminal })
+    }
+
+    /// Acts on caught signals, including those that have already arrived.
+    pub(crate) fn new(
+        caught: CaughtSignals,
+        control: Arc<Control>,
+        drain_ms: u64,
+        verbosity: Verbosity,
+        functions: SignalFunctions,
+    ) -> Self {
+        let caller = |purpose, function: Option<SignalFunction>| {
+            function.map(|function| SignalCaller::new(purpose, function, Arc::clone(&control), verbosity))
+        };
+        let SignalFunctions { reload, upgrade, reopen } = functions;
+        let reload = caller(Purpose::Reload, reload);
+        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade);
+        let CaughtSignals { signals, ends_with_terminal } = caught;
+        signals.act(move |signal| match signal {
+            Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
+            // Without a function it is caught for another server of the process.
+            Signal::Hangup => reload.iter().for_each(SignalCaller::request),
+            Signal::User2 => upgrade.iter().for_each(SignalCaller::request),
+            Signal::User1 => {
+                reopen.call();
+                verbosity.print_running_totals(&control.totals());
+            }
+            Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
+            Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),
+        });
+        Self { _signals: signals }
+    }
+}

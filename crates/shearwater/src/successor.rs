@@ -1,0 +1,321 @@
+//! Starting the process that takes this one's place: an upgrade without a lost connection.
+//!
+//! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners, starts,
+//! and reports that it is ready. This process then confirms that, and drains. The steps of the new process are in
+//! [`predecessor`](crate::predecessor).
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shearwater_engine::{
+    Control, ListenAddress, ListeningSocket, PassedListener, PassingListeners, StartError,
+};
+use shearwater_io::service_manager::notify;
+use shearwater_io::socket_channel::SocketChannel;
+
+use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE};
+use crate::server::Server;
+use crate::signal_functions::SignalFunction;
+
+/// Default of [`Successor::patience`].
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Longest wait for the exit of a process that has closed the channel, and the interval of looking for it.
+const EXIT_WAIT: Duration = Duration::from_secs(1);
+const EXIT_POLL: Duration = Duration::from_millis(5);
+
+/// Variables for one process alone.
+const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
+
+/// A process that takes the place of this one: another version of the program, for example.
+///
+/// It gets the listening sockets of the servers, so that no address is bound again and no connection is lost, and reports to this
+/// process when it serves. The program must [take over](crate::Server::take_over) what it gets.
+///
+/// ```no_run
+/// use shearwater::{App, Server, Successor};
+///
+/// let server = Server::new("127.0.0.1:8080").take_over().on_upgrade(|control| {
+///     let successor = Successor::of_this_program().map_err(|error| format!("error: {error}\n"))?;
+///     let process = successor.start(control).map_err(|error| format!("error: {error}\n"))?;
+///     Ok(format!("process {process} serves now"))
+/// });
+/// server.run_app(App::new())?;
+/// # Ok::<(), shearwater::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Successor {
+    command: Command,
+    patience: Duration,
+    others: Vec<Arc<Control>>,
+}
+
+impl Successor {
+    /// Creates one from a command. Its standard input is replaced.
+    #[must_use]
+    pub fn new(command: Command) -> Self {
+        Self { command, patience: PATIENCE, others: Vec::new() }
+    }
+
+    /// Creates one with the program and the arguments of this process. A program file that was replaced since is the new
+    /// version; `argv[0]` names it, if that exists.
+    ///
+    /// # Errors
+    /// If neither `argv[0]` nor the system names the program.
+    pub fn of_this_program() -> io::Result<Self> {
+        let mut arguments = env::args_os();
+        let mut command = Command::new(program(arguments.next())?);
+        command.args(arguments);
+        Ok(Self::new(command))
+    }
+
+    /// Sets how long the process may take until it serves. Default: 10 s.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Adds the listeners of another server of this process. In the new process it must start before the one that
+    /// [takes over](crate::Server::take_over), and [take its listeners](crate::Server::take_over_listeners).
+    #[must_use]
+    pub fn with_listeners_of(mut self, server: Arc<Control>) -> Self {
+        self.others.push(server);
+        self
+    }
+
+    /// Starts the process, passes it all listeners, and waits until it serves. Returns its number.
+    ///
+    /// The server of `control` must be drained then: [`Server::on_upgrade`](crate::Server::on_upgrade) and
+    /// [`Running::hand_over`](crate::Running::hand_over) do so. Until its queues are empty, both processes accept. A service
+    /// manager (`NOTIFY_SOCKET`) gets the number of the new process.
+    ///
+    /// # Errors
+    /// See [`HandOverError`]. Nothing has changed then, and the process is killed.
+    pub fn start(self, control: &Control) -> Result<u32, HandOverError> {
+        if process::id() == 1 {
+            return Err(HandOverError::FirstProcess);
+        }
+        let Self { mut command, patience, others } = self;
+        let servers = others.iter().map(Arc::as_ref).chain([control]);
+        let passing: Result<Vec<_>, _> = servers.map(Control::pass_listeners).collect();
+        let passing = passing.map_err(HandOverError::Listeners)?;
+        let (channel, their_end) = SocketChannel::pair().map_err(HandOverError::System)?;
+        command.stdin(their_end).env(PREDECESSOR, process::id().to_string());
+        for name in OF_ONE_PROCESS {
+            command.env_remove(name);
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
+        // Its copy of the other end would hide that the process has ended.
+        drop(command);
+        let mut new = NewProcess { child, channel, end: Instant::now() + patience };
+        match new.hand_over(&passing, control) {
+            Ok(()) => {
+                passing.into_iter().for_each(PassingListeners::finish);
+                Ok(new.child.id())
+            }
+            Err(error) => Err(new.give_up(&error, patience)),
+        }
+    }
+}
+
+impl Server {
+    /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server leaves
+    /// `SIGUSR2` alone.
+    ///
+    /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a description for
+    /// the log. The server drains then. After an error, which is printed as it is, it serves on. The function runs on a
+    /// thread of its own.
+    #[must_use]
+    pub fn on_upgrade(
+        mut self,
+        upgrade: impl Fn(&Control) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.upgrade = Some(SignalFunction::new(upgrade));
+        self
+    }
+}
+
+/// The new process, until it serves.
+struct NewProcess {
+    child: Child,
+    channel: SocketChannel,
+    /// Time by which it must serve.
+    end: Instant,
+}
+
+/// The reason why a process doesn't serve.
+enum Failed {
+    /// A drain was ordered meanwhile.
+    Ending,
+    /// The channel is closed, or has something else than expected.
+    Channel,
+    Late,
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::WouldBlock { Self::Late } else { Self::Channel }
+    }
+}
+
+impl NewProcess {
+    /// Passes the listeners, waits until the process serves, and lets it go.
+    fn hand_over(&mut self, passing: &[PassingListeners<'_>], control: &Control) -> Result<(), Failed> {
+        for passed in passing.iter().flat_map(PassingListeners::listeners) {
+            let mut text = description(passed);
+            for socket in &passed.sockets {
+                self.wait_at_most_until_end()?;
+                self.channel.send(&text, Some(socket))?;
+                ALSO.clone_into(&mut text);
+            }
+        }
+        self.send(END_OF_LISTENERS)?;
+        self.wait_at_most_until_end()?;
+        if self.channel.receive()?.is_none_or(|message| message.text != READY) {
+            return Err(Failed::Channel);
+        }
+        if control.is_ending() {
+            return Err(Failed::Ending);
+        }
+        // The manager listens to the main process only, so it learns this before the new one reports to it.
+        report_main_process(self.child.id());
+        self.send(SERVE).inspect_err(|_| report_main_process(process::id())).map_err(Failed::from)
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.wait_at_most_until_end()?;
+        self.channel.send(message, None::<&ListeningSocket>)
+    }
+
+    fn wait_at_most_until_end(&self) -> io::Result<()> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        self.channel.set_patience(Some(left.max(Duration::from_millis(1))))
+    }
+
+    /// Ends the process and returns the error.
+    fn give_up(mut self, failed: &Failed, patience: Duration) -> HandOverError {
+        let is_closed = matches!(failed, Failed::Channel);
+        if is_closed && self.exits_soon() {
+            return self.child.wait().map_or_else(HandOverError::System, HandOverError::Ended);
+        }
+        // It fails if the process has ended just now.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        match failed {
+            Failed::Ending => HandOverError::Listeners(StartError::Ending),
+            Failed::Channel => HandOverError::Closed,
+            Failed::Late => HandOverError::Late(patience),
+        }
+    }
+
+    /// Waits for the exit of a process that has closed the channel.
+    fn exits_soon(&mut self) -> bool {
+        let end = Instant::now() + EXIT_WAIT;
+        while Instant::now() < end {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            thread::sleep(EXIT_POLL);
+        }
+        false
+    }
+}
+
+/// Reports to the service manager which process it supervises. Without one, or if it can't be reached, nothing depends on it.
+fn report_main_process(number: u32) {
+    drop(notify(&format!("MAINPID={number}")));
+}
+
+/// Describes a listener for [`predecessor::parse`](crate::predecessor::parse).
+pub(crate) fn description(passed: &PassedListener) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    match &passed.address {
+        Some(ListenAddress::Tcp(address)) => format!("tcp {address}").into_bytes(),
+        Some(ListenAddress::Unix { path, mode }) => {
+            [format!("unix {mode:o} ").as_bytes(), path.as_os_str().as_bytes()].concat()
+        }
+        // Given by the program or its service manager, and kinds of addresses that are added in the future.
+        _ => b"given".to_vec(),
+    }
+}
+
+/// Returns the program of this process: `argv[0]`, or the file that it was started from.
+fn program(first_argument: Option<OsString>) -> io::Result<PathBuf> {
+    if let Some(named) = first_argument.map(PathBuf::from)
+        // A name alone is searched for in `PATH`, as at the start.
+        && (named.components().count() == 1 && !named.as_os_str().is_empty() || named.exists())
+        && is_found(&named)
+    {
+        return Ok(named);
+    }
+    let started = env::current_exe()?;
+    // Linux marks the name of a file that was replaced.
+    let replaced = started.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(replaced.filter(|path| path.exists()).unwrap_or(started))
+}
+
+/// Returns whether a program is there, in `PATH` if it is a name alone.
+fn is_found(program: &Path) -> bool {
+    let is_name = !program.as_os_str().as_encoded_bytes().contains(&b'/');
+    let folders = env::var_os("PATH").unwrap_or_default();
+    if is_name {
+        env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    } else {
+        program.is_file()
+    }
+}
+
+/// An error of handing over to another process. Displays as one sentence.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HandOverError {
+    /// This is the first process of a container, which ends with it.
+    FirstProcess,
+    /// The listeners can't be passed: the server is draining, for example.
+    Listeners(StartError),
+    /// The program can't be started.
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The process has ended before it served.
+    Ended(ExitStatus),
+    /// The process doesn't take over: it has closed the channel, and was killed.
+    Closed,
+    /// The process didn't serve in time, and was killed.
+    Late(Duration),
+    /// The system failed.
+    System(io::Error),
+}
+
+impl fmt::Display for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FirstProcess => f.write_str(
+                "this is process 1, and its container would end with it; help: start a container of the new image",
+            ),
+            Self::Listeners(error) => error.fmt(f),
+            Self::Start { program, error } => write!(f, "can't start {}: {error}", program.display()),
+            Self::Ended(status) => write!(f, "the new process ended before it served ({status})"),
+            Self::Closed => f.write_str("the new process doesn't take over listeners, and was killed"),
+            Self::Late(patience) => {
+                write!(f, "the new process didn't serve within {} s, and was killed", patience.as_secs_f64())
+            }
+            Self::System(error) => write!(f, "the system failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HandOverError {}
