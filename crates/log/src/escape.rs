@@ -14,7 +14,9 @@ pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>) {
 /// Appends a value as [`text`], and nothing for an empty one.
 pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8]) {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    if value.len() <= LOG_VALUE_BYTES_MAX && value.iter().all(is_plain) {
+    // Without an early end the compiler compares many bytes at once.
+    let are_plain = value.iter().fold(true, |all, byte| all & is_plain(byte));
+    if value.len() <= LOG_VALUE_BYTES_MAX && are_plain {
         return out.extend_from_slice(value);
     }
     let end = out.len() + LOG_VALUE_BYTES_MAX;
@@ -69,7 +71,27 @@ fn json_char(out: &mut Vec<u8>, letter: char, end: usize) -> bool {
 }
 
 /// Appends a number.
-pub(crate) fn number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn number(out: &mut Vec<u8>, number: u64) {
+    match number {
+        0..1000 => small_number(out, number as u16),
+        _ => long_number(out, number),
+    }
+}
+
+/// Appends a number below 1,000: most are parts of addresses and statuses.
+fn small_number(out: &mut Vec<u8>, number: u16) {
+    let [hundreds, tens, ones] =
+        [number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + digit as u8);
+    if number >= 100 {
+        out.push(hundreds);
+    }
+    if number >= 10 {
+        out.push(tens);
+    }
+    out.push(ones);
+}
+
+fn long_number(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {
@@ -88,4 +110,20 @@ pub(crate) fn thousandths(out: &mut Vec<u8>, thousandths: u64) {
     let rest = (thousandths % 1000) as u16;
     out.push(b'.');
     out.extend([rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn writes_numbers_of_any_length() {
+        let lengths = (0..20).map(|digits| 10u64.pow(digits));
+        let around = lengths.flat_map(|power| [power - 1, power, power + 1]);
+        for value in around.chain(0..1100).chain([u64::MAX]) {
+            let mut out = b"before ".to_vec();
+            number(&mut out, value);
+            assert_eq!(out, format!("before {value}").as_bytes());
+        }
+    }
 }

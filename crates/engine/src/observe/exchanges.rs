@@ -227,20 +227,21 @@ impl Exchanges {
     }
 }
 
-/// Returns the length of the head that bytes begin with; 0 if it has no end. Skips as many bytes as can't end it.
+/// Returns the length of the head that bytes begin with; 0 if it has no end.
 fn head_len(bytes: &[u8]) -> usize {
-    let mut at = HEAD_END.len() - 1;
-    while let Some(byte) = bytes.get(at) {
-        // Most bytes need one comparison.
-        if *byte > b'\r' {
-            at += HEAD_END.len();
-        } else if bytes[..=at].ends_with(HEAD_END) {
-            return at + 1;
-        } else {
-            at += 1;
+    const STEP: usize = 16;
+    let mut from = 0;
+    // Only an empty line has a CR after an LF. The compiler compares a step's bytes at once.
+    while let Some(step) = bytes[from..].first_chunk::<{ STEP + 1 }>() {
+        let is_pair = |at: usize| (step[at] == b'\n') & (step[at + 1] == b'\r');
+        if (0..STEP).fold(false, |any, at| any | is_pair(at)) {
+            break;
         }
+        from += STEP;
     }
-    0
+    let from = from.saturating_sub(1);
+    let end = bytes[from..].windows(HEAD_END.len()).position(|window| window == HEAD_END);
+    end.map_or(0, |end| from + end + HEAD_END.len())
 }
 
 /// Responses.

@@ -19,6 +19,15 @@ fn finds_the_end_of_a_head() {
     ] {
         assert_eq!(super::head_len(bytes.as_bytes()), len, "{bytes:?}");
     }
+    for before in 0..100 {
+        let head = format!("{}\r\n\r\n", "x".repeat(before));
+        for after in ["", "\n\r", &"\r\n\r\n".repeat(20)] {
+            assert_eq!(super::head_len((head.clone() + after).as_bytes()), head.len(), "{before} {after:?}");
+        }
+        assert_eq!(super::head_len(&head.as_bytes()[..before + 3]), 0, "{before}");
+        let unfinished = format!("{}\n\r{}", "x".repeat(before), "\r\nx".repeat(20));
+        assert_eq!(super::head_len(unfinished.as_bytes()), 0, "{before}");
+    }
 }
 
 #[test]
