@@ -103,7 +103,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let running = server.start(move |_| sites.service())?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
-    let mut pid_file = pid_file.map(PreparedPidFile::write).transpose()?;
+    let mut pid_file = pid_file.and_then(PreparedPidFile::write);
     let lines =
         report::Lines { log: log_line.as_deref(), admin: admin_line.as_deref(), overridden: &overridden };
     print_report(&report::start(&site, running.start_report(), &lines));

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// A file that will have the number of this process.
 ///
-/// A rename puts it in place, so that nobody reads a part of it. What can fail happens before the server starts.
+/// A rename puts it in place, so that nobody reads a part of it. A missing folder or permission is an error before the server starts.
 pub(crate) struct PreparedPidFile {
     path: PathBuf,
     /// The file under its first name.
@@ -41,16 +41,30 @@ impl PidFile {
         let mut new = path.to_owned().into_os_string();
         new.push(".new");
         let new = PathBuf::from(new);
-        fs::write(&new, text()).map_err(|error| failed(path, &error))?;
+        let written =
+            if path.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { fs::write(&new, text()) };
+        written.map_err(|error| failed(path, &error))?;
         Ok(PreparedPidFile { path: path.to_owned(), new })
     }
 }
 
 impl PreparedPidFile {
     /// Gives the file its name, in place of one that a killed server has left, or that is of the process that this one succeeds.
-    pub(crate) fn write(self) -> Result<PidFile, Failure> {
-        fs::rename(&self.new, &self.path).map_err(|error| failed(&self.path, &error))?;
-        Ok(PidFile { path: self.path.clone(), text: text(), is_left: false })
+    /// A failure is logged: connections are accepted by now.
+    pub(crate) fn write(self) -> Option<PidFile> {
+        if let Err(error) = fs::rename(&self.new, &self.path) {
+            let path = self.path.display();
+            tracing::error!(target: "shearwater", kind = "pid_file_failed", "can't write the PID file {path}: {error}");
+            return None;
+        }
+        Some(PidFile { path: self.path.clone(), text: text(), is_left: false })
+    }
+}
+
+impl Drop for PreparedPidFile {
+    fn drop(&mut self) {
+        // It is gone if it was renamed.
+        drop(fs::remove_file(&self.new));
     }
 }
 

@@ -1,12 +1,13 @@
 //! A channel from one process to its child that carries sockets (`SCM_RIGHTS`).
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -72,13 +73,28 @@ impl SocketChannel {
         }
         let first = if socket.is_some() { WITH_SOCKET } else { WITHOUT_SOCKET };
         let message = [&[first], text, &[END]].concat();
-        let Some(socket) = socket else { return self.stream.write_all(&message) };
+        let Some(socket) = socket else { return self.send_rest(&message) };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let sockets = [socket.as_fd()];
         control.push(SendAncillaryMessage::ScmRights(&sockets));
-        let sent = sendmsg(&self.stream, &[IoSlice::new(&message)], &mut control, SendFlags::empty())?;
-        self.stream.write_all(&message[sent..])
+        let sent = loop {
+            match sendmsg(&self.stream, &[IoSlice::new(&message)], &mut control, SEND) {
+                Err(Errno::INTR) => {}
+                sent => break sent?,
+            }
+        };
+        self.send_rest(&message[sent..])
+    }
+
+    fn send_rest(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match rustix::net::send(&self.stream, bytes, SEND) {
+                Err(Errno::INTR) => {}
+                sent => bytes = &bytes[sent?..],
+            }
+        }
+        Ok(())
     }
 
     /// Receives the next message; `None` if the other process has ended.
@@ -116,8 +132,8 @@ impl SocketChannel {
             match recvmsg(&self.stream, parts, &mut control, RECEIVE) {
                 Ok(message) => break message.bytes,
                 // It has ended with unread messages.
-                Err(rustix::io::Errno::CONNRESET) => break 0,
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::CONNRESET) => break 0,
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         };
@@ -131,6 +147,13 @@ impl SocketChannel {
         Ok(count)
     }
 }
+
+/// Flags of sending: a process that has ended is an error and no signal. On Apple's systems the standard library's streams have
+/// an option for that.
+#[cfg(not(target_vendor = "apple"))]
+const SEND: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const SEND: SendFlags = SendFlags::empty();
 
 /// Flags of receiving: children don't inherit what is received.
 #[cfg(not(target_vendor = "apple"))]

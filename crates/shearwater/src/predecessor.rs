@@ -4,23 +4,26 @@
 //!
 //! | from | text | socket |
 //! |---|---|---|
-//! | old process | `tcp ADDRESS`, `unix MODE PATH` or `given`: a listener | its socket |
+//! | old process | `tcp ADDRESS`, `unix MODE DEVICE INODE PATH` or `given`: a listener | its socket |
 //! | old process | `also`: another worker's socket of the same listener | the socket |
 //! | old process | `end` | |
-//! | new process | `ready`: it accepts connections | |
+//! | new process | `ready`: its workers run, and accept only at addresses that are new | |
 //! | old process | `serve`: it drains from now on | |
+//! | old process | the end: the service manager knows the new process | |
 //!
-//! Each side takes the end of the channel for the end of the other process: the new one exits if it isn't ready, and
-//! serves if it is.
+//! If the old process ends before the new one is ready, the new one exits. Once it is ready, it takes the end for permission
+//! to accept, because nobody else would: an old process that gives up kills it.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use shearwater_engine::{Control, ListenAddress, ListeningSocket, PassedListener};
+use shearwater_io::FileIdentity;
 use shearwater_io::limits::PASSED_SOCKETS_MAX;
 use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 
@@ -36,8 +39,11 @@ pub(crate) const END_OF_LISTENERS: &[u8] = b"end";
 pub(crate) const READY: &[u8] = b"ready";
 pub(crate) const SERVE: &[u8] = b"serve";
 
-/// Longest wait for a message of the old process.
+/// Longest wait for the description of the next listener.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Longest wait for the service manager to know this process: its reports are ignored before.
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// How a server takes over listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,8 +99,10 @@ struct Predecessor {
 
 /// Everything that was passed.
 struct Received {
-    /// Sockets that the old process was given itself. They stay open as long as this process lives, as with a service manager.
-    given: Vec<ListeningSocket>,
+    /// Sockets that the old process was given itself. They stay open as long as this process lives, as with a service
+    /// manager, if a server accepts from such sockets.
+    given: Mutex<Vec<PassedListener>>,
+    is_given_used: AtomicBool,
     /// `None` once this process serves alone.
     predecessor: Mutex<Option<Predecessor>>,
 }
@@ -140,46 +148,55 @@ fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
             }
             (Some(socket), Some(listener)) if message.text == ALSO => listener.sockets.push(socket.into()),
             (Some(socket), _) => {
-                let address = parse(&message.text)?;
-                listeners.push(PassedListener { address, sockets: vec![socket.into()] });
+                let described = parse(&message.text)?;
+                listeners.push(PassedListener { sockets: vec![socket.into()], ..described });
             }
             (None, _) => return Err(unknown(&message.text)),
         }
     }
     let is_given = |listener: &mut PassedListener| listener.address.is_none();
-    let given = listeners.extract_if(.., is_given).flat_map(|given| given.sockets).collect();
+    let given = Mutex::new(listeners.extract_if(.., is_given).collect());
     let predecessor = Mutex::new(Some(Predecessor { channel, listeners, servers: Vec::new() }));
-    Ok(Received { given, predecessor })
+    Ok(Received { given, is_given_used: AtomicBool::new(false), predecessor })
 }
 
 fn unknown(text: &[u8]) -> String {
     format!("its message is unknown: {:?}", String::from_utf8_lossy(text))
 }
 
-/// Parses the description of a listener; `None` for a socket that the old process was given.
-pub(crate) fn parse(text: &[u8]) -> Result<Option<ListenAddress>, String> {
+/// Parses the description of a listener. Its sockets are left out.
+pub(crate) fn parse(text: &[u8]) -> Result<PassedListener, String> {
+    let of = |address, file| PassedListener { address, file, sockets: Vec::new() };
     let as_text = std::str::from_utf8(text).unwrap_or_default();
     if text == b"given" {
-        return Ok(None);
+        return Ok(of(None, None));
     }
     if let Some(Ok(address)) = as_text.strip_prefix("tcp ").map(str::parse) {
-        return Ok(Some(ListenAddress::Tcp(address)));
+        return Ok(of(Some(ListenAddress::Tcp(address)), None));
     }
-    let mut parts = text.splitn(3, |byte| *byte == b' ');
-    if let (Some(b"unix"), Some(mode), Some(path)) = (parts.next(), parts.next(), parts.next())
-        && let Ok(mode) = u32::from_str_radix(std::str::from_utf8(mode).unwrap_or_default(), 8)
+    let mut words = text.splitn(5, |byte| *byte == b' ');
+    let number = |word: Option<&[u8]>, radix| {
+        u64::from_str_radix(std::str::from_utf8(word.unwrap_or_default()).unwrap_or_default(), radix).ok()
+    };
+    if words.next() == Some(b"unix")
+        && let Some(mode) = number(words.next(), 8).and_then(|mode| u32::try_from(mode).ok())
+        && let (Some(device), Some(inode)) = (number(words.next(), 10), number(words.next(), 10))
+        && let Some(path) = words.next()
     {
-        return Ok(Some(ListenAddress::Unix { path: OsStr::from_bytes(path).into(), mode }));
+        let file = Some(FileIdentity { device, inode }).filter(|file| file.inode > 0);
+        return Ok(of(Some(ListenAddress::Unix { path: OsStr::from_bytes(path).into(), mode }), file));
     }
     Err(unknown(text))
 }
 
-/// Returns the sockets that the old process was given itself.
+/// Returns the sockets that the old process was given itself. They are accepted from once this process serves.
 ///
 /// # Errors
 /// See [`TakeOverError`].
-pub(crate) fn given() -> Result<&'static [ListeningSocket], TakeOverError> {
-    Ok(received()?.map_or(&[], |received| &received.given))
+pub(crate) fn given() -> Result<Vec<PassedListener>, TakeOverError> {
+    let Some(received) = received()? else { return Ok(Vec::new()) };
+    received.is_given_used.store(true, Relaxed);
+    Ok(received.given.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 /// Takes the listeners of these addresses, of those that no server has taken.
@@ -193,7 +210,8 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
     Ok(listen.iter().filter_map(|address| PassedListener::take(listeners, address)).collect())
 }
 
-/// Notes a server that has started on what it has taken. With `report`, lets the old process drain, if there is one.
+/// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all servers
+/// accept from its listeners.
 pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity) {
     let Ok(Some(received)) = received() else { return };
     let mut present = received.predecessor();
@@ -202,17 +220,21 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     if how != TakeOver::ListenersAndReport {
         return;
     }
-    let Some(mut predecessor) = present.take() else { return };
-    // An old process that doesn't respond has ended, or ends this one.
-    let sent = predecessor.channel.send(READY, None::<&ListeningSocket>);
-    drop(sent.and_then(|()| predecessor.channel.receive()));
-    for server in &predecessor.servers {
-        if let Err(error) = server.own_socket_files() {
-            verbosity
-                .warn("socket_mode_failed", &format!("can't set the mode of a Unix-domain socket: {error}"));
+    let Some(Predecessor { mut channel, servers, .. }) = present.take() else { return };
+    // However long it takes: until then the old process accepts.
+    let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
+    drop(ready.and_then(|()| channel.receive()));
+    for server in servers {
+        if let Err(error) = server.accept_passed() {
+            let text = format!("can't set an option of a listener of the previous process: {error}");
+            verbosity.warn("listener_option_failed", &text);
         }
     }
     // Listeners that no server has taken are closed here. The old process accepts what is queued there.
+    if !received.is_given_used.load(Relaxed) {
+        received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+    drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
 }
 
 #[cfg(test)]
@@ -222,6 +244,7 @@ mod tests {
     use std::thread;
 
     use shearwater_engine::{ListenAddress, PassedListener};
+    use shearwater_io::FileIdentity;
     use shearwater_io::limits::PASSED_SOCKETS_MAX;
     use shearwater_io::socket_channel::SocketChannel;
 
@@ -230,20 +253,31 @@ mod tests {
 
     #[test]
     fn reads_every_description() {
-        let addresses = [
-            Some(ListenAddress::Tcp("127.0.0.1:0".parse().expect("an address"))),
-            Some(ListenAddress::Tcp("[fe80::1%3]:8080".parse().expect("an address"))),
-            Some(ListenAddress::unix("/run/a path\nwith lines.sock")),
-            Some(ListenAddress::Unix { path: "relative".into(), mode: 0o7 }),
-            None,
+        let file = Some(FileIdentity { device: 2049, inode: u64::MAX });
+        let listeners = [
+            (Some(ListenAddress::Tcp("127.0.0.1:0".parse().expect("an address"))), None),
+            (Some(ListenAddress::Tcp("[fe80::1%3]:8080".parse().expect("an address"))), None),
+            (Some(ListenAddress::unix("/run/a path\nwith lines.sock")), file),
+            (Some(ListenAddress::Unix { path: "relative".into(), mode: 0o7 }), None),
+            (None, None),
         ];
-        for address in addresses {
-            let passed = PassedListener { address: address.clone(), sockets: Vec::new() };
-            assert_eq!(parse(&description(&passed)), Ok(address));
+        for (address, file) in listeners {
+            let passed = PassedListener { address: address.clone(), file, sockets: Vec::new() };
+            let parsed = parse(&description(&passed)).expect("well-formed");
+            assert_eq!((parsed.address, parsed.file), (address, file));
         }
-        for text in
-            ["", "also", "tcp", "tcp nowhere", "unix", "unix 660", "unix 9 /run/x", "sctp 127.0.0.1:80"]
-        {
+        for text in [
+            "",
+            "also",
+            "tcp",
+            "tcp nowhere",
+            "unix",
+            "unix 660",
+            "unix 9 1 1 /run/x",
+            "unix 660 1 x /run/x",
+            "unix 660 1 1",
+            "sctp 127.0.0.1:80",
+        ] {
             assert!(parse(text.as_bytes()).is_err_and(|why| why.contains("unknown")), "{text}");
         }
     }

@@ -31,7 +31,7 @@ pub enum Verbosity {
 }
 
 const NOT_RELOADED: &str = "not reloaded: what was served before is still served";
-const NOT_UPGRADED: &str = "not upgraded: this process serves on";
+const NOT_UPGRADED: &str = "not upgraded: nothing has changed";
 
 /// Facts of a message that its event has as fields.
 #[derive(Debug, Default, Clone, Copy)]

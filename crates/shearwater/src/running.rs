@@ -120,6 +120,8 @@ impl Running {
     pub fn wait_for_control(self) -> Result<Summary, Error> {
         let (control, verbosity) = (self.control(), self.verbosity);
         let end = self.log_until_ended();
+        // A process that was about to take over is ended first.
+        control.await_passing();
         verbosity.print_totals(&control.totals());
         end
     }

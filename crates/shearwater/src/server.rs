@@ -381,9 +381,10 @@ impl Server {
         if let Some(body_bytes_max) = self.body_bytes_max {
             self.options.limits.body_bytes_max = body_bytes_max;
         }
-        service_manager::inherit(self.inherit, &mut self.options)?;
-        if self.take_over != TakeOver::Nothing {
-            self.options.passed = predecessor::take(&self.options.listen)?;
+        let takes_over = self.take_over != TakeOver::Nothing;
+        service_manager::inherit(self.inherit, takes_over, &mut self.options)?;
+        if takes_over {
+            self.options.passed.extend(predecessor::take(&self.options.listen)?);
         }
         let Self { drain_ms, verbosity, functions, .. } = self;
         let (handle_signals, notify_manager, take_over) =
@@ -392,9 +393,11 @@ impl Server {
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
         let running = server.start(make)?;
-        predecessor::started(running.control(), take_over, verbosity);
-        let reports = notify_manager.then(|| ManagerReports::start(&running, verbosity));
+        let reports = notify_manager.then(|| ManagerReports::prepare(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
+        // Nothing can fail from here on: the process that this one succeeds drains.
+        predecessor::started(running.control(), take_over, verbosity);
+        reports.iter().for_each(ManagerReports::begin);
         let running = Running { running, drain_ms, verbosity, functions, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
@@ -428,7 +431,7 @@ impl Server {
     /// then.
     pub fn prepare_addresses(mut self, control: &Control) -> Result<AddressChange<'_>, Error> {
         self.resolve()?;
-        service_manager::inherit(self.inherit, &mut self.options)?;
+        service_manager::inherit(self.inherit, self.take_over != TakeOver::Nothing, &mut self.options)?;
         Ok(control.prepare_addresses(&self.options.listen)?)
     }
 

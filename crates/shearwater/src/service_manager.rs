@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -115,24 +116,24 @@ impl fmt::Display for InheritError {
 
 impl std::error::Error for InheritError {}
 
-/// Replaces addresses of `options` by the sockets that are passed for them.
+/// Replaces addresses of `options` by the sockets that are passed for them: by the service manager, or by the process that this
+/// one succeeds, which got them from there.
 ///
 /// Several sockets may have the same address (`SO_REUSEPORT`).
-pub(crate) fn inherit(how: Inherit, options: &mut Options) -> Result<(), Error> {
+pub(crate) fn inherit(how: Inherit, takes_over: bool, options: &mut Options) -> Result<(), Error> {
     if how == Inherit::Nothing {
         return Ok(());
     }
     let failed = |error| Error::Inherit(InheritError::Announced(error));
-    let passed = inherited_sockets().map_err(failed)?;
+    let of_manager = inherited_sockets().map_err(failed)?;
+    let of_predecessor = if takes_over { predecessor::given()? } else { Vec::new() };
+    let named =
+        of_manager.iter().map(|given| (ListeningSocket::from(Arc::clone(&given.socket)), &given.name));
+    let mut sockets: Vec<_> = named.collect();
+    let unnamed = of_predecessor.iter().flat_map(|given| &given.sockets);
+    sockets.extend(unnamed.map(|socket| (socket.clone(), &None)));
     let mut inherited = vec![false; options.listen.len()];
-    let mut sockets: Vec<_> = passed
-        .iter()
-        .map(|given| (ListeningSocket::from(Arc::clone(&given.socket)), given.name.clone()))
-        .collect();
-    // A service manager passes its sockets once. The process that this one succeeds passes them on.
-    sockets.extend(predecessor::given()?.iter().map(|socket| (socket.clone(), None)));
-    let has_any = !sockets.is_empty();
-    for (socket, name) in sockets {
+    for (socket, name) in &sockets {
         let mut is_wanted = how == Inherit::All;
         for (address, inherited) in options.listen.iter().zip(&mut inherited) {
             if socket.is_at(address).map_err(failed)? {
@@ -141,30 +142,33 @@ pub(crate) fn inherit(how: Inherit, options: &mut Options) -> Result<(), Error> 
         }
         if !is_wanted {
             let configured = options.listen.iter().map(ListenAddress::to_string).collect();
-            let bound = socket.to_string();
+            let (name, bound) = ((*name).clone(), socket.to_string());
             return Err(Error::Inherit(InheritError::Unmatched { name, bound, configured }));
         }
-        options.sockets.push(socket);
     }
-    let replaces_all = how == Inherit::All && has_any;
+    let replaces_all = how == Inherit::All && !sockets.is_empty();
     let mut inherited = inherited.into_iter();
     options.listen.retain(|_| !(replaces_all || inherited.next() == Some(true)));
+    options.sockets.extend(sockets.into_iter().take(of_manager.len()).map(|(socket, _)| socket));
+    options.passed.extend(of_predecessor);
     Ok(())
 }
 
 /// Reports to the service manager until dropped.
 #[derive(Debug)]
 pub(crate) struct ManagerReports {
+    /// Has the thread begin.
+    begin: Option<SyncSender<()>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ManagerReports {
-    /// Reports a server that has started as ready, and then its state; `None` without a service manager.
+    /// Creates the thread that reports; `None` without a service manager.
     ///
     /// # Errors
     /// If the system can't create a thread.
-    pub(crate) fn start(running: &Running, verbosity: Verbosity) -> io::Result<Option<Self>> {
+    pub(crate) fn prepare(running: &Running, verbosity: Verbosity) -> io::Result<Option<Self>> {
         if !takes_notifications() {
             return Ok(None);
         }
@@ -179,17 +183,31 @@ impl ManagerReports {
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let is_over_here = Arc::clone(&is_over);
-        let thread =
-            thread::Builder::new().name("manager".to_owned()).spawn(move || reporter.run(&is_over_here))?;
+        let (begin, has_begun) = sync_channel(1);
+        let run = move || {
+            if has_begun.recv().is_ok() {
+                reporter.run(&is_over_here);
+            }
+        };
+        let thread = thread::Builder::new().name("manager".to_owned()).spawn(run)?;
         let reporter = thread.thread().clone();
         control.on_end(move |_| reporter.unpark());
-        Ok(Some(Self { is_over, thread: Some(thread) }))
+        Ok(Some(Self { begin: Some(begin), is_over, thread: Some(thread) }))
+    }
+
+    /// Reports that the server is ready, and its state from now on.
+    pub(crate) fn begin(&self) {
+        // The thread waits for it, and the channel has room.
+        if let Some(begin) = &self.begin {
+            let _ = begin.try_send(());
+        }
     }
 }
 
 impl Drop for ManagerReports {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
+        self.begin = None;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // The thread returns nothing and can't panic.

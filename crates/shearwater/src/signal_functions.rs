@@ -111,6 +111,10 @@ impl SignalCaller {
         loop {
             let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
             match panic::catch_unwind(call) {
+                Ok(Ok(what)) if matches!(self.purpose, Purpose::Upgrade { .. }) => {
+                    // Another request has no effect: this process ends.
+                    return self.succeeded(&what);
+                }
                 Ok(Ok(what)) => self.succeeded(&what),
                 Ok(Err(errors)) => self.failed(&errors),
                 // The panic hook has reported the panic.

@@ -1,7 +1,7 @@
 //! Starting the process that takes this one's place: an upgrade without a lost connection.
 //!
 //! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners, starts,
-//! and reports that it is ready. This process then confirms that, and drains. The steps of the new process are in
+//! and reports that it is ready. It accepts as soon as this process has confirmed that, and this process drains. The steps of the new process are in
 //! [`predecessor`](crate::predecessor).
 
 use std::env;
@@ -10,6 +10,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, ExitStatus};
+use std::ptr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,8 +25,14 @@ use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE};
 use crate::server::Server;
 use crate::signal_functions::SignalFunction;
 
-/// Default of [`Successor::patience`].
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Default of [`Successor::timeout`].
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait of one call, and the wait in place of a timeout that no clock can hold.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// Interval of looking for a drain.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Longest wait for the exit of a process that has closed the channel, and the interval of looking for it.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
@@ -53,7 +60,7 @@ const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES",
 #[derive(Debug)]
 pub struct Successor {
     command: Command,
-    patience: Duration,
+    timeout: Duration,
     others: Vec<Arc<Control>>,
 }
 
@@ -61,7 +68,7 @@ impl Successor {
     /// Creates one from a command. Its standard input is replaced.
     #[must_use]
     pub fn new(command: Command) -> Self {
-        Self { command, patience: PATIENCE, others: Vec::new() }
+        Self { command, timeout: TIMEOUT, others: Vec::new() }
     }
 
     /// Creates one with the program and the arguments of this process. A program file that was replaced since is the new
@@ -76,37 +83,42 @@ impl Successor {
         Ok(Self::new(command))
     }
 
-    /// Sets how long the process may take until it serves. Default: 10 s.
+    /// Sets the time in which the process must be ready. Default: 10 s.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// Adds the listeners of another server of this process. In the new process it must start before the one that
-    /// [takes over](crate::Server::take_over), and [take its listeners](crate::Server::take_over_listeners).
+    /// Adds the listeners of another server of this process, which the program drains after [`start`](Self::start).
+    ///
+    /// In the new process it must start before the one that [takes over](crate::Server::take_over), and
+    /// [take its listeners](crate::Server::take_over_listeners). Of several servers only one should have
+    /// [`on_upgrade`](crate::Server::on_upgrade). Their addresses must differ: with port 0 they could be confused.
     #[must_use]
     pub fn with_listeners_of(mut self, server: Arc<Control>) -> Self {
         self.others.push(server);
         self
     }
 
-    /// Starts the process, passes it all listeners, and waits until it serves. Returns its number.
+    /// Starts the process, passes it all listeners, and waits until it is about to accept. Returns its process ID.
     ///
-    /// The server of `control` must be drained then: [`Server::on_upgrade`](crate::Server::on_upgrade) and
-    /// [`Running::hand_over`](crate::Running::hand_over) do so. Until its queues are empty, both processes accept. A service
-    /// manager (`NOTIFY_SOCKET`) gets the number of the new process.
+    /// All servers whose listeners it got must be drained then. [`Server::on_upgrade`](crate::Server::on_upgrade) and
+    /// [`Running::hand_over`](crate::Running::hand_over) drain the one of `control`, the program those of
+    /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service manager
+    /// (`NOTIFY_SOCKET`) is told the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends the attempt.
     ///
     /// # Errors
-    /// See [`HandOverError`]. Nothing has changed then, and the process is killed.
+    /// See [`HandOverError`]. Nothing has changed then, and the process has ended.
     pub fn start(self, control: &Control) -> Result<u32, HandOverError> {
         if process::id() == 1 {
             return Err(HandOverError::FirstProcess);
         }
-        let Self { mut command, patience, others } = self;
-        let servers = others.iter().map(Arc::as_ref).chain([control]);
-        let passing: Result<Vec<_>, _> = servers.map(Control::pass_listeners).collect();
-        let passing = passing.map_err(HandOverError::Listeners)?;
+        let Self { mut command, timeout, others } = self;
+        let servers: Vec<&Control> = others.iter().map(Arc::as_ref).chain([control]).collect();
+        let passing = lock(&servers).map_err(HandOverError::Listeners)?;
+        let now = Instant::now();
+        let end = now.checked_add(timeout).unwrap_or(now + WAIT_MAX);
         let (channel, their_end) = SocketChannel::pair().map_err(HandOverError::System)?;
         command.stdin(their_end).env(PREDECESSOR, process::id().to_string());
         for name in OF_ONE_PROCESS {
@@ -117,13 +129,18 @@ impl Successor {
             .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
         // Its copy of the other end would hide that the process has ended.
         drop(command);
-        let mut new = NewProcess { child, channel, end: Instant::now() + patience };
+        let mut new = NewProcess { child, channel, end };
         match new.hand_over(&passing, control) {
             Ok(()) => {
                 passing.into_iter().for_each(PassingListeners::finish);
+                // It reports to the manager when the channel is closed, and the manager ignores others than the main process.
+                drop(notify(&format!("MAINPID={}", new.child.id())));
                 Ok(new.child.id())
             }
-            Err(error) => Err(new.give_up(&error, patience)),
+            Err(failed) => {
+                passing.iter().for_each(|passing| passing.own_files(true));
+                Err(new.give_up(failed, timeout))
+            }
         }
     }
 }
@@ -145,6 +162,18 @@ impl Server {
     }
 }
 
+/// Returns the listeners of these servers in their order, each server once.
+fn lock<'a>(servers: &[&'a Control]) -> Result<Vec<PassingListeners<'a>>, StartError> {
+    // Locked in the same order by all threads.
+    let mut locked: Vec<_> = (0..).zip(servers.iter().copied()).collect();
+    locked.sort_by_key(|(_, server)| ptr::from_ref(*server));
+    locked.dedup_by(|(_, one), (_, other)| ptr::eq(*one, *other));
+    let passing = locked.into_iter().map(|(at, server)| Ok((at, server.pass_listeners()?)));
+    let mut passing: Vec<(usize, _)> = passing.collect::<Result<_, StartError>>()?;
+    passing.sort_by_key(|(at, _)| *at);
+    Ok(passing.into_iter().map(|(_, passing)| passing).collect())
+}
+
 /// The new process, until it serves.
 struct NewProcess {
     child: Child,
@@ -154,58 +183,75 @@ struct NewProcess {
 }
 
 /// The reason why a process doesn't serve.
+#[derive(Debug)]
 enum Failed {
     /// A drain was ordered meanwhile.
     Ending,
     /// The channel is closed, or has something else than expected.
     Channel,
     Late,
+    System(io::Error),
 }
 
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::WouldBlock { Self::Late } else { Self::Channel }
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Self::Late,
+            io::ErrorKind::BrokenPipe | io::ErrorKind::InvalidData => Self::Channel,
+            _ => Self::System(error),
+        }
     }
 }
 
 impl NewProcess {
-    /// Passes the listeners, waits until the process serves, and lets it go.
+    /// Passes the listeners, waits until the process is ready, and has it accept.
     fn hand_over(&mut self, passing: &[PassingListeners<'_>], control: &Control) -> Result<(), Failed> {
         for passed in passing.iter().flat_map(PassingListeners::listeners) {
             let mut text = description(passed);
             for socket in &passed.sockets {
-                self.wait_at_most_until_end()?;
+                self.limit_wait(WAIT_MAX)?;
                 self.channel.send(&text, Some(socket))?;
                 ALSO.clone_into(&mut text);
             }
         }
         self.send(END_OF_LISTENERS)?;
-        self.wait_at_most_until_end()?;
-        if self.channel.receive()?.is_none_or(|message| message.text != READY) {
-            return Err(Failed::Channel);
-        }
+        self.await_ready(control)?;
+        // Before the last look for a drain, which removes files.
+        passing.iter().for_each(|passing| passing.own_files(false));
         if control.is_ending() {
             return Err(Failed::Ending);
         }
-        // The manager listens to the main process only, so it learns this before the new one reports to it.
-        report_main_process(self.child.id());
-        self.send(SERVE).inspect_err(|_| report_main_process(process::id())).map_err(Failed::from)
+        Ok(self.send(SERVE)?)
+    }
+
+    /// Waits until the process is ready, or a drain is ordered.
+    fn await_ready(&mut self, control: &Control) -> Result<(), Failed> {
+        loop {
+            self.limit_wait(LOOK_INTERVAL)?;
+            match self.channel.receive() {
+                Ok(Some(message)) if message.text == READY => return Ok(()),
+                Ok(_) => return Err(Failed::Channel),
+                Err(_) if control.is_ending() => return Err(Failed::Ending),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < self.end => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
-        self.wait_at_most_until_end()?;
+        self.limit_wait(WAIT_MAX)?;
         self.channel.send(message, None::<&ListeningSocket>)
     }
 
-    fn wait_at_most_until_end(&self) -> io::Result<()> {
-        let left = self.end.saturating_duration_since(Instant::now());
+    /// Limits waits to the time that is left, or to this time.
+    fn limit_wait(&self, most: Duration) -> io::Result<()> {
+        let left = self.end.saturating_duration_since(Instant::now()).min(most);
         self.channel.set_patience(Some(left.max(Duration::from_millis(1))))
     }
 
     /// Ends the process and returns the error.
-    fn give_up(mut self, failed: &Failed, patience: Duration) -> HandOverError {
-        let is_closed = matches!(failed, Failed::Channel);
-        if is_closed && self.exits_soon() {
+    fn give_up(mut self, failed: Failed, timeout: Duration) -> HandOverError {
+        if matches!(failed, Failed::Channel) && self.exits_soon() {
             return self.child.wait().map_or_else(HandOverError::System, HandOverError::Ended);
         }
         // It fails if the process has ended just now.
@@ -214,7 +260,8 @@ impl NewProcess {
         match failed {
             Failed::Ending => HandOverError::Listeners(StartError::Ending),
             Failed::Channel => HandOverError::Closed,
-            Failed::Late => HandOverError::Late(patience),
+            Failed::Late => HandOverError::Late(timeout),
+            Failed::System(error) => HandOverError::System(error),
         }
     }
 
@@ -231,18 +278,15 @@ impl NewProcess {
     }
 }
 
-/// Reports to the service manager which process it supervises. Without one, or if it can't be reached, nothing depends on it.
-fn report_main_process(number: u32) {
-    drop(notify(&format!("MAINPID={number}")));
-}
-
 /// Describes a listener for [`predecessor::parse`](crate::predecessor::parse).
 pub(crate) fn description(passed: &PassedListener) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
-    match &passed.address {
-        Some(ListenAddress::Tcp(address)) => format!("tcp {address}").into_bytes(),
-        Some(ListenAddress::Unix { path, mode }) => {
-            [format!("unix {mode:o} ").as_bytes(), path.as_os_str().as_bytes()].concat()
+    match (&passed.address, passed.file) {
+        (Some(ListenAddress::Tcp(address)), _) => format!("tcp {address}").into_bytes(),
+        (Some(ListenAddress::Unix { path, mode }), file) => {
+            let (device, inode) = file.map_or((0, 0), |file| (file.device, file.inode));
+            let words = format!("unix {mode:o} {device} {inode} ");
+            [words.as_bytes(), path.as_os_str().as_bytes()].concat()
         }
         // Given by the program or its service manager, and kinds of addresses that are added in the future.
         _ => b"given".to_vec(),
@@ -251,11 +295,7 @@ pub(crate) fn description(passed: &PassedListener) -> Vec<u8> {
 
 /// Returns the program of this process: `argv[0]`, or the file that it was started from.
 fn program(first_argument: Option<OsString>) -> io::Result<PathBuf> {
-    if let Some(named) = first_argument.map(PathBuf::from)
-        // A name alone is searched for in `PATH`, as at the start.
-        && (named.components().count() == 1 && !named.as_os_str().is_empty() || named.exists())
-        && is_found(&named)
-    {
+    if let Some(named) = first_argument.map(PathBuf::from).filter(|named| is_found(named)) {
         return Ok(named);
     }
     let started = env::current_exe()?;
@@ -264,15 +304,12 @@ fn program(first_argument: Option<OsString>) -> io::Result<PathBuf> {
     Ok(replaced.filter(|path| path.exists()).unwrap_or(started))
 }
 
-/// Returns whether a program is there, in `PATH` if it is a name alone.
+/// Returns whether a program is there, in `PATH` if it is a name alone, as at the start.
 fn is_found(program: &Path) -> bool {
     let is_name = !program.as_os_str().as_encoded_bytes().contains(&b'/');
     let folders = env::var_os("PATH").unwrap_or_default();
-    if is_name {
-        env::split_paths(&folders).any(|folder| folder.join(program).is_file())
-    } else {
-        program.is_file()
-    }
+    let is_there = |folder: PathBuf| folder.join(program).is_file();
+    if is_name { env::split_paths(&folders).any(is_there) } else { program.is_file() }
 }
 
 /// An error of handing over to another process. Displays as one sentence.
@@ -306,12 +343,13 @@ impl fmt::Display for HandOverError {
             Self::FirstProcess => f.write_str(
                 "this is process 1, and its container would end with it; help: start a container of the new image",
             ),
+            Self::Listeners(StartError::System(error)) => write!(f, "can't pass the listeners: {error}"),
             Self::Listeners(error) => error.fmt(f),
             Self::Start { program, error } => write!(f, "can't start {}: {error}", program.display()),
             Self::Ended(status) => write!(f, "the new process ended before it served ({status})"),
             Self::Closed => f.write_str("the new process doesn't take over listeners, and was killed"),
-            Self::Late(patience) => {
-                write!(f, "the new process didn't serve within {} s, and was killed", patience.as_secs_f64())
+            Self::Late(timeout) => {
+                write!(f, "the new process wasn't ready within {} s, and was killed", timeout.as_secs_f64())
             }
             Self::System(error) => write!(f, "the system failed: {error}"),
         }

@@ -102,8 +102,13 @@ impl Reader {
         let server = self.server.as_mut().expect("it serves");
         server.succeeded_by(pid.expect("a number"));
         // The last line of the old process.
-        while !server.next_line().starts_with("shearwater: in all ") {}
-        printed
+        loop {
+            let line = server.next_line();
+            assert!(!line.is_empty(), "it has ended");
+            if line.starts_with("shearwater: in all ") {
+                return printed;
+            }
+        }
     }
 
     /// Runs a command that the server logs something about, and returns that.

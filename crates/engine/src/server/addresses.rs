@@ -18,7 +18,7 @@ pub enum ListenAddress {
     /// default), unless the same server listens on the same IPv4 port separately.
     Tcp(SocketAddr),
     /// A socket in the file system. A stale socket of a dead server is replaced; the file is removed when the
-    /// server stops accepting.
+    /// server stops accepting, unless another process has got the socket.
     Unix {
         /// Path of the socket, about 100 bytes at most.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! Binds every address, for each worker or for the acceptor.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -32,6 +32,14 @@ impl Binding {
     }
 }
 
+impl Binding {
+    /// Returns the options of sockets that others have bound.
+    pub(crate) fn listen_options(&self) -> ListenOptions {
+        let TcpOptions { nodelay, keepalive } = self.tcp;
+        ListenOptions { backlog: self.backlog, nodelay, keepalive, ..ListenOptions::default() }
+    }
+}
+
 /// Thread that accepts from a listener: a worker, or the acceptor.
 pub(crate) type Holder = Option<usize>;
 
@@ -50,6 +58,13 @@ pub(crate) struct Entry {
     pub(crate) sockets: Vec<ListenerHandle>,
 }
 
+impl Entry {
+    /// Returns one without sockets.
+    fn at(bound: BoundAddress) -> Self {
+        Self { id: 0, wanted: None, bound, only_v6: false, holders: Vec::new(), sockets: Vec::new() }
+    }
+}
+
 /// Listeners by the threads that accept from them.
 #[derive(Debug)]
 pub(crate) struct Bound {
@@ -59,6 +74,8 @@ pub(crate) struct Bound {
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Listeners of the acceptor, which dispatches their connections to the workers.
     pub(crate) of_acceptor: Vec<Listener>,
+    /// Listeners of another process, which accepts until this one is told to.
+    pub(crate) held: Vec<(Holder, Listener)>,
 }
 
 impl Bound {
@@ -67,7 +84,7 @@ impl Bound {
     /// # Errors
     /// [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Bind`], [`StartError::Socket`].
     pub(crate) fn all(options: &Options, workers: usize) -> Result<Self, StartError> {
-        if options.listen.is_empty() && options.sockets.is_empty() {
+        if options.listen.is_empty() && options.sockets.is_empty() && options.passed.is_empty() {
             return Err(StartError::NoAddress);
         }
         let mut bound = Self::new(Binding::new(options, workers));
@@ -75,12 +92,16 @@ impl Bound {
         for (index, wanted) in options.listen.iter().enumerate() {
             let (id, only_v6) = (number(index)?, is_only_v6(wanted, &options.listen));
             match PassedListener::take(&mut passed, wanted) {
-                Some(taken) => bound.take_over(wanted, &taken.sockets, id, only_v6)?,
+                Some(taken) => bound.take_over(&taken, id, only_v6, wanted)?,
                 None => bound.bind(wanted, id, only_v6)?,
             }
         }
-        for (index, socket) in (options.listen.len()..).zip(&options.sockets) {
+        let mut index = options.listen.len()..;
+        for (socket, index) in options.sockets.iter().zip(&mut index) {
             bound.adopt(socket, number(index)?).map_err(StartError::Socket)?;
+        }
+        for (given, index) in passed.iter().filter(|passed| passed.address.is_none()).zip(&mut index) {
+            bound.take_over_given(given, number(index)?).map_err(StartError::Socket)?;
         }
         Ok(bound)
     }
@@ -88,7 +109,7 @@ impl Bound {
     /// Returns no listeners.
     pub(crate) fn new(binding: Binding) -> Self {
         let of_workers = (0..binding.workers).map(|_| Vec::new()).collect();
-        Self { binding, entries: Vec::new(), of_workers, of_acceptor: Vec::new() }
+        Self { binding, entries: Vec::new(), of_workers, of_acceptor: Vec::new(), held: Vec::new() }
     }
 
     /// Binds one more address.
@@ -105,7 +126,7 @@ impl Bound {
             ListenAddress::Tcp(address) => self.tcp(*address, id, only_v6),
             ListenAddress::Unix { path, mode } => self.unix(path, *mode, id),
         };
-        let Held { bound, holders, sockets } =
+        let BoundListeners { bound, holders, sockets } =
             bound.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
         self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders, sockets });
         Ok(())
@@ -113,12 +134,13 @@ impl Bound {
 
     /// Returns any one of the listeners.
     pub(crate) fn any_listener(&self) -> Option<&Listener> {
-        self.of_workers.iter().flatten().chain(&self.of_acceptor).next()
+        let held = self.held.iter().map(|(_, listener)| listener);
+        self.of_workers.iter().flatten().chain(&self.of_acceptor).chain(held).next()
     }
 
     /// Binds a TCP address; with `reuseport` one listener per worker, among which the kernel distributes
     /// connections.
-    fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, only_v6: bool) -> io::Result<Held> {
+    fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, only_v6: bool) -> io::Result<BoundListeners> {
         let Binding { accept, backlog, tcp: TcpOptions { nodelay, keepalive }, .. } = self.binding;
         let reuse_port = accept == AcceptMode::Reuseport && self.of_workers.len() > 1;
         let how = ListenOptions { backlog, reuse_port, nodelay, keepalive, only_v6 };
@@ -128,14 +150,21 @@ impl Bound {
         for _ in 0..count {
             listeners.push(Listener::exclusive(listen::bind(address, how)?.into(), id));
         }
-        let (holders, sockets) = self.assign(listeners);
-        Ok(Held { bound: BoundAddress::Tcp(address), holders, sockets })
+        let sockets = listeners.iter().map(Listener::handle).collect();
+        let holders = self.holders(listeners.len());
+        for (holder, listener) in holders.iter().zip(listeners) {
+            match holder {
+                Some(worker) => self.of_workers[*worker].push(listener),
+                None => self.of_acceptor.push(listener),
+            }
+        }
+        Ok(BoundListeners { bound: BoundAddress::Tcp(address), holders, sockets })
     }
 
-    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId) -> io::Result<Held> {
+    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId) -> io::Result<BoundListeners> {
         let listener = listen::bind_unix(path, mode, self.binding.backlog, id)?;
         let sockets = vec![listener.handle()];
-        Ok(Held {
+        Ok(BoundListeners {
             bound: BoundAddress::Unix(Some(path.to_owned())),
             holders: self.only_one(listener)?,
             sockets,
@@ -144,7 +173,7 @@ impl Bound {
 
     /// Takes over a socket that is already listening.
     fn adopt(&mut self, given: &ListeningSocket, id: ListenerId) -> io::Result<()> {
-        let socket = listen::adopt(given.duplicate()?, self.adopted())?;
+        let socket = listen::adopt(given.duplicate()?, self.binding.listen_options())?;
         let bound = given.bound_address()?;
         let listener = Listener::new(socket, id);
         let sockets = vec![listener.handle()];
@@ -153,63 +182,59 @@ impl Bound {
         Ok(())
     }
 
-    /// Takes over the sockets that another process of this server has for an address.
+    /// Takes over the sockets that another process of this server has for an address. Binds the address if they don't listen
+    /// any more.
     fn take_over(
         &mut self,
-        wanted: &ListenAddress,
-        passed: &[ListeningSocket],
+        passed: &PassedListener,
         id: ListenerId,
         only_v6: bool,
+        wanted: &ListenAddress,
     ) -> Result<(), StartError> {
         let failed = |error| StartError::Bind { address: wanted.clone(), error };
-        let first = passed.first().ok_or_else(|| failed(ErrorKind::NotConnected.into()))?;
-        let bound = first.bound_address().map_err(failed)?;
-        let path = match &bound {
-            BoundAddress::Unix(path) => path.as_deref(),
-            BoundAddress::Tcp(_) => None,
+        let Some((bound, sockets)) = passed.listening().map_err(failed)? else {
+            return self.bind(wanted, id, only_v6);
         };
-        let mut listeners = Vec::new();
-        for given in passed {
-            let socket = given.duplicate().and_then(|socket| listen::adopt(socket, self.adopted()));
-            let socket = socket.map_err(failed)?;
-            if listen::is_only_v6(&socket).map_err(failed)? != only_v6 {
+        for socket in &sockets {
+            if listen::is_only_v6(socket).map_err(failed)? != only_v6 {
                 return Err(family_is_fixed(!only_v6, wanted));
             }
-            listeners.push(Listener::taken_over(socket, id, path).map_err(failed)?);
         }
-        let (holders, sockets) = self.assign(listeners);
-        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders, sockets });
+        let path = match &bound {
+            BoundAddress::Unix(path) => path.clone(),
+            BoundAddress::Tcp(_) => None,
+        };
+        let file = path.as_deref().zip(passed.file);
+        let listeners: Vec<_> =
+            sockets.into_iter().map(|socket| Listener::taken_over(socket, id, file)).collect();
+        self.hold(listeners, Entry { id, wanted: Some(wanted.clone()), only_v6, ..Entry::at(bound) });
         Ok(())
     }
 
-    /// Returns the options that are set on sockets of others.
-    fn adopted(&self) -> ListenOptions {
-        let TcpOptions { nodelay, keepalive } = self.binding.tcp;
-        ListenOptions { nodelay, keepalive, ..ListenOptions::default() }
+    /// Takes over a socket that another process of this server was given.
+    fn take_over_given(&mut self, passed: &PassedListener, id: ListenerId) -> io::Result<()> {
+        let Some((bound, sockets)) = passed.listening()? else { return Ok(()) };
+        let listeners: Vec<_> = sockets.into_iter().map(|socket| Listener::new(socket, id)).collect();
+        self.hold(listeners, Entry { id, ..Entry::at(bound) });
+        Ok(())
     }
 
-    /// Assigns the sockets of one address: one to each worker if there are as many, and otherwise all to one thread. None
-    /// may be left out, because the kernel queues connections at each of them.
-    fn assign(&mut self, listeners: Vec<Listener>) -> (Vec<Holder>, Vec<ListenerHandle>) {
-        let sockets: Vec<_> = listeners.iter().map(Listener::handle).collect();
-        let count = listeners.len();
-        let holders = match (self.binding.accept, self.of_workers.as_mut_slice()) {
-            (AcceptMode::Reuseport, workers) if workers.len() == count => {
-                for (of_worker, listener) in workers.iter_mut().zip(listeners) {
-                    of_worker.push(listener);
-                }
-                self.all_workers()
-            }
-            (AcceptMode::Reuseport, [only]) => {
-                only.extend(listeners);
-                vec![Some(0); count]
-            }
-            _ => {
-                self.of_acceptor.extend(listeners);
-                vec![None; count]
-            }
-        };
-        (holders, sockets)
+    /// Keeps the listeners of an address for later.
+    fn hold(&mut self, listeners: Vec<Listener>, entry: Entry) {
+        let holders = self.holders(listeners.len());
+        let sockets = listeners.iter().map(Listener::handle).collect();
+        self.held.extend(holders.iter().copied().zip(listeners));
+        self.entries.push(Entry { holders, sockets, ..entry });
+    }
+
+    /// Returns the threads for the sockets of one address: one for each worker if there are as many, and otherwise one thread
+    /// for all. None may be left out, because the kernel queues connections at each of them.
+    fn holders(&self, count: usize) -> Vec<Holder> {
+        match (self.binding.accept, self.of_workers.len()) {
+            (AcceptMode::Reuseport, workers) if workers == count => self.all_workers(),
+            (AcceptMode::Reuseport, 1) => vec![Some(0); count],
+            _ => vec![None; count],
+        }
     }
 
     /// Assigns a listener of which there is only one. Workers that wait on one socket all wake for each connection, so
@@ -238,8 +263,13 @@ impl Bound {
     }
 }
 
+/// Returns whether a thread accepts for all workers.
+pub(crate) fn needs_acceptor(of_acceptor: &[Listener], held: &[(Holder, Listener)]) -> bool {
+    !of_acceptor.is_empty() || held.iter().any(|(holder, _)| holder.is_none())
+}
+
 /// An address that was bound, its sockets, and the threads that accept from them.
-struct Held {
+struct BoundListeners {
     bound: BoundAddress,
     holders: Vec<Holder>,
     sockets: Vec<ListenerHandle>,

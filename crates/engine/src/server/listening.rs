@@ -44,6 +44,8 @@ struct ListeningState {
     of_acceptor: Vec<ListenerChange>,
     /// Removed listeners and the threads that have yet to close theirs.
     closing: Vec<(ListenerId, Vec<Holder>)>,
+    /// Listeners that another process of this server still accepts from.
+    held: Vec<(Holder, Listener)>,
     last_id: ListenerId,
     is_ending: bool,
     /// Another process has the sockets, and serves.
@@ -56,8 +58,9 @@ impl Listening {
     }
 
     /// Sets the addresses of a server that is about to start.
-    pub(crate) fn begin(&self, binding: Binding, entries: Vec<Entry>) {
+    pub(crate) fn begin(&self, binding: Binding, entries: Vec<Entry>, held: Vec<(Holder, Listener)>) {
         let mut state = self.lock();
+        state.held = held;
         state.of_workers = (0..binding.workers).map(|_| Vec::new()).collect();
         state.last_id = entries.iter().map(|entry| entry.id).max().unwrap_or(0);
         (state.binding, state.entries) = (Some(binding), entries);
@@ -116,6 +119,33 @@ impl Listening {
         self.lock().is_passed
     }
 
+    /// Orders the threads to accept from listeners of another process. Returns the first error of setting their options.
+    pub(crate) fn release_held(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        let Some(options) = state.binding.map(|binding| binding.listen_options()) else { return Ok(()) };
+        let mut result = Ok(());
+        for (holder, listener) in std::mem::take(&mut state.held) {
+            result = result.and(listen::reconfigure(&listener, options));
+            let changes = match holder {
+                Some(worker) => &mut state.of_workers[worker],
+                None => &mut state.of_acceptor,
+            };
+            changes.push(ListenerChange::Add(listener.id(), Some(listener)));
+        }
+        self.number.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Waits until earlier changes are settled. Fails if they don't in time, or the addresses may not change any more.
+    pub(crate) fn await_settled(&self) -> Result<(), StartError> {
+        let patience = Duration::from_millis(ADDRESSES_WAIT_MS);
+        if !self.wait_until(patience, ListeningState::is_settled) {
+            return Err(StartError::Unfinished);
+        }
+        let state = self.lock();
+        if state.is_ending || state.is_passed { Err(StartError::Ending) } else { Ok(()) }
+    }
+
     /// Returns the address of a listener, or its number where the address is unknown.
     pub(crate) fn address_of(&self, listener: ListenerId) -> String {
         let state = self.lock();
@@ -136,7 +166,7 @@ impl ListeningState {
     /// Returns whether every thread has taken its changes and closed the listeners that were removed.
     fn is_settled(&self) -> bool {
         let is_taken = self.of_acceptor.is_empty() && self.of_workers.iter().all(Vec::is_empty);
-        is_taken && self.closing.is_empty()
+        is_taken && self.closing.is_empty() && self.held.is_empty()
     }
 }
 
@@ -277,17 +307,16 @@ impl Control {
     /// - New listeners have the options of those at the start, such as the length of their queue. Without an acceptor,
     ///   several workers all wait on a new Unix-domain socket.
     ///
-    /// Waits up to 5 s for the end of an earlier change: a removed address can be bound again only when it is closed.
+    /// Waits up to 5 s for the end of an earlier change: a removed address can be bound again only when it is closed. While
+    /// [`PassingListeners`](crate::PassingListeners) exist, it waits for them first.
     ///
     /// # Errors
     /// [`StartError::Bind`], [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Unfinished`] after
-    /// the wait, and [`StartError::Ending`] after a drain or stop has been ordered. Nothing has changed then.
+    /// the wait, and [`StartError::Ending`] after a drain or stop has been ordered, or another process has got the listeners. Nothing has
+    /// changed then.
     pub fn prepare_addresses(&self, addresses: &[ListenAddress]) -> Result<AddressChange<'_>, StartError> {
         let changing = self.listening.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = Duration::from_millis(ADDRESSES_WAIT_MS);
-        if !self.listening.wait_until(patience, ListeningState::is_settled) {
-            return Err(StartError::Unfinished);
-        }
+        self.listening.await_settled()?;
         let state = self.listening.lock();
         let Some(binding) = state.binding.filter(|_| !state.is_ending) else {
             return Err(StartError::Ending);

@@ -26,7 +26,7 @@ use shearwater_io::os::{self, DescriptorLimit};
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
-use crate::server::binding::{Binding, Bound, Entry};
+use crate::server::binding::{Binding, Bound, Entry, Holder, needs_acceptor};
 use crate::server::control::Control;
 use crate::server::listening::by_kind;
 use crate::server::options::{DriverChoice, Options};
@@ -51,6 +51,8 @@ pub struct Server {
     of_workers: Vec<Vec<Listener>>,
     /// Listeners whose connections are handed to the workers.
     of_acceptor: Vec<Listener>,
+    /// Listeners of another process: see [`Control::accept_passed`].
+    held: Vec<(Holder, Listener)>,
     share: Share,
     entries: Vec<Entry>,
     start_report: StartReport,
@@ -86,7 +88,7 @@ impl Server {
         let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
         let (driver, driver_reason) = choose_driver(options.driver, workers)?;
         let bound = Bound::all(&options, workers)?;
-        let is_handed = !bound.of_acceptor.is_empty();
+        let is_handed = needs_acceptor(&bound.of_acceptor, &bound.held);
         let found = FoundDescriptors { limit: descriptors.soft_now, open: os::open_descriptors() };
         let share = share(&options.limits, found, workers, is_handed, exceeds_descriptors(driver));
         let connections_max = share.connections_max.saturating_mul(workers);
@@ -110,8 +112,8 @@ impl Server {
             backlog: found.backlog(options.backlog),
             limit_warnings: found.limit_warnings(&options, workers),
         };
-        let Bound { of_workers, of_acceptor, entries, .. } = bound;
-        Ok(Self { options, of_workers, of_acceptor, share, entries, start_report })
+        let Bound { of_workers, of_acceptor, held, entries, .. } = bound;
+        Ok(Self { options, of_workers, of_acceptor, held, share, entries, start_report })
     }
 
     /// Returns the report of the start.
@@ -131,11 +133,13 @@ impl Server {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         control.reloads.expect::<S>(self.of_workers.len());
-        let handed = !self.of_acceptor.is_empty();
+        let handed = needs_acceptor(&self.of_acceptor, &self.held);
         let binding = Binding::new(&self.options, self.of_workers.len());
-        control
-            .listening
-            .begin(Binding { has_acceptor: handed, ..binding }, std::mem::take(&mut self.entries));
+        control.listening.begin(
+            Binding { has_acceptor: handed, ..binding },
+            std::mem::take(&mut self.entries),
+            std::mem::take(&mut self.held),
+        );
         let make_service = Arc::new(make_service);
         let limits = Limits {
             connections_max: self.share.connections_max,

@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{MutexGuard, PoisonError};
 
-use shearwater_io::{ListenerHandle, listen};
+use shearwater_io::{FileIdentity, ListenerHandle, listen};
 
-use crate::server::addresses::{ListenAddress, ListeningSocket};
+use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
 use crate::server::binding::Entry;
 use crate::server::control::Control;
 use crate::server::start::StartError;
@@ -19,6 +20,8 @@ use crate::server::start::StartError;
 pub struct PassedListener {
     /// The address that the server was asked to listen on; `None` for a socket that it was given.
     pub address: Option<ListenAddress>,
+    /// The file of a Unix-domain socket.
+    pub file: Option<FileIdentity>,
     /// The sockets, one for each worker that accepts from its own.
     pub sockets: Vec<ListeningSocket>,
 }
@@ -29,6 +32,20 @@ impl PassedListener {
         let is_it =
             |passed: &Self| passed.address.as_ref().is_some_and(|address| address.is_same_socket(wanted));
         passed.iter().position(is_it).map(|index| passed.remove(index))
+    }
+
+    /// Returns the bound address, and further descriptors of the sockets; `None` if none of them listens.
+    pub(crate) fn listening(&self) -> io::Result<Option<(BoundAddress, Vec<OwnedFd>)>> {
+        let mut listening = Vec::new();
+        let mut bound = None;
+        for socket in &self.sockets {
+            let descriptor = socket.duplicate()?;
+            if listen::is_listening(&descriptor)? {
+                bound = Some(socket.bound_address()?);
+                listening.push(descriptor);
+            }
+        }
+        Ok(bound.map(|bound| (bound, listening)))
     }
 }
 
@@ -55,47 +72,56 @@ impl PassingListeners<'_> {
         &self.listeners
     }
 
-    /// Notes that the other process serves: it removes the files of Unix-domain sockets from now on. This one accepts until
-    /// it is [drained](Control::drain).
+    /// Leaves the files of Unix-domain sockets to the other process, or takes them back.
+    pub fn own_files(&self, are_owned: bool) {
+        self.control.each_socket(|socket| socket.own_file(are_owned));
+    }
+
+    /// Notes that the other process serves. This one accepts until it is [drained](Control::drain), and its addresses don't
+    /// change any more.
     pub fn finish(self) {
         self.control.listening.set_passed();
-        self.control.each_socket(|_, socket| socket.own_file(false));
     }
 }
 
 impl Control {
     /// Returns the listeners of a running server, for a process that takes its place.
     ///
-    /// Waits for the end of an address change that is being prepared.
+    /// Waits up to 5 s for the end of an earlier address change, and for another process to get the listeners.
     ///
     /// # Errors
-    /// [`StartError::Ending`] after a drain or stop has been ordered, and [`StartError::System`] without a free descriptor.
+    /// [`StartError::Ending`] after a drain or stop has been ordered or another process has the listeners,
+    /// [`StartError::Unfinished`] after the wait, and [`StartError::System`] without a free descriptor.
     pub fn pass_listeners(&self) -> Result<PassingListeners<'_>, StartError> {
         let changing = self.listening.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_ending() {
-            return Err(StartError::Ending);
-        }
+        self.listening.await_settled()?;
         let entries = self.listening.entries();
         let listeners: io::Result<_> = entries.iter().map(Entry::passed).collect();
         let listeners = listeners.map_err(StartError::System)?;
         Ok(PassingListeners { control: self, listeners, _changing: changing })
     }
 
-    /// Removes the files of Unix-domain sockets from now on: those that were passed to this process still belong to the other
-    /// one. Sets their configured modes.
+    /// Waits for the end of a change of addresses and of [`PassingListeners`].
+    pub fn await_passing(&self) {
+        drop(self.listening.changing.lock());
+    }
+
+    /// Accepts from the listeners that another process has passed ([`Options::passed`](crate::Options::passed)), and owns the
+    /// files of Unix-domain sockets. The server doesn't use these listeners before.
     ///
     /// # Errors
-    /// A mode can't be set: the file is gone, for example.
-    pub fn own_socket_files(&self) -> io::Result<()> {
-        let mut result = Ok(());
-        self.each_socket(|address, socket| {
-            socket.own_file(true);
-            if let Some(ListenAddress::Unix { path, mode }) = address
-                && let Err(error) = listen::set_mode(path, *mode)
-            {
-                result = Err(error);
+    /// An option or a mode can't be set. The listeners are used nevertheless.
+    pub fn accept_passed(&self) -> io::Result<()> {
+        let released = self.listening.release_held();
+        self.wake();
+        let mut result = released;
+        for entry in &self.listening.entries() {
+            entry.sockets.iter().for_each(|socket| socket.own_file(true));
+            let has_file = entry.sockets.iter().any(|socket| socket.file().is_some());
+            if let Some(ListenAddress::Unix { path, mode }) = entry.wanted.as_ref().filter(|_| has_file) {
+                result = result.and(listen::set_mode(path, *mode));
             }
-        });
+        }
         result
     }
 
@@ -105,20 +131,19 @@ impl Control {
         self.listening.has_passed()
     }
 
-    /// Calls a function with each socket and the address that was asked for.
-    fn each_socket(&self, mut call: impl FnMut(Option<&ListenAddress>, &ListenerHandle)) {
-        for entry in &self.listening.entries() {
-            entry.sockets.iter().for_each(|socket| call(entry.wanted.as_ref(), socket));
-        }
+    /// Calls a function with each socket.
+    fn each_socket(&self, mut call: impl FnMut(&ListenerHandle)) {
+        self.listening.entries().iter().flat_map(|entry| &entry.sockets).for_each(&mut call);
     }
 }
 
 impl Entry {
-    /// Returns descriptors of its sockets. A socket that was shut down from outside isn't open any more.
+    /// Returns descriptors of its sockets, as far as they are open.
     fn passed(&self) -> io::Result<PassedListener> {
         let open = self.sockets.iter().filter_map(|socket| socket.duplicate().transpose());
         let sockets: io::Result<_> = open.map(|socket| socket.map(ListeningSocket::from)).collect();
-        Ok(PassedListener { address: self.wanted.clone(), sockets: sockets? })
+        let file = self.sockets.iter().find_map(ListenerHandle::file);
+        Ok(PassedListener { address: self.wanted.clone(), file, sockets: sockets? })
     }
 }
 
@@ -131,8 +156,11 @@ mod tests {
     fn each_address_takes_its_own_sockets() {
         let any: ListenAddress = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
         let path = ListenAddress::unix("/run/x.sock");
-        let of =
-            |address: Option<&ListenAddress>| PassedListener { address: address.cloned(), sockets: vec![] };
+        let of = |address: Option<&ListenAddress>| PassedListener {
+            address: address.cloned(),
+            file: None,
+            sockets: vec![],
+        };
         let mut passed = vec![of(None), of(Some(&any)), of(Some(&path)), of(Some(&any))];
         let other_mode = ListenAddress::Unix { path: "/run/x.sock".into(), mode: 0o600 };
         for (wanted, is_there) in

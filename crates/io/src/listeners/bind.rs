@@ -75,19 +75,47 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it does not listen; otherwise the kernel's error.
 pub fn adopt(socket: OwnedFd, options: ListenOptions) -> io::Result<OwnedFd> {
-    let socket = Socket::from(socket);
-    if socket.r#type()? != Type::STREAM || !listens(&socket)? {
+    if !is_listening(&socket)? {
         return Err(Error::new(ErrorKind::InvalidInput, "the socket does not listen"));
     }
-    if socket.local_addr()?.as_socket().is_some() {
-        socket.set_tcp_nodelay(options.nodelay)?;
-        if options.keepalive {
-            keep_alive(&socket)?;
-        }
-        bound_unsent(&socket)?;
-    }
+    let socket = Socket::from(socket);
+    set_options(&socket, options)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Sets the options of a socket of this server that another process has bound, and the length of its queue.
+///
+/// # Errors
+/// The kernel's error.
+pub fn reconfigure(socket: &impl AsFd, options: ListenOptions) -> io::Result<()> {
+    let socket = socket2::SockRef::from(socket);
+    if socket.local_addr()?.as_socket().is_some() && !options.keepalive {
+        socket.set_keepalive(false)?;
+    }
+    set_options(&socket, options)?;
+    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))
+}
+
+/// Sets the options that TCP connections inherit.
+fn set_options(socket: &Socket, options: ListenOptions) -> io::Result<()> {
+    if socket.local_addr()?.as_socket().is_none() {
+        return Ok(());
+    }
+    socket.set_tcp_nodelay(options.nodelay)?;
+    if options.keepalive {
+        keep_alive(socket)?;
+    }
+    bound_unsent(socket)
+}
+
+/// Returns whether this is a stream socket that listens.
+///
+/// # Errors
+/// The kernel's error: it is no socket, for example.
+pub fn is_listening(socket: &impl AsFd) -> io::Result<bool> {
+    let socket = socket2::SockRef::from(socket);
+    Ok(socket.r#type()? == Type::STREAM && listens(&socket)?)
 }
 
 /// Returns whether a listening socket takes no IPv4 connections although it has an IPv6 address.

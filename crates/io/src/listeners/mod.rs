@@ -51,22 +51,24 @@ impl Listener {
         Self { file: Some(file), ..Self::exclusive(socket, id) }
     }
 
-    /// Wraps a socket that another process of this server has bound. The file of a Unix-domain socket stays, until
-    /// [`ListenerHandle::own_file`] says otherwise.
-    ///
-    /// # Errors
-    /// If the file at `path` is gone.
-    pub fn taken_over(socket: OwnedFd, id: ListenerId, path: Option<&Path>) -> io::Result<Self> {
-        let file = path.map(SocketFile::of).transpose()?;
-        file.iter().for_each(|file| file.is_owned.store(false, Ordering::Relaxed));
-        Ok(Self { file, ..Self::exclusive(socket, id) })
+    /// Wraps a socket that another process of this server has bound, and that has this file. The file belongs to the other
+    /// process until [`ListenerHandle::own_file`] says otherwise. If another file is there by now, it is left alone.
+    #[must_use]
+    pub fn taken_over(socket: OwnedFd, id: ListenerId, file: Option<(&Path, FileIdentity)>) -> Self {
+        let file = file.and_then(|(path, identity)| {
+            let found = SocketFile::of(path).ok()?;
+            // Before it may be dropped.
+            found.is_owned.store(false, Ordering::Relaxed);
+            (found.identity == identity).then_some(found)
+        });
+        Self { file, ..Self::exclusive(socket, id) }
     }
 
     /// Returns access to the socket for other threads. It doesn't keep the socket open.
     #[must_use]
     pub fn handle(&self) -> ListenerHandle {
-        let is_file_owned = self.file.as_ref().map(|file| Arc::clone(&file.is_owned));
-        ListenerHandle { socket: Arc::downgrade(&self.socket), is_file_owned }
+        let file = self.file.as_ref().map(|file| (file.identity, Arc::clone(&file.is_owned)));
+        ListenerHandle { socket: Arc::downgrade(&self.socket), file }
     }
 
     /// Returns another descriptor of the socket, for another worker. The file stays with this one.
@@ -126,8 +128,8 @@ impl AsRawFd for Listener {
 #[derive(Debug, Clone)]
 pub struct ListenerHandle {
     socket: Weak<OwnedFd>,
-    /// `None` without a file.
-    is_file_owned: Option<Arc<AtomicBool>>,
+    /// Its file, and whether this process removes it.
+    file: Option<(FileIdentity, Arc<AtomicBool>)>,
 }
 
 impl ListenerHandle {
@@ -139,9 +141,15 @@ impl ListenerHandle {
         self.socket.upgrade().map(|socket| socket.try_clone()).transpose()
     }
 
+    /// Returns the file of a Unix-domain socket.
+    #[must_use]
+    pub fn file(&self) -> Option<FileIdentity> {
+        self.file.as_ref().map(|(identity, _)| *identity)
+    }
+
     /// Sets whether the file of a Unix-domain socket is removed with the listener: it belongs to one process at a time.
     pub fn own_file(&self, is_owned: bool) {
-        self.is_file_owned.iter().for_each(|flag| flag.store(is_owned, Ordering::Relaxed));
+        self.file.iter().for_each(|(_, flag)| flag.store(is_owned, Ordering::Relaxed));
     }
 }
 
@@ -166,12 +174,26 @@ impl From<Vec<TcpListener>> for Entrances {
     }
 }
 
+/// A file, whatever its name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Device number of its file system.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl FileIdentity {
+    fn of(found: &fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
 /// A socket's file. Removed on drop, unless another has replaced it or another process owns it.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    identity: FileIdentity,
     is_owned: Arc<AtomicBool>,
 }
 
@@ -181,7 +203,7 @@ impl SocketFile {
         let path = std::path::absolute(path)?;
         let found = fs::symlink_metadata(&path)?;
         let is_owned = Arc::new(AtomicBool::new(true));
-        Ok(Self { path, device: found.dev(), inode: found.ino(), is_owned })
+        Ok(Self { path, identity: FileIdentity::of(&found), is_owned })
     }
 }
 
@@ -191,7 +213,7 @@ impl Drop for SocketFile {
             return;
         }
         let Ok(found) = fs::symlink_metadata(&self.path) else { return };
-        if (found.dev(), found.ino()) == (self.device, self.inode) {
+        if FileIdentity::of(&found) == self.identity {
             // In a folder that is no longer writable it stays: the next server replaces it.
             drop(fs::remove_file(&self.path));
         }

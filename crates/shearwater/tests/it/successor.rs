@@ -1,26 +1,37 @@
 //! Another process takes the place of a server, or fails to.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shearwater::{App, HandOverError, Running, Successor};
+use shearwater::{App, HandOverError, ListenAddress, Running, Server, StartError, Successor};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process;
 use crate::served::{here, text};
 
 const TEST: &str = "successor::process";
-/// The Unix-domain socket of the process.
-const SOCKET: &str = "SHEARWATER_TEST_SOCKET";
 
-/// Starts a server of a TCP address and a Unix-domain socket.
-fn start(answer: &'static str, socket: &Path) -> Running {
+/// The Unix-domain socket of the process, and how it behaves.
+const SOCKET: &str = "SHEARWATER_TEST_SOCKET";
+const MODE: &str = "SHEARWATER_TEST_MODE";
+
+/// Returns a server of a TCP address and a Unix-domain socket.
+fn server(socket: &Path) -> Server {
+    here().workers(2).listen(format!("unix:{}", socket.display())).drain_ms(5_000)
+}
+
+fn app(answer: &'static str) -> App {
     let mut app = App::new();
     app.get("/", text(answer));
-    let server = here().workers(2).listen(format!("unix:{}", socket.display())).drain_ms(5_000).take_over();
-    server.start_app(app).expect("it starts")
+    app
+}
+
+fn start(answer: &'static str, socket: &Path) -> Running {
+    server(socket).take_over().start_app(app(answer)).expect("it starts")
 }
 
 /// Runs the new server, if this is the child process.
@@ -30,7 +41,41 @@ fn process() {
         return;
     }
     let socket = std::env::var_os(SOCKET).expect("a path");
+    if std::env::var_os(MODE).is_some() {
+        let running = server(Path::new(&socket)).take_over_listeners().start_app(app("too early"));
+        running.expect("it starts").wait().expect("it ends in order");
+        return;
+    }
     start("new", Path::new(&socket)).wait().expect("it ends in order");
+}
+
+/// Writes the number of the process into a file, and runs a command.
+const BEGIN_AND_RUN: &str = r#"echo $$ > "$0.new" && mv "$0.new" "$0" && exec "$@""#;
+
+/// A new process, killed when dropped.
+struct NewProcess(u32);
+
+impl Drop for NewProcess {
+    fn drop(&mut self) {
+        // It may have ended.
+        drop(testkit::process::signal(self.0, Signal::KILL));
+    }
+}
+
+/// Returns the test's process as the successor.
+fn successor(socket: &Path) -> Successor {
+    let mut command = process::command(TEST, &[(SOCKET, socket)]);
+    command.stdout(Stdio::null());
+    Successor::new(command)
+}
+
+#[track_caller]
+fn until(is_there: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_there() {
+        assert!(start.elapsed() < TIMEOUT, "it never comes to that");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -41,9 +86,7 @@ fn another_process_takes_over() {
     let address = running.address();
     let mut kept = TestClient::connect(address);
     assert_eq!(kept.get("/").text(), "old");
-    let mut command = process::command(TEST, &[(SOCKET, &socket)]);
-    command.stdout(std::process::Stdio::null());
-    let number = running.hand_over(Successor::new(command)).expect("it serves");
+    let new = NewProcess(running.hand_over(successor(&socket)).expect("it serves"));
     let again = running.hand_over(Successor::new(Command::new("true"))).expect_err("it drains");
     assert_eq!(again.to_string(), "the server is stopping");
     kept.is_ended();
@@ -52,12 +95,93 @@ fn another_process_takes_over() {
     for _ in 0..8 {
         assert_eq!(TestClient::connect(address).get("/").text(), "new");
     }
-    testkit::process::signal(number, Signal::TERM).expect("it serves");
-    let start = Instant::now();
-    while socket.exists() {
-        assert!(start.elapsed() < TIMEOUT, "it has not ended");
-        std::thread::yield_now();
-    }
+    testkit::process::signal(new.0, Signal::TERM).expect("it serves");
+    until(|| !socket.exists());
+}
+
+/// A filter on a socket that both have would keep connections from the new process, too.
+#[test]
+fn addresses_stay_while_another_process_takes_over() {
+    let folder = TestFolder::new();
+    let (socket, file) = (folder.at("socket"), folder.at("number"));
+    let running = start("old", &socket);
+    let (address, control) = (running.address(), running.control());
+    let new = process::command(TEST, &[(SOCKET, &socket)]);
+    let mut begun = Command::new("sh");
+    begun.args(["-c", BEGIN_AND_RUN]).arg(&file).arg(new.get_program()).args(new.get_args());
+    begun.envs(new.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    begun.stdout(Stdio::null()).stderr(Stdio::null());
+    let changed = std::thread::scope(|scope| {
+        let handing = scope.spawn(|| Successor::new(begun).start(&control));
+        until(|| file.exists());
+        let changed = control.change_addresses(&[ListenAddress::unix(folder.at("other"))]);
+        let _new = NewProcess(handing.join().expect("no panic").expect("it serves"));
+        control.drain(1000);
+        until(|| TestClient::connect(address).get("/").text() == "new");
+        changed.map(drop)
+    });
+    assert!(matches!(changed, Err(StartError::Ending)), "{changed:?}");
+    assert!(!folder.at("other").exists());
+    running.wait_for_control().expect("it ends in order");
+}
+
+#[test]
+fn a_process_that_is_not_ready_accepts_nothing() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    let mut command = process::command(TEST, &[(SOCKET, &socket), (MODE, Path::new("early"))]);
+    command.stdout(Stdio::null());
+    let control = running.control();
+    let early = Successor::new(command).timeout(Duration::from_secs(2));
+    std::thread::scope(|scope| {
+        let handing = scope.spawn(|| early.start(&control));
+        while !handing.is_finished() {
+            assert_eq!(TestClient::connect(running.address()).get("/").text(), "old");
+        }
+        let error = handing.join().expect("no panic");
+        assert!(matches!(error, Err(HandOverError::Late(_))), "{error:?}");
+    });
+    assert_eq!(TestClient::connect(running.address()).get("/").text(), "old");
+    assert!(socket.exists());
+    running.control().stop();
+    running.wait_for_control().expect("it ends in order");
+}
+
+#[test]
+fn a_drain_ends_the_attempt_and_its_process() {
+    let folder = TestFolder::new();
+    let running = start("old", &folder.at("socket"));
+    let file = folder.at("number");
+    let mut late = Command::new("sh");
+    late.args(["-c", BEGIN_AND_RUN]).arg(&file).args(["sleep", "60"]);
+    let control = running.control();
+    std::thread::scope(|scope| {
+        let handing = scope.spawn(|| Successor::new(late).start(&control));
+        until(|| file.exists());
+        control.drain(0);
+        let error = handing.join().expect("no panic").expect_err("the server ends");
+        assert_eq!(error.to_string(), "the server is stopping");
+    });
+    running.wait_for_control().expect("it ends in order");
+    let number = std::fs::read_to_string(file).expect("a number").trim().parse().expect("a number");
+    until(|| testkit::process::has_ended(number));
+}
+
+#[test]
+fn a_file_of_another_program_stays() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    std::fs::remove_file(&socket).expect("it is there");
+    let _other = UnixListener::bind(&socket).expect("a socket");
+    let mode = || std::fs::metadata(&socket).expect("it is there").permissions().mode();
+    let before = mode();
+    let new = NewProcess(running.hand_over(successor(&socket)).expect("it serves"));
+    running.wait_for_control().expect("it ends in order");
+    testkit::process::signal(new.0, Signal::TERM).expect("it serves");
+    until(|| testkit::process::has_ended(new.0));
+    assert_eq!(mode(), before);
 }
 
 #[test]
@@ -67,7 +191,7 @@ fn a_process_that_does_not_serve_changes_nothing() {
     let mut late = Command::new("sleep");
     late.arg("60");
     let start = Instant::now();
-    let error = running.hand_over(Successor::new(late).patience(Duration::from_millis(100)));
+    let error = running.hand_over(Successor::new(late).timeout(Duration::from_millis(100)));
     assert!(matches!(error, Err(HandOverError::Late(_))), "{error:?}");
     assert!(start.elapsed() < TIMEOUT, "it was killed");
     let error = running.hand_over(Successor::new(Command::new("false"))).expect_err("it exits");
