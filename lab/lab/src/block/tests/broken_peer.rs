@@ -63,7 +63,7 @@ fn serves() {
             accepted += 1;
         }
         let work_ns = cpu_ns() - turn_ns;
-        while fault == "slow" && cpu_ns() - turn_ns < 2 * work_ns {}
+        while fault == "slow" && cpu_ns() - turn_ns < 4 * work_ns {}
         turn_ns = cpu_ns();
     }
 }
@@ -130,7 +130,8 @@ fn every_fault_of_a_server_has_a_reason_or_a_verdict() {
         let faults = run_block(&folder, fault, connections).faults;
         assert!(faults.iter().any(|fault| fault.contains(reason)), "{fault}: {faults:?}");
     }
-    // Twice the CPU time is wrong in no block: the comparison finds it. A busy machine stalls the load too.
+    // Four times the CPU time is wrong in no block: the comparison finds it, although a busy machine may take twice as long for
+    // the other server. It stalls the load too.
     let rounds = |fault| -> Vec<MeasuredRound> {
         let mut round = run_block(&folder, fault, ALL);
         round.faults.retain(|fault| !fault.contains(STALLED));
