@@ -1,10 +1,12 @@
 //! Started programs: a server on a free loopback port, with its log.
 
 use std::fs::{self, File};
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,9 +28,24 @@ pub struct Program {
     log: PathBuf,
 }
 
-/// Returns a loopback address whose port was free a moment ago.
+/// Ports for servers of tests: below those that systems assign to clients, which would take them in the meantime.
+const PORTS: Range<u16> = 10_000..30_000;
+
+/// Returns a loopback address whose port was free a moment ago. Each call in a process returns another port.
 pub fn free_address() -> Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let count = u32::from(PORTS.end - PORTS.start);
+    // Processes begin far from one another.
+    let begin = std::process::id().wrapping_mul(997);
+    for _ in 0..count {
+        let at = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
+        let port = PORTS.start + u16::try_from(at).map_err(Error::other)?;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            bound => return bound?.local_addr(),
+        }
+    }
+    Err(Error::other("no port is free"))
 }
 
 /// Returns a line of a log without the time that it begins with in a file: `2026-11-23T21:25:00.123Z `.
