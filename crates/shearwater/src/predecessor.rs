@@ -213,9 +213,15 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
 /// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all servers
 /// accept from its listeners.
 pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity) {
+    if how == TakeOver::Nothing {
+        return;
+    }
     let Ok(Some(received)) = received() else { return };
     let mut present = received.predecessor();
-    let Some(predecessor) = present.as_mut().filter(|_| how != TakeOver::Nothing) else { return };
+    let Some(predecessor) = present.as_mut() else {
+        // A further server of a process that serves already.
+        return accept_passed(&control, verbosity);
+    };
     predecessor.servers.push(control);
     if how != TakeOver::ListenersAndReport {
         return;
@@ -224,17 +230,19 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     // However long it takes: until then the old process accepts.
     let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
     drop(ready.and_then(|()| channel.receive()));
-    for server in servers {
-        if let Err(error) = server.accept_passed() {
-            let text = format!("can't set an option of a listener of the previous process: {error}");
-            verbosity.warn("listener_option_failed", &text);
-        }
-    }
+    servers.iter().for_each(|server| accept_passed(server, verbosity));
     // Listeners that no server has taken are closed here. The old process accepts what is queued there.
     if !received.is_given_used.load(Relaxed) {
         received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
     drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
+}
+
+fn accept_passed(server: &Control, verbosity: Verbosity) {
+    if let Err(error) = server.accept_passed() {
+        let text = format!("can't set an option of a listener of the previous process: {error}");
+        verbosity.warn("listener_option_failed", &text);
+    }
 }
 
 #[cfg(test)]

@@ -132,9 +132,10 @@ impl Successor {
         let mut new = NewProcess { child, channel, end };
         match new.hand_over(&passing, control) {
             Ok(()) => {
-                passing.into_iter().for_each(PassingListeners::finish);
-                // It reports to the manager when the channel is closed, and the manager ignores others than the main process.
+                // Before `finish`, which lets this process exit, and before the channel is closed: the new process then reports
+                // to the manager, which ignores all but the main process.
                 drop(notify(&format!("MAINPID={}", new.child.id())));
+                passing.into_iter().for_each(PassingListeners::finish);
                 Ok(new.child.id())
             }
             Err(failed) => {

@@ -175,7 +175,7 @@ fn a_new_process_reloads_and_may_have_other_workers() {
             if line.contains(" reloaded ") {
                 break line;
             }
-            assert!(!line.contains("not reloaded"), "{line}");
+            assert!(!line.is_empty() && !line.contains("not reloaded"), "{line}");
         };
         assert!(line.contains(&format!("; no longer on {address}, unix:")), "{line}");
         until_refused(address);
