@@ -1,7 +1,7 @@
 //! Buffers between workers and the writing thread: one for each worker, bounded.
 //!
-//! A worker appends under a lock that the thread holds only to swap the buffer for an empty one. If the lock is taken at
-//! that moment, the worker keeps its line and hands it over with the next one, so it never waits.
+//! A worker formats its line into the buffer under a lock that the thread holds only to swap the buffer for an empty one. If
+//! the lock is taken at that moment, the worker keeps its line and hands it over with the next one, so it never waits.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,8 +97,16 @@ pub(crate) fn recycle(lines: &mut Vec<u8>) {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds one of these locks.
+    // A panic while it is held leaves a part of a line behind.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(held) => Some(held),
+        Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// A worker's end of a log: formats lines, and never blocks.
@@ -108,8 +116,9 @@ pub struct LineWriter {
     format: Arc<Format>,
     filter: Arc<Filter>,
     time: TimeCache,
-    /// Lines to be handed over: that of the present call, and those that could not be before.
+    /// Lines that could not be handed over yet.
     lines: Vec<u8>,
+    /// Lines that were neither handed over nor dropped yet.
     count: u64,
 }
 
@@ -138,35 +147,38 @@ impl LineWriter {
         if self.filter.excludes(entry) {
             return;
         }
-        self.format.append(&mut self.lines, entry, &mut self.time);
-        self.count += 1;
-        let Self { shared, buffer, lines, count, .. } = self;
-        match buffer.lines.try_lock() {
-            Ok(held) => hand_over(shared, buffer, held, lines, count),
-            Err(TryLockError::Poisoned(held)) => hand_over(shared, buffer, held.into_inner(), lines, count),
-            // The thread is swapping the buffer: the lines follow with the next one.
-            Err(TryLockError::WouldBlock) if lines.len() <= LOG_BUFFER_BYTES_MAX => {}
-            Err(TryLockError::WouldBlock) => drop_lines(shared, buffer, lines, count),
+        let Self { shared, buffer, format, time, lines, count, .. } = self;
+        *count += 1;
+        if let Some(mut held) = try_lock(&buffer.lines) {
+            let before = held.len();
+            held.append(lines);
+            format.append(&mut held, entry, time);
+            return hand_over(shared, buffer, held, before, count);
+        }
+        // The thread is swapping the buffer: the line follows with the next one.
+        format.append(lines, entry, time);
+        if lines.len() > LOG_BUFFER_BYTES_MAX {
+            lines.clear();
+            drop_lines(shared, buffer, count);
         }
     }
 }
 
-/// Appends lines to a buffer, or drops them if it is full.
+/// Leaves the lines after the first `before` bytes to the thread, or drops them if the buffer is full.
 fn hand_over(
     shared: &Shared,
     buffer: &Buffer,
     mut held: MutexGuard<'_, Vec<u8>>,
-    lines: &mut Vec<u8>,
+    before: usize,
     count: &mut u64,
 ) {
-    let before = held.len();
-    let after = before + lines.len();
+    let after = held.len();
     if after > LOG_BUFFER_BYTES_MAX {
-        return drop_lines(shared, buffer, lines, count);
+        held.truncate(before);
+        drop(held);
+        return drop_lines(shared, buffer, count);
     }
-    held.extend_from_slice(lines);
     drop(held);
-    lines.clear();
     *count = 0;
     if before < LOG_WAKE_BYTES && after >= LOG_WAKE_BYTES {
         shared.wake();
@@ -176,8 +188,7 @@ fn hand_over(
 }
 
 #[cold]
-fn drop_lines(shared: &Shared, buffer: &Buffer, lines: &mut Vec<u8>, count: &mut u64) {
-    lines.clear();
+fn drop_lines(shared: &Shared, buffer: &Buffer, count: &mut u64) {
     buffer.dropped.fetch_add(std::mem::take(count), Ordering::Relaxed);
     shared.wake_if_idle();
 }
@@ -185,7 +196,10 @@ fn drop_lines(shared: &Shared, buffer: &Buffer, lines: &mut Vec<u8>, count: &mut
 impl Drop for LineWriter {
     fn drop(&mut self) {
         let Self { shared, buffer, lines, count, .. } = self;
-        hand_over(shared, buffer, lock(&buffer.lines), lines, count);
+        let mut held = lock(&buffer.lines);
+        let before = held.len();
+        held.append(lines);
+        hand_over(shared, buffer, held, before, count);
     }
 }
 

@@ -13,10 +13,7 @@ pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>) {
 
 /// Appends a value as [`text`], and nothing for an empty one.
 pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8]) {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    // Without an early end the compiler compares many bytes at once.
-    let are_plain = value.iter().fold(true, |all, byte| all & is_plain(byte));
-    if value.len() <= LOG_VALUE_BYTES_MAX && are_plain {
+    if value.len() <= LOG_VALUE_BYTES_MAX && are_plain(value) {
         return out.extend_from_slice(value);
     }
     let end = out.len() + LOG_VALUE_BYTES_MAX;
@@ -28,6 +25,32 @@ pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8]) {
         }
         out.extend_from_slice(bytes);
     }
+}
+
+fn is_plain(byte: &u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+}
+
+/// Returns true if no byte needs an escape.
+fn are_plain(value: &[u8]) -> bool {
+    let Some(last) = value.last_chunk() else { return value.iter().all(is_plain) };
+    // The last eight overlap those before them, which is cheaper than single bytes.
+    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain(*eight));
+    found | find_unplain(*last) == 0
+}
+
+/// Sets the highest bit of each byte that needs an escape, and possibly those of bytes above one.
+fn find_unplain(eight: [u8; 8]) -> u64 {
+    const fn each(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let word = u64::from_le_bytes(eight);
+    // Borrows and carries reach the next byte only from one that needs an escape itself.
+    let are_below = |word: u64, byte: u8| word.wrapping_sub(each(byte)) & !word;
+    let are_quotes = are_below(word ^ each(b'"'), 1);
+    let are_backslashes = are_below(word ^ each(b'\\'), 1);
+    let are_above = word | word.wrapping_add(each(0x80 - 0x7F));
+    (are_below(word, b' ') | are_quotes | are_backslashes | are_above) & each(0x80)
 }
 
 /// Appends a JSON string (RFC 8259 section 7); `null` for an absent value. Bytes that aren't UTF-8 become U+FFFD.
@@ -70,51 +93,76 @@ fn json_char(out: &mut Vec<u8>, letter: char, end: usize) -> bool {
     fits
 }
 
-/// Appends a number.
+/// Digits of each number below 1,000, from the left, and how many there are.
+static SMALL_NUMBERS: [[u8; 4]; 1000] = small_numbers();
+
+const fn small_numbers() -> [[u8; 4]; 1000] {
+    let mut numbers = [[0; 4]; 1000];
+    let mut number = 0;
+    while number < numbers.len() {
+        let [hundreds, tens, ones] = three_digits(number as u16);
+        numbers[number] = match number {
+            0..10 => [ones, 0, 0, 1],
+            10..100 => [tens, ones, 0, 2],
+            _ => [hundreds, tens, ones, 3],
+        };
+        number += 1;
+    }
+    numbers
+}
+
+/// Returns the digits of a number below 1,000.
+const fn three_digits(number: u16) -> [u8; 3] {
+    [b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
+}
+
+/// Appends a number. Most are parts of addresses and statuses.
+#[inline]
 pub(crate) fn number(out: &mut Vec<u8>, number: u64) {
     match number {
-        0..1000 => small_number(out, number as u16),
+        0..1000 => small_number(out, number as usize),
         _ => long_number(out, number),
     }
 }
 
-/// Appends a number below 1,000: most are parts of addresses and statuses.
-fn small_number(out: &mut Vec<u8>, number: u16) {
-    let [hundreds, tens, ones] =
-        [number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + digit as u8);
-    if number >= 100 {
-        out.push(hundreds);
-    }
-    if number >= 10 {
-        out.push(tens);
-    }
-    out.push(ones);
+fn long_number(out: &mut Vec<u8>, number: u64) {
+    self::number(out, number / 1000);
+    out.extend_from_slice(&three_digits((number % 1000) as u16));
 }
 
-fn long_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return out.extend_from_slice(&digits[at..]);
-        }
-    }
+/// Appends a number below 1,000.
+#[inline]
+fn small_number(out: &mut Vec<u8>, number: usize) {
+    let [digits @ .., count] = SMALL_NUMBERS[number];
+    // A length that is constant costs no call of a copying function.
+    out.extend_from_slice(&digits);
+    out.truncate(out.len() - digits.len() + usize::from(count));
 }
 
 /// Appends a fraction of three digits: 1,234 thousandths as `1.234`.
 pub(crate) fn thousandths(out: &mut Vec<u8>, thousandths: u64) {
     number(out, thousandths / 1000);
-    let rest = (thousandths % 1000) as u16;
     out.push(b'.');
-    out.extend([rest / 100, rest / 10 % 10, rest % 10].map(|digit| b'0' + digit as u8));
+    out.extend_from_slice(&three_digits((thousandths % 1000) as u16));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::{are_plain, number};
+
+    #[test]
+    fn finds_a_byte_to_escape_at_any_place() {
+        for len in 0..70 {
+            assert!(are_plain(&vec![b'~'; len]));
+            for at in 0..len {
+                for byte in [0, 31, b'"', b'\\', 127, 128, 255] {
+                    let mut value = vec![b' '; len];
+                    value[at] = byte;
+                    assert!(!are_plain(&value), "{byte} at {at} of {len}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn writes_numbers_of_any_length() {

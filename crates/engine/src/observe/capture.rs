@@ -50,7 +50,7 @@ impl<S> WorkerState<S> {
         match outcome {
             Noted::Responded(status) => {
                 exchanges.describe(token, &head, proxies.as_deref());
-                exchanges.respond(token, (status, responder.tag()), &responder.out, COMPLETE);
+                exchanges.respond(token, status, responder, COMPLETE);
             }
             Noted::Full => exchanges.describe(token, &head, proxies.as_deref()),
             Noted::Deferred => exchanges.begin(token),
@@ -65,7 +65,7 @@ impl<S> WorkerState<S> {
         match outcome {
             Noted::Responded(status) => {
                 exchanges.describe(token, head, proxies.as_deref());
-                exchanges.respond(token, (status, responder.tag()), &responder.out, COMPLETE);
+                exchanges.respond(token, status, responder, COMPLETE);
             }
             Noted::Full => exchanges.describe(token, head, proxies.as_deref()),
             Noted::Deferred => {}
@@ -78,7 +78,7 @@ impl<S> WorkerState<S> {
         let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
         let token = pending.exchange.token();
         exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
-        exchanges.respond(token, (status, responder.tag()), &responder.out, Progress::Open);
+        exchanges.respond(token, status, responder, Progress::Open);
     }
 
     /// Counts the output of a deferred response so far.
@@ -139,7 +139,7 @@ impl<S> WorkerState<S> {
     /// Counts the response of a refusal.
     pub(crate) fn note_refusal(&mut self, token: Token, status: u16) {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.respond(token, (status, 0), &self.responder.out, COMPLETE);
+            exchanges.respond(token, status, &self.responder, COMPLETE);
         }
     }
 }

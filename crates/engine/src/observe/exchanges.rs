@@ -10,10 +10,8 @@ use crate::limits::{EXCHANGE_BYTES_MAX, EXCHANGE_FIELDS_MAX, SPARE_EXCHANGE_BYTE
 use crate::observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange, Listen};
 use crate::observe::record::{Group, NEVER, Progress, Record};
 use crate::proxies::Proxies;
+use crate::response::responder::Responder;
 use crate::server::panics;
-
-/// End of a head.
-const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// State of a connection.
 struct SlotState {
@@ -47,8 +45,8 @@ pub(crate) struct Exchanges {
     current_token: Token,
     /// Request in `current` without a response.
     draft: Option<(Token, Record)>,
-    /// End of the last counted response in the output: in all, and of its bytes in memory.
-    mark: (u64, usize),
+    /// End of the last counted response in the output.
+    mark: u64,
     slots: SlotArray<SlotState>,
     /// Exchanges that wait for their response's rest or its send, a group for each connection.
     groups: Vec<Group>,
@@ -80,7 +78,7 @@ impl Exchanges {
             current: Group::default(),
             current_token: Token::new(NONE, NONE),
             draft: None,
-            mark: (0, 0),
+            mark: 0,
             slots: SlotArray::new(),
             groups: Vec::new(),
             free: Vec::new(),
@@ -227,27 +225,10 @@ impl Exchanges {
     }
 }
 
-/// Returns the length of the head that bytes begin with; 0 if it has no end.
-fn head_len(bytes: &[u8]) -> usize {
-    const STEP: usize = 16;
-    let mut from = 0;
-    // Only an empty line has a CR after an LF. The compiler compares a step's bytes at once.
-    while let Some(step) = bytes[from..].first_chunk::<{ STEP + 1 }>() {
-        let is_pair = |at: usize| (step[at] == b'\n') & (step[at + 1] == b'\r');
-        if (0..STEP).fold(false, |any, at| any | is_pair(at)) {
-            break;
-        }
-        from += STEP;
-    }
-    let from = from.saturating_sub(1);
-    let end = bytes[from..].windows(HEAD_END.len()).position(|window| window == HEAD_END);
-    end.map_or(0, |end| from + end + HEAD_END.len())
-}
-
 /// Responses.
 impl Exchanges {
-    /// Counts a response with a status and tag that was just encoded at the end of `out`, to the request described last.
-    pub(crate) fn respond(&mut self, token: Token, status: (u16, u16), out: &Output, progress: Progress) {
+    /// Counts the response that was just encoded, to the request described last.
+    pub(crate) fn respond(&mut self, token: Token, status: u16, responder: &Responder, progress: Progress) {
         let record = match self.draft.take_if(|(of, _)| *of == token) {
             Some((_, record)) => record,
             None => {
@@ -260,31 +241,25 @@ impl Exchanges {
                 record
             }
         };
-        let mut record = self.stamped(token, record);
-        let (mark, mut at) = self.mark;
-        let mut interim = 0;
-        record.head_bytes = loop {
-            let head = out.bytes().get(at..).unwrap_or_default();
-            let len = head_len(head);
-            if len == 0 || !head.starts_with(b"HTTP/1.1 100 ") {
-                break len as u32;
-            }
-            at += len;
-            interim += len as u64;
+        let end = responder.out.len();
+        let record = Record {
+            head_bytes: responder.head_bytes as u32,
+            queued: end - responder.begun_at,
+            status,
+            tag: responder.tag(),
+            progress,
+            ..self.stamped(token, record)
         };
-        record.queued = out.len().saturating_sub(mark + interim);
-        ((record.status, record.tag), record.progress) = (status, progress);
         self.current.records.push(record);
-        self.mark = (out.len(), out.bytes().len());
-        self.current_token = token;
+        (self.mark, self.current_token) = (end, token);
     }
 
     /// Counts the bytes at the end of `out` to the response that has begun.
     pub(crate) fn extend(&mut self, token: Token, out: &Output) {
-        let more = out.len().saturating_sub(self.mark.0);
+        let more = out.len().saturating_sub(self.mark);
         if let Some(record) = self.open_record(token).filter(|record| record.status > 0) {
             record.queued += more;
-            self.mark = (out.len(), out.bytes().len());
+            self.mark = out.len();
         }
     }
 
@@ -316,7 +291,7 @@ impl Exchanges {
 impl Exchanges {
     /// The kernel has taken the turn's output of a connection.
     pub(crate) fn flushed(&mut self, token: Token, now_us: u64) {
-        self.mark = (0, 0);
+        self.mark = 0;
         let has_open = self.current.records.last().is_some_and(|record| record.progress == Progress::Open);
         if has_open || self.group_of(token).is_some() {
             self.in_flight(token, now_us);
@@ -336,7 +311,7 @@ impl Exchanges {
 
     /// A send with the turn's output of a connection is in flight.
     pub(crate) fn in_flight(&mut self, token: Token, now_us: u64) {
-        self.mark = (0, 0);
+        self.mark = 0;
         if self.current.records.is_empty() {
             return;
         }

@@ -110,6 +110,9 @@ pub(crate) struct Responder {
     /// Closure of the `101` that was encoded last.
     pub(crate) taker: Option<Taker>,
     pub(crate) draining: bool,
+    /// Length of `out` before the response that was encoded last, and of that response's head.
+    pub(crate) begun_at: u64,
+    pub(crate) head_bytes: usize,
 }
 
 impl Responder {
@@ -121,6 +124,8 @@ impl Responder {
             draft: ResponseDraft::default(),
             taker: None,
             draining: false,
+            begun_at: 0,
+            head_bytes: 0,
         }
     }
 
@@ -392,9 +397,11 @@ impl Responder {
         content: ResponseContent,
         disposition: Disposition,
     ) {
+        self.begun_at = self.out.len();
         let Self { out, preamble, draft, .. } = self;
         let status = draft.status;
         let bytes = out.bytes_mut();
+        let before = bytes.len();
         preamble.append(bytes, status, header_rules.and_then(HeaderRules::server));
         match (disposition, facts.version) {
             (Disposition::Keep, Version::Http11) => {}
@@ -413,6 +420,7 @@ impl Responder {
         if let Some(prebuilt) = draft.prebuilt.take() {
             let others = Others { content_type: draft.content_type.line(), fields: &draft.fields, without };
             prebuilt.append_fields(bytes, others, content);
+            self.head_bytes = bytes.len() - before;
             if content.is_whole() {
                 push(out, prebuilt.body());
             }
@@ -423,18 +431,20 @@ impl Responder {
             without.append_others(bytes, &draft.fields);
         }
         if let Some(body) = draft.body.take() {
-            return self.append_body(body, content);
+            return self.append_body(body, content, before);
         }
         ResponseFraming::Length(draft.bytes.len() as u64).append_end_of_head(bytes, content);
+        self.head_bytes = bytes.len() - before;
         if content.is_whole() {
             bytes.extend_from_slice(&draft.bytes);
         }
     }
 
-    /// Encodes the end of the head and a body other than bytes, unless that is streamed.
+    /// Encodes the end of a head that began after `before` bytes, and a body other than bytes, unless that is streamed.
     #[inline(never)]
-    fn append_body(&mut self, body: Body, content: ResponseContent) {
+    fn append_body(&mut self, body: Body, content: ResponseContent, before: usize) {
         body.framing().append_end_of_head(self.out.bytes_mut(), content);
+        self.head_bytes = self.out.bytes().len() - before;
         match body {
             Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
             Body::Pieces(pieces) if content.is_whole() => {

@@ -5,30 +5,7 @@ use shearwater_io::{Output, Token};
 use super::{Exchanges, Progress};
 use crate::limits::{SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
 use crate::observe::finished::{ExchangeListener, FinishedExchange};
-
-#[test]
-fn finds_the_end_of_a_head() {
-    for (bytes, len) in [
-        ("", 0),
-        ("\r\n\r", 0),
-        ("\r\n\r\n", 4),
-        ("a\r\n\r\n", 5),
-        ("abc\r\nd: e\r\n\r\nbody\r\n\r\n", 13),
-        ("\n\r\r\n\r\nx", 6),
-        ("abcdefg\r\n", 0),
-    ] {
-        assert_eq!(super::head_len(bytes.as_bytes()), len, "{bytes:?}");
-    }
-    for before in 0..100 {
-        let head = format!("{}\r\n\r\n", "x".repeat(before));
-        for after in ["", "\n\r", &"\r\n\r\n".repeat(20)] {
-            assert_eq!(super::head_len((head.clone() + after).as_bytes()), head.len(), "{before} {after:?}");
-        }
-        assert_eq!(super::head_len(&head.as_bytes()[..before + 3]), 0, "{before}");
-        let unfinished = format!("{}\n\r{}", "x".repeat(before), "\r\nx".repeat(20));
-        assert_eq!(super::head_len(unfinished.as_bytes()), 0, "{before}");
-    }
-}
+use crate::response::responder::Responder;
 
 #[test]
 fn keeps_a_bounded_number_of_spare_groups_and_little_memory_in_each() {
@@ -38,7 +15,7 @@ fn keeps_a_bounded_number_of_spare_groups_and_little_memory_in_each() {
     for token in tokens.clone() {
         exchanges.open(token, None);
         exchanges.describe_line(token, &[b'x'; 3 * SPARE_EXCHANGE_BYTES_MAX], None);
-        exchanges.respond(token, (200, 0), &Output::new(), Progress::Open);
+        exchanges.respond(token, 200, &Responder::new(0), Progress::Open);
         exchanges.in_flight(token, 0);
     }
     assert!(exchanges.held_bytes > 0);
