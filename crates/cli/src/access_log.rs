@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shearwater::engine::Version;
 use shearwater::{FinishedExchange, MessageLevel, Server};
 use shearwater_config::{self as config, Config, Finding, Findings, StatusClass, nearest};
-use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, VARIABLES};
+use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, variables};
 use shearwater_metrics::Metrics;
 
 use crate::args::Serve;
@@ -48,7 +48,7 @@ pub(crate) fn plan(
         .map_err(|message| Failure::helped(message, "name a file, `-`, or `syslog:/dev/log`"))?;
     let format = Format::parse(&section.format).map_err(|error| Failure::start(error.to_string()))?;
     let name = match &format {
-        Format::Custom(_) => "own format",
+        Format::Custom(_) => "custom format",
         Format::Common | Format::Combined | Format::Json => &section.format,
     };
     let description = format!("{destination} ({name})");
@@ -80,10 +80,10 @@ pub(crate) fn check(config: &Config) -> Findings {
 
 /// Returns a way to fix an invalid format.
 fn help_on_format(format: &str) -> String {
-    let names = VARIABLES.iter().map(|(name, _)| *name);
+    let names: Vec<_> = variables().map(|(name, _)| name).collect();
     let words = format.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let is_unknown = |word: &&str| word.len() > 2 && !names.clone().any(|name| name == *word);
-    let near = words.filter(is_unknown).find_map(|word| nearest(word, names.clone()));
+    let is_unknown = |word: &&str| word.len() > 2 && !names.contains(word);
+    let near = words.filter(is_unknown).find_map(|word| nearest(word, names.iter().copied()));
     match near {
         Some(name) if format.contains('$') => format!("a variable with a similar name exists: `${name}`"),
         _ => "write \"common\", \"combined\", \"json\", or variables such as \"$remote_addr $status\""

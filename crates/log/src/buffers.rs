@@ -115,6 +115,7 @@ pub struct LineWriter {
     buffer: Arc<Buffer>,
     format: Arc<Format>,
     filter: Arc<Filter>,
+    value_bytes_max: usize,
     time: TimeCache,
     /// Lines that could not be handed over yet.
     lines: Vec<u8>,
@@ -129,12 +130,18 @@ impl fmt::Debug for LineWriter {
 }
 
 impl LineWriter {
-    pub(crate) fn new(shared: &Arc<Shared>, format: &Arc<Format>, filter: &Arc<Filter>) -> Self {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        format: &Arc<Format>,
+        filter: &Arc<Filter>,
+        value_bytes_max: usize,
+    ) -> Self {
         Self {
             shared: Arc::clone(shared),
             buffer: shared.add(),
             format: Arc::clone(format),
             filter: Arc::clone(filter),
+            value_bytes_max,
             time: TimeCache::default(),
             lines: Vec::new(),
             count: 0,
@@ -147,16 +154,16 @@ impl LineWriter {
         if self.filter.excludes(entry) {
             return;
         }
-        let Self { shared, buffer, format, time, lines, count, .. } = self;
+        let Self { shared, buffer, format, value_bytes_max, time, lines, count, .. } = self;
         *count += 1;
         if let Some(mut held) = try_lock(&buffer.lines) {
             let before = held.len();
             held.append(lines);
-            format.append(&mut held, entry, time);
+            format.append_cut(&mut held, entry, time, *value_bytes_max);
             return hand_over(shared, buffer, held, before, count);
         }
         // The thread is swapping the buffer: the line follows with the next one.
-        format.append(lines, entry, time);
+        format.append_cut(lines, entry, time, *value_bytes_max);
         if lines.len() > LOG_BUFFER_BYTES_MAX {
             lines.clear();
             drop_lines(shared, buffer, count);
@@ -209,15 +216,14 @@ mod tests {
 
     use super::{Shared, lock, recycle};
     use crate::entry::Entry;
-    use crate::filter::Filter;
     use crate::format::Format;
-    use crate::limits::{LOG_BUFFER_BYTES_MAX, SPARE_LOG_BYTES_MAX};
+    use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_VALUE_BYTES_MAX, SPARE_LOG_BYTES_MAX};
 
     #[test]
     fn frees_the_memory_of_a_burst() {
         let shared = Arc::<Shared>::default();
         let format = Arc::new(Format::parse("$uri").expect("a format"));
-        let mut writer = super::LineWriter::new(&shared, &format, &Arc::new(Filter::default()));
+        let mut writer = super::LineWriter::new(&shared, &format, &Arc::default(), LOG_VALUE_BYTES_MAX);
         let target = vec![b'a'; 4000];
         let field = |_: &str| None;
         let mut batch = Vec::new();

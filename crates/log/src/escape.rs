@@ -1,22 +1,20 @@
 //! Escaping: no value can end its line, its quotes or its JSON string.
 
-use crate::limits::LOG_VALUE_BYTES_MAX;
-
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Appends a value for a line of text: quotes, backslashes, control bytes and bytes beyond ASCII become `\xHH`, as in
-/// nginx. An absent value becomes `-`.
-pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>) {
+/// nginx. An absent value becomes `-`. The rest of one that is longer than `max` bytes is cut.
+pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return out.push(b'-') };
-    raw(out, value);
+    raw(out, value, max);
 }
 
 /// Appends a value as [`text`], and nothing for an empty one.
-pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8]) {
-    if value.len() <= LOG_VALUE_BYTES_MAX && are_plain(value) {
+pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8], max: usize) {
+    if value.len() <= max && are_plain(value) {
         return out.extend_from_slice(value);
     }
-    let end = out.len() + LOG_VALUE_BYTES_MAX;
+    let end = out.len() + max;
     for byte in value {
         let escaped = [b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
         let bytes = if is_plain(byte) { std::slice::from_ref(byte) } else { &escaped };
@@ -54,10 +52,11 @@ fn find_unplain(eight: [u8; 8]) -> u64 {
 }
 
 /// Appends a JSON string (RFC 8259 section 7); `null` for an absent value. Bytes that aren't UTF-8 become U+FFFD.
-pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>) {
+/// The rest of a value that is longer than `max` bytes is cut.
+pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) {
     let Some(value) = value else { return out.extend_from_slice(b"null") };
     out.push(b'"');
-    let end = out.len() + LOG_VALUE_BYTES_MAX;
+    let end = out.len() + max;
     'chunks: for chunk in value.utf8_chunks() {
         for letter in chunk.valid().chars() {
             if !json_char(out, letter, end) {

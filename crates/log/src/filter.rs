@@ -5,17 +5,23 @@ use crate::entry::Entry;
 /// Excludes entries by path and by class of status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Beginnings of paths, as the client sends them: `/health` excludes `/health/db` and `/healthy` too.
+    /// Paths, as clients send them, with all that is beneath: `/health` excludes `/health/db`, and not `/healthy`.
     pub paths: Vec<String>,
     /// Classes of statuses: 2 excludes 200 to 299.
     pub classes: Vec<u16>,
 }
 
 impl Filter {
-    /// Returns true if an entry is excluded. One without a response has no class.
+    /// Returns true if an entry is excluded. One without a response has no class. A malformed request (`400`) has no path
+    /// that could exclude it: nobody can hide a scan there.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))
-            || self.paths.iter().any(|path| entry.target.starts_with(path.as_bytes()))
+            || entry.status != Some(400) && self.paths.iter().any(|path| is_beneath(entry.path(), path))
     }
+}
+
+fn is_beneath(path: &[u8], folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/'))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::entry::Entry;
 use crate::escape;
-use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX};
+use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
 use crate::time::TimeCache;
 
 /// Status in a line of text for a request without a response. Log analysers know the number from nginx.
@@ -74,55 +74,46 @@ enum Variable {
     End,
 }
 
-/// Names of a format string's variables with their meaning, besides `$http_NAME`.
-pub const VARIABLES: &[(&str, &str)] = &[
-    ("remote_addr", "the client's address, also behind trusted proxies"),
-    ("remote_port", "the client's port; `-` if its proxy doesn't name it"),
-    ("realip_remote_addr", "the address at the other end of the connection: the client's or its proxy's"),
-    ("realip_remote_port", "the port there"),
-    ("remote_user", "always `-`: nobody is authenticated"),
-    ("time_local", "the time of the end in UTC: `23/Nov/2026:21:25:00 +0000`"),
-    ("time_iso8601", "the same: `2026-11-23T21:25:00Z`"),
-    ("request", "the request line: method, target and version"),
-    ("request_method", "the method"),
-    ("request_uri", "the target as received: path and query"),
-    ("uri", "the target's path as received"),
-    ("args", "the target's query"),
-    ("server_protocol", "the version: `HTTP/1.1`"),
-    ("status", "the status; 499 without a response"),
-    ("body_bytes_received", "bytes of the request's body"),
-    ("body_bytes_sent", "bytes of the response's body that were sent"),
-    ("bytes_sent", "bytes of the response that were sent"),
-    ("request_time", "seconds from the first byte of the request to the end: `0.042`"),
-    ("first_byte_time", "seconds to the first byte of the response; `-` without one"),
+/// A format string's variables by name, with their meaning, besides `$http_NAME`.
+const VARIABLES: [(&str, &str, Variable); 20] = [
+    ("remote_addr", "the client's address, also behind trusted proxies", Variable::RemoteAddr),
+    ("remote_port", "the client's port; `-` if its proxy doesn't name it", Variable::RemotePort),
+    (
+        "realip_remote_addr",
+        "the address at the other end of the connection: the client's or its proxy's",
+        Variable::PeerAddr,
+    ),
+    ("realip_remote_port", "the port there", Variable::PeerPort),
+    ("remote_user", "always `-`: nobody is authenticated", Variable::RemoteUser),
+    ("time_local", "the time of the end in UTC: `23/Nov/2026:21:25:00 +0000`", Variable::TimeLocal),
+    ("time_iso8601", "the same: `2026-11-23T21:25:00Z`", Variable::TimeIso),
+    ("request", "the request line: method, target and version", Variable::Request),
+    ("request_method", "the method", Variable::Method),
+    ("request_uri", "the target as received: path and query", Variable::Target),
+    ("uri", "the target's path as received", Variable::Path),
+    ("args", "the target's query", Variable::Query),
+    ("server_protocol", "the version: `HTTP/1.1`", Variable::Protocol),
+    ("status", "the status; 499 without a response", Variable::Status),
+    ("body_bytes_received", "bytes of the request's body", Variable::BodyBytesReceived),
+    ("body_bytes_sent", "bytes of the response's body that were sent", Variable::BodyBytesSent),
+    ("bytes_sent", "bytes of the response that were sent", Variable::BytesSent),
+    ("request_time", "seconds from the first byte of the request to the end: `0.042`", Variable::RequestTime),
+    (
+        "first_byte_time",
+        "seconds to the first byte of the response; `-` without one",
+        Variable::FirstByteTime,
+    ),
     (
         "end",
         "`complete`, or why not: `disconnected`, `timed_out`, `truncated`, `evicted`, `aborted`, `unknown`",
+        Variable::End,
     ),
 ];
 
-const KINDS: [Variable; VARIABLES.len()] = [
-    Variable::RemoteAddr,
-    Variable::RemotePort,
-    Variable::PeerAddr,
-    Variable::PeerPort,
-    Variable::RemoteUser,
-    Variable::TimeLocal,
-    Variable::TimeIso,
-    Variable::Request,
-    Variable::Method,
-    Variable::Target,
-    Variable::Path,
-    Variable::Query,
-    Variable::Protocol,
-    Variable::Status,
-    Variable::BodyBytesReceived,
-    Variable::BodyBytesSent,
-    Variable::BytesSent,
-    Variable::RequestTime,
-    Variable::FirstByteTime,
-    Variable::End,
-];
+/// Returns the names of a format string's variables with their meaning, besides `$http_NAME`.
+pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    VARIABLES.into_iter().map(|(name, meaning, _)| (name, meaning))
+}
 
 /// The reason why a format string is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,21 +163,26 @@ impl Format {
 
     /// Appends an entry's line with its line end. `time` caches the date.
     pub fn append(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+        self.append_cut(out, entry, time, LOG_VALUE_BYTES_MAX);
+    }
+
+    /// Appends a line as [`append`](Self::append), with at most `max` bytes of each value.
+    pub(crate) fn append_cut(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
         match self {
-            Self::Common => common(out, entry, time),
+            Self::Common => common(out, entry, time, max),
             Self::Combined => {
-                common(out, entry, time);
+                common(out, entry, time, max);
                 out.extend_from_slice(b" \"");
-                escape::text(out, (entry.field)("referer"));
+                escape::text(out, (entry.field)("referer"), max);
                 out.extend_from_slice(b"\" \"");
-                escape::text(out, (entry.field)("user-agent"));
+                escape::text(out, (entry.field)("user-agent"), max);
                 out.push(b'"');
             }
-            Self::Json => json(out, entry, time),
+            Self::Json => json(out, entry, time, max),
             Self::Custom(custom) => custom.parts.iter().for_each(|part| match part {
                 Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Part::Variable(variable) => append_variable(*variable, out, entry, time),
-                Part::Field(name) => escape::text(out, (entry.field)(name)),
+                Part::Variable(variable) => append_variable(*variable, out, entry, time, max),
+                Part::Field(name) => escape::text(out, (entry.field)(name), max),
             }),
         }
         out.push(b'\n');
@@ -228,8 +224,8 @@ fn parse(text: &str) -> Result<Vec<Part>, FormatError> {
 }
 
 fn variable(name: &str) -> Result<Part, FormatError> {
-    if let Some(index) = VARIABLES.iter().position(|(known, _)| *known == name) {
-        return Ok(Part::Variable(KINDS[index]));
+    if let Some((.., variable)) = VARIABLES.iter().find(|(known, ..)| *known == name) {
+        return Ok(Part::Variable(*variable));
     }
     match name.strip_prefix("http_").filter(|field| !field.is_empty()) {
         Some(field) => Ok(Part::Field(field.to_ascii_lowercase().replace('_', "-"))),
@@ -237,19 +233,25 @@ fn variable(name: &str) -> Result<Part, FormatError> {
     }
 }
 
-fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
-    append_variable(Variable::RemoteAddr, out, entry, time);
+fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
+    append_variable(Variable::RemoteAddr, out, entry, time, max);
     out.extend_from_slice(b" - - [");
     out.extend_from_slice(time.local(entry.unix_seconds));
     out.extend_from_slice(b"] \"");
-    append_variable(Variable::Request, out, entry, time);
+    append_variable(Variable::Request, out, entry, time, max);
     out.extend_from_slice(b"\" ");
-    append_variable(Variable::Status, out, entry, time);
+    append_variable(Variable::Status, out, entry, time, max);
     out.push(b' ');
     escape::number(out, entry.body_bytes_sent);
 }
 
-fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+fn append_variable(
+    variable: Variable,
+    out: &mut Vec<u8>,
+    entry: &Entry<'_>,
+    time: &mut TimeCache,
+    max: usize,
+) {
     match variable {
         Variable::RemoteAddr => append_address(out, entry.client.map(|client| client.ip())),
         Variable::RemotePort => append_port(out, entry.client),
@@ -258,19 +260,12 @@ fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, tim
         Variable::RemoteUser => out.push(b'-'),
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
-        Variable::Request if entry.method.is_empty() && entry.target.is_empty() => out.push(b'-'),
-        Variable::Request => {
-            escape::raw(out, entry.method);
-            out.push(b' ');
-            escape::raw(out, entry.target);
-            out.push(b' ');
-            out.extend_from_slice(entry.version.as_bytes());
-        }
-        Variable::Method => escape::text(out, Some(entry.method)),
-        Variable::Target => escape::text(out, Some(entry.target)),
-        Variable::Path => escape::text(out, Some(entry.path())),
-        Variable::Query => escape::text(out, entry.target.get(entry.path().len() + 1..)),
-        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes())),
+        Variable::Request => append_request_line(out, entry, max),
+        Variable::Method => escape::text(out, Some(entry.method), max),
+        Variable::Target => escape::text(out, Some(entry.target), max),
+        Variable::Path => escape::text(out, Some(entry.path()), max),
+        Variable::Query => escape::text(out, entry.target.get(entry.path().len() + 1..), max),
+        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes()), max),
         Variable::Status => escape::number(out, entry.status.unwrap_or(NO_RESPONSE).into()),
         Variable::BodyBytesReceived => escape::number(out, entry.body_bytes_received),
         Variable::BodyBytesSent => escape::number(out, entry.body_bytes_sent),
@@ -281,6 +276,18 @@ fn append_variable(variable: Variable, out: &mut Vec<u8>, entry: &Entry<'_>, tim
             None => out.push(b'-'),
         },
         Variable::End => out.extend_from_slice(entry.end.as_bytes()),
+    }
+}
+
+/// Appends method, target and version, as far as they are known.
+fn append_request_line(out: &mut Vec<u8>, entry: &Entry<'_>, max: usize) {
+    if entry.method.is_empty() && entry.target.is_empty() {
+        return out.push(b'-');
+    }
+    escape::raw(out, entry.method, max);
+    for rest in [entry.target, entry.version.as_bytes()].into_iter().filter(|rest| !rest.is_empty()) {
+        out.push(b' ');
+        escape::raw(out, rest, max);
     }
 }
 
@@ -309,7 +316,7 @@ fn append_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
     }
 }
 
-fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
+fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(time.iso(entry.unix_seconds));
     out.push(b'"');
@@ -325,7 +332,7 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
     ];
     for (name, value) in texts {
         out.extend_from_slice(name);
-        escape::json(out, value);
+        escape::json(out, value, max);
     }
     out.extend_from_slice(b",\"status\":");
     match entry.status {
@@ -348,7 +355,7 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
     out.extend_from_slice(b",\"duration_ms\":");
     escape::thousandths(out, micros(entry.duration));
     out.extend_from_slice(b",\"end\":");
-    escape::json(out, Some(entry.end.as_bytes()));
+    escape::json(out, Some(entry.end.as_bytes()), max);
     out.push(b'}');
 }
 

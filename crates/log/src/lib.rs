@@ -14,7 +14,7 @@
 //! let field = |_: &str| None;
 //! let entry = Entry { method: b"GET", target: b"/a\nb", status: Some(200), ..Entry::new(&field) };
 //! format.append(&mut line, &entry, &mut Default::default());
-//! assert_eq!(line, b"- \"GET /a\\x0Ab \" 200\n");
+//! assert_eq!(line, b"- \"GET /a\\x0Ab\" 200\n");
 //! # Ok::<(), shearwater_log::FormatError>(())
 //! ```
 
@@ -41,7 +41,7 @@ pub use buffers::LineWriter;
 pub use destination::{Destination, OpenError};
 pub use entry::Entry;
 pub use filter::Filter;
-pub use format::{Custom, Format, FormatError, VARIABLES};
+pub use format::{Custom, Format, FormatError, variables};
 pub use syslog::SyslogAddress;
 pub use time::TimeCache;
 pub use writer::{Counts, Log, LogNotice, Options};

@@ -26,6 +26,9 @@ pub const LOG_FIELDS_MAX: usize = 16;
 /// Bytes of a message to a syslog daemon, with its header. The rest of the line is cut.
 pub const SYSLOG_BYTES_MAX: usize = 8 * 1024;
 
+/// Bytes of one value in a line for a syslog daemon, so that a JSON object isn't cut.
+pub const SYSLOG_VALUE_BYTES_MAX: usize = 1024;
+
 /// Interval at which a destination that fails is tried again, and between two reports of one kind.
 pub const LOG_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -14,7 +14,10 @@ use crate::buffers::{LineWriter, Shared, lock, recycle};
 use crate::destination::{Destination, OpenError, Sink, help};
 use crate::filter::Filter;
 use crate::format::Format;
-use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_RETRY_INTERVAL};
+use crate::limits::{
+    LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_RETRY_INTERVAL, LOG_VALUE_BYTES_MAX,
+    SYSLOG_VALUE_BYTES_MAX,
+};
 
 /// Options of a log.
 #[derive(Debug, Clone)]
@@ -143,6 +146,7 @@ pub struct Log {
     shared: Arc<Shared>,
     format: Arc<Format>,
     filter: Arc<Filter>,
+    value_bytes_max: usize,
     /// Disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
@@ -159,7 +163,7 @@ impl Log {
         let failed = |error| OpenError { destination: destination.clone(), error };
         let (sink, failure) = match Sink::open(&destination) {
             Ok(sink) => (Some(sink), None),
-            Err(error) if is_passing(&destination, &error) => (None, Some(error)),
+            Err(error) if is_transient(&destination, &error) => (None, Some(error)),
             Err(error) => return Err(failed(error)),
         };
         let shared = Arc::new(Shared::default());
@@ -183,13 +187,18 @@ impl Log {
         let thread = thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run());
         let thread = thread.map_err(failed)?;
         shared.set_thread(thread.thread());
-        Ok(Self { shared, format: Arc::new(format), filter: Arc::new(filter), ended: Mutex::new(ended) })
+        let value_bytes_max = match destination {
+            Destination::Syslog(_) => SYSLOG_VALUE_BYTES_MAX,
+            Destination::File(_) | Destination::Stdout => LOG_VALUE_BYTES_MAX,
+        };
+        let (format, filter, ended) = (Arc::new(format), Arc::new(filter), Mutex::new(ended));
+        Ok(Self { shared, format, filter, value_bytes_max, ended })
     }
 
     /// Returns a worker's end of the log.
     #[must_use]
     pub fn line_writer(&self) -> LineWriter {
-        LineWriter::new(&self.shared, &self.format, &self.filter)
+        LineWriter::new(&self.shared, &self.format, &self.filter, self.value_bytes_max)
     }
 
     /// Opens the destination again, after the lines that are waiting: for a file that was renamed.
@@ -224,7 +233,7 @@ impl Drop for Log {
 }
 
 /// Returns true for an error at the start that ends when another program starts.
-fn is_passing(destination: &Destination, error: &io::Error) -> bool {
+fn is_transient(destination: &Destination, error: &io::Error) -> bool {
     match destination {
         Destination::Syslog(_) => {
             matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)

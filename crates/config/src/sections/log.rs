@@ -16,8 +16,9 @@ section! {
         format: String = "combined".to_owned(), text("\"common\", \"combined\", \"json\", or a text with variables, such as \"$remote_addr $status $request_time\""),
             "Format of a line. docs/tasks/access-log.md lists the variables and the members of the JSON object. `${status}` is written \
              `$${status}` here.";
-        exclude_paths: Vec<String> = Vec::new(), List(text("the beginning of a path, such as \"/health\"")),
-            "Requests that aren't logged, by the beginning of their target as the client sent it.";
+        exclude_paths: Vec<String> = Vec::new(), List(text("a path, such as \"/health\"")),
+            "Requests that aren't logged, by their path as the client sent it: \"/health\" also leaves out \"/health/db\". Malformed ones \
+             (`400`) are always logged.";
         exclude_statuses: Vec<StatusClass> = Vec::new(), List(Choice(&[])),
             "Requests that aren't logged, by the class of their status.";
     }

@@ -6,8 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
+use serde_json::Value;
 use shearwater_log::Destination;
-use shearwater_log::limits::SYSLOG_BYTES_MAX;
+use shearwater_log::Entry;
+use shearwater_log::limits::{SYSLOG_BYTES_MAX, SYSLOG_VALUE_BYTES_MAX};
 use testkit::TestFolder;
 
 use crate::support::{PATIENCE, TestLog, until, write};
@@ -191,10 +193,40 @@ fn sends_lines_to_a_daemon_at_a_socket() {
         test.expect_notice("is written again");
         test.write(&"x".repeat(2 * SYSLOG_BYTES_MAX));
         let len = daemon.recv(&mut message).expect("a message");
-        assert_eq!(len, SYSLOG_BYTES_MAX, "cut");
+        assert_eq!(line_of(&message[..len]).len(), SYSLOG_VALUE_BYTES_MAX, "cut");
         test.until_written(2 * round + 2);
         fs::remove_file(&path).expect("removed");
     }
+}
+
+#[test]
+fn cuts_what_is_longer_than_a_message() {
+    let folder = TestFolder::new();
+    let path = folder.path().join("log");
+    let daemon = UnixDatagram::bind(&path).expect("a socket");
+    daemon.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let test = TestLog::with_format(&format!("syslog:{}", path.display()), &"$uri".repeat(9));
+    let mut message = [0; 2 * SYSLOG_BYTES_MAX];
+    test.write(&"x".repeat(SYSLOG_BYTES_MAX));
+    assert_eq!(daemon.recv(&mut message).expect("a message"), SYSLOG_BYTES_MAX);
+}
+
+#[test]
+fn keeps_json_whole_however_long_its_texts_are() {
+    let folder = TestFolder::new();
+    let path = folder.path().join("log");
+    let daemon = UnixDatagram::bind(&path).expect("a socket");
+    daemon.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let test = TestLog::with_format(&format!("syslog:{}", path.display()), "json");
+    let text = vec![b'\x01'; SYSLOG_BYTES_MAX];
+    let field = |_: &str| Some(&text[..]);
+    let entry =
+        Entry { method: &text, target: &text, version: "HTTP/1.1", status: Some(431), ..Entry::new(&field) };
+    test.log.line_writer().log(&entry);
+    let mut message = [0; 2 * SYSLOG_BYTES_MAX];
+    let len = daemon.recv(&mut message).expect("a message");
+    let json: Value = serde_json::from_str(&line_of(&message[..len])).expect("JSON");
+    assert_eq!((&json["status"], &json["end"]), (&Value::from(431), &Value::from("complete")));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shearwater_log::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
-use shearwater_log::{Entry, Filter, Format, TimeCache, VARIABLES};
+use shearwater_log::{Entry, Filter, Format, TimeCache, variables};
 use testkit::random::part;
 
 const FIELDS: [&str; 4] = ["referer", "user-agent", "host", "x-any"];
@@ -87,7 +87,7 @@ fn formats_an_entry_without_facts() {
     ] {
         assert_eq!(json[name], Value::Null, "{name}");
     }
-    let all: String = VARIABLES.iter().map(|(name, _)| format!("${name} ")).collect();
+    let all: String = variables().map(|(name, _)| format!("${name} ")).collect();
     let wanted = "- - - - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - 499 0 0 0 0.000 - disconnected \n";
     assert_eq!(line(&all, &entry), wanted);
 }
@@ -126,13 +126,23 @@ fn cuts_long_values() {
 }
 
 #[test]
+fn ends_a_request_line_with_what_is_known() {
+    let none = |_: &str| None;
+    let entry = Entry { method: b"PRI", target: b"* HTTP/2.0", status: Some(505), ..Entry::new(&none) };
+    assert_eq!(line("$request $status", &entry), "PRI * HTTP/2.0 505\n");
+}
+
+#[test]
 fn excludes_by_path_and_class() {
     let filter = Filter { paths: vec!["/health".to_owned()], classes: vec![3] };
     let none = |_: &str| None;
     for (target, status, is_excluded) in [
         ("/", Some(200), false),
         ("/health?x", Some(200), true),
+        ("/health/db", Some(503), true),
+        ("/healthy", Some(200), false),
         ("/x/health", Some(200), false),
+        ("/health/../x", Some(400), false),
         ("/", Some(304), true),
         ("/", None, false),
         ("/health", None, true),

@@ -23,10 +23,18 @@ impl TestLog {
     }
 
     pub(crate) fn try_new(destination: &str) -> Result<Self, OpenError> {
+        Self::try_with_format(destination, "$request_uri")
+    }
+
+    pub(crate) fn with_format(destination: &str, format: &str) -> Self {
+        Self::try_with_format(destination, format).expect("it opens")
+    }
+
+    fn try_with_format(destination: &str, format: &str) -> Result<Self, OpenError> {
         let (report, notices) = sync_channel(NOTICES);
         let options = Options {
             destination: Destination::parse(destination).expect("a destination"),
-            format: Format::parse("$request_uri").expect("a format"),
+            format: Format::parse(format).expect("a format"),
             filter: Filter::default(),
         };
         let log = Log::start(options, move |notice| drop(report.send(notice.to_string())))?;

@@ -43,7 +43,7 @@ pub(crate) fn format() {
 
 #[test]
 pub(crate) fn exclude_paths() {
-    assert_logs("format = \"$uri\"\nexclude_paths = [\"/f\", \"/x\"]\n", &["/none"]);
+    assert_logs("format = \"$uri\"\nexclude_paths = [\"/f.txt\", \"/x\"]\n", &["/none"]);
 }
 
 #[test]
