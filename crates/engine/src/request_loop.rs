@@ -193,8 +193,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
             // The file became shorter than its Content-Length, or changed: only a close signals that to the
             // client.
-            Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
-                self.state.counters.files_failed.add(1);
+            Err(error @ (SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_))) => {
+                self.state.faulty(Fault::CutShort(error.to_string()));
                 self.shut_as(token, CloseKind::Normal, ExchangeEnd::Truncated);
             }
         }

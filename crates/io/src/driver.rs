@@ -173,6 +173,18 @@ pub enum SendError {
     Cancelled,
 }
 
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(error) => write!(f, "the connection is broken: {error}"),
+            Self::FileShort => f.write_str("it has become shorter"),
+            Self::FileChanged => f.write_str("it was changed in place"),
+            Self::FileUnreadable(error) => error.fmt(f),
+            Self::Cancelled => f.write_str("the connection was closed"),
+        }
+    }
+}
+
 /// Ways to close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseKind {

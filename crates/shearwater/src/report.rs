@@ -181,6 +181,7 @@ fn level(notice: &Notice) -> Verbosity {
         | Notice::ListenerFailed { .. }
         | Notice::HandlerPanicked { .. }
         | Notice::FileFailed { status: 500.., .. }
+        | Notice::FileCutShort { .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,
         Notice::WorkerEnded { error: None, .. } | Notice::AcceptorEnded { error: None } => Verbosity::Debug,
@@ -200,6 +201,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::HandlerPanicked { .. } => "handler_panicked",
         Notice::HandlerMisbuilt { .. } => "response_invalid",
         Notice::FileFailed { .. } => "file_failed",
+        Notice::FileCutShort { .. } => "file_cut_short",
         Notice::ProxyRejected { .. } => "proxy_rejected",
         Notice::BodyTooLarge { .. } => "body_too_large",
         Notice::BuffersFull { .. } => "buffers_full",
@@ -233,6 +235,7 @@ fn facts(notice: &Notice) -> Facts<'static> {
         }
         Notice::HandlerPanicked { worker: number, left_out, .. }
         | Notice::HandlerMisbuilt { worker: number, left_out, .. }
+        | Notice::FileCutShort { worker: number, left_out, .. }
         | Notice::ProxyRejected { worker: number, left_out, .. }
         | Notice::BuffersFull { worker: number, left_out, .. } => {
             Facts { worker: worker(number), suppressed: repeated(*left_out), ..none }

@@ -129,11 +129,15 @@ impl<S> WorkerState<S> {
 
     /// Keeps the request of a connection that is evicted.
     pub(crate) fn note_eviction(&mut self, token: Token) {
-        if self.describe_unfinished(token)
-            && let Some(exchanges) = &mut self.exchanges
-        {
-            exchanges.park(token);
+        let is_described = self.describe_unfinished(token);
+        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return };
+        let Some(conn) = table.find(token) else { return };
+        // Else requests that are pipelined may wait.
+        let waiting = blocks.get_mut(conn.block).filter(|block| !is_described && block.call.is_none());
+        if let Some(block) = waiting.filter(|block| !block.input.is_empty()) {
+            exchanges.describe_line(token, &block.input, proxies.as_deref());
         }
+        exchanges.park(token);
     }
 
     /// Counts the response of a refusal.

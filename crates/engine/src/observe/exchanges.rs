@@ -161,15 +161,11 @@ impl Exchanges {
         let line = line.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
         let mut words = line.splitn(2, |byte| *byte == b' ');
         let (method, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let is_version = |word: &[u8]| word.starts_with(b"HTTP/");
-        let (target, version) = match rest.iter().rposition(|byte| *byte == b' ') {
-            Some(at) if is_version(&rest[at + 1..]) => (&rest[..at], &rest[at + 1..]),
-            _ => (rest, &[][..]),
-        };
-        let version = match version {
-            b"HTTP/1.1" => Some(Version::Http11),
-            b"HTTP/1.0" => Some(Version::Http10),
-            _ => None,
+        // An unknown version stays a part of the target.
+        let (target, version) = match (rest.strip_suffix(b" HTTP/1.1"), rest.strip_suffix(b" HTTP/1.0")) {
+            (Some(target), _) => (target, Some(Version::Http11)),
+            (_, Some(target)) => (target, Some(Version::Http10)),
+            _ => (rest, None),
         };
         let record = self.current.describe(method, target, version);
         self.names.iter().for_each(|_| self.current.describe_field(None));
@@ -257,9 +253,9 @@ impl Exchanges {
     /// Counts the bytes at the end of `out` to the response that has begun.
     pub(crate) fn extend(&mut self, token: Token, out: &Output) {
         let more = out.len().saturating_sub(self.mark);
+        self.mark = out.len();
         if let Some(record) = self.open_record(token).filter(|record| record.status > 0) {
             record.queued += more;
-            self.mark = out.len();
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) enum Fault {
         error: String,
         status: u16,
     },
+    /// A file whose rest can't be sent.
+    CutShort(String),
     /// A connection without a valid PROXY header.
     Proxy {
         peer: String,
@@ -89,7 +91,7 @@ pub(crate) enum Fault {
 impl Fault {
     /// Returns true if the response can't be sent.
     pub(crate) fn fails(&self) -> bool {
-        !matches!(self, Self::File { .. } | Self::Proxy { .. })
+        !matches!(self, Self::File { .. } | Self::CutShort(_) | Self::Proxy { .. })
     }
 
     /// Returns the more severe of two faults, or the first one.

@@ -83,6 +83,16 @@ pub enum Notice {
         /// Suppressed reports since the last one.
         left_out: u64,
     },
+    /// A file couldn't be sent to its end: its client got less than was promised, and its connection was closed. Reported
+    /// at most once a second per reason.
+    FileCutShort {
+        /// Number of the worker.
+        worker: usize,
+        /// The reason.
+        error: String,
+        /// Suppressed reports since the last one.
+        left_out: u64,
+    },
     /// A connection was reset because it doesn't begin with a PROXY header of a trusted proxy. Reported at most once a
     /// second per reason.
     ProxyRejected {
@@ -169,10 +179,7 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker} accepts no connections for now: {}{WAIT}", why(*error))
             }
             Self::Full { worker, connections_max } => {
-                write!(
-                    f,
-                    "worker {worker} accepts no connections for now: it holds {connections_max}, its share of max_connections{WAIT}"
-                )
+                write!(f, "worker {worker} {HOLDS} {connections_max}{SHARE}{WAIT}")
             }
             Self::AcceptorPaused { error } => {
                 write!(f, "no connections are accepted for now: {}{WAIT}", why(*error))
@@ -195,6 +202,9 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker}: can't send {path:?}: {}", Line(error))?;
                 write!(f, "; its client got a {status}{}", LeftOut(*left_out))
             }
+            Self::FileCutShort { worker, error, left_out } => {
+                write!(f, "worker {worker}: {REST} {error}; its connection was closed{}", LeftOut(*left_out))
+            }
             Self::ProxyRejected { worker, peer, why, help, left_out } => {
                 write!(f, "worker {worker}: {}", Reset { peer, why, left_out: *left_out, help })
             }
@@ -208,11 +218,7 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker}: {FULL} ({bytes_max} bytes; {RAISE}){}", LeftOut(*left_out))
             }
             Self::WorkerBlocked { worker, ms, times } => {
-                write!(
-                    f,
-                    "worker {worker}: a handler has blocked it for {ms} ms or more; its other clients wait"
-                )?;
-                if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
+                write!(f, "worker {worker}: {BLOCKED} {ms} {OTHERS_WAIT}{}", Times(*times))
             }
             Self::ReloadFailed { worker, message, place } => {
                 write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
@@ -235,6 +241,24 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker} has failed: {error}")
             }
         }
+    }
+}
+
+/// Parts of reports about workers that accept or handle nothing.
+const HOLDS: &str = "accepts no connections for now: it holds";
+const SHARE: &str = ", its share of max_connections";
+const BLOCKED: &str = "a handler has blocked it for";
+const OTHERS_WAIT: &str = "ms or more; its other clients wait";
+
+/// Part of reports about files that were sent in part.
+const REST: &str = "the rest of a file can't be sent:";
+
+/// The number of blocked turns, if there were several.
+struct Times(u64);
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 1 { write!(f, " ({} times since the last report)", self.0) } else { Ok(()) }
     }
 }
 

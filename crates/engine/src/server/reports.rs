@@ -93,7 +93,7 @@ impl Fault {
         match self {
             Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
             Self::Built(_) | Self::BuffersFull { .. } => "",
-            Self::File { error, .. } => error,
+            Self::File { error, .. } | Self::CutShort(error) => error,
             Self::Proxy { fault, .. } => fault.help(),
         }
     }
@@ -109,6 +109,7 @@ impl Fault {
             Self::File { path, error, status } => {
                 Notice::FileFailed { worker, path, error, status, left_out }
             }
+            Self::CutShort(error) => Notice::FileCutShort { worker, error, left_out },
             Self::Proxy { peer, fault } => {
                 let (why, help) = (fault.to_string(), fault.help());
                 Notice::ProxyRejected { worker, peer, why, help, left_out }
@@ -125,6 +126,7 @@ impl<S> WorkerState<S> {
         match fault {
             Fault::Panic(_) => self.counters.handler_panics.add(1),
             Fault::Built(_) => self.counters.handler_errors.add(1),
+            Fault::CutShort(_) => self.counters.files_failed.add(1),
             Fault::File { .. } | Fault::Proxy { .. } | Fault::BuffersFull { .. } => {}
         }
         self.report(fault);

@@ -1,6 +1,6 @@
 //! Bodies: their destinations, their rejections, `100 Continue`, and handlers that panic in the middle.
 
-use shearwater_engine::Limits;
+use shearwater_engine::{Limits, Notice};
 
 use crate::harness::app::{self, REFUSED_AT};
 use crate::harness::unit::{chunked, get, head, post};
@@ -157,6 +157,9 @@ fn a_file_that_has_changed_since_its_head_ends_the_connection_short() {
     assert!(got.len() - body < app::file_bytes().len(), "the last bytes are held back");
     let totals = world.totals();
     assert_eq!((totals.connections_broken, totals.files_failed), (0, 1), "the client didn't cause it");
+    let notices = world.notices();
+    let error = "it was changed in place".to_owned();
+    assert_eq!(notices, [Notice::FileCutShort { worker: 0, error, left_out: 0 }]);
 }
 
 /// Input after an ambiguous or malformed request, or body, is never a request. `http1`'s corpus has each shape

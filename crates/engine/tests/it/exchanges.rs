@@ -212,7 +212,7 @@ fn reports_each_refusal_with_its_request() {
         (post("/policy-panics", "abc").into_bytes(), "POST /policy-panics 500"),
         (b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n".to_vec(), "CONNECT a:1 501"),
         (b"GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), "GET https://a/ 421"),
-        (b"GET /v HTTP/3.0\r\nHost: a\r\n\r\n".to_vec(), "GET /v 505"),
+        (b"GET /v HTTP/3.0\r\nHost: a\r\n\r\n".to_vec(), "GET /v HTTP/3.0 505"),
     ] {
         let (mut world, log) = world();
         let client = world.send(request);
@@ -338,6 +338,27 @@ fn reports_evicted_requests() {
     let seen = log.take();
     assert!(seen.iter().any(|seen| seen.line == "POST /buffer/1 503" && seen.received == 29_000), "{seen:?}");
     small.iter().chain([&large]).for_each(|client| client.peer.reset());
+    world.end();
+}
+
+#[test]
+fn reports_evicted_requests_that_wait_for_their_turn() {
+    let (mut world, log) = world_with(Setting {
+        limits: Limits { buffered_bytes_max: 100_000, ..Limits::default() },
+        ..Setting::default()
+    });
+    let mut clients: Vec<_> = (0..40).map(|_| world.connect()).collect();
+    world.settle();
+    // All in one turn: the first one's requests are more than a turn handles.
+    let half = head("GET", "/plain/2", &format!("X: {}\r\n", "x".repeat(3000)));
+    clients[0].send(get("/plain/1").repeat(8 * REQUESTS_PER_TURN_MAX));
+    clients[1..].iter_mut().for_each(|client| client.send(&half[..half.len() - 2]));
+    world.settle();
+    let lines: Vec<_> = log.take().into_iter().map(|seen| seen.line).collect();
+    let is_evicted = |line: &&String| matches!(line.as_str(), "GET /plain/1 503" | "GET /plain/1 -");
+    assert_eq!(lines.iter().filter(is_evicted).count(), 1, "{lines:?}");
+    assert!(lines.iter().all(|line| line.starts_with("GET /plain/")), "{lines:?}");
+    clients.iter().for_each(|client| client.peer.reset());
     world.end();
 }
 
