@@ -69,8 +69,19 @@ pub(crate) fn check(config: &Config) -> Findings {
     let mut error = |key: &str, message: String, help: Option<String>| {
         findings.errors.push(Finding { key: format!("log.{key}"), message, help });
     };
-    if let Some(Err(message)) = config.log.access.as_deref().map(Destination::parse) {
-        error("access", message, Some("such as \"syslog:/dev/log\" or \"syslog:127.0.0.1:514\"".to_owned()));
+    match config.log.access.as_deref().map(Destination::parse) {
+        Some(Err(message)) => {
+            let help = "such as \"syslog:/dev/log\" or \"syslog:127.0.0.1:514\"";
+            error("access", message, Some(help.to_owned()));
+        }
+        Some(Ok(destination)) => {
+            if let Err(wrong) = destination.check() {
+                // Without its path, which may have a secret of the environment.
+                let message = format!("can't open the access log: {}", wrong.error);
+                error("access", message, Some(wrong.help().to_owned()));
+            }
+        }
+        None => {}
     }
     if let Err(wrong) = Format::parse(&config.log.format) {
         error("format", wrong.to_string(), Some(help_on_format(&config.log.format)));
@@ -104,7 +115,7 @@ pub(crate) fn attach(
         metrics.iter().for_each(|metrics| metrics.message(kept, notice.to_string()));
     };
     let log = Log::start(planned.options, report)
-        .map_err(|error| Failure::helped(error.to_string(), error.help()))?;
+        .map_err(|error| Failure::system(error.to_string(), Some(error.help().to_owned())))?;
     let log = Arc::new(log);
     let (of_workers, of_signals) = (Arc::clone(&log), Arc::clone(&log));
     let server = server

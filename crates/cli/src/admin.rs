@@ -77,11 +77,11 @@ pub(crate) fn start(
 ) -> Result<(Server, Admin), Failure> {
     let address = planned.address();
     let admin = Admin::start(planned.0, metrics).map_err(|error| match &error {
-        AdminError::Start(shearwater::Error::Start(StartError::Bind { .. })) => Failure::helped(
+        AdminError::Start(shearwater::Error::Start(StartError::Bind { .. })) => Failure::system(
             error.to_string(),
-            format!("another instance of this program may listen on {address}"),
+            Some(format!("another instance of this program may listen on {address}")),
         ),
-        _ => Failure::start(error.to_string()),
+        _ => Failure::system(error.to_string(), None),
     })?;
     Ok((metrics.observe(server), admin))
 }

@@ -31,12 +31,14 @@ Examples:
 Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
 command. Flags override the configuration file; the start report lists what they override.
 
-Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT stops gracefully: no new connections, requests in
-flight are answered. A second one stops at once. SIGHUP reads the configuration or folder again and
-serves it, at its addresses, without a dropped request. SIGUSR1 reopens the access log, for logrotate, and
-prints counters and the limits that were reached. SIGUSR2 starts the program again, in its new version if
-its file was replaced; the new process takes over the listeners, and this one drains.
-Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
+Signals: SIGINT (Ctrl-C), SIGTERM or SIGQUIT drains: no new connections, and responses to the
+requests received. A second one stops at once. SIGHUP reads the configuration or folder again and
+serves it, at its addresses, without a dropped request. SIGUSR1 reopens the access log, for
+logrotate, and prints counters and the limits that were reached. SIGUSR2 starts the program again,
+in its new version if its file was replaced; the new process takes over the listeners, and this one
+drains.
+Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken, for example) or a
+worker failed, 2 the command line or the configuration is wrong: another try would change nothing.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use shearwater::Error;
+use shearwater::{Error, StartError};
 use shearwater_config::Diagnostics;
 
 /// An error with its exit code.
@@ -24,24 +24,29 @@ pub(crate) enum Reason {
 }
 
 impl Failure {
-    /// The server can't start.
+    /// The command line or the configuration is wrong.
     pub(crate) fn start(message: impl Into<String>) -> Self {
         Self::with_help(message.into(), None)
     }
 
-    /// The server can't start; `help` is a way to fix it.
+    /// As [`start`](Self::start); `help` is a way to fix it.
     pub(crate) fn helped(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self::with_help(message.into(), Some(help.into()))
     }
 
-    /// The server can't start; there may be a way to fix it.
+    /// As [`start`](Self::start); there may be a way to fix it.
     pub(crate) fn with_help(message: String, help: Option<String>) -> Self {
         Self { reason: Reason::Error { message, help }, code: 2 }
     }
 
+    /// The system prevents it, perhaps only now: another try may succeed.
+    pub(crate) fn system(message: impl Into<String>, help: Option<String>) -> Self {
+        Self { code: 1, ..Self::with_help(message.into(), help) }
+    }
+
     /// Writing to standard output failed.
     pub(crate) fn output(error: &io::Error) -> Self {
-        Self { code: 1, ..Self::start(format!("can't write to standard output: {error}")) }
+        Self::system(format!("can't write to standard output: {error}"), None)
     }
 
     /// An error that was already reported.
@@ -70,8 +75,12 @@ impl fmt::Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = if matches!(error, Error::Failed(_)) { 1 } else { 2 };
-        Self { code, ..Self::start(error.to_string()) }
+        match error {
+            Error::Address { .. } | Error::Start(StartError::Driver { .. } | StartError::NoTrustedProxy) => {
+                Self::start(error.to_string())
+            }
+            _ => Self::system(error.to_string(), None),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The program. Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.
+//! The program. Exit codes: 0 served and stopped, 1 the system prevents it or a worker failed, 2 a wrong command line or
+//! configuration.
 
 #![forbid(unsafe_code)]
 

@@ -15,11 +15,16 @@ use crate::settings::FixedSetting;
 /// Longest wait for workers that are inside a handler.
 const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// A file that was emptied by accident is valid.
+const NOTHING_TO_SERVE: &str = "error: nothing is left to serve: no site and no folder\n\
+    help: write the sites again, or restart to serve the welcome page\n";
+
 /// The command line of a running server, and its settings that only a restart changes.
 pub(crate) struct Reloader {
     arguments: Serve,
     fixed: Vec<FixedSetting>,
     metrics: Option<Metrics>,
+    started_with_welcome: bool,
     /// The sites that are served.
     present: Mutex<Sites>,
 }
@@ -27,7 +32,7 @@ pub(crate) struct Reloader {
 impl Reloader {
     pub(crate) fn new(arguments: Serve, plan: &Plan, metrics: Option<Metrics>) -> Self {
         let (fixed, present) = (plan.fixed.clone(), Mutex::new(plan.site.sites.clone()));
-        Self { arguments, fixed, metrics, present }
+        Self { arguments, fixed, metrics, started_with_welcome: plan.site.is_welcome, present }
     }
 
     /// Reloads, and counts that.
@@ -43,6 +48,9 @@ impl Reloader {
     /// What `shearwater check` would print. Nothing has changed then.
     fn replace(&self, control: &Control) -> Result<String, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
+        if plan.site.is_welcome && !self.started_with_welcome && self.arguments.config.is_some() {
+            return Err(NOTHING_TO_SERVE.to_owned());
+        }
         let addresses = plan.server.clone().prepare_addresses(control);
         let addresses = addresses.map_err(|error| format!("error: {error}\n"))?;
         let mut warnings = plan.warnings();

@@ -26,6 +26,8 @@ pub(crate) struct Site {
     /// Description for reports.
     pub(crate) description: String,
     pub(crate) roots: Vec<Root>,
+    /// Nothing is configured to be served.
+    pub(crate) is_welcome: bool,
     /// Warnings that don't refer to keys of a configuration, a line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -96,7 +98,7 @@ impl Site {
             warnings
                 .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
         }
-        Ok(Self { sites, description, roots: vec![Root { path, formats }], warnings })
+        Ok(Self { sites, description, roots: vec![Root { path, formats }], is_welcome: false, warnings })
     }
 
     /// Returns the built-in welcome page.
@@ -114,7 +116,7 @@ impl Site {
         let sites =
             Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
         let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
-        Ok(Self { sites, description, roots: Vec::new(), warnings: Vec::new() })
+        Ok(Self { sites, description, roots: Vec::new(), is_welcome: true, warnings: Vec::new() })
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
     match Sites::new(Options { folders: open, cache: settings::cache(&config.cache, workers), sites }) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
-            let site = Site { sites, description: describe(config), roots, warnings: Vec::new() };
+            let description = describe(config);
+            let site = Site { sites, description, roots, is_welcome: false, warnings: Vec::new() };
             (Some(site), findings)
         }
         Err(mistakes) => {

@@ -43,6 +43,22 @@ impl Destination {
             (path, None) => Ok(Self::File(path.into())),
         }
     }
+
+    /// Checks that a file could be there: its folder exists, and it isn't a folder itself.
+    ///
+    /// # Errors
+    /// The error that opening it would cause.
+    pub fn check(&self) -> Result<(), OpenError> {
+        let Self::File(path) = self else { return Ok(()) };
+        let failed = |error| Err(OpenError { destination: self.clone(), error });
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match folder.metadata() {
+            Err(error) => failed(error),
+            Ok(folder) if !folder.is_dir() => failed(ErrorKind::NotADirectory.into()),
+            Ok(_) if path.is_dir() => failed(ErrorKind::IsADirectory.into()),
+            Ok(_) => Ok(()),
+        }
+    }
 }
 
 /// Formats the destination as it is parsed.
@@ -82,6 +98,7 @@ pub(crate) fn help(destination: &Destination, error: &io::Error) -> &'static str
         }
         ErrorKind::NotFound | ErrorKind::ConnectionRefused if is_syslog => "start the syslog daemon",
         ErrorKind::NotFound => "create its folder",
+        ErrorKind::IsADirectory => "name a file in it",
         ErrorKind::PermissionDenied => "allow the server's user to write there",
         ErrorKind::ReadOnlyFilesystem => "name a file on a file system that is writable",
         ErrorKind::BrokenPipe => "restart the program that reads it",

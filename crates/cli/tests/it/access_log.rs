@@ -166,9 +166,24 @@ fn a_missing_folder_is_an_error_at_the_start() {
     let folder = with_site();
     let mut command = program(&folder, &["site", "--listen", "127.0.0.1:0", "--log", "none/access.log"]);
     let Err((code, output)) = Server::try_start(&mut command) else { panic!("it started") };
-    assert_eq!(code, Some(2));
+    assert_eq!(code, Some(1));
     assert!(output.starts_with("error: can't open the access log none/access.log: No such file"), "{output}");
     assert!(output.ends_with("help: create its folder\n"), "{output}");
+}
+
+#[test]
+fn a_log_that_cant_be_opened_is_an_error_of_the_configuration() {
+    let folder = with_site();
+    for (path, help) in
+        [("none/a.log", "create its folder"), ("site", "name a file in it"), ("site/f.txt/a.log", "")]
+    {
+        folder.file("log.toml", format!("[log]\naccess = \"{path}\"\n"));
+        let output = program(&folder, &["check", "log.toml"]).output().expect("it starts");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(2), "{path}: {stderr}");
+        assert!(stderr.starts_with("error: can't open the access log: "), "{path}: {stderr}");
+        assert!(stderr.contains(" --> log.toml:2:") && stderr.contains(help), "{path}: {stderr}");
+    }
 }
 
 #[test]

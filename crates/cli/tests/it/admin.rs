@@ -183,7 +183,7 @@ fn a_taken_port_is_an_error_at_the_start() {
             "error: admin listener: {address} is taken by another program: choose another port, or end that program\n\
              help: another instance of this program may listen on {address}\n"
         );
-        assert_eq!((code, &stdout[..], &stderr[..]), (2, "", &expected[..]));
+        assert_eq!((code, &stdout[..], &stderr[..]), (1, "", &expected[..]));
     }
 }
 

@@ -140,7 +140,7 @@ fn rejects_a_port_in_use() {
             let error = format!(
                 "error: {address} is taken by another program: choose another port, or end that program\n"
             );
-            assert_eq!(run(&folder, &arguments), (2, String::new(), error));
+            assert_eq!(run(&folder, &arguments), (1, String::new(), error));
         }
     }
     for server in [one, several] {

@@ -197,6 +197,16 @@ fn a_taken_address_refuses_the_reload() {
 }
 
 #[test]
+fn an_emptied_file_refuses_the_reload() {
+    let mut reloaded = Reloaded::start(&[], "");
+    reloaded.folder.file("site.toml", "");
+    let expected = "error: nothing is left to serve: no site and no folder\n\
+                    help: write the sites again, or restart to serve the welcome page\n";
+    assert_eq!(reloaded.reload(), expected.to_owned() + REFUSED);
+    assert_eq!(reloaded.server.connect().get("/f.txt").text(), "one");
+}
+
+#[test]
 fn names_settings_that_need_a_restart() {
     let mut reloaded = Reloaded::start(&["--workers", "1"], "[server]\nbacklog = 100\n");
     let keys = "[server]\nworkers = 7\nbacklog = 200\n[limits]\nfields_max = 9\n[log]\nformat = \"json\"\n";

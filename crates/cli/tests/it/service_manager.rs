@@ -130,7 +130,7 @@ fn a_passed_socket_takes_the_place_of_its_address() {
 #[track_caller]
 fn assert_fails(mut command: Command, message: &str) {
     let Err((code, output)) = Server::try_start(&mut command) else { panic!("it starts") };
-    assert_eq!((code, output.as_str()), (Some(2), format!("error: {message}\n").as_str()));
+    assert_eq!((code, output.as_str()), (Some(1), format!("error: {message}\n").as_str()));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (TestFolder,
             Ok(server) => return (folder, server, port),
             Err(ended) => ended,
         };
-        assert!(code == Some(2) && stderr.contains("is taken by another program"), "{stderr}");
+        assert!(code == Some(1) && stderr.contains("is taken by another program"), "{stderr}");
     }
     panic!("no port stays free");
 }

@@ -143,7 +143,7 @@ pub(crate) fn proxy_protocol() {
     let line = &b"PROXY TCP4 192.0.2.7 127.0.0.1 4711 80\r\n"[..];
     let binary = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x08\x7F\0\0\x01\x12\x67\0\x50";
     let keys = "[log]\naccess = \"a.log\"\nformat = \"$remote_addr $remote_port $realip_remote_addr $status\"\n\
-                [server]\ntrusted_proxies = [\"127.0.0.1\"]\n";
+                [server]\nworkers = 1\ntrusted_proxies = [\"127.0.0.1\"]\n";
     on_each_driver(&format!("{keys}proxy_protocol = \"required\"\n"), |folder, mut server| {
         assert!(proxied(&server, line).ends_with("\r\n\r\ncontent"));
         assert!(proxied(&server, binary).ends_with("\r\n\r\ncontent"));
