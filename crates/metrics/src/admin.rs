@@ -108,7 +108,8 @@ impl Admin {
             .drain_ms(ADMIN_DRAIN_MS)
             .watchdog_ms(0)
             .take_over_listeners()
-            .verbosity(Verbosity::Error);
+            .verbosity(Verbosity::Error)
+            .secondary("admin");
         let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
         let (control, start_report) = (running.control(), running.start_report().clone());
         let wait = move || {
