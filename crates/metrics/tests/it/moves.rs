@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use shearwater::{Limits, MessageLevel, Timeouts};
-use shearwater_metrics::{CacheCounts, LogCounts};
+use shearwater::{App, Limits, MessageLevel, Server, Timeouts, Verbosity};
+use shearwater_metrics::limits::EARLY_MESSAGES_MAX;
+use shearwater_metrics::{CacheCounts, LogCounts, Metrics};
 use testkit::{TIMEOUT, request};
 
 use crate::served::on_each_driver;
@@ -209,4 +210,20 @@ fn keeps_messages_to_the_operator() {
         assert!(texts.iter().any(|text| text.starts_with("draining")), "{texts:?}");
         assert_eq!(admin.get("/ready").status, 503);
     });
+}
+
+#[test]
+fn messages_from_before_the_start_are_kept() {
+    let metrics = Metrics::new("0");
+    for number in 0..=EARLY_MESSAGES_MAX {
+        metrics.message(MessageLevel::Error, number.to_string());
+    }
+    let server = Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
+    let running = server.start_app(App::new()).expect("it starts");
+    metrics.serving(&running);
+    let texts: Vec<_> = running.control().messages().into_iter().map(|message| message.text).collect();
+    let expected: Vec<_> = (0..EARLY_MESSAGES_MAX).map(|number| number.to_string()).collect();
+    assert_eq!(texts, expected);
+    running.control().stop();
+    running.wait_for_control().expect("it ends");
 }
