@@ -201,6 +201,9 @@ pub struct Log {
     pub written: u64,
     /// Lines dropped.
     pub dropped: u64,
+    /// The destination can't be written to now: lines wait.
+    #[serde(default)]
+    pub failing: bool,
 }
 
 /// A site.
@@ -303,6 +306,7 @@ impl From<&Snapshot> for Status {
                 destination: log.destination.clone(),
                 written: log.written,
                 dropped: log.dropped,
+                failing: log.is_failing,
             }),
             sites: snapshot.sites.iter().map(Into::into).collect(),
             process: Process {

@@ -185,6 +185,9 @@ families! {
             samples.add(&["dropped"], log.dropped);
         }
     };
+    Gauge "shearwater_log_failing" [] "1 while the destination of the access log can't be written to." = |all, samples| {
+        all.log.iter().for_each(|log| samples.add(&[], u64::from(log.is_failing)));
+    };
     Counter "process_cpu_seconds" [] "CPU time of all threads of the process." = |all, samples| {
         all.process.cpu_seconds.iter().for_each(|seconds| samples.add(&[], *seconds));
     };

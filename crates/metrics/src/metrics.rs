@@ -19,6 +19,8 @@ pub struct LogCounts {
     pub written: u64,
     /// Lines dropped because the destination was too slow or failed.
     pub dropped: u64,
+    /// The destination can't be written to now: lines wait.
+    pub is_failing: bool,
 }
 
 /// Counts of a file cache, all workers together.

@@ -156,7 +156,9 @@ fn deferred_and_failed_responses_keep_their_tag() {
 fn takes_counts_of_other_parts_of_the_program() {
     on_each_driver(Timeouts::default(), |served| {
         assert!(!served.scrape().families.contains_key("shearwater_log_lines"), "unknown counts are absent");
-        served.metrics.set_log(|| LogCounts { destination: "a.log".to_owned(), written: 7, dropped: 3 });
+        let destination = "a.log".to_owned();
+        let counts = LogCounts { destination, written: 7, dropped: 3, is_failing: true };
+        served.metrics.set_log(move || counts.clone());
         served.metrics.set_cache(|| CacheCounts { files: 1, bytes: 2, hits: 3, misses: 4 });
         served.metrics.set_configuration("site.toml");
         served.metrics.count_reload(true);
@@ -165,6 +167,7 @@ fn takes_counts_of_other_parts_of_the_program() {
         for (key, value) in [
             ("shearwater_log_lines_total{result=\"written\"}", 7.0),
             ("shearwater_log_lines_total{result=\"dropped\"}", 3.0),
+            ("shearwater_log_failing", 1.0),
             ("shearwater_cache_files", 1.0),
             ("shearwater_cache_bytes", 2.0),
             ("shearwater_cache_hits_total", 3.0),
@@ -177,6 +180,7 @@ fn takes_counts_of_other_parts_of_the_program() {
         assert!(scraped.value("shearwater_last_reload_timestamp_seconds") > 1e9);
         assert!(scraped.value("process_start_time_seconds") > 1e9);
         let status = served.status();
+        assert!(status.log.as_ref().is_some_and(|log| log.failing));
         assert_eq!(status.log.map(|log| (log.destination, log.dropped)), Some(("a.log".to_owned(), 3)));
         assert_eq!(status.cache.map(|cache| cache.misses), Some(4));
         assert_eq!((status.configuration.reloads, status.configuration.reloads_refused), (1, 1));
