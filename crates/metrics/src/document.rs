@@ -210,7 +210,7 @@ pub struct Log {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Site {
-    /// Its first host; `default` without one, and `other` for sites beyond the limit.
+    /// Its first host; `(default)` without one, and `(other)` for sites beyond the limit.
     pub name: String,
     /// Requests.
     pub requests: u64,

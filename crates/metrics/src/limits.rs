@@ -1,6 +1,6 @@
 //! Limits of metrics and of the admin listener, each with a line in `docs/limits.md`.
 
-/// Sites that are counted by name, since the start of the process. Requests of further ones are counted as `other`.
+/// Sites that are counted by name, since the start of the process. Requests of further ones are counted as `(other)`.
 pub const SITES_COUNTED_MAX: usize = 256;
 
 /// Messages to the operator that are kept from before the start. Further ones are dropped.

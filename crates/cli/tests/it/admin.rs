@@ -91,7 +91,7 @@ fn counts_files_in_memory_and_lines_of_the_log() {
             assert_eq!(value(&server, &format!("shearwater_cache_{key}")), expected, "{driver} {key}");
         }
         assert!(value(&server, "shearwater_cache_bytes") >= 5);
-        assert_eq!(value(&server, "shearwater_site_requests_total{site=\"default\",class=\"2xx\"}"), 5);
+        assert_eq!(value(&server, "shearwater_site_requests_total{site=\"(default)\",class=\"2xx\"}"), 5);
         let status = status(&server);
         assert_eq!(status["log"]["destination"], "a.log");
         assert_eq!((&status["cache"]["files"], &status["sites"][0]["requests"]), (&1.into(), &5.into()));
