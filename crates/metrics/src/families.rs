@@ -77,8 +77,8 @@ macro_rules! families {
 
 families! {
     Info "shearwater_build" ["version", "driver"] "Version of the program and its I/O driver." = |all, samples| {
-        let driver = all.server.as_ref().map_or("", |server| server.driver);
-        samples.add(&[&all.version, driver], 1);
+        // A driver that isn't known yet would be a second series.
+        all.server.iter().for_each(|server| samples.add(&[&all.version, server.driver], 1));
     };
     Gauge "shearwater_ready" [] "1 while requests are taken, 0 before the start and while draining." = |all, samples| {
         samples.add(&[], u64::from(all.is_ready()));
