@@ -419,8 +419,9 @@ impl Writer {
     }
 
     fn recover(&mut self) {
-        if self.shared.is_failing.swap(false, Ordering::Relaxed) {
+        if self.shared.is_failing.load(Ordering::Relaxed) {
             self.notify(|destination| LogNotice::Recovered { destination });
+            self.shared.is_failing.store(false, Ordering::Relaxed);
         }
     }
 

@@ -116,6 +116,8 @@ fn shows_a_log_that_fails_from_the_start_on() {
         assert!(text.starts_with("can't write the access log pipe: "), "{text}");
         let reader = File::open(folder.at("pipe")).expect("the server opens it again");
         until(&server, "shearwater_log_failing", 0);
+        let messages = &self::status(&server)["messages"];
+        assert_eq!((&messages[0]["level"], &messages[1]["level"]), (&"error".into(), &"info".into()));
         drop(reader);
     }
 }
