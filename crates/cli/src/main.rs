@@ -10,6 +10,7 @@ mod admin;
 mod args;
 mod check;
 mod diagnostics;
+mod escape;
 mod failure;
 mod health;
 mod http_client;
