@@ -111,8 +111,7 @@ pub(crate) fn attach(
     let format = planned.options.format.clone();
     let report = move |notice: &LogNotice| {
         report(notice);
-        let kept = if notice.is_failure() { MessageLevel::Error } else { MessageLevel::Warning };
-        metrics.iter().for_each(|metrics| metrics.message(kept, notice.to_string()));
+        metrics.iter().for_each(|metrics| metrics.message(level(notice), notice.to_string()));
     };
     let log = Log::start(planned.options, report)
         .map_err(|error| Failure::system(error.to_string(), Some(error.help().to_owned())))?;
@@ -134,10 +133,21 @@ pub(crate) fn attach(
 fn report(notice: &LogNotice) {
     let kind = notice.kind();
     let errno = notice.error().and_then(std::io::Error::raw_os_error);
-    if notice.is_failure() {
-        tracing::error!(target: "shearwater::log", kind, errno, "{notice}");
-    } else {
-        tracing::warn!(target: "shearwater::log", kind, lines = notice.lines(), "{notice}");
+    match level(notice) {
+        MessageLevel::Error => tracing::error!(target: "shearwater::log", kind, errno, "{notice}"),
+        MessageLevel::Warning => {
+            tracing::warn!(target: "shearwater::log", kind, lines = notice.lines(), "{notice}");
+        }
+        MessageLevel::Info => tracing::info!(target: "shearwater::log", kind, "{notice}"),
+    }
+}
+
+/// Returns the level of a notice. Dropped lines are a warning: those that the end of the log loses have no other.
+fn level(notice: &LogNotice) -> MessageLevel {
+    match notice {
+        _ if notice.is_failure() => MessageLevel::Error,
+        LogNotice::Recovered { .. } => MessageLevel::Info,
+        _ => MessageLevel::Warning,
     }
 }
 

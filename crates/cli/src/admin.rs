@@ -91,6 +91,11 @@ pub(crate) fn count_log(metrics: &Metrics, log: &Arc<Log>, destination: &str) {
     let (log, destination) = (Arc::clone(log), destination.to_owned());
     metrics.set_log(move || {
         let counts = log.counts();
-        LogCounts { destination: destination.clone(), written: counts.written, dropped: counts.dropped }
+        LogCounts {
+            destination: destination.clone(),
+            written: counts.written,
+            dropped: counts.dropped,
+            is_failing: counts.is_failing,
+        }
     });
 }

@@ -11,6 +11,7 @@ mod admin;
 mod args;
 mod check;
 mod diagnostics;
+mod escape;
 mod failure;
 mod health;
 mod http_client;

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) is_idle: AtomicBool,
     pub(crate) reopens: AtomicBool,
     pub(crate) ends: AtomicBool,
+    /// A failure was reported, and not its end.
+    pub(crate) is_failing: AtomicBool,
     pub(crate) written: AtomicU64,
     /// Lines that were dropped by workers that have ended, or lost at the end.
     pub(crate) lost: AtomicU64,

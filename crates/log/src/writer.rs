@@ -38,6 +38,8 @@ pub struct Counts {
     pub written: u64,
     /// Lines dropped because a buffer was full, or lost at the end.
     pub dropped: u64,
+    /// The destination can't be written to now.
+    pub is_failing: bool,
 }
 
 /// A message for the operator.
@@ -174,7 +176,6 @@ impl Log {
             sink,
             batch: Vec::new(),
             done: 0,
-            is_failing: false,
             reopens_from: None,
             checked: Instant::now(),
             drops: Drops::default(),
@@ -211,7 +212,8 @@ impl Log {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let written = self.shared.written.load(Ordering::Relaxed);
-        Counts { written, dropped: self.shared.dropped() }
+        let is_failing = self.shared.is_failing.load(Ordering::Relaxed);
+        Counts { written, dropped: self.shared.dropped(), is_failing }
     }
 
     /// Writes what is waiting and ends the thread; returns the counts. Waits at most
@@ -263,8 +265,6 @@ struct Writer {
     /// Lines that are being written, and the bytes of them that are.
     batch: Vec<u8>,
     done: usize,
-    /// A failure was reported, and not its end.
-    is_failing: bool,
     /// The destination is to be opened again from this time on.
     reopens_from: Option<Instant>,
     /// Time at which the file was last checked for its name.
@@ -292,8 +292,9 @@ impl Writer {
     /// Sleeps until the next batch, the next retry, or the next line.
     fn sleep(&mut self, has_written: bool) {
         let is_stuck = self.done < self.batch.len();
-        if is_stuck || self.reopens_from.is_some() || self.drops.since.is_some() {
-            return thread::park_timeout(if is_stuck && !self.is_failing {
+        let is_failing = self.shared.is_failing.load(Ordering::Relaxed);
+        if is_stuck || is_failing || self.reopens_from.is_some() || self.drops.since.is_some() {
+            return thread::park_timeout(if is_stuck && !is_failing {
                 LOG_INTERVAL
             } else {
                 LOG_RETRY_INTERVAL
@@ -314,6 +315,11 @@ impl Writer {
     /// Writes the lines of all buffers, as far as the destination takes them; returns true if there were any.
     fn write_all(&mut self) -> bool {
         let mut has_written = false;
+        // A destination that wasn't there at the start is tried again without a line too.
+        let is_missing = self.sink.is_none() && self.shared.is_failing.load(Ordering::Relaxed);
+        if is_missing && self.batch.is_empty() && self.check_sink().is_ok() {
+            self.recover();
+        }
         let buffers = lock(&self.shared.buffers).clone();
         if !self.write_batch() {
             return true;
@@ -416,14 +422,15 @@ impl Writer {
     }
 
     fn fail(&mut self, error: io::Error) {
-        if !std::mem::replace(&mut self.is_failing, true) {
+        if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
             self.notify(|destination| LogNotice::Failing { destination, error });
         }
     }
 
     fn recover(&mut self) {
-        if std::mem::take(&mut self.is_failing) {
+        if self.shared.is_failing.load(Ordering::Relaxed) {
             self.notify(|destination| LogNotice::Recovered { destination });
+            self.shared.is_failing.store(false, Ordering::Relaxed);
         }
     }
 

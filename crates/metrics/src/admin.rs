@@ -17,7 +17,7 @@ use crate::document::Status;
 use crate::exposition::{TextFormat, write_text};
 use crate::limits::{
     ADMIN_BODY_BYTES_MAX, ADMIN_BUFFERED_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_DRAIN_MS,
-    ADMIN_HEAD_BYTES_MAX,
+    ADMIN_HEAD_BYTES_MAX, ADMIN_IDLE_MS, ADMIN_RECEIVE_MS, ADMIN_REQUESTS_MAX, ADMIN_WRITE_MS,
 };
 use crate::metrics::{Metrics, Readiness};
 use crate::page::{STATUS_PAGE, STATUS_POLICY};
@@ -98,17 +98,31 @@ impl Admin {
             head_bytes_max: ADMIN_HEAD_BYTES_MAX,
             body_bytes_max: ADMIN_BODY_BYTES_MAX,
             buffered_bytes_max: ADMIN_BUFFERED_BYTES_MAX,
+            requests_per_connection_max: ADMIN_REQUESTS_MAX,
             ..Limits::default()
+        };
+        // A health check that waits for a connection waits as long as the slowest client may hold one.
+        let timeouts = Timeouts {
+            first_head_ms: ADMIN_RECEIVE_MS,
+            head_ms: ADMIN_RECEIVE_MS,
+            body_ms: ADMIN_RECEIVE_MS,
+            body_grace_ms: ADMIN_RECEIVE_MS,
+            idle_ms: ADMIN_IDLE_MS,
+            write_ms: ADMIN_WRITE_MS,
+            linger_ms: ADMIN_RECEIVE_MS,
+            half_closed_ms: ADMIN_RECEIVE_MS,
+            drain_idle_ms: ADMIN_DRAIN_MS / 10,
         };
         let server = Server::at(options.listen)
             .driver(options.driver)
             .workers(1)
             .limits(limits)
-            .timeouts(Timeouts { drain_idle_ms: ADMIN_DRAIN_MS / 10, ..Timeouts::default() })
+            .timeouts(timeouts)
             .drain_ms(ADMIN_DRAIN_MS)
             .watchdog_ms(0)
             .take_over_listeners()
-            .verbosity(Verbosity::Error);
+            .verbosity(Verbosity::Error)
+            .secondary("admin");
         let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
         let (control, start_report) = (running.control(), running.start_report().clone());
         let wait = move || {

@@ -201,13 +201,16 @@ pub struct Log {
     pub written: u64,
     /// Lines dropped.
     pub dropped: u64,
+    /// The destination can't be written to now: lines wait.
+    #[serde(default)]
+    pub failing: bool,
 }
 
 /// A site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Site {
-    /// Its first host; `default` without one, and `other` for sites beyond the limit.
+    /// Its first host; `(default)` without one, and `(other)` for sites beyond the limit.
     pub name: String,
     /// Requests.
     pub requests: u64,
@@ -303,6 +306,7 @@ impl From<&Snapshot> for Status {
                 destination: log.destination.clone(),
                 written: log.written,
                 dropped: log.dropped,
+                failing: log.is_failing,
             }),
             sites: snapshot.sites.iter().map(Into::into).collect(),
             process: Process {

@@ -77,8 +77,8 @@ macro_rules! families {
 
 families! {
     Info "shearwater_build" ["version", "driver"] "Version of the program and its I/O driver." = |all, samples| {
-        let driver = all.server.as_ref().map_or("", |server| server.driver);
-        samples.add(&[&all.version, driver], 1);
+        // A driver that isn't known yet would be a second series.
+        all.server.iter().for_each(|server| samples.add(&[&all.version, server.driver], 1));
     };
     Gauge "shearwater_ready" [] "1 while requests are taken, 0 before the start and while draining." = |all, samples| {
         samples.add(&[], u64::from(all.is_ready()));
@@ -184,6 +184,9 @@ families! {
             samples.add(&["written"], log.written);
             samples.add(&["dropped"], log.dropped);
         }
+    };
+    Gauge "shearwater_log_failing" [] "1 while the destination of the access log can't be written to." = |all, samples| {
+        all.log.iter().for_each(|log| samples.add(&[], u64::from(log.is_failing)));
     };
     Counter "process_cpu_seconds" [] "CPU time of all threads of the process." = |all, samples| {
         all.process.cpu_seconds.iter().for_each(|seconds| samples.add(&[], *seconds));

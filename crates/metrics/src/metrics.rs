@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, StartReport};
 
 use crate::counts::WorkerCounts;
+use crate::limits::EARLY_MESSAGES_MAX;
 use crate::sites::SiteNames;
 
 /// Counts of an access log.
@@ -18,6 +19,8 @@ pub struct LogCounts {
     pub written: u64,
     /// Lines dropped because the destination was too slow or failed.
     pub dropped: u64,
+    /// The destination can't be written to now: lines wait.
+    pub is_failing: bool,
 }
 
 /// Counts of a file cache, all workers together.
@@ -65,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Mutex<Vec<Arc<WorkerCounts>>>,
     pub(crate) sites: SiteNames,
     pub(crate) serving: OnceLock<Serving>,
+    /// Messages from before the start.
+    early: Mutex<Vec<(MessageLevel, String)>>,
     pub(crate) log: OnceLock<Source<LogCounts>>,
     pub(crate) cache: OnceLock<Source<CacheCounts>>,
     pub(crate) configuration: Mutex<Configuration>,
@@ -87,6 +92,7 @@ impl Metrics {
             workers: Mutex::default(),
             sites: SiteNames::default(),
             serving: OnceLock::new(),
+            early: Mutex::default(),
             log: OnceLock::new(),
             cache: OnceLock::new(),
             configuration: Mutex::default(),
@@ -107,6 +113,10 @@ impl Metrics {
     /// Takes connections, bytes, limits and messages from a server that has started. The first one counts.
     pub fn serving(&self, running: &Running) {
         let serving = Serving { control: running.control(), start_report: running.start_report().clone() };
+        let mut early = lock(&self.0.early);
+        for (level, text) in early.drain(..) {
+            serving.control.keep_message(level, text);
+        }
         // A further server has metrics of its own.
         drop(self.0.serving.set(serving));
     }
@@ -145,10 +155,15 @@ impl Metrics {
         }
     }
 
-    /// Adds a message to those of the server. It is dropped before the start.
+    /// Adds a message to those of the server.
+    ///
+    /// Before the start it is kept until then, up to [`EARLY_MESSAGES_MAX`] of them.
     pub fn message(&self, level: MessageLevel, text: impl Into<String>) {
-        if let Some(serving) = self.0.serving.get() {
-            serving.control.keep_message(level, text);
+        let mut early = lock(&self.0.early);
+        match self.0.serving.get() {
+            Some(serving) => serving.control.keep_message(level, text),
+            None if early.len() < EARLY_MESSAGES_MAX => early.push((level, text.into())),
+            None => {}
         }
     }
 

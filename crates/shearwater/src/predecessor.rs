@@ -27,7 +27,7 @@ use shearwater_io::FileIdentity;
 use shearwater_io::limits::PASSED_SOCKETS_MAX;
 use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 
-use crate::report::Verbosity;
+use crate::report::MessageReporter;
 use crate::server::Server;
 
 /// Variable with the number of the process that passes its listeners. It counts only for a child of that process.
@@ -212,7 +212,7 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
 
 /// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all servers
 /// accept from its listeners.
-pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity) {
+pub(crate) fn started(control: Arc<Control>, how: TakeOver, reporter: MessageReporter) {
     if how == TakeOver::Nothing {
         return;
     }
@@ -220,7 +220,7 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     let mut present = received.predecessor();
     let Some(predecessor) = present.as_mut() else {
         // A further server of a process that serves already.
-        return accept_passed(&control, verbosity);
+        return accept_passed(&control, reporter);
     };
     predecessor.servers.push(control);
     if how != TakeOver::ListenersAndReport {
@@ -230,7 +230,7 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     // However long it takes: until then the old process accepts.
     let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
     drop(ready.and_then(|()| channel.receive()));
-    servers.iter().for_each(|server| accept_passed(server, verbosity));
+    servers.iter().for_each(|server| accept_passed(server, reporter));
     // Listeners that no server has taken are closed here. The old process accepts what is queued there.
     if !received.is_given_used.load(Relaxed) {
         received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -238,10 +238,10 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
 }
 
-fn accept_passed(server: &Control, verbosity: Verbosity) {
+fn accept_passed(server: &Control, reporter: MessageReporter) {
     if let Err(error) = server.accept_passed() {
         let text = format!("can't set an option of a listener of the previous process: {error}");
-        verbosity.warn("listener_option_failed", &text);
+        reporter.warn("listener_option_failed", &text);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages to the operator.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use shearwater_engine::{Control, MessageLevel, Notice, Totals};
@@ -12,8 +12,9 @@ use crate::signal_functions::Purpose;
 ///
 /// It applies to programs without a subscriber of [`tracing`](https://docs.rs/tracing). With one, every message is an
 /// event of the target `shearwater`, and the subscriber chooses. Fields of the events: `kind` (a stable name), and where
-/// they apply `worker`, `status`, `errno`, `path`, `suppressed` (messages of the kind that were left out) and `details`
-/// (several lines). Totals requested by `SIGUSR1` have the target `shearwater::totals`.
+/// they apply `server` (the name of a [secondary](crate::Server::secondary) one), `worker`, `status`, `errno`, `path`,
+/// `suppressed` (messages of the kind that were left out) and `details` (several lines). Totals requested by `SIGUSR1`
+/// have the target `shearwater::totals`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 #[non_exhaustive]
 pub enum Verbosity {
@@ -36,6 +37,7 @@ const NOT_UPGRADED: &str = "not upgraded: nothing has changed";
 /// Facts of a message that its event has as fields.
 #[derive(Debug, Default, Clone, Copy)]
 struct Facts<'a> {
+    server: Option<&'static str>,
     worker: Option<u64>,
     status: Option<u64>,
     errno: Option<i64>,
@@ -45,23 +47,6 @@ struct Facts<'a> {
 }
 
 impl Verbosity {
-    /// Reports a notice, and keeps it among the last messages unless it is for debugging.
-    pub(crate) fn print(self, notice: &Notice, control: &Control) {
-        let level = level(notice);
-        if let Some(kept) = level.kept() {
-            control.keep_message(kept, notice.to_string());
-        }
-        self.report(level, notice);
-    }
-
-    fn report(self, level: Self, notice: &Notice) {
-        let path = match notice {
-            Notice::FileFailed { path, .. } => Some(path.to_string_lossy()),
-            _ => None,
-        };
-        self.line(level, kind(notice), Facts { path: path.as_deref(), ..facts(notice) }, notice);
-    }
-
     /// Returns the level of a message that is kept.
     fn kept(self) -> Option<MessageLevel> {
         match self {
@@ -71,37 +56,73 @@ impl Verbosity {
             Self::Off | Self::Debug => None,
         }
     }
+}
 
-    /// Reports the totals of a running server, at every level but [`Off`](Self::Off): somebody has asked for them.
+/// Reports a server's messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MessageReporter {
+    pub(crate) verbosity: Verbosity,
+    /// Name of a secondary server.
+    pub(crate) server: Option<&'static str>,
+}
+
+impl MessageReporter {
+    /// Reports a notice, and keeps it among the last messages unless it is for debugging.
+    pub(crate) fn print(self, notice: &Notice, control: &Control) {
+        let level = self.of_server(level(notice));
+        if let Some(kept) = level.kept() {
+            control.keep_message(kept, notice.to_string());
+        }
+        self.report(level, notice);
+    }
+
+    /// Returns the level of a message: a secondary server's normal operation is for debugging.
+    fn of_server(self, level: Verbosity) -> Verbosity {
+        match level {
+            Verbosity::Info if self.server.is_some() => Verbosity::Debug,
+            _ => level,
+        }
+    }
+
+    fn report(self, level: Verbosity, notice: &Notice) {
+        let path = match notice {
+            Notice::FileFailed { path, .. } => Some(path.to_string_lossy()),
+            _ => None,
+        };
+        self.line(level, kind(notice), Facts { path: path.as_deref(), ..facts(notice) }, notice);
+    }
+
+    /// Reports the totals of a running server, at every level but [`Off`](Verbosity::Off): somebody has asked for them.
     pub(crate) fn print_running_totals(self, totals: &Totals) {
         if has_subscriber() {
             tracing::info!(target: "shearwater::totals", kind = "totals", "so far {totals}");
         } else {
-            self.print_line(Self::Error, &format_args!("so far {totals}"));
+            self.print_line(Verbosity::Error, &format_args!("so far {totals}"));
         }
     }
 
     /// Reports the totals of a server that has ended.
     pub(crate) fn print_totals(self, totals: &Totals) {
-        self.line(Self::Info, "totals", Facts::default(), &format_args!("in all {totals}"));
+        let level = self.of_server(Verbosity::Info);
+        self.line(level, "totals", Facts::default(), &format_args!("in all {totals}"));
     }
 
     /// Reports a warning.
     pub(crate) fn warn(self, kind: &'static str, text: &dyn Display) {
-        self.line(Self::Warn, kind, Facts::default(), text);
+        self.line(Verbosity::Warn, kind, Facts::default(), text);
     }
 
     /// Reports and keeps that a reload has succeeded.
     pub(crate) fn print_reloaded(self, what: &str, control: &Control) {
         let text = format!("reloaded {what}");
-        self.line(Self::Info, "reloaded", Facts::default(), &text);
+        self.line(Verbosity::Info, "reloaded", Facts::default(), &text);
         control.keep_message(MessageLevel::Info, text);
     }
 
     /// Reports and keeps that another process has taken the place of this one.
     pub(crate) fn print_upgraded(self, what: &str, control: &Control) {
         let text = format!("upgraded: {what}");
-        self.line(Self::Info, "upgraded", Facts::default(), &text);
+        self.line(Verbosity::Info, "upgraded", Facts::default(), &text);
         control.keep_message(MessageLevel::Info, text);
     }
 
@@ -117,26 +138,37 @@ impl Verbosity {
             Purpose::Upgrade { .. } => ("upgrade_refused", NOT_UPGRADED),
         };
         let facts = Facts { details: Some(errors), ..Facts::default() };
-        self.line(Self::Error, kind, facts, &text);
+        self.line(Verbosity::Error, kind, facts, &text);
         text
     }
 
     /// Emits an event, or prints a line if nobody would see the event.
-    fn line(self, level: Self, kind: &'static str, facts: Facts<'_>, text: &dyn Display) {
+    fn line(self, level: Verbosity, kind: &'static str, facts: Facts<'_>, text: &dyn Display) {
+        let text = &Attributed(self.server, text);
         if has_subscriber() {
-            return emit(level, kind, facts, text);
+            return emit(level, kind, Facts { server: self.server, ..facts }, text);
         }
-        if let Some(details) = facts.details.filter(|_| level <= self) {
+        if let Some(details) = facts.details.filter(|_| level <= self.verbosity) {
             drop(write!(io::stderr(), "{details}"));
         }
         self.print_line(level, text);
     }
 
-    fn print_line(self, level: Self, text: &dyn Display) {
-        if level <= self {
+    fn print_line(self, level: Verbosity, text: &dyn Display) {
+        if level <= self.verbosity {
             // A closed standard error is no reason to stop serving.
             drop(writeln!(io::stderr(), "shearwater: {text}"));
         }
+    }
+}
+
+/// A message after its server's name, if it has one.
+struct Attributed<'a>(Option<&'static str>, &'a dyn Display);
+
+impl Display for Attributed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|server| write!(f, "{server}: "))?;
+        self.1.fmt(f)
     }
 }
 
@@ -147,13 +179,14 @@ fn has_subscriber() -> bool {
 
 /// Emits an event of `tracing`. Fields that are `None` are left out.
 fn emit(level: Verbosity, kind: &'static str, facts: Facts<'_>, text: &dyn Display) {
-    let Facts { worker, status, errno, path, suppressed, details } = facts;
+    let Facts { server, worker, status, errno, path, suppressed, details } = facts;
     macro_rules! event {
         ($level:expr) => {
             tracing::event!(
                 target: "shearwater",
                 $level,
                 kind,
+                server,
                 worker,
                 status,
                 errno,
@@ -258,12 +291,12 @@ mod tests {
     use std::fmt::Debug;
     use std::sync::{Arc, Mutex};
 
-    use shearwater_engine::{Notice, Totals};
+    use shearwater_engine::{Control, Notice, Totals};
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
 
-    use super::{Purpose, Verbosity, kind, level};
+    use super::{MessageReporter, Purpose, Verbosity, kind, level};
 
     #[test]
     fn each_level_includes_those_before_it() {
@@ -327,14 +360,15 @@ mod tests {
         };
         let listener = Notice::ListenerFailed { worker: None, address: "[::1]:80".to_owned(), errno: 22 };
         let collected = Arc::new(Collected::default());
+        let reporter = MessageReporter { verbosity: Verbosity::Off, server: None };
         tracing::subscriber::with_default(Arc::clone(&collected), || {
             // The subscriber chooses, not the verbosity.
-            Verbosity::Off.report(level(&file), &file);
-            Verbosity::Off.report(level(&listener), &listener);
+            reporter.report(level(&file), &file);
+            reporter.report(level(&listener), &listener);
             let ended = Notice::WorkerEnded { worker: 1, error: None };
-            Verbosity::Off.report(level(&ended), &ended);
-            Verbosity::Off.report_refused(Purpose::Reload, "error: one\nerror: two\n");
-            Verbosity::Off.print_running_totals(&Totals::default());
+            reporter.report(level(&ended), &ended);
+            reporter.report_refused(Purpose::Reload, "error: one\nerror: two\n");
+            reporter.print_running_totals(&Totals::default());
         });
         let events = collected.0.lock().expect("no panic before");
         let expected = [
@@ -348,6 +382,24 @@ mod tests {
         ];
         assert_eq!(events[..4], expected);
         assert!(events[4].starts_with("INFO shearwater::totals message=so far 0 requests"), "{}", events[4]);
+    }
+
+    #[test]
+    fn a_secondary_server_is_named_and_its_end_is_for_debugging() {
+        let collected = Arc::new(Collected::default());
+        let reporter = MessageReporter { server: Some("admin"), ..MessageReporter::default() };
+        let (control, _notices) = Control::new();
+        tracing::subscriber::with_default(Arc::clone(&collected), || {
+            reporter.print(&Notice::Full { worker: 0, connections_max: 64 }, &control);
+            reporter.print(&Notice::Stopping, &control);
+            reporter.print_totals(&Totals::default());
+        });
+        let events = collected.0.lock().expect("no panic before");
+        assert!(events[0].starts_with("WARN shearwater message=admin: worker 0 accepts no "), "{events:?}");
+        assert!(events[0].ends_with(" kind=\"connections_full\" server=\"admin\" worker=0"), "{events:?}");
+        assert!(events[1].starts_with("DEBUG shearwater message=admin: stopping at once "), "{events:?}");
+        assert!(events[2].starts_with("DEBUG shearwater message=admin: in all 0 requests"), "{events:?}");
+        assert_eq!(control.messages().len(), 1);
     }
 
     /// Every kind is on the page for operators.

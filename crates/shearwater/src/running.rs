@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
-use crate::report::Verbosity;
+use crate::report::{MessageReporter, Verbosity};
 use crate::service_manager::ManagerReports;
 use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
 use crate::successor::{HandOverError, Successor};
@@ -23,7 +23,7 @@ const STUCK_AFTER: Duration = Duration::from_millis(500);
 pub struct Running {
     pub(crate) running: shearwater_engine::Running,
     pub(crate) drain_ms: u64,
-    pub(crate) verbosity: Verbosity,
+    pub(crate) reporter: MessageReporter,
     pub(crate) functions: SignalFunctions,
     pub(crate) watch: Option<SignalWatch>,
     pub(crate) _reports: Option<ManagerReports>,
@@ -66,7 +66,7 @@ impl Running {
     /// Returns the log level.
     #[must_use]
     pub fn verbosity(&self) -> Verbosity {
-        self.verbosity
+        self.reporter.verbosity
     }
 
     /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its number.
@@ -110,7 +110,7 @@ impl Running {
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.functions.clone())
+        SignalWatch::new(caught, self.control(), self.drain_ms, self.reporter, self.functions.clone())
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.
@@ -118,11 +118,11 @@ impl Running {
     /// # Errors
     /// [`Error::Failed`] if a worker failed.
     pub fn wait_for_control(self) -> Result<Summary, Error> {
-        let (control, verbosity) = (self.control(), self.verbosity);
+        let (control, reporter) = (self.control(), self.reporter);
         let end = self.log_until_ended();
         // A process that was about to take over is ended first.
         control.await_passing();
-        verbosity.print_totals(&control.totals());
+        reporter.print_totals(&control.totals());
         end
     }
 
@@ -137,7 +137,7 @@ impl Running {
                 return Err(self.stuck());
             }
             let Some(notice) = self.running.notice(left.min(NOTICE_WAIT_MAX)) else { continue };
-            self.verbosity.print(&notice, &control);
+            self.reporter.print(&notice, &control);
             match notice {
                 Notice::WorkerEnded { error, .. } => {
                     ended += 1;
@@ -153,7 +153,7 @@ impl Running {
         }
         // Notices sent while workers ended: at most what the queue holds, for nothing adds to it.
         while let Some(notice) = self.running.notice(Duration::ZERO) {
-            self.verbosity.print(&notice, &control);
+            self.reporter.print(&notice, &control);
         }
         Ok(self.running.wait()?)
     }

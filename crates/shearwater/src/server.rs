@@ -13,7 +13,7 @@ use shearwater_io::os;
 use crate::app::App;
 use crate::error::Error;
 use crate::predecessor::{self, TakeOver};
-use crate::report::Verbosity;
+use crate::report::{MessageReporter, Verbosity};
 use crate::running::Running;
 use crate::service_manager::{self, Inherit, ManagerReports};
 use crate::signal_functions::SignalFunction;
@@ -51,7 +51,7 @@ pub struct Server {
     pub(crate) inherit: Inherit,
     pub(crate) take_over: TakeOver,
     pub(crate) notify_manager: bool,
-    verbosity: Verbosity,
+    reporter: MessageReporter,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
 }
@@ -82,7 +82,7 @@ impl Server {
             inherit: Inherit::default(),
             take_over: TakeOver::default(),
             notify_manager: false,
-            verbosity: Verbosity::default(),
+            reporter: MessageReporter::default(),
             connections_max: None,
             body_bytes_max: None,
         }
@@ -263,7 +263,17 @@ impl Server {
     /// [`Verbosity`]. Default: [`Verbosity::Info`].
     #[must_use]
     pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
-        self.verbosity = verbosity;
+        self.reporter.verbosity = verbosity;
+        self
+    }
+
+    /// Names a server that runs beside the program's main one, such as an admin listener.
+    ///
+    /// Its messages begin with the name, which their events have as the field `server`. Its drain and its totals, which
+    /// would look like those of the main one, are messages of the level [`Verbosity::Debug`].
+    #[must_use]
+    pub fn secondary(mut self, name: &'static str) -> Self {
+        self.reporter.server = Some(name);
         self
     }
 
@@ -386,19 +396,19 @@ impl Server {
         if takes_over {
             self.options.passed.extend(predecessor::take(&self.options.listen)?);
         }
-        let Self { drain_ms, verbosity, functions, .. } = self;
+        let Self { drain_ms, reporter, functions, .. } = self;
         let (handle_signals, notify_manager, take_over) =
             (self.handle_signals, self.notify_manager, self.take_over);
         let server = shearwater_engine::Server::bind(self.options)?;
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
         let running = server.start(make)?;
-        let reports = notify_manager.then(|| ManagerReports::prepare(&running, verbosity));
+        let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
         // Nothing can fail from here on: the process that this one succeeds drains.
-        predecessor::started(running.control(), take_over, verbosity);
+        predecessor::started(running.control(), take_over, reporter);
         reports.iter().for_each(ManagerReports::begin);
-        let running = Running { running, drain_ms, verbosity, functions, watch: None, _reports: reports };
+        let running = Running { running, drain_ms, reporter, functions, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
 }

@@ -13,7 +13,7 @@ use shearwater_io::service_manager::{inherited_sockets, notify, takes_notificati
 
 use crate::error::Error;
 use crate::predecessor;
-use crate::report::Verbosity;
+use crate::report::MessageReporter;
 use crate::server::Server;
 
 /// Interval of status reports.
@@ -168,13 +168,13 @@ impl ManagerReports {
     ///
     /// # Errors
     /// If the system can't create a thread.
-    pub(crate) fn prepare(running: &Running, verbosity: Verbosity) -> io::Result<Option<Self>> {
+    pub(crate) fn prepare(running: &Running, messages: MessageReporter) -> io::Result<Option<Self>> {
         if !takes_notifications() {
             return Ok(None);
         }
         let control = running.control();
         let reporter = Reporter {
-            verbosity,
+            messages,
             control: Arc::clone(&control),
             progress: running.progress(),
             watchdog: watchdog_timeout(),
@@ -219,7 +219,7 @@ impl Drop for ManagerReports {
 /// The thread that reports.
 struct Reporter {
     control: Arc<Control>,
-    verbosity: Verbosity,
+    messages: MessageReporter,
     progress: Option<Progress>,
     /// Time within which the manager expects a sign of life.
     watchdog: Option<Duration>,
@@ -270,7 +270,7 @@ impl Reporter {
             Err(error) if !self.has_failed => {
                 self.has_failed = true;
                 let text = format!("can't notify the service manager: {error}");
-                self.verbosity.warn("manager_unreachable", &text);
+                self.messages.warn("manager_unreachable", &text);
             }
             Err(_) => {}
         }

@@ -8,7 +8,7 @@ use std::thread;
 
 use shearwater_engine::Control;
 
-use crate::report::Verbosity;
+use crate::report::MessageReporter;
 
 /// A program's function: see [`Server::on_reload`](crate::Server::on_reload) and
 /// [`Server::on_upgrade`](crate::Server::on_upgrade).
@@ -56,7 +56,7 @@ pub(crate) struct SignalCaller {
     purpose: Purpose,
     function: SignalFunction,
     control: Arc<Control>,
-    verbosity: Verbosity,
+    reporter: MessageReporter,
     state: Mutex<CallState>,
 }
 
@@ -73,9 +73,9 @@ impl SignalCaller {
         purpose: Purpose,
         function: SignalFunction,
         control: Arc<Control>,
-        verbosity: Verbosity,
+        reporter: MessageReporter,
     ) -> Arc<Self> {
-        Arc::new(Self { purpose, function, control, verbosity, state: Mutex::new(CallState::Idle) })
+        Arc::new(Self { purpose, function, control, reporter, state: Mutex::new(CallState::Idle) })
     }
 
     /// Requests a call.
@@ -95,16 +95,16 @@ impl SignalCaller {
 
     fn succeeded(&self, what: &str) {
         match self.purpose {
-            Purpose::Reload => self.verbosity.print_reloaded(what, &self.control),
+            Purpose::Reload => self.reporter.print_reloaded(what, &self.control),
             Purpose::Upgrade { drain_ms } => {
-                self.verbosity.print_upgraded(what, &self.control);
+                self.reporter.print_upgraded(what, &self.control);
                 self.control.drain(drain_ms);
             }
         }
     }
 
     fn failed(&self, errors: &str) {
-        self.verbosity.print_refused(self.purpose, errors, &self.control);
+        self.reporter.print_refused(self.purpose, errors, &self.control);
     }
 
     fn run(&self) {
@@ -146,7 +146,7 @@ mod tests {
     use shearwater_engine::Control;
 
     use super::{Purpose, SignalCaller, SignalFunction};
-    use crate::report::Verbosity;
+    use crate::report::{MessageReporter, Verbosity};
 
     const WAIT_MAX: Duration = Duration::from_secs(20);
 
@@ -161,7 +161,8 @@ mod tests {
             end.lock().expect("no panic before").recv().map_err(|error| error.to_string())?;
             panic!("a panic ends no further reload");
         });
-        let caller = SignalCaller::new(Purpose::Reload, function, Arc::new(control), Verbosity::Off);
+        let silent = MessageReporter { verbosity: Verbosity::Off, server: None };
+        let caller = SignalCaller::new(Purpose::Reload, function, Arc::new(control), silent);
         caller.request();
         has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         (0..5).for_each(|_| caller.request());

@@ -7,7 +7,7 @@ use shearwater_engine::Control;
 use shearwater_io::signals::{self, Signal, Signals};
 
 use crate::observe::Reopen;
-use crate::report::Verbosity;
+use crate::report::MessageReporter;
 use crate::signal_functions::{Purpose, SignalCaller, SignalFunction};
 
 /// The signals that every server handles.
@@ -57,11 +57,11 @@ impl SignalWatch {
         caught: CaughtSignals,
         control: Arc<Control>,
         drain_ms: u64,
-        verbosity: Verbosity,
+        reporter: MessageReporter,
         functions: SignalFunctions,
     ) -> Self {
         let caller = |purpose, function: Option<SignalFunction>| {
-            function.map(|function| SignalCaller::new(purpose, function, Arc::clone(&control), verbosity))
+            function.map(|function| SignalCaller::new(purpose, function, Arc::clone(&control), reporter))
         };
         let SignalFunctions { reload, upgrade, reopen } = functions;
         let reload = caller(Purpose::Reload, reload);
@@ -74,7 +74,7 @@ impl SignalWatch {
             Signal::User2 => upgrade.iter().for_each(SignalCaller::request),
             Signal::User1 => {
                 reopen.call();
-                verbosity.print_running_totals(&control.totals());
+                reporter.print_running_totals(&control.totals());
             }
             Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
             Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),

@@ -114,6 +114,9 @@ impl SharedTables<'_> {
     }
 }
 
+/// Name of a site without hosts. No host is written like this.
+const DEFAULT_NAME: &str = "(default)";
+
 /// The rule of requests without a route.
 const OWN: u32 = 0;
 
@@ -125,7 +128,7 @@ fn build_site<'a>(
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
     let plan = SitePlan {
-        name: site.hosts.first().map_or("default", String::as_str).into(),
+        name: site.hosts.first().map_or(DEFAULT_NAME, String::as_str).into(),
         tag: 0,
         routes: RouteTable::new(OWN),
         rules: Vec::new(),

@@ -64,7 +64,7 @@ impl Sites {
     }
 
     /// Numbers the sites for listeners of finished exchanges ([`FinishedExchange::tag`]), by the first host of each or
-    /// `default`. Sites that are already shared with services keep their numbers; without this call all have 0.
+    /// `(default)`. Sites that are already shared with services keep their numbers; without this call all have 0.
     ///
     /// [`FinishedExchange::tag`]: shearwater::FinishedExchange::tag
     pub fn set_tags(&mut self, tag: impl Fn(&str) -> u16) {

@@ -1,6 +1,6 @@
 //! A message as a line of text or as a JSON object.
 
-use std::fmt::{self, Debug, Write as _};
+use std::fmt::{Debug, Write as _};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -11,6 +11,8 @@ use serde_json::Value;
 use shearwater_log::TimeCache;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
+
+use crate::escape::{Json, OneLine};
 
 /// Beginning of each line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,7 +115,7 @@ impl Record {
         let members = head.chain([("message", message.into())]).chain(fields).chain(details);
         for (index, (name, value)) in members.enumerate() {
             let before = if index == 0 { '{' } else { ',' };
-            let _ = write!(text, "{before}\"{name}\":{value}");
+            let _ = write!(text, "{before}\"{name}\":{}", Json(&value.to_string()));
         }
         text.push_str("}\n");
         text.into_bytes()
@@ -164,19 +166,6 @@ fn rfc3339(time: SystemTime) -> String {
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), since.subsec_millis())
 }
 
-/// A text on one line: characters that end a line, hide a part of it or control a terminal are escaped.
-struct OneLine<'a>(&'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|letter| match letter {
-            // Escapes of the message stay as they are.
-            '"' | '\'' | '\\' => f.write_char(letter),
-            _ => write!(f, "{}", letter.escape_debug()),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
@@ -217,7 +206,7 @@ mod tests {
         let details = text(&record("m", "a\x1b]0;b\x07\r"), Prefix::None);
         assert_eq!(details, "a\\u{1b}]0;b\\u{7}\\r\nshearwater: m\n");
         let line = String::from_utf8(record(hostile, hostile).json(Prefix::None)).expect("UTF-8");
-        assert_eq!(line.matches(['\n', '\r', '\x1b']).count(), 1, "{line}");
+        assert_eq!(line.matches(['\n', '\r', '\x1b', '\u{202e}', '\u{2028}']).count(), 1, "{line}");
         let parsed: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!((parsed["message"].as_str(), parsed["details"].as_str()), (Some(hostile), Some(hostile)));
     }

@@ -41,6 +41,10 @@ impl Document {
         self.at(path).and_then(Value::as_str)
     }
 
+    pub(crate) fn is_true(&self, path: &[&str]) -> bool {
+        self.at(path) == Some(&Value::Bool(true))
+    }
+
     /// Returns the entries of a list; none if it is unknown.
     pub(crate) fn list(&self, name: &str) -> &[Value] {
         self.0.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)

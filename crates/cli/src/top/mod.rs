@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::args::Top;
+use crate::escape::Json;
 use crate::failure::Failure;
 use crate::http_client::Url;
 use crate::report;
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Top) -> Result<(), Failure> {
     let first = Document::parse(&bytes).map_err(|error| source.wrong(error))?;
     if arguments.json {
         let text = String::from_utf8_lossy(&bytes);
-        return report::print(&format!("{}\n", text.trim_end()));
+        return report::print(&format!("{}\n", Json(text.trim_end())));
     }
     let session = Session::new(first);
     match arguments.once || !Terminal::is_available() {

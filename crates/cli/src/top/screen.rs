@@ -222,6 +222,9 @@ impl Screen<'_> {
                 let lines = format!("{} lines/s", format::rate(rate(before, now, &["log", "written"])));
                 log.column(Paint::Plain, &lines, 17);
                 log.add(paint, &format!("{} dropped", format::count(now.number(&["log", "dropped"]))));
+                if now.is_true(&["log", "failing"]) {
+                    log.add(Paint::Bad, "   failing");
+                }
                 log.add(Paint::Soft, &format!("   {destination}"))
             }
         };

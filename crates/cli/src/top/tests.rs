@@ -196,6 +196,19 @@ q quits";
 }
 
 #[test]
+fn a_log_that_fails_is_shown_as_such() {
+    let mut session = session();
+    session
+        .keep(document(&changed(&busy(), &json!({ "log.failing": true, "server.uptime_seconds": 106.0 }))));
+    let lines = Screen { session: &session, lost: None, width: 80, style: PLAIN }.lines(Some(24));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("Log ") && line.contains("0 dropped   failing   access.log"))
+    );
+}
+
+#[test]
 fn a_lost_server_is_shown_with_its_error() {
     let session = session();
     let lost = Some((Duration::from_secs(75), "connection refused"));

@@ -210,7 +210,13 @@ fn log(before: &Document, now: &Document) -> Check {
         return Check::off("Log", "off");
     }
     let dropped = increase(before, now, &["log", "dropped"]).unwrap_or(0.0);
-    Check::fine("Log drops", format::grouped(dropped)).or_problem(dropped > 0.0, Level::Trouble, || {
+    let is_failing = now.is_true(&["log", "failing"]);
+    let check = match is_failing {
+        true => Check::fine("Log", "failing".to_owned()),
+        false => Check::fine("Log drops", format::grouped(dropped)),
+    };
+    let check = check.or_problem(is_failing, Level::Trouble, || "the access log can't be written".to_owned());
+    check.or_problem(dropped > 0.0, Level::Trouble, || {
         let verb = if dropped == 1.0 { "was" } else { "were" };
         format!("{} of the access log {verb} dropped", counted(dropped, "line", "lines"))
     })

@@ -1,5 +1,6 @@
 //! The admin listener of the built program: its flag, drains, reloads, sites, the log, the cache, and a taken port.
 
+use std::fs::File;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -90,7 +91,7 @@ fn counts_files_in_memory_and_lines_of_the_log() {
             assert_eq!(value(&server, &format!("shearwater_cache_{key}")), expected, "{driver} {key}");
         }
         assert!(value(&server, "shearwater_cache_bytes") >= 5);
-        assert_eq!(value(&server, "shearwater_site_requests_total{site=\"default\",class=\"2xx\"}"), 5);
+        assert_eq!(value(&server, "shearwater_site_requests_total{site=\"(default)\",class=\"2xx\"}"), 5);
         let status = status(&server);
         assert_eq!(status["log"]["destination"], "a.log");
         assert_eq!((&status["cache"]["files"], &status["sites"][0]["requests"]), (&1.into(), &5.into()));
@@ -98,6 +99,26 @@ fn counts_files_in_memory_and_lines_of_the_log() {
             (&status["server"]["driver"], &status["configuration"]["file"]),
             (&(*driver).into(), &Value::Null)
         );
+    }
+}
+
+#[test]
+fn shows_a_log_that_fails_from_the_start_on() {
+    for driver in drivers() {
+        let folder = with_site();
+        let made = Command::new("mkfifo").arg(folder.at("pipe")).status();
+        assert!(made.expect("mkfifo").success());
+        let server = Server::start(&folder, &["site", "--driver", driver, "--admin", "0", "--log", "pipe"]);
+        assert_eq!(value(&server, "shearwater_log_failing"), 1);
+        let status = status(&server);
+        assert_eq!(status["log"]["failing"], true);
+        let text = status["messages"][0]["text"].as_str().expect("a message");
+        assert!(text.starts_with("can't write the access log pipe: "), "{text}");
+        let reader = File::open(folder.at("pipe")).expect("the server opens it again");
+        until(&server, "shearwater_log_failing", 0);
+        let messages = &self::status(&server)["messages"];
+        assert_eq!((&messages[0]["level"], &messages[1]["level"]), (&"error".into(), &"info".into()));
+        drop(reader);
     }
 }
 

@@ -9,8 +9,10 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use shearwater_metrics::limits::ADMIN_CONNECTIONS_MAX;
 use testkit::{TIMEOUT, TestFolder, free_address};
 
+use crate::admin;
 use crate::keys::{SITE, folder};
 use crate::process::{Server, drivers, program};
 
@@ -69,6 +71,25 @@ pub(crate) fn format() {
         let all_json = stderr.lines().all(|line| serde_json::from_str::<Value>(line).is_ok());
         assert!(all_json && stderr.contains("\"kind\":\"draining\""), "{stderr}");
     });
+}
+
+#[test]
+fn messages_of_the_admin_listener_are_named_and_its_end_is_not_reported() {
+    for driver in drivers() {
+        let folder = folder(&configuration("format = \"json\""));
+        let mut server =
+            Server::start(&folder, &["site.toml", "--driver", driver, "--admin", "0", "--workers", "1"]);
+        let held: Vec<_> = (0..=ADMIN_CONNECTIONS_MAX).map(|_| admin::connect(&server)).collect();
+        let full = next_json(&mut server);
+        assert_eq!((&full["kind"], &full["server"]), (&"connections_full".into(), &"admin".into()), "{full}");
+        let text = full["message"].as_str().expect("a message");
+        assert!(text.starts_with("admin: worker 0 accepts no connections for now: "), "{text}");
+        drop(held);
+        let (_, stderr) = server.stop();
+        for kind in ["draining", "totals"] {
+            assert_eq!(stderr.matches(&format!("\"kind\":\"{kind}\"")).count(), 1, "{kind}: {stderr}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The last messages to the operator, for programs that show them elsewhere than on standard error.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX};
 use crate::server::control::Control;
 
 /// Severity of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageLevel {
     /// A failure.
     Error,
@@ -42,12 +42,14 @@ pub struct Message {
     pub text: String,
 }
 
-/// The last messages, the oldest first.
+/// The last messages, the oldest first. Warnings, which clients can cause, evict no failure.
 #[derive(Debug, Default)]
-pub(crate) struct Messages(Mutex<VecDeque<Message>>);
+pub(crate) struct Messages(Mutex<Vec<Message>>);
 
 impl Control {
-    /// Keeps a message to the operator, among the last [`MESSAGES_KEPT_MAX`].
+    /// Keeps a message to the operator, among up to [`MESSAGES_KEPT_MAX`].
+    ///
+    /// Beyond it, the oldest one of the lowest level is dropped.
     pub fn keep_message(&self, level: MessageLevel, text: impl Into<String>) {
         let mut text = text.into();
         if text.len() > MESSAGE_BYTES_MAX {
@@ -59,15 +61,16 @@ impl Control {
         let unix_seconds = now.map_or(0, |since| since.as_secs());
         let mut messages = self.messages.0.lock().unwrap_or_else(PoisonError::into_inner);
         if messages.len() >= MESSAGES_KEPT_MAX {
-            messages.pop_front();
+            let oldest = (0..messages.len()).min_by_key(|index| Reverse(messages[*index].level));
+            oldest.into_iter().for_each(|index| drop(messages.remove(index)));
         }
-        messages.push_back(Message { unix_seconds, level, text });
+        messages.push(Message { unix_seconds, level, text });
     }
 
     /// Returns the last messages to the operator, the oldest first.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
-        self.messages.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.messages.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -85,6 +88,20 @@ mod tests {
         }
         let texts: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
         let expected: Vec<_> = (5..MESSAGES_KEPT_MAX + 5).map(|number| number.to_string()).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn evicts_the_oldest_message_of_the_lowest_level() {
+        let (control, _notices) = Control::new();
+        control.keep_message(MessageLevel::Error, "failure");
+        control.keep_message(MessageLevel::Info, "news");
+        for number in 2..MESSAGES_KEPT_MAX + 2 {
+            control.keep_message(MessageLevel::Warning, number.to_string());
+        }
+        let texts: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
+        let last = (3..MESSAGES_KEPT_MAX + 2).map(|number| number.to_string());
+        let expected: Vec<_> = ["failure".to_owned()].into_iter().chain(last).collect();
         assert_eq!(texts, expected);
     }
 

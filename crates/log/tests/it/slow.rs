@@ -20,6 +20,22 @@ fn pipe_in(folder: &TestFolder) -> String {
 }
 
 #[test]
+fn is_failing_until_a_pipe_has_a_reader() {
+    let folder = TestFolder::new();
+    let path = pipe_in(&folder);
+    let test = TestLog::new(&path);
+    assert!(test.log.counts().is_failing, "at once");
+    test.expect_notice("help: start the program that reads it");
+    let reader = File::open(&path).expect("it is opened again without a line");
+    test.expect_notice("is written again");
+    until(|| !test.log.counts().is_failing);
+    drop(reader);
+    test.write("/lost");
+    test.expect_notice("help: restart the program that reads it");
+    assert!(test.log.counts().is_failing);
+}
+
+#[test]
 fn drops_lines_that_a_pipe_does_not_take_and_reports_it_once() {
     let folder = TestFolder::new();
     let path = pipe_in(&folder);

@@ -2,9 +2,13 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use shearwater::{ListenAddress, Timeouts};
-use shearwater_metrics::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_HEAD_BYTES_MAX};
+use shearwater_metrics::limits::{
+    ADMIN_BODY_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_HEAD_BYTES_MAX, ADMIN_REQUESTS_MAX, SITES_COUNTED_MAX,
+};
 use shearwater_metrics::{Admin, AdminError, AdminOptions, Metrics};
 use testkit::{TIMEOUT, TestClient, TestFolder, request, until_refused};
 
@@ -136,17 +140,68 @@ fn listens_on_a_unix_socket() {
 }
 
 #[test]
+fn connections_that_do_nothing_end_and_block_no_health_check() {
+    on_each_driver(Timeouts::default(), |served| {
+        // A scrape has 110 KB, and 100 of them are more than the kernel buffers.
+        for site in 0..SITES_COUNTED_MAX {
+            let _tag = served.metrics.site_tag(&site.to_string());
+        }
+        let start = Instant::now();
+        let held: Vec<_> = (0..ADMIN_CONNECTIONS_MAX)
+            .map(|number| {
+                let mut client = served.admin();
+                match number % 4 {
+                    0 => {}
+                    1 => {
+                        client.send("GET /health HT");
+                    }
+                    2 => assert_eq!(client.get("/health").status, 200),
+                    _ => {
+                        set_socket_recv_buffer_size(client.stream(), 4096).expect("a small buffer");
+                        for _ in 0..ADMIN_REQUESTS_MAX {
+                            client.ask("GET", "/metrics", &[]);
+                        }
+                    }
+                }
+                client
+            })
+            .collect();
+        let mut waiting = served.admin();
+        assert_eq!(waiting.get("/health").status, 200);
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        // The rate of a reader is checked after 5 s, and measured for `ADMIN_WRITE_MS`.
+        let until_reset = |client: &TestClient| {
+            while client.stream().take_error().expect("its state").is_none() {
+                assert!(start.elapsed() < Duration::from_secs(20), "it isn't reset");
+                std::thread::yield_now();
+            }
+        };
+        for (number, mut client) in held.into_iter().enumerate() {
+            match number % 4 {
+                3 => until_reset(&client),
+                _ => drop(client.rest()),
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    });
+}
+
+#[test]
 fn has_small_limits_of_its_own() {
     on_each_driver(Timeouts::default(), |served| {
         let long = format!("X: {}", "x".repeat(ADMIN_HEAD_BYTES_MAX));
         assert_eq!(served.admin().try_send(request("GET", "/health", &[&long])).response("GET").status, 431);
         let body = vec![b'x'; ADMIN_BODY_BYTES_MAX as usize + 1];
         assert_eq!(served.admin().send_body("POST", "/health", &[], &body).status, 413);
+        let mut busy = served.admin();
+        (1..ADMIN_REQUESTS_MAX).for_each(|_| assert_eq!(busy.get("/health").field("Connection"), None));
+        assert_eq!(busy.get("/health").field("Connection"), Some("close"));
+        drop(busy);
         let mut held: Vec<_> = (0..ADMIN_CONNECTIONS_MAX).map(|_| served.admin()).collect();
         held.iter_mut().for_each(|client| assert_eq!(client.get("/health").status, 200));
         let mut waiting = served.admin();
         waiting.ask("GET", "/health", &[]);
-        let timeout = std::time::Duration::from_millis(200);
+        let timeout = Duration::from_millis(200);
         waiting.stream().set_read_timeout(Some(timeout)).expect("a timeout");
         let mut byte = [0];
         std::io::Read::read(&mut waiting.stream(), &mut byte).expect_err("it waits in the kernel's queue");

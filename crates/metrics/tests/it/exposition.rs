@@ -56,6 +56,7 @@ fn a_document_before_the_start_has_no_unknown_counts() {
     let read = Exposition::parse(&text);
     assert_eq!(read.value("shearwater_ready"), 0.0);
     assert!(!read.keys().contains("shearwater_connections"));
+    assert!(!text.contains("driver=\"\""), "{text}");
     let status = shearwater_metrics::document::Status::from(&metrics.snapshot());
     let json = serde_json::to_value(&status).expect("plain data");
     assert_eq!((&json["server"]["state"], json.get("bytes")), (&"starting".into(), None));

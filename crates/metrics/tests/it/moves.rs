@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use shearwater::{Limits, MessageLevel, Timeouts};
-use shearwater_metrics::{CacheCounts, LogCounts};
+use shearwater::{App, Limits, MessageLevel, Server, Timeouts, Verbosity};
+use shearwater_metrics::limits::EARLY_MESSAGES_MAX;
+use shearwater_metrics::{CacheCounts, LogCounts, Metrics};
 use testkit::{TIMEOUT, request};
 
 use crate::served::on_each_driver;
@@ -155,7 +156,9 @@ fn deferred_and_failed_responses_keep_their_tag() {
 fn takes_counts_of_other_parts_of_the_program() {
     on_each_driver(Timeouts::default(), |served| {
         assert!(!served.scrape().families.contains_key("shearwater_log_lines"), "unknown counts are absent");
-        served.metrics.set_log(|| LogCounts { destination: "a.log".to_owned(), written: 7, dropped: 3 });
+        let destination = "a.log".to_owned();
+        let counts = LogCounts { destination, written: 7, dropped: 3, is_failing: true };
+        served.metrics.set_log(move || counts.clone());
         served.metrics.set_cache(|| CacheCounts { files: 1, bytes: 2, hits: 3, misses: 4 });
         served.metrics.set_configuration("site.toml");
         served.metrics.count_reload(true);
@@ -164,6 +167,7 @@ fn takes_counts_of_other_parts_of_the_program() {
         for (key, value) in [
             ("shearwater_log_lines_total{result=\"written\"}", 7.0),
             ("shearwater_log_lines_total{result=\"dropped\"}", 3.0),
+            ("shearwater_log_failing", 1.0),
             ("shearwater_cache_files", 1.0),
             ("shearwater_cache_bytes", 2.0),
             ("shearwater_cache_hits_total", 3.0),
@@ -176,6 +180,7 @@ fn takes_counts_of_other_parts_of_the_program() {
         assert!(scraped.value("shearwater_last_reload_timestamp_seconds") > 1e9);
         assert!(scraped.value("process_start_time_seconds") > 1e9);
         let status = served.status();
+        assert!(status.log.as_ref().is_some_and(|log| log.failing));
         assert_eq!(status.log.map(|log| (log.destination, log.dropped)), Some(("a.log".to_owned(), 3)));
         assert_eq!(status.cache.map(|cache| cache.misses), Some(4));
         assert_eq!((status.configuration.reloads, status.configuration.reloads_refused), (1, 1));
@@ -209,4 +214,20 @@ fn keeps_messages_to_the_operator() {
         assert!(texts.iter().any(|text| text.starts_with("draining")), "{texts:?}");
         assert_eq!(admin.get("/ready").status, 503);
     });
+}
+
+#[test]
+fn messages_from_before_the_start_are_kept() {
+    let metrics = Metrics::new("0");
+    for number in 0..=EARLY_MESSAGES_MAX {
+        metrics.message(MessageLevel::Error, number.to_string());
+    }
+    let server = Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
+    let running = server.start_app(App::new()).expect("it starts");
+    metrics.serving(&running);
+    let texts: Vec<_> = running.control().messages().into_iter().map(|message| message.text).collect();
+    let expected: Vec<_> = (0..EARLY_MESSAGES_MAX).map(|number| number.to_string()).collect();
+    assert_eq!(texts, expected);
+    running.control().stop();
+    running.wait_for_control().expect("it ends");
 }
