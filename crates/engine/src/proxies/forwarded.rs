@@ -52,7 +52,7 @@ pub(crate) fn client<'a>(
             rest = comma.map(|at| &line[..at]);
             let entry = line[comma.map_or(0, |at| at + 1)..].trim_ascii();
             let address = match header {
-                ClientHeader::XForwardedFor => address(entry),
+                ClientHeader::XForwardedFor => address(entry, port),
                 ClientHeader::Forwarded if entry.is_empty() => continue, // to be ignored: RFC 9110 section 5.6.1
                 ClientHeader::Forwarded => node(entry),
             };
@@ -89,7 +89,7 @@ fn is_escaped(before: &[u8]) -> bool {
 
 /// Parses an address: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`. Without a port
 /// it is 0.
-fn address(text: &[u8]) -> Option<SocketAddr> {
+fn address(text: &[u8], port: impl Fn(&str) -> Option<u16>) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(bracketed) = text.strip_prefix('[') {
         let (address, rest) = bracketed.split_once(']')?;
@@ -107,6 +107,15 @@ fn address(text: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(address.parse::<Ipv4Addr>().ok()?.into(), port(number)?))
 }
 
+/// Parses a port of `Forwarded`. An obfuscated one (RFC 7239 section 6), such as `_p`, is 0.
+fn node_port(text: &str) -> Option<u16> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match text.strip_prefix('_') {
+        Some(name) if !name.is_empty() && name.bytes().all(is_part) => Some(0),
+        _ => port(text),
+    }
+}
+
 /// Parses an element of `Forwarded`; returns the address of its parameter `for`. `None` if the element is malformed.
 fn node(mut rest: &[u8]) -> Option<SocketAddr> {
     let (mut found, mut is_named) = (None, false);
@@ -120,7 +129,7 @@ fn node(mut rest: &[u8]) -> Option<SocketAddr> {
         let value = value(&mut rest)?;
         if name.eq_ignore_ascii_case(b"for") {
             // Of two addresses, neither counts.
-            found = if is_named { None } else { address(value) };
+            found = if is_named { None } else { address(value, node_port) };
             is_named = true;
         }
         rest = rest.trim_ascii_start();
