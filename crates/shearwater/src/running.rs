@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
+use crate::manager_reports::ManagerReports;
 use crate::report::Verbosity;
-use crate::service_manager::ManagerReports;
 use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
 use crate::successor::{HandOverError, Successor};
 

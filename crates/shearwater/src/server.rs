@@ -12,10 +12,11 @@ use shearwater_io::os;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::manager_reports::ManagerReports;
 use crate::predecessor::{self, TakeOver};
 use crate::report::Verbosity;
 use crate::running::Running;
-use crate::service_manager::{self, Inherit, ManagerReports};
+use crate::service_manager::{self, Inherit};
 use crate::signal_functions::SignalFunction;
 use crate::signal_watch::{SignalFunctions, SignalWatch};
 
