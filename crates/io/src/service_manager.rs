@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, sendto, socket};
 
@@ -121,7 +122,8 @@ fn notify_at(address: &[u8], message: &str) -> io::Result<()> {
     };
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(Duration::from_millis(NOTIFY_TIMEOUT_MS)))?;
-    sendto(&socket, message.as_bytes(), SendFlags::empty(), &address)?;
+    // With a timeout, a signal interrupts the wait, whatever the handler's flags.
+    retry_on_intr(|| sendto(&socket, message.as_bytes(), SendFlags::empty(), &address))?;
     Ok(())
 }
 

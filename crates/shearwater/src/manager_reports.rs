@@ -1,5 +1,6 @@
 //! Reports to the service manager: systemd's `sd_notify`.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,9 @@ use crate::report::Verbosity;
 
 /// Interval of status reports.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Longest wait before a report that has failed is repeated.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reports to the service manager until dropped.
 #[derive(Debug)]
@@ -34,11 +38,13 @@ impl ManagerReports {
             return Ok(None);
         }
         let control = running.control();
-        let reporter = Reporter {
+        let mut reporter = Reporter {
             verbosity,
             control: Arc::clone(&control),
             progress: running.progress(),
             watchdog: watchdog_timeout(),
+            unsent: VecDeque::from([State::Ready]),
+            is_stopping: false,
             status: String::new(),
             has_failed: false,
         };
@@ -77,57 +83,90 @@ impl Drop for ManagerReports {
     }
 }
 
+/// A state of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    Stopping,
+}
+
 /// The thread that reports.
+#[derive(Debug)]
 struct Reporter {
     control: Arc<Control>,
     verbosity: Verbosity,
     progress: Option<Progress>,
     /// Time within which the manager expects a sign of life.
     watchdog: Option<Duration>,
-    /// The last status.
+    /// States that the manager hasn't received yet, in their order.
+    unsent: VecDeque<State>,
+    is_stopping: bool,
+    /// The last status that the manager has received.
     status: String,
     /// The manager couldn't be reached, which was reported.
     has_failed: bool,
 }
 
 impl Reporter {
-    fn run(mut self, is_over: &AtomicBool) {
-        let mut is_stopping = false;
-        let mut first = "READY=1";
+    fn run(&mut self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
-            if self.control.has_passed_listeners() {
-                // The manager supervises the process that has them, and would take this end for that of the service.
-                return;
-            }
-            if self.control.is_ending() && !is_stopping {
-                (is_stopping, first) = (true, "STOPPING=1");
-            }
-            let status = status(self.control.addresses().len(), is_stopping, &self.control.totals());
-            let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
-            self.send(first, status, self.watchdog.is_some() && !is_stuck);
-            first = "";
-            thread::park_timeout(pause(self.watchdog, is_stuck));
+            let Some(pause) = self.report() else { return };
+            thread::park_timeout(pause);
         }
-        if !is_stopping && self.control.is_ending() && !self.control.has_passed_listeners() {
-            self.send("STOPPING=1", String::new(), false);
+        if self.control.is_ending() && !self.is_stopping {
+            self.report();
         }
     }
 
-    /// Sends a state, a status if it differs from the last one, and a sign of life.
-    fn send(&mut self, state: &str, status: String, is_alive: bool) {
-        let is_news = !status.is_empty() && status != self.status;
-        let lines = [
-            state.to_owned(),
-            if is_news { format!("STATUS={status}") } else { String::new() },
-            if is_alive { "WATCHDOG=1".to_owned() } else { String::new() },
-        ];
-        let message = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
-        self.status = status;
-        if message.is_empty() {
-            return;
+    /// Sends what the manager hasn't received yet, and a sign of life. Returns the time until the next report.
+    fn report(&mut self) -> Option<Duration> {
+        if self.control.has_passed_listeners() {
+            // The manager supervises the process that has them, and would take this end for that of the service.
+            return None;
         }
-        match notify(&message) {
-            Ok(_) => self.has_failed = false,
+        if self.control.is_ending() && !self.is_stopping {
+            self.is_stopping = true;
+            self.unsent.push_back(State::Stopping);
+        }
+        let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
+        let is_alive = self.watchdog.is_some() && !is_stuck;
+        let pause = pause(self.watchdog, is_stuck);
+        let is_sent = match self.unsent.is_empty() {
+            true => self.send(None, is_alive),
+            false => self.send_states(is_alive),
+        };
+        Some(if is_sent { pause } else { pause.min(RETRY_INTERVAL) })
+    }
+
+    /// Sends all states, and returns true if the manager has received them.
+    fn send_states(&mut self, is_alive: bool) -> bool {
+        while let Some(state) = self.unsent.front().copied() {
+            if !self.send(Some(state), is_alive) {
+                return false;
+            }
+            self.unsent.pop_front();
+        }
+        true
+    }
+
+    /// Sends a state, a status if it differs from the last one, and a sign of life. Returns false on failure.
+    fn send(&mut self, state: Option<State>, is_alive: bool) -> bool {
+        let status = status(self.control.addresses().len(), self.is_stopping, &self.control.totals());
+        let mut lines = Vec::new();
+        lines.extend(state.map(|state| match state {
+            State::Ready => "READY=1".to_owned(),
+            State::Stopping => "STOPPING=1".to_owned(),
+        }));
+        lines.extend((status != self.status).then(|| format!("STATUS={status}")));
+        lines.extend(is_alive.then(|| "WATCHDOG=1".to_owned()));
+        if lines.is_empty() {
+            return true;
+        }
+        match notify(&lines.join("\n")) {
+            Ok(_) => {
+                (self.status, self.has_failed) = (status, false);
+                return true;
+            }
             Err(error) if !self.has_failed => {
                 self.has_failed = true;
                 let text = format!("can't notify the service manager: {error}");
@@ -135,6 +174,7 @@ impl Reporter {
             }
             Err(_) => {}
         }
+        false
     }
 }
 

@@ -198,12 +198,16 @@ fn notifies_the_service_manager() {
 }
 
 #[test]
-fn serves_without_a_service_manager_that_should_be_there() {
+fn repeats_what_the_service_manager_did_not_receive() {
     let folder = folder();
     let mut command = program(&folder, &["--listen", "127.0.0.1:0"]);
     let mut server = Server::of(command.env("NOTIFY_SOCKET", folder.at("none")));
     assert_serves(server.address());
     let warning = server.next_line();
     assert!(warning.starts_with("shearwater: can't notify the service manager: No such file"), "{warning}");
+    let manager = UnixDatagram::bind(folder.at("none")).expect("a socket");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("set");
+    let ready = message(&manager);
+    assert!(ready.starts_with("READY=1\nSTATUS=Serving at 1 address; "), "{ready}");
     server.stop();
 }
