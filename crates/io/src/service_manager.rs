@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, sendto, socket};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::limits::{INHERITED_SOCKETS_MAX, NOTIFY_TIMEOUT_MS};
 
@@ -112,6 +113,14 @@ pub fn notify(message: &str) -> io::Result<bool> {
 #[must_use]
 pub fn takes_notifications() -> bool {
     environment("NOTIFY_SOCKET").is_some()
+}
+
+/// Returns the time that `MONOTONIC_USEC` states, in microseconds.
+#[must_use]
+pub fn monotonic_us() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Neither is negative.
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
 }
 
 fn notify_at(address: &[u8], message: &str) -> io::Result<()> {

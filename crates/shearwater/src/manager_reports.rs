@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use shearwater_engine::{Control, Progress, Running, Totals};
-use shearwater_io::service_manager::{notify, takes_notifications, watchdog_timeout};
+use shearwater_io::service_manager::{monotonic_us, notify, takes_notifications, watchdog_timeout};
 
 use crate::report::Verbosity;
 
@@ -25,7 +26,40 @@ pub(crate) struct ManagerReports {
     /// Has the thread begin.
     begin: Option<SyncSender<()>>,
     is_over: Arc<AtomicBool>,
+    reporter: Arc<Mutex<Reporter>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Reports reloads to the service manager.
+#[derive(Debug, Clone)]
+pub(crate) struct ReloadReports {
+    reporter: Arc<Mutex<Reporter>>,
+    thread: Thread,
+}
+
+impl ReloadReports {
+    /// Reports that a reload begins.
+    pub(crate) fn begin(&self) {
+        self.change(Reporter::begin_reload);
+    }
+
+    /// Reports that a reload has ended, whatever its result.
+    pub(crate) fn end(&self) {
+        self.change(Reporter::end_reload);
+    }
+
+    /// Queues a state, and sends it; the thread repeats that if it fails.
+    fn change(&self, change: impl FnOnce(&mut Reporter)) {
+        let mut reporter = lock(&self.reporter);
+        change(&mut reporter);
+        if !reporter.send_states(false) {
+            self.thread.unpark();
+        }
+    }
+}
+
+fn lock(reporter: &Mutex<Reporter>) -> MutexGuard<'_, Reporter> {
+    reporter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ManagerReports {
@@ -38,28 +72,36 @@ impl ManagerReports {
             return Ok(None);
         }
         let control = running.control();
-        let mut reporter = Reporter {
+        let reporter = Reporter {
             verbosity,
             control: Arc::clone(&control),
             progress: running.progress(),
             watchdog: watchdog_timeout(),
             unsent: VecDeque::from([State::Ready]),
+            is_reloading: false,
             is_stopping: false,
             status: String::new(),
             has_failed: false,
         };
+        let reporter = Arc::new(Mutex::new(reporter));
         let is_over = Arc::new(AtomicBool::new(false));
-        let is_over_here = Arc::clone(&is_over);
         let (begin, has_begun) = sync_channel(1);
+        let (reporter_here, is_over_here) = (Arc::clone(&reporter), Arc::clone(&is_over));
         let run = move || {
             if has_begun.recv().is_ok() {
-                reporter.run(&is_over_here);
+                report_until(&is_over_here, &reporter_here);
             }
         };
         let thread = thread::Builder::new().name("manager".to_owned()).spawn(run)?;
-        let reporter = thread.thread().clone();
-        control.on_end(move |_| reporter.unpark());
-        Ok(Some(Self { begin: Some(begin), is_over, thread: Some(thread) }))
+        let unparked = thread.thread().clone();
+        control.on_end(move |_| unparked.unpark());
+        Ok(Some(Self { begin: Some(begin), is_over, reporter, thread: Some(thread) }))
+    }
+
+    /// Returns what reports reloads.
+    pub(crate) fn of_reloads(&self) -> Option<ReloadReports> {
+        let thread = self.thread.as_ref()?.thread().clone();
+        Some(ReloadReports { reporter: Arc::clone(&self.reporter), thread })
     }
 
     /// Reports that the server is ready, and its state from now on.
@@ -87,10 +129,26 @@ impl Drop for ManagerReports {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
+    /// Since this time: see [`monotonic_us`].
+    Reloading {
+        since_us: u64,
+    },
     Stopping,
 }
 
-/// The thread that reports.
+/// Reports until `is_over` is set, or another process does so.
+fn report_until(is_over: &AtomicBool, reporter: &Mutex<Reporter>) {
+    while !is_over.load(Ordering::Acquire) {
+        let Some(pause) = lock(reporter).report() else { return };
+        thread::park_timeout(pause);
+    }
+    let mut reporter = lock(reporter);
+    if reporter.note_end() {
+        reporter.send_states(false);
+    }
+}
+
+/// Everything that is known of the service and its manager.
 #[derive(Debug)]
 struct Reporter {
     control: Arc<Control>,
@@ -100,6 +158,8 @@ struct Reporter {
     watchdog: Option<Duration>,
     /// States that the manager hasn't received yet, in their order.
     unsent: VecDeque<State>,
+    /// A reload has begun. Its `RELOADING=1` is sent or queued, its `READY=1` isn't.
+    is_reloading: bool,
     is_stopping: bool,
     /// The last status that the manager has received.
     status: String,
@@ -108,26 +168,44 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn run(&mut self, is_over: &AtomicBool) {
-        while !is_over.load(Ordering::Acquire) {
-            let Some(pause) = self.report() else { return };
-            thread::park_timeout(pause);
+    /// Queues the beginning of a reload.
+    fn begin_reload(&mut self) {
+        self.note_end();
+        if self.is_stopping {
+            return;
         }
-        if self.control.is_ending() && !self.is_stopping {
-            self.report();
+        // A reload that the manager hasn't received is over: this one takes its place, which bounds the queue.
+        let is_reloading = |state: &State| matches!(state, State::Reloading { .. });
+        self.unsent.truncate(self.unsent.iter().position(is_reloading).unwrap_or(self.unsent.len()));
+        self.unsent.push_back(State::Reloading { since_us: monotonic_us() });
+        self.is_reloading = true;
+    }
+
+    /// Queues the end of a reload, if one has begun.
+    fn end_reload(&mut self) {
+        if mem::take(&mut self.is_reloading) {
+            self.unsent.push_back(State::Ready);
         }
+    }
+
+    /// Queues the beginning of a drain or stop; returns true if that is news.
+    fn note_end(&mut self) -> bool {
+        if self.is_stopping || !self.control.is_ending() {
+            return false;
+        }
+        // The manager waits for the end of a reload, even if this is the end of the service.
+        self.end_reload();
+        self.is_stopping = true;
+        self.unsent.push_back(State::Stopping);
+        true
     }
 
     /// Sends what the manager hasn't received yet, and a sign of life. Returns the time until the next report.
     fn report(&mut self) -> Option<Duration> {
         if self.control.has_passed_listeners() {
-            // The manager supervises the process that has them, and would take this end for that of the service.
             return None;
         }
-        if self.control.is_ending() && !self.is_stopping {
-            self.is_stopping = true;
-            self.unsent.push_back(State::Stopping);
-        }
+        self.note_end();
         let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
         let is_alive = self.watchdog.is_some() && !is_stuck;
         let pause = pause(self.watchdog, is_stuck);
@@ -140,6 +218,10 @@ impl Reporter {
 
     /// Sends all states, and returns true if the manager has received them.
     fn send_states(&mut self, is_alive: bool) -> bool {
+        if self.control.has_passed_listeners() {
+            // The manager supervises the process that has them, and would take this end for that of the service.
+            return true;
+        }
         while let Some(state) = self.unsent.front().copied() {
             if !self.send(Some(state), is_alive) {
                 return false;
@@ -155,9 +237,11 @@ impl Reporter {
         let mut lines = Vec::new();
         lines.extend(state.map(|state| match state {
             State::Ready => "READY=1".to_owned(),
+            State::Reloading { since_us } => format!("RELOADING=1\nMONOTONIC_USEC={since_us}"),
             State::Stopping => "STOPPING=1".to_owned(),
         }));
-        lines.extend((status != self.status).then(|| format!("STATUS={status}")));
+        let has_status = status != self.status || state == Some(State::Ready);
+        lines.extend(has_status.then(|| format!("STATUS={status}")));
         lines.extend(is_alive.then(|| "WATCHDOG=1".to_owned()));
         if lines.is_empty() {
             return true;

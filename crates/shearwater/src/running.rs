@@ -26,7 +26,7 @@ pub struct Running {
     pub(crate) verbosity: Verbosity,
     pub(crate) functions: SignalFunctions,
     pub(crate) watch: Option<SignalWatch>,
-    pub(crate) _reports: Option<ManagerReports>,
+    pub(crate) reports: Option<ManagerReports>,
 }
 
 impl fmt::Debug for Running {
@@ -110,7 +110,15 @@ impl Running {
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity, self.functions.clone())
+        let reports = self.reports.as_ref().and_then(ManagerReports::of_reloads);
+        SignalWatch::new(
+            caught,
+            self.control(),
+            self.drain_ms,
+            self.verbosity,
+            self.functions.clone(),
+            reports,
+        )
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.

@@ -399,7 +399,7 @@ impl Server {
         // Nothing can fail from here on: the process that this one succeeds drains.
         predecessor::started(running.control(), take_over, verbosity);
         reports.iter().for_each(ManagerReports::begin);
-        let running = Running { running, drain_ms, verbosity, functions, watch: None, _reports: reports };
+        let running = Running { running, drain_ms, verbosity, functions, watch: None, reports };
         Ok(running.watching(signals))
     }
 }

@@ -62,8 +62,8 @@ impl Server {
 
     /// Reports to the service manager in `NOTIFY_SOCKET`, if there is one (systemd's `Type=notify`).
     ///
-    /// Reports that the server is ready once all addresses are bound and the workers have started, a status line, and
-    /// the beginning of a drain or stop. If the manager has a watchdog (`WatchdogSec=`), it hears every half of that
+    /// Reports that the server is ready once all addresses are bound and the workers have started, a status line, the
+    /// beginning and the end of a reload by [`on_reload`](Self::on_reload), and the beginning of a drain or stop. If the manager has a watchdog (`WatchdogSec=`), it hears every half of that
     /// time that the workers make progress; while a handler blocks a worker it hears nothing. That needs
     /// [`watchdog_ms`](Self::watchdog_ms).
     #[must_use]

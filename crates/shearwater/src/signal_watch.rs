@@ -6,6 +6,7 @@ use std::sync::Arc;
 use shearwater_engine::Control;
 use shearwater_io::signals::{self, Signal, Signals};
 
+use crate::manager_reports::ReloadReports;
 use crate::observe::Reopen;
 use crate::report::Verbosity;
 use crate::signal_functions::{Purpose, SignalCaller, SignalFunction};
@@ -59,13 +60,15 @@ impl SignalWatch {
         drain_ms: u64,
         verbosity: Verbosity,
         functions: SignalFunctions,
+        reports: Option<ReloadReports>,
     ) -> Self {
-        let caller = |purpose, function: Option<SignalFunction>| {
-            function.map(|function| SignalCaller::new(purpose, function, Arc::clone(&control), verbosity))
+        let caller = |purpose, function: Option<SignalFunction>, reports| {
+            let control = Arc::clone(&control);
+            function.map(|function| SignalCaller::new(purpose, function, control, verbosity, reports))
         };
         let SignalFunctions { reload, upgrade, reopen } = functions;
-        let reload = caller(Purpose::Reload, reload);
-        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade);
+        let reload = caller(Purpose::Reload, reload, reports);
+        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade, None);
         let CaughtSignals { signals, ends_with_terminal } = caught;
         signals.act(move |signal| match signal {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
