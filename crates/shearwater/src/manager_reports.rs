@@ -20,6 +20,9 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest wait before a report that has failed is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time from the limit of a drain to the process's exit, for which the service manager has to wait as well.
+const EXIT_TIME: Duration = Duration::from_secs(5);
+
 /// Reports to the service manager until dropped.
 #[derive(Debug)]
 pub(crate) struct ManagerReports {
@@ -133,7 +136,10 @@ enum State {
     Reloading {
         since_us: u64,
     },
-    Stopping,
+    /// Since this time, too.
+    Stopping {
+        since_us: u64,
+    },
 }
 
 /// Reports until `is_over` is set, or another process does so.
@@ -196,7 +202,7 @@ impl Reporter {
         // The manager waits for the end of a reload, even if this is the end of the service.
         self.end_reload();
         self.is_stopping = true;
-        self.unsent.push_back(State::Stopping);
+        self.unsent.push_back(State::Stopping { since_us: monotonic_us() });
         true
     }
 
@@ -238,7 +244,10 @@ impl Reporter {
         lines.extend(state.map(|state| match state {
             State::Ready => "READY=1".to_owned(),
             State::Reloading { since_us } => format!("RELOADING=1\nMONOTONIC_USEC={since_us}"),
-            State::Stopping => "STOPPING=1".to_owned(),
+            State::Stopping { since_us } => {
+                let elapsed = Duration::from_micros(monotonic_us().saturating_sub(since_us));
+                stopping(self.control.drain_limit(), elapsed)
+            }
         }));
         let has_status = status != self.status || state == Some(State::Ready);
         lines.extend(has_status.then(|| format!("STATUS={status}")));
@@ -260,6 +269,15 @@ impl Reporter {
         }
         false
     }
+}
+
+/// Returns the lines for an end that began `elapsed` ago. The manager waits for the drain, whatever its own timeout.
+fn stopping(drain_limit: Option<Duration>, elapsed: Duration) -> String {
+    let Some(limit) = drain_limit else { return "STOPPING=1".to_owned() };
+    let rest = limit.saturating_sub(elapsed).saturating_add(EXIT_TIME);
+    // The largest number would be no time.
+    let us = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - 1);
+    format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={us}")
 }
 
 /// Describes a server in one line.
@@ -291,7 +309,7 @@ mod tests {
 
     use shearwater_engine::Totals;
 
-    use super::{pause, status};
+    use super::{pause, status, stopping};
 
     #[test]
     fn reports_at_half_of_the_watchdog_timeout() {
@@ -304,6 +322,20 @@ mod tests {
             (None, true, seconds(10)),
         ] {
             assert_eq!(pause(watchdog, is_stuck), expected, "{watchdog:?} {is_stuck}");
+        }
+    }
+
+    #[test]
+    fn extends_the_managers_timeout_by_the_rest_of_the_drain() {
+        let ms = Duration::from_millis;
+        for (limit, elapsed, expected) in [
+            (None, ms(0), "STOPPING=1"),
+            (Some(ms(30_000)), ms(0), "STOPPING=1\nEXTEND_TIMEOUT_USEC=35000000"),
+            (Some(ms(30_000)), ms(1500), "STOPPING=1\nEXTEND_TIMEOUT_USEC=33500000"),
+            (Some(ms(0)), ms(1500), "STOPPING=1\nEXTEND_TIMEOUT_USEC=5000000"),
+            (Some(ms(u64::MAX)), ms(0), "STOPPING=1\nEXTEND_TIMEOUT_USEC=18446744073709551614"),
+        ] {
+            assert_eq!(stopping(limit, elapsed), expected, "{limit:?} {elapsed:?}");
         }
     }
 
