@@ -18,7 +18,7 @@ use crate::report::Verbosity;
 use crate::running::Running;
 use crate::service_manager::{self, Inherit};
 use crate::signal_functions::SignalFunction;
-use crate::signal_watch::{SignalFunctions, SignalWatch};
+use crate::signal_watch::{self, SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -393,6 +393,7 @@ impl Server {
         let server = shearwater_engine::Server::bind(self.options)?;
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
+        signal_watch::ignores_hangup();
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
