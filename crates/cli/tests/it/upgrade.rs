@@ -312,10 +312,14 @@ fn nohup_outlasts_upgrades() {
 fn commands_refuse_other_processes() {
     let folder = TestFolder::new();
     folder.file("empty", "").file("own", std::process::id().to_string()).file("gone", "4194304");
+    folder.file("all", "-1\n").file("group", "-4194304").file("signed", "+1");
     for command in ["reload", "upgrade"] {
         for (process, expected) in [
             ("missing", "error: missing: No such file or directory"),
             ("empty", "error: empty: not the number of a process: \"\"\n"),
+            ("all", "error: all: not the number of a process: \"-1\"\n"),
+            ("group", "error: group: not the number of a process: \"-4194304\"\n"),
+            ("signed", "error: signed: not the number of a process: \"+1\"\n"),
             ("0", "error: not the number of a process: \"0\"\n"),
         ] {
             let (code, stdout, stderr) = run(&folder, &[command, process]);
