@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use std::io::{self, Error, ErrorKind};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::io::retry_on_intr;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, sendto, socket};
+use rustix::net::{SendFlags, SocketAddrUnix, sendto};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::limits::{INHERITED_SOCKETS_MAX, NOTIFY_TIMEOUT_MS};
@@ -129,8 +129,9 @@ fn notify_at(address: &[u8], message: &str) -> io::Result<()> {
         [b'@', name @ ..] => abstract_name(name)?,
         _ => return Err(Error::new(ErrorKind::InvalidInput, "NOTIFY_SOCKET is neither a path nor @NAME")),
     };
-    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(Duration::from_millis(NOTIFY_TIMEOUT_MS)))?;
+    // With `CLOEXEC`, on Apple's systems as well.
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(Duration::from_millis(NOTIFY_TIMEOUT_MS)))?;
     // With a timeout, a signal interrupts the wait, whatever the handler's flags.
     retry_on_intr(|| sendto(&socket, message.as_bytes(), SendFlags::empty(), &address))?;
     Ok(())
