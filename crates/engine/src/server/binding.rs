@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use shearwater_io::listen::{self, ListenOptions};
-use shearwater_io::{Listener, ListenerHandle, ListenerId};
+use shearwater_io::{FileIdentity, Listener, ListenerHandle, ListenerId};
 
 use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
 use crate::server::listening::family_is_fixed;
@@ -62,6 +62,11 @@ impl Entry {
     /// Returns one without sockets.
     fn at(bound: BoundAddress) -> Self {
         Self { id: 0, wanted: None, bound, only_v6: false, holders: Vec::new(), sockets: Vec::new() }
+    }
+
+    /// Returns the file of a Unix-domain socket.
+    pub(crate) fn file(&self) -> Option<FileIdentity> {
+        self.sockets.iter().find_map(ListenerHandle::file)
     }
 }
 
