@@ -173,7 +173,7 @@ impl Server {
         self
     }
 
-    /// Sets the proxies whose word on a client's address is taken: see [`proxy_protocol`](Self::proxy_protocol) and
+    /// Sets the proxies that may name a client's address: see [`proxy_protocol`](Self::proxy_protocol) and
     /// [`client_header`](Self::client_header). Default: none.
     ///
     /// Their own connections don't count for [`Limits::connections_per_address_max`], because they carry many clients.

@@ -79,7 +79,7 @@ pub(crate) struct Bound {
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Listeners of the acceptor, which dispatches their connections to the workers.
     pub(crate) of_acceptor: Vec<Listener>,
-    /// Listeners of another process, which accepts until this one is told to.
+    /// Listeners of another process, unused until [`Control::accept_passed`](crate::Control::accept_passed).
     pub(crate) held: Vec<(Holder, Listener)>,
 }
 
