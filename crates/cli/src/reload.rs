@@ -88,6 +88,10 @@ impl Reloader {
         if let Err(error) = reloading.wait(RELOAD_WAIT_MAX) {
             warnings.push_str(&format!("warning: {error}\n"));
         }
+        for (socket, error) in changing.failed_modes() {
+            let socket = socket.display();
+            warnings.push_str(&format!("warning: can't change the mode of {socket}: {error}\n"));
+        }
         if !changing.wait(RELOAD_WAIT_MAX) {
             warnings.push_str("warning: a worker is blocked and still has the old addresses\n");
         }

@@ -60,7 +60,8 @@ fn read(file: &Path) -> Result<Pid, String> {
 }
 
 fn parse(text: &str) -> Result<Pid, String> {
-    let pid = text.parse().ok().and_then(Pid::from_raw);
+    // A negative number is a group of processes, or all of them.
+    let pid = text.parse().ok().filter(|_| is_number(text)).and_then(Pid::from_raw);
     pid.ok_or_else(|| format!("not the number of a process: {text:?}"))
 }
 

@@ -147,7 +147,7 @@ pub const PROXY_HEADER_BYTES_MAX: usize = 4096;
 /// Entries of [`TrustedProxies`](crate::TrustedProxies). Each is compared with each address to be checked.
 pub const TRUSTED_PROXIES_MAX: usize = 512;
 
-/// Entries of a request's `X-Forwarded-For` or `Forwarded` that are read from its end, and lines of it.
+/// Entries of a request's `X-Forwarded-For` or `Forwarded` that are read, from its end.
 pub const FORWARDED_ENTRIES_MAX: usize = 32;
 
 /// Spare groups of exchanges that a worker keeps.

@@ -6,11 +6,13 @@ use std::ffi::OsString;
 use std::io::{self, Error, ErrorKind};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, sendto, socket};
+use rustix::io::retry_on_intr;
+use rustix::net::{SendFlags, SocketAddrUnix, sendto};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::limits::{INHERITED_SOCKETS_MAX, NOTIFY_TIMEOUT_MS};
 
@@ -113,15 +115,25 @@ pub fn takes_notifications() -> bool {
     environment("NOTIFY_SOCKET").is_some()
 }
 
+/// Returns the time that `MONOTONIC_USEC` states, in microseconds.
+#[must_use]
+pub fn monotonic_us() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Neither is negative.
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+}
+
 fn notify_at(address: &[u8], message: &str) -> io::Result<()> {
     let address = match address {
         [b'/', ..] => SocketAddrUnix::new(address)?,
         [b'@', name @ ..] => abstract_name(name)?,
         _ => return Err(Error::new(ErrorKind::InvalidInput, "NOTIFY_SOCKET is neither a path nor @NAME")),
     };
-    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(Duration::from_millis(NOTIFY_TIMEOUT_MS)))?;
-    sendto(&socket, message.as_bytes(), SendFlags::empty(), &address)?;
+    // With `CLOEXEC`, on Apple's systems as well.
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(Duration::from_millis(NOTIFY_TIMEOUT_MS)))?;
+    // With a timeout, a signal interrupts the wait, whatever the handler's flags.
+    retry_on_intr(|| sendto(&socket, message.as_bytes(), SendFlags::empty(), &address))?;
     Ok(())
 }
 

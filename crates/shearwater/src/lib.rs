@@ -54,6 +54,7 @@ pub mod engine;
 mod error;
 mod fast;
 mod handlers;
+mod manager_reports;
 mod middleware;
 mod observe;
 mod path;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
+use crate::manager_reports::ManagerReports;
 use crate::report::{MessageReporter, Verbosity};
-use crate::service_manager::ManagerReports;
 use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
 use crate::successor::{HandOverError, Successor};
 
@@ -26,7 +26,7 @@ pub struct Running {
     pub(crate) reporter: MessageReporter,
     pub(crate) functions: SignalFunctions,
     pub(crate) watch: Option<SignalWatch>,
-    pub(crate) _reports: Option<ManagerReports>,
+    pub(crate) reports: Option<ManagerReports>,
 }
 
 impl fmt::Debug for Running {
@@ -110,7 +110,9 @@ impl Running {
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        SignalWatch::new(caught, self.control(), self.drain_ms, self.reporter, self.functions.clone())
+        let reports = self.reports.as_ref().and_then(ManagerReports::of_reloads);
+        let (control, functions) = (self.control(), self.functions.clone());
+        SignalWatch::new(caught, control, self.drain_ms, self.reporter, functions, reports)
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.

@@ -12,12 +12,13 @@ use shearwater_io::os;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::manager_reports::ManagerReports;
 use crate::predecessor::{self, TakeOver};
 use crate::report::{MessageReporter, Verbosity};
 use crate::running::Running;
-use crate::service_manager::{self, Inherit, ManagerReports};
+use crate::service_manager::{self, Inherit};
 use crate::signal_functions::SignalFunction;
-use crate::signal_watch::{SignalFunctions, SignalWatch};
+use crate::signal_watch::{self, SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -172,7 +173,7 @@ impl Server {
         self
     }
 
-    /// Sets the proxies whose word on a client's address is taken: see [`proxy_protocol`](Self::proxy_protocol) and
+    /// Sets the proxies that may name a client's address: see [`proxy_protocol`](Self::proxy_protocol) and
     /// [`client_header`](Self::client_header). Default: none.
     ///
     /// Their own connections don't count for [`Limits::connections_per_address_max`], because they carry many clients.
@@ -402,13 +403,14 @@ impl Server {
         let server = shearwater_engine::Server::bind(self.options)?;
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
+        signal_watch::ignores_hangup();
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
         // Nothing can fail from here on: the process that this one succeeds drains.
         predecessor::started(running.control(), take_over, reporter);
         reports.iter().for_each(ManagerReports::begin);
-        let running = Running { running, drain_ms, reporter, functions, watch: None, _reports: reports };
+        let running = Running { running, drain_ms, reporter, functions, watch: None, reports };
         Ok(running.watching(signals))
     }
 }

@@ -1,23 +1,15 @@
-//! A server as a systemd service: sockets that it inherits, and its reports to the service manager.
+//! A server as a systemd service: its settings, and the sockets that it inherits.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use shearwater_engine::{Control, ListenAddress, ListeningSocket, Options, Progress, Running, Totals};
-use shearwater_io::service_manager::{inherited_sockets, notify, takes_notifications, watchdog_timeout};
+use shearwater_engine::{ListenAddress, ListeningSocket, Options};
+use shearwater_io::service_manager::inherited_sockets;
 
 use crate::error::Error;
 use crate::predecessor;
-use crate::report::MessageReporter;
 use crate::server::Server;
-
-/// Interval of status reports.
-const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Takes ownership of the descriptors that a service manager has passed (`LISTEN_FDS`), or the process that this one
 /// [succeeds](crate::Successor). Repeated calls do nothing.
@@ -70,8 +62,8 @@ impl Server {
 
     /// Reports to the service manager in `NOTIFY_SOCKET`, if there is one (systemd's `Type=notify`).
     ///
-    /// Reports that the server is ready once all addresses are bound and the workers have started, a status line, and
-    /// the beginning of a drain or stop. If the manager has a watchdog (`WatchdogSec=`), it hears every half of that
+    /// Reports that the server is ready once all addresses are bound and the workers have started, a status line, the
+    /// beginning and the end of a reload by [`on_reload`](Self::on_reload), and the beginning of a drain or stop. If the manager has a watchdog (`WatchdogSec=`), it hears every half of that
     /// time that the workers make progress; while a handler blocks a worker it hears nothing. That needs
     /// [`watchdog_ms`](Self::watchdog_ms).
     #[must_use]
@@ -152,182 +144,4 @@ pub(crate) fn inherit(how: Inherit, takes_over: bool, options: &mut Options) -> 
     options.sockets.extend(sockets.into_iter().take(of_manager.len()).map(|(socket, _)| socket));
     options.passed.extend(of_predecessor);
     Ok(())
-}
-
-/// Reports to the service manager until dropped.
-#[derive(Debug)]
-pub(crate) struct ManagerReports {
-    /// Has the thread begin.
-    begin: Option<SyncSender<()>>,
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl ManagerReports {
-    /// Creates the thread that reports; `None` without a service manager.
-    ///
-    /// # Errors
-    /// If the system can't create a thread.
-    pub(crate) fn prepare(running: &Running, messages: MessageReporter) -> io::Result<Option<Self>> {
-        if !takes_notifications() {
-            return Ok(None);
-        }
-        let control = running.control();
-        let reporter = Reporter {
-            messages,
-            control: Arc::clone(&control),
-            progress: running.progress(),
-            watchdog: watchdog_timeout(),
-            status: String::new(),
-            has_failed: false,
-        };
-        let is_over = Arc::new(AtomicBool::new(false));
-        let is_over_here = Arc::clone(&is_over);
-        let (begin, has_begun) = sync_channel(1);
-        let run = move || {
-            if has_begun.recv().is_ok() {
-                reporter.run(&is_over_here);
-            }
-        };
-        let thread = thread::Builder::new().name("manager".to_owned()).spawn(run)?;
-        let reporter = thread.thread().clone();
-        control.on_end(move |_| reporter.unpark());
-        Ok(Some(Self { begin: Some(begin), is_over, thread: Some(thread) }))
-    }
-
-    /// Reports that the server is ready, and its state from now on.
-    pub(crate) fn begin(&self) {
-        // The thread waits for it, and the channel has room.
-        if let Some(begin) = &self.begin {
-            let _ = begin.try_send(());
-        }
-    }
-}
-
-impl Drop for ManagerReports {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
-        self.begin = None;
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // The thread returns nothing and can't panic.
-            drop(thread.join());
-        }
-    }
-}
-
-/// The thread that reports.
-struct Reporter {
-    control: Arc<Control>,
-    messages: MessageReporter,
-    progress: Option<Progress>,
-    /// Time within which the manager expects a sign of life.
-    watchdog: Option<Duration>,
-    /// The last status.
-    status: String,
-    /// The manager couldn't be reached, which was reported.
-    has_failed: bool,
-}
-
-impl Reporter {
-    fn run(mut self, is_over: &AtomicBool) {
-        let mut is_stopping = false;
-        let mut first = "READY=1";
-        while !is_over.load(Ordering::Acquire) {
-            if self.control.has_passed_listeners() {
-                // The manager supervises the process that has them, and would take this end for that of the service.
-                return;
-            }
-            if self.control.is_ending() && !is_stopping {
-                (is_stopping, first) = (true, "STOPPING=1");
-            }
-            let status = status(self.control.addresses().len(), is_stopping, &self.control.totals());
-            let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
-            self.send(first, status, self.watchdog.is_some() && !is_stuck);
-            first = "";
-            thread::park_timeout(pause(self.watchdog, is_stuck));
-        }
-        if !is_stopping && self.control.is_ending() && !self.control.has_passed_listeners() {
-            self.send("STOPPING=1", String::new(), false);
-        }
-    }
-
-    /// Sends a state, a status if it differs from the last one, and a sign of life.
-    fn send(&mut self, state: &str, status: String, is_alive: bool) {
-        let is_news = !status.is_empty() && status != self.status;
-        let lines = [
-            state.to_owned(),
-            if is_news { format!("STATUS={status}") } else { String::new() },
-            if is_alive { "WATCHDOG=1".to_owned() } else { String::new() },
-        ];
-        let message = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
-        self.status = status;
-        if message.is_empty() {
-            return;
-        }
-        match notify(&message) {
-            Ok(_) => self.has_failed = false,
-            Err(error) if !self.has_failed => {
-                self.has_failed = true;
-                let text = format!("can't notify the service manager: {error}");
-                self.messages.warn("manager_unreachable", &text);
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-/// Describes a server in one line.
-fn status(listeners: usize, is_stopping: bool, totals: &Totals) -> String {
-    let open = totals.connections_accepted.saturating_sub(totals.connections_closed);
-    let (requests, refused) = (totals.requests, totals.requests_refused);
-    if is_stopping {
-        return format!("Draining; open connections: {open}");
-    }
-    let plural = if listeners == 1 { "" } else { "es" };
-    format!(
-        "Serving at {listeners} address{plural}; open connections: {open}, requests: {requests}, rejected: {refused}"
-    )
-}
-
-/// Returns the time until the next report: half of the watchdog's timeout at most. While a worker is stuck, its
-/// recovery is reported soon.
-fn pause(watchdog: Option<Duration>, is_stuck: bool) -> Duration {
-    match watchdog {
-        None => STATUS_INTERVAL,
-        Some(timeout) if is_stuck => STATUS_INTERVAL.min(timeout / 8),
-        Some(timeout) => STATUS_INTERVAL.min(timeout / 2),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use shearwater_engine::Totals;
-
-    use super::{pause, status};
-
-    #[test]
-    fn reports_at_half_of_the_watchdog_timeout() {
-        let seconds = Duration::from_secs;
-        for (watchdog, is_stuck, expected) in [
-            (None, false, seconds(10)),
-            (Some(seconds(30)), false, seconds(10)),
-            (Some(seconds(8)), false, seconds(4)),
-            (Some(seconds(8)), true, seconds(1)),
-            (None, true, seconds(10)),
-        ] {
-            assert_eq!(pause(watchdog, is_stuck), expected, "{watchdog:?} {is_stuck}");
-        }
-    }
-
-    #[test]
-    fn describes_the_server_in_one_line() {
-        let totals = Totals::default();
-        let serving = "Serving at 1 address; open connections: 0, requests: 0, rejected: 0";
-        assert_eq!(status(1, false, &totals), serving);
-        assert!(status(2, false, &totals).starts_with("Serving at 2 addresses; "));
-        assert_eq!(status(2, true, &totals), "Draining; open connections: 0");
-    }
 }

@@ -8,6 +8,7 @@ use std::thread;
 
 use shearwater_engine::Control;
 
+use crate::manager_reports::ReloadReports;
 use crate::report::MessageReporter;
 
 /// A program's function: see [`Server::on_reload`](crate::Server::on_reload) and
@@ -57,6 +58,8 @@ pub(crate) struct SignalCaller {
     function: SignalFunction,
     control: Arc<Control>,
     reporter: MessageReporter,
+    /// The service manager's, for a reload.
+    reports: Option<ReloadReports>,
     state: Mutex<CallState>,
 }
 
@@ -74,8 +77,9 @@ impl SignalCaller {
         function: SignalFunction,
         control: Arc<Control>,
         reporter: MessageReporter,
+        reports: Option<ReloadReports>,
     ) -> Arc<Self> {
-        Arc::new(Self { purpose, function, control, reporter, state: Mutex::new(CallState::Idle) })
+        Arc::new(Self { purpose, function, control, reporter, reports, state: Mutex::new(CallState::Idle) })
     }
 
     /// Requests a call.
@@ -89,7 +93,11 @@ impl SignalCaller {
         let thread = thread::Builder::new().name(self.purpose.name().to_owned()).spawn(move || caller.run());
         match thread {
             Ok(_) => *state = CallState::Running,
-            Err(error) => self.failed(&format!("error: {error}\n")),
+            Err(error) => {
+                self.reports.iter().for_each(ReloadReports::begin);
+                self.failed(&format!("error: {error}\n"));
+                self.reports.iter().for_each(ReloadReports::end);
+            }
         }
     }
 
@@ -109,6 +117,7 @@ impl SignalCaller {
 
     fn run(&self) {
         loop {
+            self.reports.iter().for_each(ReloadReports::begin);
             let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
             match panic::catch_unwind(call) {
                 Ok(Ok(what)) if matches!(self.purpose, Purpose::Upgrade { .. }) => {
@@ -120,6 +129,7 @@ impl SignalCaller {
                 // The panic hook has reported the panic.
                 Err(_) => self.failed(&format!("error: the {} has panicked\n", self.purpose.name())),
             }
+            self.reports.iter().for_each(ReloadReports::end);
             let mut state = self.state();
             match *state {
                 CallState::RunningAgain => *state = CallState::Running,
@@ -162,7 +172,7 @@ mod tests {
             panic!("a panic ends no further reload");
         });
         let silent = MessageReporter { verbosity: Verbosity::Off, server: None };
-        let caller = SignalCaller::new(Purpose::Reload, function, Arc::new(control), silent);
+        let caller = SignalCaller::new(Purpose::Reload, function, Arc::new(control), silent, None);
         caller.request();
         has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         (0..5).for_each(|_| caller.request());

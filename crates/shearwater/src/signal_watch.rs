@@ -1,17 +1,34 @@
 //! The effects of signals on a server.
 
 use std::io;
-use std::sync::Arc;
+use std::os::unix::process::parent_id;
+use std::sync::{Arc, OnceLock};
 
 use shearwater_engine::Control;
 use shearwater_io::signals::{self, Signal, Signals};
 
+use crate::manager_reports::ReloadReports;
 use crate::observe::Reopen;
 use crate::report::MessageReporter;
 use crate::signal_functions::{Purpose, SignalCaller, SignalFunction};
 
 /// The signals that every server handles.
 const ALWAYS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::User1];
+
+/// Variable with the number of the process that this one succeeds, if that ignores the hangup of its terminal.
+pub(crate) const WITHOUT_HANGUP: &str = "SHEARWATER_WITHOUT_HANGUP";
+
+/// Returns true if this process, or the one that it succeeds, was started by `nohup` or the like.
+///
+/// An upgrade hides that from the new process: the old one catches the signal, and so the new one starts with its usual
+/// effect. Decided at the first call, which comes before the handler is installed and the old process ends.
+pub(crate) fn ignores_hangup() -> bool {
+    static IGNORES: OnceLock<bool> = OnceLock::new();
+    *IGNORES.get_or_init(|| {
+        let is_parent = |number: std::ffi::OsString| number.to_str() == Some(&parent_id().to_string());
+        signals::ignores_hangup() || std::env::var_os(WITHOUT_HANGUP).is_some_and(is_parent)
+    })
+}
 
 /// Functions of the program that signals call. Without one, its signal is left alone.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +62,7 @@ impl SignalWatch {
     /// Catches signals: those of functions only for a program that has them.
     pub(crate) fn catch(functions: &SignalFunctions) -> io::Result<CaughtSignals> {
         let reloads = functions.reload.is_some();
-        let ends_with_terminal = reloads && !signals::ignores_hangup() && signals::has_terminal();
+        let ends_with_terminal = reloads && !ignores_hangup() && signals::has_terminal();
         let mut caught = ALWAYS.to_vec();
         caught.extend(reloads.then_some(Signal::Hangup));
         caught.extend(functions.upgrade.is_some().then_some(Signal::User2));
@@ -59,13 +76,15 @@ impl SignalWatch {
         drain_ms: u64,
         reporter: MessageReporter,
         functions: SignalFunctions,
+        reports: Option<ReloadReports>,
     ) -> Self {
-        let caller = |purpose, function: Option<SignalFunction>| {
-            function.map(|function| SignalCaller::new(purpose, function, Arc::clone(&control), reporter))
+        let caller = |purpose, function: Option<SignalFunction>, reports| {
+            let control = Arc::clone(&control);
+            function.map(|function| SignalCaller::new(purpose, function, control, reporter, reports))
         };
         let SignalFunctions { reload, upgrade, reopen } = functions;
-        let reload = caller(Purpose::Reload, reload);
-        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade);
+        let reload = caller(Purpose::Reload, reload, reports);
+        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade, None);
         let CaughtSignals { signals, ends_with_terminal } = caught;
         signals.act(move |signal| match signal {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),

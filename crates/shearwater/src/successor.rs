@@ -24,6 +24,7 @@ use shearwater_io::socket_channel::SocketChannel;
 use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE};
 use crate::server::Server;
 use crate::signal_functions::SignalFunction;
+use crate::signal_watch::{WITHOUT_HANGUP, ignores_hangup};
 
 /// Default of [`Successor::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -121,6 +122,9 @@ impl Successor {
         let end = now.checked_add(timeout).unwrap_or(now + WAIT_MAX);
         let (channel, their_end) = SocketChannel::pair().map_err(HandOverError::System)?;
         command.stdin(their_end).env(PREDECESSOR, process::id().to_string());
+        if ignores_hangup() {
+            command.env(WITHOUT_HANGUP, process::id().to_string());
+        }
         for name in OF_ONE_PROCESS {
             command.env_remove(name);
         }

@@ -198,12 +198,37 @@ fn notifies_the_service_manager() {
 }
 
 #[test]
-fn serves_without_a_service_manager_that_should_be_there() {
+fn a_refused_reload_ends_for_the_service_manager() {
+    let folder = folder();
+    let config = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[site]]\nroot = \"public\"\n";
+    folder.file("server.toml", config);
+    let manager = UnixDatagram::bind(folder.at("notify")).expect("a socket");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("set");
+    let mut command = program(&folder, &["--config", "server.toml"]);
+    let server = Server::of(command.env("NOTIFY_SOCKET", folder.at("notify")));
+    assert!(message(&manager).starts_with("READY=1\n"));
+    for text in [config.to_owned(), format!("{config}unknown = 1\n"), config.to_owned()] {
+        folder.file("server.toml", &text);
+        server.signal(Signal::HUP);
+        let begin = message(&manager);
+        assert!(begin.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begin}");
+        let end = message(&manager);
+        assert!(end.starts_with("READY=1\nSTATUS=Serving at 1 address; "), "{end}");
+    }
+    server.stop();
+}
+
+#[test]
+fn repeats_what_the_service_manager_did_not_receive() {
     let folder = folder();
     let mut command = program(&folder, &["--listen", "127.0.0.1:0"]);
     let mut server = Server::of(command.env("NOTIFY_SOCKET", folder.at("none")));
     assert_serves(server.address());
     let warning = server.next_line();
     assert!(warning.starts_with("shearwater: can't notify the service manager: No such file"), "{warning}");
+    let manager = UnixDatagram::bind(folder.at("none")).expect("a socket");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("set");
+    let ready = message(&manager);
+    assert!(ready.starts_with("READY=1\nSTATUS=Serving at 1 address; "), "{ready}");
     server.stop();
 }

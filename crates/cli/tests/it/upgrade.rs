@@ -3,9 +3,10 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Client, TIMEOUT, TestClient, TestFolder, process, until_refused};
 
 use crate::process::{Server, drivers, has_proc, program, program_after, run};
@@ -276,14 +277,47 @@ fn a_service_manager_gets_the_new_process() {
     }
 }
 
+/// A terminal that is closed sends `SIGHUP` to all its processes. A server reloads then, if `nohup` has started it.
+#[test]
+fn nohup_outlasts_upgrades() {
+    if !has_proc() || Command::new("script").arg("--version").output().is_err() {
+        println!("skipped: there is no script");
+        return;
+    }
+    let folder = TestFolder::new();
+    folder.file("public/index.html", "here");
+    let program = env!("CARGO_BIN_EXE_shearwater");
+    let start = format!("nohup {program} public --listen 127.0.0.1:0 --pid-file pid >out 2>log &");
+    let line = format!(
+        "{start} until test -s pid; do sleep 0.1; done; {program} upgrade pid && {program} upgrade pid && exit 3"
+    );
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "typescript"]).current_dir(folder.path()).stdin(Stdio::null());
+    assert_eq!(script.stdout(Stdio::null()).status().expect("a shell").code(), Some(3));
+    let text = fs::read_to_string(folder.at("pid")).expect("a PID file");
+    let process = Pid::from_raw(text.trim().parse().expect("a number")).expect("a process");
+    let log = || fs::read_to_string(folder.at("log")).expect("a log");
+    let start = Instant::now();
+    while !log().contains("shearwater: reloaded ") && start.elapsed() < TIMEOUT {
+        std::thread::yield_now();
+    }
+    kill_process(process, Signal::TERM).expect("it runs");
+    until_ended(process);
+    assert!(log().contains("shearwater: reloaded "), "{}", log());
+}
+
 #[test]
 fn commands_refuse_other_processes() {
     let folder = TestFolder::new();
     folder.file("empty", "").file("own", std::process::id().to_string()).file("gone", "4194304");
+    folder.file("all", "-1\n").file("group", "-4194304").file("signed", "+1");
     for command in ["reload", "upgrade"] {
         for (process, expected) in [
             ("missing", "error: missing: No such file or directory"),
             ("empty", "error: empty: not the number of a process: \"\"\n"),
+            ("all", "error: all: not the number of a process: \"-1\"\n"),
+            ("group", "error: group: not the number of a process: \"-4194304\"\n"),
+            ("signed", "error: signed: not the number of a process: \"+1\"\n"),
             ("0", "error: not the number of a process: \"0\"\n"),
         ] {
             let (code, stdout, stderr) = run(&folder, &[command, process]);

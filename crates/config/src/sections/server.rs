@@ -24,7 +24,7 @@ section! {
         tcp_keepalive: bool = false, Flag,
             "Lets the kernel detect dead clients (SO_KEEPALIVE).";
         trusted_proxies: Vec<String> = Vec::new(), List(text("an address, a network such as \"10.0.0.0/8\", or \"unix\" for Unix sockets")),
-            "Proxies whose word on the client's address is taken, by one of the next two keys. Their own connections don't count for \
+            "Proxies that may name the client's address, by one of the next two keys. Their own connections don't count for \
              `connections_per_address_max`. Only they may send `https://` request targets, which otherwise get 421.";
         proxy_protocol: ProxyProtocol = ProxyProtocol::Off, Choice(&[]),
             "Whether each connection begins with a PROXY header, version 1 or 2. If so, it must come from one of `trusted_proxies`; \

@@ -1,7 +1,7 @@
 //! `X-Forwarded-For` and `Forwarded` (RFC 7239): the client's address as trusted proxies have written it.
 //!
 //! Each proxy appends the address that it was called from, so the list is read from its end: entries of trusted proxies
-//! are passed over, and the first other one is the client. What is left of it may be forged and isn't read.
+//! are skipped, and the first other one is the client. Entries before it may be forged and aren't read.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -30,100 +30,66 @@ impl ClientHeader {
     }
 }
 
-/// Values that are kept until they are read from their end; `None` beyond the limit.
-struct Last<T, const N: usize> {
-    items: [T; N],
-    len: usize,
-}
-
-impl<T: Copy, const N: usize> Last<T, N> {
-    fn new(filler: T) -> Self {
-        Self { items: [filler; N], len: 0 }
-    }
-
-    fn push(&mut self, item: T) -> Option<()> {
-        *self.items.get_mut(self.len)? = item;
-        self.len += 1;
-        Some(())
-    }
-
-    fn reversed(&self) -> impl Iterator<Item = T> + '_ {
-        self.items[..self.len].iter().rev().copied()
-    }
-}
-
-/// Returns the client's address from the lines of a header, in their order. `None` if there is none, or if an entry on
-/// the way to it is no address, or if more entries than [`FORWARDED_ENTRIES_MAX`] would have to be read. If all are
-/// trusted proxies, the first one is the client.
+/// Returns the client's address from the lines of a header: the last one that isn't a trusted proxy's.
+///
+/// Each address that was read vouches for the entry before it. So the walk ends at an entry that is no address, at the
+/// first entry, and after [`FORWARDED_ENTRIES_MAX`] entries, and the address that was read last is the client.
+/// `None` if there is none: the peer itself, a trusted proxy, has written no address.
 pub(crate) fn client<'a>(
-    lines: impl Iterator<Item = &'a [u8]>,
+    lines: impl DoubleEndedIterator<Item = &'a [u8]>,
     header: ClientHeader,
     trusted: &TrustedProxies,
 ) -> Option<SocketAddr> {
-    let mut kept = Last::<&[u8], FORWARDED_ENTRIES_MAX>::new(b"");
-    for line in lines {
-        kept.push(line)?;
-    }
-    let mut search = Search { trusted, left: FORWARDED_ENTRIES_MAX, farthest: None };
-    for line in kept.reversed() {
-        let is_found = match header {
-            ClientHeader::XForwardedFor => search.addresses(line),
-            ClientHeader::Forwarded => search.elements(line),
-        };
-        if is_found? {
-            break;
-        }
-    }
-    search.farthest
-}
-
-/// A walk from the end of the list.
-struct Search<'a> {
-    trusted: &'a TrustedProxies,
-    /// Entries that may still be read.
-    left: usize,
-    /// Entry that was read last.
-    farthest: Option<SocketAddr>,
-}
-
-impl Search<'_> {
-    /// Reads an entry; returns true if it is the client, and `None` if the header is unusable.
-    fn entry(&mut self, address: Option<SocketAddr>) -> Option<bool> {
-        self.left = self.left.checked_sub(1)?;
-        let address = address?;
-        self.farthest = Some(address);
-        Some(!self.trusted.contains(address.ip()))
-    }
-
-    /// Reads a line of `X-Forwarded-For`.
-    fn addresses(&mut self, line: &[u8]) -> Option<bool> {
-        for entry in line.rsplit(|byte| *byte == b',') {
-            if self.entry(address(entry.trim_ascii()))? {
-                return Some(true);
+    let mut entries_left = FORWARDED_ENTRIES_MAX;
+    let mut client = None;
+    for line in lines.rev() {
+        let mut rest = Some(line);
+        while let Some(line) = rest {
+            let comma = match header {
+                ClientHeader::XForwardedFor => line.iter().rposition(|byte| *byte == b','),
+                ClientHeader::Forwarded => last_comma(line),
+            };
+            rest = comma.map(|at| &line[..at]);
+            let entry = line[comma.map_or(0, |at| at + 1)..].trim_ascii();
+            let address = match header {
+                ClientHeader::XForwardedFor => address(entry, port),
+                ClientHeader::Forwarded if entry.is_empty() => continue, // to be ignored: RFC 9110 section 5.6.1
+                ClientHeader::Forwarded => node(entry),
+            };
+            let Some(address) = address.filter(|_| entries_left > 0) else { return client };
+            (client, entries_left) = (Some(address), entries_left - 1);
+            if !trusted.contains(address.ip()) {
+                return client;
             }
         }
-        Some(false)
     }
+    client
+}
 
-    /// Reads a line of `Forwarded`. It must be well-formed as a whole: an open quote hides where elements begin.
-    fn elements(&mut self, line: &[u8]) -> Option<bool> {
-        let mut entries = Last::<Option<SocketAddr>, FORWARDED_ENTRIES_MAX>::new(None);
-        let mut rest = line;
-        while let Element::Entry(found) = element(&mut rest)? {
-            entries.push(found)?;
+/// Finds the last comma that isn't in a quoted string of its element.
+///
+/// Read from the end, an element is found whatever its line begins with: a client's open quote can't reach into the
+/// element that a proxy appends.
+fn last_comma(line: &[u8]) -> Option<usize> {
+    let mut is_quoted = false;
+    for (at, byte) in line.iter().enumerate().rev() {
+        match byte {
+            b'"' if !is_quoted || !is_escaped(&line[..at]) => is_quoted = !is_quoted,
+            b',' if !is_quoted => return Some(at),
+            _ => {}
         }
-        for entry in entries.reversed() {
-            if self.entry(entry)? {
-                return Some(true);
-            }
-        }
-        Some(false)
     }
+    None
+}
+
+/// Returns true if the byte after this is escaped: an odd number of backslashes comes before it.
+fn is_escaped(before: &[u8]) -> bool {
+    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
 /// Parses an address: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`. Without a port
 /// it is 0.
-fn address(text: &[u8]) -> Option<SocketAddr> {
+fn address(text: &[u8], port: impl Fn(&str) -> Option<u16>) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(bracketed) = text.strip_prefix('[') {
         let (address, rest) = bracketed.split_once(']')?;
@@ -141,50 +107,37 @@ fn address(text: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(address.parse::<Ipv4Addr>().ok()?.into(), port(number)?))
 }
 
-/// A step through a line of `Forwarded`.
-enum Element {
-    /// The end of the line.
-    End,
-    /// An element, and its address if it has one.
-    Entry(Option<SocketAddr>),
+/// Parses a port of `Forwarded`. An obfuscated one (RFC 7239 section 6), such as `_p`, is 0.
+fn node_port(text: &str) -> Option<u16> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match text.strip_prefix('_') {
+        Some(name) if !name.is_empty() && name.bytes().all(is_part) => Some(0),
+        _ => port(text),
+    }
 }
 
-/// Takes the next element of `Forwarded` off the line, with the commas before it. `None` if the line is malformed.
-fn element(rest: &mut &[u8]) -> Option<Element> {
-    skip(rest, b" \t,");
-    if rest.is_empty() {
-        return Some(Element::End);
-    }
+/// Parses an element of `Forwarded`; returns the address of its parameter `for`. `None` if the element is malformed.
+fn node(mut rest: &[u8]) -> Option<SocketAddr> {
     let (mut found, mut is_named) = (None, false);
-    loop {
-        skip(rest, b" \t");
-        match rest.first() {
-            None | Some(b',') => return Some(Element::Entry(found)),
-            Some(b';') => *rest = &rest[1..],
-            Some(_) => {
-                let name = token(rest)?;
-                *rest = rest.strip_prefix(b"=")?;
-                let value = value(rest)?;
-                if name.eq_ignore_ascii_case(b"for") {
-                    // A second one would be a second opinion.
-                    found = if is_named { None } else { address(value) };
-                    is_named = true;
-                }
-                skip(rest, b" \t");
-                if !matches!(rest.first(), None | Some(b',' | b';')) {
-                    return None;
-                }
-            }
+    while !rest.is_empty() {
+        if let Some(more) = rest.strip_prefix(b";") {
+            rest = more.trim_ascii_start();
+            continue;
+        }
+        let name = token(&mut rest)?;
+        rest = rest.strip_prefix(b"=")?;
+        let value = value(&mut rest)?;
+        if name.eq_ignore_ascii_case(b"for") {
+            // Of two addresses, neither counts.
+            found = if is_named { None } else { address(value, node_port) };
+            is_named = true;
+        }
+        rest = rest.trim_ascii_start();
+        if !matches!(rest.first(), None | Some(b';')) {
+            return None;
         }
     }
-}
-
-fn skip(rest: &mut &[u8], skipped: &[u8]) {
-    while let Some((first, more)) = rest.split_first()
-        && skipped.contains(first)
-    {
-        *rest = more;
-    }
+    found
 }
 
 /// Takes a token (RFC 9110 section 5.6.2).

@@ -1,4 +1,4 @@
-//! Trusted proxies: networks and Unix-domain sockets whose word on the client's address is taken.
+//! Trusted proxies: networks and Unix-domain sockets that may name the client's address.
 
 use std::fmt;
 use std::net::IpAddr;

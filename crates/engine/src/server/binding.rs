@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use shearwater_io::listen::{self, ListenOptions};
-use shearwater_io::{Listener, ListenerHandle, ListenerId};
+use shearwater_io::{FileIdentity, Listener, ListenerHandle, ListenerId};
 
 use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
 use crate::server::listening::family_is_fixed;
@@ -63,6 +63,11 @@ impl Entry {
     fn at(bound: BoundAddress) -> Self {
         Self { id: 0, wanted: None, bound, only_v6: false, holders: Vec::new(), sockets: Vec::new() }
     }
+
+    /// Returns the file of a Unix-domain socket.
+    pub(crate) fn file(&self) -> Option<FileIdentity> {
+        self.sockets.iter().find_map(ListenerHandle::file)
+    }
 }
 
 /// Listeners by the threads that accept from them.
@@ -74,7 +79,7 @@ pub(crate) struct Bound {
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Listeners of the acceptor, which dispatches their connections to the workers.
     pub(crate) of_acceptor: Vec<Listener>,
-    /// Listeners of another process, which accepts until this one is told to.
+    /// Listeners of another process, unused until [`Control::accept_passed`](crate::Control::accept_passed).
     pub(crate) held: Vec<(Holder, Listener)>,
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use shearwater_io::Waker;
 
@@ -126,6 +127,12 @@ impl Control {
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.order() > Order::Serve
+    }
+
+    /// Returns the time limit of a drain, counted from its order, if one was ordered.
+    #[must_use]
+    pub fn drain_limit(&self) -> Option<Duration> {
+        Some(self.drain_ms()).filter(|ms| *ms != NO_DRAIN).map(Duration::from_millis)
     }
 
     /// Returns the current sum of all workers' counters.

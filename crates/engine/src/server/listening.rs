@@ -204,6 +204,8 @@ pub struct AddressChange<'a> {
     control: &'a Control,
     bound: Bound,
     removed: Vec<Entry>,
+    /// Unix-domain sockets that get another mode.
+    modes: Vec<(ListenerId, ListenAddress)>,
     _changing: MutexGuard<'a, ()>,
 }
 
@@ -227,13 +229,16 @@ impl<'a> AddressChange<'a> {
         self.removed.iter().map(|entry| entry.bound.to_string()).collect()
     }
 
-    /// Has the server accept on the new addresses, and close those that are gone.
+    /// Has the server accept on the new addresses, and close those that are gone. Sets the modes of Unix-domain sockets
+    /// that stay: see [`AddressesChanging::failed_modes`].
     ///
     /// Returns before the workers have done so: see [`AddressesChanging::wait`].
     #[expect(clippy::must_use_candidate, reason = "the change happens without a wait for it")]
     pub fn apply(self) -> AddressesChanging<'a> {
-        let Self { control, bound, removed, _changing } = self;
+        let Self { control, bound, removed, modes, _changing } = self;
         let listening = &control.listening;
+        let failed_modes =
+            modes.iter().filter_map(|(id, wanted)| listening.change_mode(*id, wanted).err()).collect();
         let which: Vec<_> = removed.iter().map(|entry| entry.id).collect();
         let mut state = listening.lock();
         let Bound { entries, of_workers, of_acceptor, .. } = bound;
@@ -256,7 +261,7 @@ impl<'a> AddressChange<'a> {
         listening.number.fetch_add(1, Ordering::Release);
         drop(state);
         control.wake();
-        AddressesChanging { control, which }
+        AddressesChanging { control, which, failed_modes }
     }
 }
 
@@ -265,9 +270,16 @@ impl<'a> AddressChange<'a> {
 pub struct AddressesChanging<'a> {
     control: &'a Control,
     which: Vec<ListenerId>,
+    failed_modes: Vec<(PathBuf, io::Error)>,
 }
 
 impl AddressesChanging<'_> {
+    /// Returns the Unix-domain sockets that keep their mode, with the reasons: a file is gone, for example.
+    #[must_use]
+    pub fn failed_modes(&self) -> &[(PathBuf, io::Error)] {
+        &self.failed_modes
+    }
+
     /// Waits until all workers accept on the new addresses, and the removed ones are closed: their queues are empty, and
     /// no connection is accepted there any more. Open connections may still be there.
     ///
@@ -342,7 +354,7 @@ impl Control {
                 return Err(family_is_fixed(kept.only_v6, wanted));
             }
             if kept.wanted.as_ref() != Some(wanted) {
-                modes.push((kept.id, wanted));
+                modes.push((kept.id, wanted.clone()));
             }
         }
         removed.sort_by_key(|entry| entries.iter().position(|other| other.id == entry.id));
@@ -352,11 +364,8 @@ impl Control {
             let result = bound.bind(wanted, last_id, is_only_v6(wanted, addresses));
             result.map_err(|error| refine(error, wanted, &removed))?;
         }
-        for (id, wanted) in modes {
-            self.listening.change_mode(id, wanted)?;
-        }
         self.listening.lock().last_id = last_id;
-        Ok(AddressChange { control: self, bound, removed, _changing: changing })
+        Ok(AddressChange { control: self, bound, removed, modes, _changing: changing })
     }
 
     /// Has a worker that was made by [`Worker::new`](crate::Worker::new) accept on further listeners, and close those with
@@ -384,10 +393,12 @@ impl Control {
 
 impl Listening {
     /// Sets another mode of a Unix-domain socket.
-    fn change_mode(&self, id: ListenerId, wanted: &ListenAddress) -> Result<(), StartError> {
-        let failed = |error| StartError::Bind { address: wanted.clone(), error };
+    fn change_mode(&self, id: ListenerId, wanted: &ListenAddress) -> Result<(), (PathBuf, io::Error)> {
+        let file = self.lock().entries.iter().find(|entry| entry.id == id).and_then(Entry::file);
         if let ListenAddress::Unix { path, mode } = wanted {
-            listen::set_mode(path, *mode).map_err(failed)?;
+            let file = file.ok_or_else(|| ErrorKind::NotFound.into());
+            let set = file.and_then(|file| listen::set_mode(path, file, *mode));
+            set.map_err(|error| (path.clone(), error))?;
         }
         for entry in self.lock().entries.iter_mut().filter(|entry| entry.id == id) {
             entry.wanted = Some(wanted.clone());

@@ -117,9 +117,8 @@ impl Control {
         let mut result = released;
         for entry in &self.listening.entries() {
             entry.sockets.iter().for_each(|socket| socket.own_file(true));
-            let has_file = entry.sockets.iter().any(|socket| socket.file().is_some());
-            if let Some(ListenAddress::Unix { path, mode }) = entry.wanted.as_ref().filter(|_| has_file) {
-                result = result.and(listen::set_mode(path, *mode));
+            if let (Some(ListenAddress::Unix { path, mode }), Some(file)) = (&entry.wanted, entry.file()) {
+                result = result.and(listen::set_mode(path, file, *mode));
             }
         }
         result

@@ -195,7 +195,7 @@ impl FieldTable {
     }
 
     /// Iterates over all fields with this name, in order. Reads only one field, unless the name is repeated.
-    pub(crate) fn all(&self, known: KnownField) -> impl Iterator<Item = &FieldSpans> {
+    pub(crate) fn all(&self, known: KnownField) -> impl DoubleEndedIterator<Item = &FieldSpans> {
         let first = usize::from(self.first[known as usize]);
         let candidates = match self.present & bit(known) {
             0 => &[],

@@ -194,7 +194,8 @@ impl<'a> Head<'a> {
     }
 
     /// Iterates over the values of all fields with this name, in order.
-    pub fn all(&self, known: KnownField) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    #[must_use]
+    pub fn all(&self, known: KnownField) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.parsed.fields.all(known).map(move |field| field.value.bytes(bytes))
     }

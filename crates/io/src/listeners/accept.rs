@@ -123,6 +123,8 @@ pub(crate) enum Arrival {
     Event(Event),
     /// A listener was removed. To be deregistered and closed.
     Removed(Listener),
+    /// A stop closes a listener: the same, without a report.
+    Closed(Listener),
 }
 
 /// The listeners and the inbox of a driver or an acceptor, emptied in turn, each by a share a turn.
@@ -301,9 +303,9 @@ impl Listeners {
         true
     }
 
-    /// Closes the listeners.
-    pub(crate) fn close(&mut self) {
-        self.queues.clear();
+    /// Takes a listener, to be deregistered and closed.
+    pub(crate) fn take(&mut self) -> Option<Listener> {
+        self.queues.iter_mut().find_map(Option::take).map(|queue| queue.listener)
     }
 
     /// Returns whether [`Listeners::next`] has something to do.
@@ -361,10 +363,7 @@ impl Listeners {
             self.handed += 1;
             return Some(Arrival::Connection(fd, listener));
         }
-        if let Some(listener) = self.take_removed() {
-            return Some(Arrival::Removed(listener));
-        }
-        self.finish_stop()
+        self.take_removed().map(Arrival::Removed).or_else(|| self.finish_stop())
     }
 
     /// Accepts from the listeners. Fails if a connection waits and there is no room.
@@ -435,7 +434,9 @@ impl Listeners {
     /// Closes the listeners once they are empty, and ends after the inbox.
     fn finish_stop(&mut self) -> Option<Arrival> {
         if self.may_close() {
-            self.close();
+            if let Some(listener) = self.take() {
+                return Some(Arrival::Closed(listener));
+            }
             self.stopping = Stopping::Inbox;
         }
         if self.stopping != Stopping::Inbox || !self.inbox.is_over() {

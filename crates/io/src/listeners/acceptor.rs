@@ -148,9 +148,17 @@ impl Acceptor {
         let progress = self.hand_out();
         self.dispatcher.wake();
         if progress == Progress::Over {
-            self.listeners.close();
+            while let Some(listener) = self.listeners.take() {
+                self.deregister(&listener);
+            }
         }
         Ok(progress)
+    }
+
+    /// Deregisters a listener that is about to be closed: another process may have the same socket.
+    fn deregister(&self, listener: &Listener) {
+        // A failure means that it is deregistered.
+        drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
     }
 
     fn wait(&mut self) -> io::Result<()> {
@@ -194,8 +202,12 @@ impl Acceptor {
                 Arrival::Connection(connection, listener) => self.deliver(connection, listener),
                 Arrival::Event(event) => Some(self.progress_of(&event)),
                 Arrival::Removed(listener) => {
-                    drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
+                    self.deregister(&listener);
                     Some(Progress::ListenerRemoved { listener: listener.id() })
+                }
+                Arrival::Closed(listener) => {
+                    self.deregister(&listener);
+                    None
                 }
             };
             if let Some(end) = end {

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, RawMode, fchmod};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::{Listener, SocketFile};
+use super::{FileIdentity, Listener, SocketFile};
 use crate::ListenerId;
 
 #[cfg(not(target_os = "openbsd"))]
@@ -254,7 +254,7 @@ pub fn bind_unix(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Re
     let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as RawMode));
     socket.bind(&address)?;
     let file = SocketFile::of(path)?;
-    set_mode(path, mode)?;
+    set_mode(path, file.identity, mode)?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(Listener::with_file(socket.into(), id, file))
 }
@@ -262,8 +262,13 @@ pub fn bind_unix(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Re
 /// Sets the permissions of a Unix-domain socket's file: the bits of `chmod`.
 ///
 /// # Errors
-/// The kernel's error: the file is gone, or another user's.
-pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+/// [`ErrorKind::AlreadyExists`] if another file or a link is there by now; otherwise the kernel's error: the file is
+/// gone, or another user's.
+pub fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
+    // `chmod` follows links, and not every system has a call that doesn't.
+    if FileIdentity::of(&fs::symlink_metadata(path)?) != file {
+        return Err(Error::new(ErrorKind::AlreadyExists, "another file has replaced the socket's"));
+    }
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 

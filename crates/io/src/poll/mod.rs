@@ -255,15 +255,26 @@ const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 impl Poll {
     /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
-        match self.listeners.next(self.conns.slots.used())? {
-            Arrival::Connection(fd, listener) => Some(self.admit(fd, listener)),
-            Arrival::Event(event) => Some(event),
-            Arrival::Removed(listener) => {
-                // Another worker may have a descriptor of the same socket. A failure means that it is deregistered.
-                drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
-                Some(Event::ListenerRemoved { listener: listener.id() })
+        loop {
+            match self.listeners.next(self.conns.slots.used())? {
+                Arrival::Connection(fd, listener) => return Some(self.admit(fd, listener)),
+                Arrival::Event(event) => return Some(event),
+                Arrival::Removed(listener) => {
+                    self.deregister(&listener);
+                    return Some(Event::ListenerRemoved { listener: listener.id() });
+                }
+                Arrival::Closed(listener) => self.deregister(&listener),
             }
         }
+    }
+
+    /// Deregisters a listener that is about to be closed.
+    ///
+    /// Closing isn't enough while another worker or process has a descriptor of the same socket: its connections would wake
+    /// this driver.
+    fn deregister(&self, listener: &Listener) {
+        // A failure means that it is deregistered.
+        drop(self.poll.registry().deregister(&mut SourceFd(&listener.as_raw_fd())));
     }
 
     /// Accepts from one more listener; a failure is reported as an event.
@@ -314,5 +325,35 @@ impl Poll {
         // All received bytes were delivered: the rest is still in the kernel.
         let detached = deregistered.and_then(|()| self.conns.hand_out(token, Vec::new()));
         self.conns.note_detached(token, detached);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::{Driver, Event, Poll, PollOptions};
+
+    /// After an upgrade the new process has the same socket.
+    #[test]
+    fn connections_of_another_process_wake_no_stopped_driver() {
+        let theirs = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = theirs.local_addr().expect("an address");
+        let ours = || theirs.try_clone().expect("a descriptor");
+        let mut driver = Poll::new(vec![ours(), ours()], PollOptions::default()).expect("a driver");
+        driver.accept_stop();
+        loop {
+            driver.wait(Some(Duration::ZERO)).expect("it waits");
+            if std::iter::from_fn(|| driver.next()).any(|event| matches!(event, Event::AcceptStopped)) {
+                break;
+            }
+        }
+        let _client = TcpStream::connect(address).expect("it listens");
+        poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None).expect("a connection");
+        driver.poll.poll(&mut driver.events, Some(Duration::ZERO)).expect("it waits");
+        assert!(driver.events.is_empty());
     }
 }

@@ -349,16 +349,20 @@ impl Uring {
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         let has_room = self.descriptors.have_room() || !self.listeners.are_due() || self.store_some();
         let used = if has_room { self.conns.slots.used() } else { usize::MAX };
-        match self.listeners.next(used)? {
-            Arrival::Connection(fd, listener) => {
-                let token = self.conns.slots.insert(fd);
-                self.descriptors.note_opened();
-                self.note_active(token);
-                self.arm_recv(token);
-                Some(Event::Accepted { token, listener })
-            }
-            Arrival::Event(event) => Some(event),
-            Arrival::Removed(listener) => Some(Event::ListenerRemoved { listener: listener.id() }),
+        loop {
+            return match self.listeners.next(used)? {
+                Arrival::Connection(fd, listener) => {
+                    let token = self.conns.slots.insert(fd);
+                    self.descriptors.note_opened();
+                    self.note_active(token);
+                    self.arm_recv(token);
+                    Some(Event::Accepted { token, listener })
+                }
+                Arrival::Event(event) => Some(event),
+                Arrival::Removed(listener) => Some(Event::ListenerRemoved { listener: listener.id() }),
+                // The entry that watched it has ended.
+                Arrival::Closed(_) => continue,
+            };
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES, LISTENER_GRACE_MS};
-use shearwater_io::listen::{ListenOptions, bind, bind_unix};
+use shearwater_io::listen::{ListenOptions, bind, bind_unix, set_mode};
 use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox, Listener};
 use socket2::SockRef;
 
@@ -114,6 +114,27 @@ fn creates_the_file_with_its_mode_and_removes_it() {
         drop(listener);
         assert!(!path.exists(), "it has left nothing");
     }
+}
+
+#[test]
+fn changes_the_mode_of_its_own_file_only() {
+    let folder = Tree::new();
+    let path = folder.at("socket");
+    let listener = bind_unix(&path, 0o600, 16, 0).expect("a listener");
+    let file = listener.handle().file().expect("its file");
+    set_mode(&path, file, 0o660).expect("it is there");
+    let mode = |path| fs::symlink_metadata(path).expect("a file").permissions().mode() & 0o7777;
+    assert_eq!(mode(path.clone()), 0o660);
+    fs::rename(&path, folder.at("moved")).expect("moved");
+    assert_eq!(set_mode(&path, file, 0o666).expect_err("it is gone").kind(), ErrorKind::NotFound);
+    fs::write(folder.at("secret"), "").expect("a file");
+    fs::set_permissions(folder.at("secret"), PermissionsExt::from_mode(0o600)).expect("its mode");
+    for target in ["secret", "moved"] {
+        std::os::unix::fs::symlink(folder.at(target), &path).expect("a link");
+        assert_eq!(set_mode(&path, file, 0o666).expect_err("a link").kind(), ErrorKind::AlreadyExists);
+        fs::remove_file(&path).expect("it is there");
+    }
+    assert_eq!((mode(folder.at("secret")), mode(folder.at("moved"))), (0o600, 0o660));
 }
 
 #[test]

@@ -122,10 +122,26 @@ fn unix_sockets_are_added_and_removed_in_every_mode() {
             for _ in 0..10 {
                 assert_eq!(connect_unix(&path).get("/").text(), "served");
             }
+            let bits = || std::fs::metadata(&path).expect("its file").permissions().mode() & 0o777;
+            // An error, or a change that isn't applied, leaves the mode.
+            let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+            let taken = taken.local_addr().expect("an address").into();
+            assert!(served.control.change_addresses(&[any(), unix(0o660), taken]).is_err());
+            drop(served.control.prepare_addresses(&[any(), unix(0o660)]).expect("it can change"));
+            assert_eq!(bits(), 0o600);
             // Only its mode changes.
             assert_eq!(change(&served, &[any(), unix(0o660)]), (vec![], vec![]));
-            let bits = std::fs::metadata(&path).expect("its file").permissions().mode();
-            assert_eq!(bits & 0o777, 0o660);
+            assert_eq!(bits(), 0o660);
+            // The link that has replaced the file leads to one that isn't the server's.
+            let (moved, other) = (folder.path().join("moved"), folder.path().join("other"));
+            std::fs::rename(&path, &moved).expect("moved");
+            std::fs::write(&other, "").expect("a file");
+            std::os::unix::fs::symlink(&other, &path).expect("a link");
+            let before = std::fs::metadata(&other).expect("a file").permissions();
+            let changing = served.control.change_addresses(&[any(), unix(0o666)]).expect("it can change");
+            assert!(matches!(changing.failed_modes(), [(failed, _)] if *failed == path));
+            assert_eq!(std::fs::metadata(&other).expect("a file").permissions(), before);
+            std::fs::rename(&moved, &path).expect("moved back");
             change(&served, &[any()]);
             assert!(!path.exists());
         }

@@ -1,4 +1,4 @@
-//! Reports to a service manager: a worker that a handler blocks is no sign of life.
+//! Reports to a service manager: a worker that a handler blocks is no sign of life, and reloads have a beginning and an end.
 
 use std::env;
 use std::io::Read;
@@ -8,17 +8,25 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shearwater::{App, Request, Response, Server, Verbosity};
+use shearwater_io::service_manager::monotonic_us;
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process::{self, Process};
 
-/// Environment variable with the socket that the handler waits for.
+/// Environment variable with the socket that a handler or a reload waits for.
 const BLOCKER: &str = "SHEARWATER_TEST_BLOCKER";
 
 /// Time within which the manager expects a sign of life.
 const WATCHDOG: Duration = Duration::from_millis(400);
 
 const TEST: &str = "service_manager::a_blocked_worker_gives_no_sign_of_life";
+
+/// Waits until the test closes the connection.
+fn block() {
+    let path = env::var_os(BLOCKER).expect("a path");
+    let mut stream = UnixStream::connect(path).expect("the test listens");
+    stream.read_to_end(&mut Vec::new()).expect("its end");
+}
 
 /// Serves until it is drained.
 fn serve() {
@@ -27,12 +35,14 @@ fn serve() {
         response.text("here");
     });
     app.get("/block", |_: &Request, response: &mut Response| {
-        let path = env::var_os(BLOCKER).expect("a path");
-        let mut stream = UnixStream::connect(path).expect("the test listens");
-        stream.read_to_end(&mut Vec::new()).expect("its end");
+        block();
         response.text("over");
     });
     let server = Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager();
+    let server = server.on_reload(|_| {
+        block();
+        Err("error: nothing to reload\n".to_owned())
+    });
     let running = server.start_app(app).expect("it starts");
     process::serves(running.address());
     running.wait().expect("it ends in order");
@@ -107,5 +117,43 @@ fn a_blocked_worker_gives_no_sign_of_life() {
     manager.until("WATCHDOG=1");
     server.signal(Signal::TERM);
     manager.until("STOPPING=1");
+    server.server_ended();
+}
+
+#[test]
+fn reports_the_beginning_and_the_end_of_a_reload() {
+    if process::is_this() {
+        return serve();
+    }
+    let folder = TestFolder::new();
+    let manager = Manager::at(&folder.at("notify"));
+    let blocker = UnixListener::bind(folder.at("blocker")).expect("a socket");
+    let test = "service_manager::reports_the_beginning_and_the_end_of_a_reload";
+    let variables: &[(&str, &Path)] =
+        &[("NOTIFY_SOCKET", &folder.at("notify")), (BLOCKER, &folder.at("blocker"))];
+    let mut server = Process::start_with(test, variables);
+    let next = || manager.next().expect("a message");
+    let ready = next();
+    assert!(ready.starts_with("READY=1\nSTATUS=Serving"), "{ready}");
+    let reload = || {
+        let before = monotonic_us();
+        server.signal(Signal::HUP);
+        let message = next();
+        let time = message.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("a reload");
+        assert!((before..=monotonic_us()).contains(&time.parse().expect("a time")), "{message}");
+        blocker.accept().expect("the function waits").0
+    };
+    for _ in 0..2 {
+        drop(reload());
+        assert_eq!(next(), ready, "after a refusal, too");
+    }
+    let _blocked = reload();
+    server.signal(Signal::TERM);
+    let over = next();
+    assert!(over.starts_with("READY=1\nSTATUS=Draining"), "{over}");
+    let end = next();
+    let extended = end.strip_prefix("STOPPING=1\nEXTEND_TIMEOUT_USEC=").expect("the time of the drain");
+    let extended: u64 = extended.parse().expect("a number");
+    assert!((30_000_000..=35_000_000).contains(&extended), "{end}");
     server.server_ended();
 }
