@@ -365,7 +365,7 @@ impl Server {
         self.start(move |worker| routes.service(worker))
     }
 
-    /// Binds, starts the workers, and returns immediately. Each worker calls `make` on its own thread, with its number.
+    /// Binds, starts the workers one after the other, and returns. Each calls `make` on its own thread, with its number.
     ///
     /// # Errors
     /// See [`Error`].
