@@ -198,7 +198,10 @@ impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::WouldBlock => Self::Late,
-            io::ErrorKind::BrokenPipe | io::ErrorKind::InvalidData => Self::Channel,
+            // A process that ends with unread messages resets the channel.
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::InvalidData => {
+                Self::Channel
+            }
             _ => Self::System(error),
         }
     }
@@ -358,3 +361,23 @@ impl fmt::Display for HandOverError {
 }
 
 impl std::error::Error for HandOverError {}
+
+#[cfg(test)]
+mod tests {
+    use shearwater_io::socket_channel::SocketChannel;
+
+    use super::{Failed, ListeningSocket};
+
+    #[test]
+    fn a_process_that_ends_with_unread_messages_has_closed_the_channel() {
+        for is_unread in [true, false] {
+            let (mut here, there) = SocketChannel::pair().expect("descriptors");
+            if is_unread {
+                here.send(b"end", None::<&ListeningSocket>).expect("sent");
+            }
+            drop(there);
+            let error = here.send(b"serve", None::<&ListeningSocket>).expect_err("nobody reads it");
+            assert!(matches!(Failed::from(error), Failed::Channel), "{is_unread}");
+        }
+    }
+}
