@@ -1,8 +1,8 @@
 //! Starting the process that takes this one's place: an upgrade without a lost connection.
 //!
-//! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners, starts,
-//! and reports that it is ready. It accepts as soon as this process has confirmed that, and this process drains. The steps of the new process are in
-//! [`predecessor`](crate::predecessor).
+//! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners,
+//! starts, and reports that it is ready. Then this process permits it to accept, and drains once the new one does. The
+//! steps of the new process, and the messages of both, are in [`predecessor`](crate::predecessor).
 
 use std::env;
 use std::ffi::OsString;
@@ -21,12 +21,15 @@ use shearwater_engine::{
 use shearwater_io::service_manager::notify;
 use shearwater_io::socket_channel::SocketChannel;
 
-use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE};
+use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE, SERVING};
 use crate::server::Server;
 use crate::signal_functions::SignalFunction;
 
 /// Default of [`Successor::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait for a process to accept that is ready.
+const SERVE_WAIT: Duration = Duration::from_secs(5);
 
 /// Longest wait of one call, and the wait in place of a timeout that no clock can hold.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -43,8 +46,8 @@ const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES",
 
 /// A process that takes the place of this one: another version of the program, for example.
 ///
-/// It gets the listening sockets of the servers, so that no address is bound again and no connection is lost, and reports to this
-/// process when it serves. The program must [take over](crate::Server::take_over) what it gets.
+/// It gets the listening sockets of the servers, so that no address is bound again and no connection is lost, and
+/// reports to this process when it serves. The program must [take over](crate::Server::take_over) what it gets.
 ///
 /// ```no_run
 /// use shearwater::{App, Server, Successor};
@@ -101,12 +104,13 @@ impl Successor {
         self
     }
 
-    /// Starts the process, passes it all listeners, and waits until it is about to accept. Returns its process ID.
+    /// Starts the process, passes it all listeners, and waits until it accepts. Returns its process ID.
     ///
     /// All servers whose listeners it got must be drained then. [`Server::on_upgrade`](crate::Server::on_upgrade) and
     /// [`Running::hand_over`](crate::Running::hand_over) drain the one of `control`, the program those of
-    /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service manager
-    /// (`NOTIFY_SOCKET`) is told the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends the attempt.
+    /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service
+    /// manager (`NOTIFY_SOCKET`) gets the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends the
+    /// attempt until the process is ready.
     ///
     /// # Errors
     /// See [`HandOverError`]. Nothing has changed then, and the process has ended.
@@ -129,26 +133,26 @@ impl Successor {
             .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
         // Its copy of the other end would hide that the process has ended.
         drop(command);
-        let mut new = NewProcess { child, channel, end };
+        let mut new = NewProcess { child, channel, timeout, end };
         match new.hand_over(&passing, control) {
             Ok(()) => {
-                // Before `finish`, which lets this process exit, and before the channel is closed: the new process then reports
-                // to the manager, which ignores all but the main process.
+                // Before `finish`, which lets this process exit, and before the channel is closed: the new process then
+                // reports to the manager, which ignores all but the main process.
                 drop(notify(&format!("MAINPID={}", new.child.id())));
                 passing.into_iter().for_each(PassingListeners::finish);
                 Ok(new.child.id())
             }
             Err(failed) => {
                 passing.iter().for_each(|passing| passing.own_files(true));
-                Err(new.give_up(failed, timeout))
+                Err(new.give_up(failed))
             }
         }
     }
 }
 
 impl Server {
-    /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server leaves
-    /// `SIGUSR2` alone.
+    /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server
+    /// leaves `SIGUSR2` alone.
     ///
     /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a description for
     /// the log. The server drains then. After an error, which is printed as it is, it serves on. The function runs on a
@@ -179,7 +183,8 @@ fn lock<'a>(servers: &[&'a Control]) -> Result<Vec<PassingListeners<'a>>, StartE
 struct NewProcess {
     child: Child,
     channel: SocketChannel,
-    /// Time by which it must serve.
+    /// Time for its present step, and the end of that time.
+    timeout: Duration,
     end: Instant,
 }
 
@@ -190,6 +195,7 @@ enum Failed {
     Ending,
     /// The channel is closed, or has something else than expected.
     Channel,
+    /// The process exceeds the time for its present step.
     Late,
     System(io::Error),
 }
@@ -208,7 +214,7 @@ impl From<io::Error> for Failed {
 }
 
 impl NewProcess {
-    /// Passes the listeners, waits until the process is ready, and has it accept.
+    /// Passes the listeners, waits until the process is ready, and then until it accepts.
     fn hand_over(&mut self, passing: &[PassingListeners<'_>], control: &Control) -> Result<(), Failed> {
         for passed in passing.iter().flat_map(PassingListeners::listeners) {
             let mut text = description(passed);
@@ -219,23 +225,26 @@ impl NewProcess {
             }
         }
         self.send(END_OF_LISTENERS)?;
-        self.await_ready(control)?;
+        self.receive(READY, || control.is_ending())?;
         // Before the last look for a drain, which removes files.
         passing.iter().for_each(|passing| passing.own_files(false));
         if control.is_ending() {
             return Err(Failed::Ending);
         }
-        Ok(self.send(SERVE)?)
+        (self.timeout, self.end) = (SERVE_WAIT, Instant::now() + SERVE_WAIT);
+        self.send(SERVE)?;
+        // It may serve by now: a drain is one of this process alone.
+        self.receive(SERVING, || false)
     }
 
-    /// Waits until the process is ready, or a drain is ordered.
-    fn await_ready(&mut self, control: &Control) -> Result<(), Failed> {
+    /// Waits for this message, or until the attempt ends.
+    fn receive(&mut self, text: &[u8], is_ending: impl Fn() -> bool) -> Result<(), Failed> {
         loop {
             self.limit_wait(LOOK_INTERVAL)?;
             match self.channel.receive() {
-                Ok(Some(message)) if message.text == READY => return Ok(()),
+                Ok(Some(message)) if message.text == text => return Ok(()),
                 Ok(_) => return Err(Failed::Channel),
-                Err(_) if control.is_ending() => return Err(Failed::Ending),
+                Err(_) if is_ending() => return Err(Failed::Ending),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < self.end => {}
                 Err(error) => return Err(error.into()),
             }
@@ -254,7 +263,7 @@ impl NewProcess {
     }
 
     /// Ends the process and returns the error.
-    fn give_up(mut self, failed: Failed, timeout: Duration) -> HandOverError {
+    fn give_up(mut self, failed: Failed) -> HandOverError {
         if matches!(failed, Failed::Channel) && self.exits_soon() {
             return self.child.wait().map_or_else(HandOverError::System, HandOverError::Ended);
         }
@@ -264,7 +273,7 @@ impl NewProcess {
         match failed {
             Failed::Ending => HandOverError::Listeners(StartError::Ending),
             Failed::Channel => HandOverError::Closed,
-            Failed::Late => HandOverError::Late(timeout),
+            Failed::Late => HandOverError::Late(self.timeout),
             Failed::System(error) => HandOverError::System(error),
         }
     }
@@ -353,7 +362,7 @@ impl fmt::Display for HandOverError {
             Self::Ended(status) => write!(f, "the new process ended before it served ({status})"),
             Self::Closed => f.write_str("the new process doesn't take over listeners, and was killed"),
             Self::Late(timeout) => {
-                write!(f, "the new process wasn't ready within {} s, and was killed", timeout.as_secs_f64())
+                write!(f, "the new process didn't serve within {} s, and was killed", timeout.as_secs_f64())
             }
             Self::System(error) => write!(f, "the system failed: {error}"),
         }

@@ -1,13 +1,15 @@
 //! Another process takes the place of a server, or fails to.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use shearwater::{App, HandOverError, ListenAddress, Running, Server, StartError, Successor};
+use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process;
@@ -40,13 +42,29 @@ fn process() {
     if !process::is_this() {
         return;
     }
-    let socket = std::env::var_os(SOCKET).expect("a path");
-    if std::env::var_os(MODE).is_some() {
-        let running = server(Path::new(&socket)).take_over_listeners().start_app(app("too early"));
-        running.expect("it starts").wait().expect("it ends in order");
-        return;
+    let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a path"));
+    let running = match std::env::var(MODE).unwrap_or_default().as_str() {
+        "early" => server(&socket).take_over_listeners().start_app(app("too early")).expect("it starts"),
+        mode @ ("dies" | "hangs") => fail_after_ready(mode),
+        _ => start("new", &socket),
+    };
+    running.wait().expect("it ends in order");
+}
+
+/// Receives the listeners and permission to accept, and doesn't accept.
+fn fail_after_ready(mode: &str) -> ! {
+    let mut channel = SocketChannel::from(take_standard_input().expect("a channel"));
+    let mut next = || channel.receive().expect("well-formed").expect("a message");
+    let passed: Vec<_> = std::iter::from_fn(|| next().socket).collect();
+    channel.send(b"ready", None::<&OwnedFd>).expect("sent");
+    let permitted = channel.receive().expect("well-formed").expect("a message");
+    assert!(passed.len() > 1 && permitted.text == b"serve");
+    if mode == "dies" {
+        std::process::exit(3);
     }
-    start("new", Path::new(&socket)).wait().expect("it ends in order");
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Writes the number of the process into a file, and runs a command.
@@ -64,7 +82,11 @@ impl Drop for NewProcess {
 
 /// Returns the test's process as the successor.
 fn successor(socket: &Path) -> Successor {
-    let mut command = process::command(TEST, &[(SOCKET, socket)]);
+    successor_in("", socket)
+}
+
+fn successor_in(mode: &str, socket: &Path) -> Successor {
+    let mut command = process::command(TEST, &[(SOCKET, socket), (MODE, Path::new(mode))]);
     command.stdout(Stdio::null());
     Successor::new(command)
 }
@@ -126,14 +148,33 @@ fn addresses_stay_while_another_process_takes_over() {
 }
 
 #[test]
+fn a_process_that_fails_after_it_was_ready_changes_nothing() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    for (mode, expected) in [
+        ("dies", "the new process ended before it served (exit status: 3)"),
+        ("hangs", "the new process didn't serve within 5 s, and was killed"),
+    ] {
+        let error = running.hand_over(successor_in(mode, &socket)).expect_err("it doesn't serve");
+        assert_eq!(error.to_string(), expected);
+        assert!(!running.control().is_ending() && !running.control().has_passed_listeners());
+        for _ in 0..8 {
+            assert_eq!(TestClient::connect(running.address()).get("/").text(), "old");
+        }
+    }
+    running.control().stop();
+    running.wait_for_control().expect("it ends in order");
+    assert!(!socket.exists(), "it belongs to the old process again");
+}
+
+#[test]
 fn a_process_that_is_not_ready_accepts_nothing() {
     let folder = TestFolder::new();
     let socket = folder.at("socket");
     let running = start("old", &socket);
-    let mut command = process::command(TEST, &[(SOCKET, &socket), (MODE, Path::new("early"))]);
-    command.stdout(Stdio::null());
     let control = running.control();
-    let early = Successor::new(command).timeout(Duration::from_secs(2));
+    let early = successor_in("early", &socket).timeout(Duration::from_secs(2));
     std::thread::scope(|scope| {
         let handing = scope.spawn(|| early.start(&control));
         while !handing.is_finished() {
