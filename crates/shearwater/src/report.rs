@@ -205,6 +205,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::BuffersFull { .. } => "buffers_full",
         Notice::WorkerBlocked { .. } => "worker_blocked",
         Notice::ReloadFailed { .. } => "reload_failed",
+        Notice::SuccessorUnannounced { .. } => "successor_unannounced",
         Notice::Draining { .. } => "draining",
         Notice::Stopping => "stopping",
         Notice::CutOff { .. } => "connections_cut_off",

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    Control, ListenAddress, ListeningSocket, PassedListener, PassingListeners, StartError,
+    Control, ListenAddress, ListeningSocket, Notice, PassedListener, PassingListeners, StartError,
 };
 use shearwater_io::service_manager::notify;
 use shearwater_io::socket_channel::SocketChannel;
@@ -40,6 +40,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest wait for the exit of a process that has closed the channel, and the interval of looking for it.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 const EXIT_POLL: Duration = Duration::from_millis(5);
+
+/// Time for repeating a notification of the service manager that fails, and the interval.
+const ANNOUNCE_WAIT: Duration = Duration::from_secs(1);
+const ANNOUNCE_RETRY: Duration = Duration::from_millis(50);
 
 /// Variables for one process alone.
 const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
@@ -138,9 +142,12 @@ impl Successor {
             Ok(()) => {
                 // Before `finish`, which lets this process exit, and before the channel is closed: the new process then
                 // reports to the manager, which ignores all but the main process.
-                drop(notify(&format!("MAINPID={}", new.child.id())));
+                let process = new.child.id();
+                if let Err(error) = announce(process) {
+                    control.notify(Notice::SuccessorUnannounced { process, error: error.to_string() });
+                }
                 passing.into_iter().for_each(PassingListeners::finish);
-                Ok(new.child.id())
+                Ok(process)
             }
             Err(failed) => {
                 passing.iter().for_each(|passing| passing.own_files(true));
@@ -164,6 +171,18 @@ impl Server {
     ) -> Self {
         self.functions.upgrade = Some(SignalFunction::new(upgrade));
         self
+    }
+}
+
+/// Names the new process to the service manager, if there is one. Repeats what fails, because systemd ends a service with
+/// the process that it knows.
+fn announce(process: u32) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match notify(&format!("MAINPID={process}")) {
+            Err(_) if start.elapsed() < ANNOUNCE_WAIT => thread::sleep(ANNOUNCE_RETRY),
+            notified => return notified.map(drop),
+        }
     }
 }
 

@@ -278,6 +278,42 @@ fn a_service_manager_gets_the_new_process() {
     }
 }
 
+/// systemd would end the service with the old process.
+#[test]
+fn reports_a_service_manager_that_is_gone() {
+    let folder = TestFolder::new();
+    folder.file("public/index.html", "here");
+    let manager = UnixDatagram::bind(folder.at("notify")).expect("a socket");
+    let mut command = program(&folder, &["--listen", "127.0.0.1:0", "--pid-file", "pid"]);
+    let mut server = Server::of(command.env("NOTIFY_SOCKET", folder.at("notify")));
+    drop(manager);
+    let (code, _, stderr) = run(&folder, &["upgrade", "pid"]);
+    assert_eq!(code, 0, "{stderr}");
+    let new = Pid::from_raw(
+        fs::read_to_string(folder.at("pid")).expect("a PID file").trim().parse().expect("a number"),
+    );
+    let new = new.expect("a process");
+    server.succeeded_by(new);
+    let expected = format!(
+        "shearwater: can't notify the service manager of process {new}: Connection refused (os error "
+    );
+    loop {
+        let line = server.next_line();
+        assert!(!line.is_empty(), "no warning");
+        if line.starts_with(&expected) {
+            assert!(
+                line.ends_with(
+                    "; systemd may end the service with this process; help: restart the service\n"
+                ),
+                "{line}"
+            );
+            break;
+        }
+    }
+    server.signal(Signal::TERM);
+    until_ended(new);
+}
+
 #[test]
 fn commands_refuse_other_processes() {
     let folder = TestFolder::new();

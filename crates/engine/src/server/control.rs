@@ -178,8 +178,8 @@ impl Control {
         self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
     }
 
-    /// Queues a notice for the operator; returns `false` if the queue is full or nobody reads it.
-    pub(crate) fn notify(&self, notice: Notice) -> bool {
+    /// Queues a notice for the operator. Returns false if the queue is full or nobody reads it.
+    pub fn notify(&self, notice: Notice) -> bool {
         match self.notices.try_send(notice) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
