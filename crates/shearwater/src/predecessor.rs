@@ -229,18 +229,21 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     if how != TakeOver::ListenersAndReport {
         return;
     }
-    let Some(Predecessor { mut channel, servers, .. }) = present.take() else { return };
+    let Some(Predecessor { mut channel, servers, mut listeners }) = present.take() else { return };
+    // No server has taken these. Those with a file stay open for its removal; the old process accepts what is queued.
+    listeners.retain(|listener| listener.file.is_some());
     // However long it takes: until then the old process accepts.
     let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
     drop(ready.and_then(|()| channel.receive()));
     servers.iter().for_each(|server| accept_passed(server, verbosity));
-    // Listeners that no server has taken are closed here. The old process accepts what is queued there.
     if !received.is_given_used.load(Relaxed) {
         received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
     // An old process that is gone needs no report, and the wait ends at once.
     drop(channel.send(SERVING, None::<&ListeningSocket>));
     drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
+    // Not before: an old process that serves on owns its files again.
+    listeners.into_iter().for_each(PassedListener::discard);
 }
 
 fn accept_passed(server: &Control, verbosity: Verbosity) {

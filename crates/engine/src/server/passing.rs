@@ -34,6 +34,13 @@ impl PassedListener {
         passed.iter().position(is_it).map(|index| passed.remove(index))
     }
 
+    /// Closes a listener that no server has taken, and removes its file unless another is there by now.
+    pub fn discard(self) {
+        if let (Some(ListenAddress::Unix { path, .. }), Some(file)) = (&self.address, self.file) {
+            file.remove_at(path);
+        }
+    }
+
     /// Returns the bound address, and further descriptors of the sockets; `None` if none of them listens.
     pub(crate) fn listening(&self) -> io::Result<Option<(BoundAddress, Vec<OwnedFd>)>> {
         let mut listening = Vec::new();

@@ -187,6 +187,14 @@ impl FileIdentity {
     fn of(found: &fs::Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }
     }
+
+    /// Removes the file of a socket that is still open, so that no other file has its inode. Another file stays.
+    pub fn remove_at(self, path: &Path) {
+        if fs::symlink_metadata(path).is_ok_and(|found| Self::of(&found) == self) {
+            // In a folder that is no longer writable it stays: the next server replaces it.
+            drop(fs::remove_file(path));
+        }
+    }
 }
 
 /// A socket's file. Removed on drop, unless another has replaced it or another process owns it.
@@ -212,10 +220,6 @@ impl Drop for SocketFile {
         if !self.is_owned.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(found) = fs::symlink_metadata(&self.path) else { return };
-        if FileIdentity::of(&found) == self.identity {
-            // In a folder that is no longer writable it stays: the next server replaces it.
-            drop(fs::remove_file(&self.path));
-        }
+        self.identity.remove_at(&self.path);
     }
 }

@@ -45,10 +45,16 @@ fn process() {
     let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a path"));
     let running = match std::env::var(MODE).unwrap_or_default().as_str() {
         "early" => server(&socket).take_over_listeners().start_app(app("too early")).expect("it starts"),
+        "elsewhere" => start("new", &elsewhere(&socket)),
         mode @ ("dies" | "hangs") => fail_after_ready(mode),
         _ => start("new", &socket),
     };
     running.wait().expect("it ends in order");
+}
+
+/// Returns the Unix-domain socket of a new process that has another one.
+fn elsewhere(socket: &Path) -> PathBuf {
+    socket.with_extension("new")
 }
 
 /// Receives the listeners and permission to accept, and doesn't accept.
@@ -223,6 +229,26 @@ fn a_file_of_another_program_stays() {
     testkit::process::signal(new.0, Signal::TERM).expect("it serves");
     until(|| testkit::process::has_ended(new.0));
     assert_eq!(mode(), before);
+}
+
+#[test]
+fn the_file_of_a_socket_that_the_new_process_drops_is_removed() {
+    let folder = TestFolder::new();
+    for is_replaced in [false, true] {
+        let socket = folder.at("socket");
+        let running = start("old", &socket);
+        let other = is_replaced.then(|| {
+            std::fs::remove_file(&socket).expect("it is there");
+            UnixListener::bind(&socket).expect("a socket")
+        });
+        let new = NewProcess(running.hand_over(successor_in("elsewhere", &socket)).expect("it serves"));
+        until(|| elsewhere(&socket).exists() && socket.exists() == is_replaced);
+        running.wait_for_control().expect("it ends in order");
+        testkit::process::signal(new.0, Signal::TERM).expect("it serves");
+        until(|| !elsewhere(&socket).exists());
+        assert_eq!(socket.exists(), is_replaced);
+        drop(other);
+    }
 }
 
 #[test]
