@@ -70,7 +70,7 @@ impl fmt::Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = if matches!(error, Error::Failed(_)) { 1 } else { 2 };
+        let code = if matches!(error, Error::Failed(_) | Error::SuccessorFailed { .. }) { 1 } else { 2 };
         Self { code, ..Self::start(error.to_string()) }
     }
 }

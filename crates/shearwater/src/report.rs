@@ -179,6 +179,7 @@ fn level(notice: &Notice) -> Verbosity {
         Notice::WorkerEnded { error: Some(_), .. }
         | Notice::AcceptorEnded { error: Some(_) }
         | Notice::ListenerFailed { .. }
+        | Notice::SuccessorFailed { .. }
         | Notice::HandlerPanicked { .. }
         | Notice::FileFailed { status: 500.., .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
@@ -205,6 +206,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::BuffersFull { .. } => "buffers_full",
         Notice::WorkerBlocked { .. } => "worker_blocked",
         Notice::ReloadFailed { .. } => "reload_failed",
+        Notice::SuccessorFailed { .. } => "successor_failed",
         Notice::SuccessorUnannounced { .. } => "successor_unannounced",
         Notice::Draining { .. } => "draining",
         Notice::Stopping => "stopping",

@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, ExitStatus};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
     Control, ListenAddress, ListeningSocket, Notice, PassedListener, PassingListeners, StartError,
+    SuccessorEnd,
 };
 use shearwater_io::service_manager::notify;
 use shearwater_io::socket_channel::SocketChannel;
@@ -127,6 +129,7 @@ impl Successor {
         let passing = lock(&servers).map_err(HandOverError::Listeners)?;
         let now = Instant::now();
         let end = now.checked_add(timeout).unwrap_or(now + WAIT_MAX);
+        let waiting = wait_for_end(control.successor_end()).map_err(HandOverError::System)?;
         let (channel, their_end) = SocketChannel::pair().map_err(HandOverError::System)?;
         command.stdin(their_end).env(PREDECESSOR, process::id().to_string());
         for name in OF_ONE_PROCESS {
@@ -146,7 +149,9 @@ impl Successor {
                 if let Err(error) = announce(process) {
                     control.notify(Notice::SuccessorUnannounced { process, error: error.to_string() });
                 }
-                passing.into_iter().for_each(PassingListeners::finish);
+                passing.into_iter().for_each(|passing| passing.finish(process));
+                // The thread waits for it, and the channel has room.
+                drop(waiting.try_send(new.child));
                 Ok(process)
             }
             Err(failed) => {
@@ -184,6 +189,20 @@ fn announce(process: u32) -> io::Result<()> {
             notified => return notified.map(drop),
         }
     }
+}
+
+/// Starts a thread that waits for the process which it gets, and reports its end. Without one it ends.
+fn wait_for_end(end: SuccessorEnd) -> io::Result<SyncSender<Child>> {
+    let (sender, child) = sync_channel::<Child>(1);
+    let wait = move || {
+        if let Ok(mut child) = child.recv()
+            && let Ok(status) = child.wait()
+        {
+            end.note(child.id(), status);
+        }
+    };
+    thread::Builder::new().name("successor".to_owned()).spawn(wait)?;
+    Ok(sender)
 }
 
 /// Returns the listeners of these servers in their order, each server once.

@@ -278,6 +278,41 @@ fn a_service_manager_gets_the_new_process() {
     }
 }
 
+/// A service manager that waits for the old process restarts the service then.
+#[test]
+fn an_old_process_stops_if_the_new_one_fails() {
+    for driver in drivers() {
+        let mut upgraded = Upgraded::start(&["--driver", driver, "--workers", "2"]);
+        let mut download = upgraded.server.connect();
+        download.ask("GET", "/large.bin", &[]);
+        upgraded.upgrade();
+        upgraded.server.signal(Signal::KILL);
+        let (code, _, stderr) = upgraded.server.end();
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains(", which had taken over, has failed (signal: 9 (SIGKILL))\n"), "{stderr}");
+        assert!(stderr.contains(" has cut off 1 connections during a request or response\n"), "{stderr}");
+    }
+}
+
+/// The service ends in order: downloads of the old process may take their time.
+#[test]
+fn an_old_process_drains_on_if_the_new_one_ends_in_order() {
+    if !has_proc() {
+        return;
+    }
+    let mut upgraded = Upgraded::start(&["--workers", "2"]);
+    let mut download = upgraded.server.connect();
+    download.ask("GET", "/large.bin", &[]);
+    let old = upgraded.upgrade();
+    upgraded.server.signal(Signal::TERM);
+    until_ended(upgraded.server.pid());
+    assert_eq!(download.response("GET").body.len(), LARGE_BYTES);
+    drop(download);
+    until_ended(old);
+    let (code, _, stderr) = upgraded.server.end();
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
 /// systemd would end the service with the old process.
 #[test]
 fn reports_a_service_manager_that_is_gone() {

@@ -48,12 +48,12 @@ pub struct Control {
     wakers: Mutex<Vec<Waker>>,
     counters: Mutex<Vec<Arc<Counters>>>,
     pub(crate) reloads: Arc<Reloads>,
-    pub(crate) listening: Listening,
+    pub(crate) listening: Arc<Listening>,
     /// Counters of the operator: only `reload` writes them, under the lock of `counters`.
     own: Arc<Counters>,
     observers: Mutex<Vec<Observer>>,
     pub(crate) messages: Messages,
-    notices: SyncSender<Notice>,
+    pub(crate) notices: SyncSender<Notice>,
 }
 
 impl fmt::Debug for Control {
@@ -74,7 +74,7 @@ impl Control {
             wakers: Mutex::default(),
             counters: Mutex::new(vec![Arc::clone(&own)]),
             reloads: Arc::default(),
-            listening: Listening::default(),
+            listening: Arc::default(),
             own,
             observers: Mutex::default(),
             messages: Messages::default(),

@@ -50,6 +50,8 @@ struct ListeningState {
     is_ending: bool,
     /// Another process has the sockets, and serves.
     is_passed: bool,
+    /// That process, unless it has ended.
+    successor: Option<u32>,
 }
 
 impl Listening {
@@ -111,8 +113,18 @@ impl Listening {
     }
 
     /// Notes that another process serves at the addresses.
-    pub(crate) fn set_passed(&self) {
-        self.lock().is_passed = true;
+    pub(crate) fn set_passed(&self, successor: u32) {
+        let mut state = self.lock();
+        (state.is_passed, state.successor) = (true, Some(successor));
+    }
+
+    /// Notes the end of that process.
+    pub(crate) fn forget_successor(&self) {
+        self.lock().successor = None;
+    }
+
+    pub(crate) fn successor(&self) -> Option<u32> {
+        self.lock().successor
     }
 
     pub(crate) fn has_passed(&self) -> bool {

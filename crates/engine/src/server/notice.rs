@@ -140,6 +140,13 @@ pub enum Notice {
         /// The reason.
         error: String,
     },
+    /// The process that has taken the place of this one has ended with an error.
+    SuccessorFailed {
+        /// Number of the process.
+        process: u32,
+        /// Its exit status.
+        status: String,
+    },
     /// A drain has been ordered.
     Draining {
         /// Limit for the drain, in milliseconds.
@@ -224,7 +231,8 @@ impl fmt::Display for Notice {
             Self::ReloadFailed { worker, message, place } => {
                 write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
             }
-            Self::SuccessorUnannounced { .. }
+            Self::SuccessorFailed { .. }
+            | Self::SuccessorUnannounced { .. }
             | Self::Draining { .. }
             | Self::Stopping
             | Self::CutOff { .. }
@@ -240,6 +248,9 @@ impl Notice {
         match self {
             Self::SuccessorUnannounced { process, error } => {
                 write!(f, "can't notify the service manager of process {process}: {error}; {UNANNOUNCED}")
+            }
+            Self::SuccessorFailed { process, status } => {
+                write!(f, "process {process}, which had taken over, has failed ({status})")
             }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);
