@@ -109,6 +109,16 @@ impl Drop for Signals {
     }
 }
 
+/// Sends `SIGHUP` to another process.
+///
+/// # Errors
+/// Fails if there is no such process, or it is another user's.
+pub fn hang_up(process: u32) -> io::Result<()> {
+    let number = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    let number = number.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::kill_process(number, rustix::process::Signal::HUP)?)
+}
+
 /// The process's listeners, and each signal's previous action.
 struct Process {
     listeners: Vec<Arc<Mutex<SignalListener>>>,

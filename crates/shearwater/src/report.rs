@@ -98,6 +98,13 @@ impl Verbosity {
         control.keep_message(MessageLevel::Info, text);
     }
 
+    /// Reports and keeps that a reload is one of another process.
+    pub(crate) fn print_forwarded(self, process: u32, control: &Control) {
+        let text = format!("process {process} serves now: forwarded SIGHUP to it");
+        self.line(Self::Info, "reload_forwarded", Facts::default(), &text);
+        control.keep_message(MessageLevel::Info, text);
+    }
+
     /// Reports and keeps that another process has taken the place of this one.
     pub(crate) fn print_upgraded(self, what: &str, control: &Control) {
         let text = format!("upgraded: {what}");

@@ -298,7 +298,8 @@ impl Server {
     /// [`Control::reload`] for any other. It returns what it has reloaded, such as the name of a file, or complete messages,
     /// which are printed as they are; then nothing may have changed.
     ///
-    /// It runs on a thread of its own. Signals during a call result in one further call. `SIGHUP` is handled where the
+    /// It runs on a thread of its own. Signals during a call result in one further call. During an upgrade they wait, and
+    /// are forwarded to the new process once that serves. `SIGHUP` is handled where the
     /// other signals are: see [`handle_signals`](Self::handle_signals). A program whose terminal was closed gets one too,
     /// and drains, unless it was started by `nohup`.
     ///

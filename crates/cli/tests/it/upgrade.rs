@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Instant;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Client, TIMEOUT, TestClient, TestFolder, process, until_refused};
 
 use crate::process::{Server, drivers, has_proc, program, program_after, run};
@@ -276,6 +276,32 @@ fn a_service_manager_gets_the_new_process() {
         assert!(next().starts_with("STOPPING=1"), "nothing else in between");
         until_ended(server.pid());
     }
+}
+
+#[test]
+fn a_reload_after_an_upgrade_is_one_of_the_new_process() {
+    if !has_proc() {
+        return;
+    }
+    let mut upgraded = Upgraded::start(&["--workers", "2"]);
+    let address = upgraded.server.address();
+    let mut download = upgraded.server.connect();
+    download.ask("GET", "/large.bin", &[]);
+    let old = upgraded.upgrade();
+    upgraded.configure("two");
+    kill_process(old, Signal::HUP).expect("it drains");
+    let new = upgraded.server.pid();
+    let mut expected = vec![
+        format!("shearwater: process {new} serves now: forwarded SIGHUP to it\n"),
+        "shearwater: reloaded site.toml: ".to_owned(),
+    ];
+    while !expected.is_empty() {
+        let line = upgraded.server.next_line();
+        assert!(!line.is_empty() && !line.contains("not reloaded"), "{line}");
+        expected.retain(|text| !line.starts_with(text));
+    }
+    until("the new root", || TestClient::connect(address).get("/f.txt").text() == "two");
+    assert_eq!(download.response("GET").body.len(), LARGE_BYTES);
 }
 
 /// A service manager that waits for the old process restarts the service then.
