@@ -89,6 +89,15 @@ impl Signals {
         Ok(Self(listener))
     }
 
+    /// Returns whether one of these signals is queued.
+    #[must_use]
+    pub fn has_queued(&self, signals: &[Signal]) -> bool {
+        match &*lock(&self.0) {
+            SignalListener::Queues(queue) => queue.iter().any(|signal| signals.contains(signal)),
+            SignalListener::Acts(_) => false,
+        }
+    }
+
     /// Calls `act` for each signal, queued ones first.
     pub fn act(&self, mut act: impl FnMut(Signal) + Send + 'static) {
         let mut listener = lock(&self.0);

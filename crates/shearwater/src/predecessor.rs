@@ -18,6 +18,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -44,6 +45,9 @@ pub(crate) const SERVING: &[u8] = b"serving";
 
 /// Longest wait for the description of the next listener.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Interval of looking for a signal meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Longest wait for the service manager to know this process: its reports are ignored before.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -215,26 +219,33 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
 
 /// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all
 /// servers accept from its listeners.
-pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity) {
+///
+/// # Errors
+/// `is_ending` returns true before the old process permits to accept.
+pub(crate) fn started(
+    control: Arc<Control>,
+    how: TakeOver,
+    verbosity: Verbosity,
+    is_ending: impl Fn() -> bool,
+) -> Result<(), TakeOverError> {
     if how == TakeOver::Nothing {
-        return;
+        return Ok(());
     }
-    let Ok(Some(received)) = received() else { return };
+    let Ok(Some(received)) = received() else { return Ok(()) };
     let mut present = received.predecessor();
     let Some(predecessor) = present.as_mut() else {
         // A further server of a process that serves already.
-        return accept_passed(&control, verbosity);
+        accept_passed(&control, verbosity);
+        return Ok(());
     };
     predecessor.servers.push(control);
     if how != TakeOver::ListenersAndReport {
-        return;
+        return Ok(());
     }
-    let Some(Predecessor { mut channel, servers, mut listeners }) = present.take() else { return };
+    let Some(Predecessor { mut channel, servers, mut listeners }) = present.take() else { return Ok(()) };
     // No server has taken these. Those with a file stay open for its removal; the old process accepts what is queued.
     listeners.retain(|listener| listener.file.is_some());
-    // However long it takes: until then the old process accepts.
-    let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
-    drop(ready.and_then(|()| channel.receive()));
+    await_permission(&mut channel, is_ending)?;
     servers.iter().for_each(|server| accept_passed(server, verbosity));
     if !received.is_given_used.load(Relaxed) {
         received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -244,6 +255,23 @@ pub(crate) fn started(control: Arc<Control>, how: TakeOver, verbosity: Verbosity
     drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
     // Not before: an old process that serves on owns its files again.
     listeners.into_iter().for_each(PassedListener::discard);
+    Ok(())
+}
+
+/// Reports that this process is ready, and waits until it may accept. However long it takes: until then the old process
+/// accepts.
+fn await_permission(channel: &mut SocketChannel, is_ending: impl Fn() -> bool) -> Result<(), TakeOverError> {
+    let ready = channel.set_patience(Some(LOOK_INTERVAL));
+    if ready.and_then(|()| channel.send(READY, None::<&ListeningSocket>)).is_err() {
+        return Ok(());
+    }
+    // The end of the channel is a permission, too: the old process is gone.
+    while channel.receive().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+        if is_ending() {
+            return Err(TakeOverError("a signal asks this one to end".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 fn accept_passed(server: &Control, verbosity: Verbosity) {

@@ -17,7 +17,7 @@ use crate::report::Verbosity;
 use crate::running::Running;
 use crate::service_manager::{self, Inherit, ManagerReports};
 use crate::signal_functions::SignalFunction;
-use crate::signal_watch::{SignalFunctions, SignalWatch};
+use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -396,8 +396,13 @@ impl Server {
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, verbosity));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
+        let is_ending = || signals.as_ref().is_some_and(CaughtSignals::ask_for_end);
+        if let Err(error) = predecessor::started(running.control(), take_over, verbosity, is_ending) {
+            running.control().stop();
+            drop(running.wait());
+            return Err(error.into());
+        }
         // Nothing can fail from here on: the process that this one succeeds drains.
-        predecessor::started(running.control(), take_over, verbosity);
         reports.iter().for_each(ManagerReports::begin);
         let running = Running { running, drain_ms, verbosity, functions, watch: None, _reports: reports };
         Ok(running.watching(signals))

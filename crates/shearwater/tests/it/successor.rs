@@ -45,6 +45,12 @@ fn process() {
     let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a path"));
     let running = match std::env::var(MODE).unwrap_or_default().as_str() {
         "early" => server(&socket).take_over_listeners().start_app(app("too early")).expect("it starts"),
+        "ended" => {
+            let started = server(&socket).take_over().handle_signals().start_app(app("too late"));
+            let error = started.expect_err("a signal ends it");
+            assert!(error.to_string().ends_with(": a signal asks this one to end"), "{error}");
+            return;
+        }
         "elsewhere" => start("new", &elsewhere(&socket)),
         mode @ ("dies" | "hangs") => fail_after_ready(mode),
         _ => start("new", &socket),
@@ -172,6 +178,24 @@ fn a_process_that_fails_after_it_was_ready_changes_nothing() {
     running.control().stop();
     running.wait_for_control().expect("it ends in order");
     assert!(!socket.exists(), "it belongs to the old process again");
+}
+
+#[test]
+fn a_signal_ends_a_process_that_waits_for_permission() {
+    let folder = TestFolder::new();
+    let (mut channel, there) = SocketChannel::pair().expect("descriptors");
+    channel.set_patience(Some(TIMEOUT)).expect("set");
+    let mut command = process::command(TEST, &[(SOCKET, &folder.at("socket")), (MODE, Path::new("ended"))]);
+    command.stdout(Stdio::null()).stdin(there).env("SHEARWATER_PREDECESSOR", std::process::id().to_string());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    channel.send(b"end", None::<&OwnedFd>).expect("sent");
+    let ready = channel.receive().expect("well-formed").expect("a message");
+    assert_eq!(ready.text, b"ready");
+    testkit::process::signal(child.id(), Signal::TERM).expect("it waits");
+    assert!(channel.receive().expect("well-formed").is_none(), "it has not accepted");
+    assert!(child.wait().expect("a child").success());
+    assert!(!folder.at("socket").exists());
 }
 
 #[test]
