@@ -402,6 +402,31 @@ fn commands_refuse_other_processes() {
 }
 
 #[test]
+fn the_command_ends_with_the_server() {
+    let upgraded = Upgraded::start(&["--workers", "1"]);
+    upgraded.folder.file("site.toml", "[server]\nwokers = 1\n");
+    let Upgraded { folder, mut server } = upgraded;
+    let pid = server.pid();
+    let (code, stdout, stderr) = std::thread::scope(|scope| {
+        let command = scope.spawn(|| run(&folder, &["upgrade", "pid"]));
+        loop {
+            let line = server.next_line();
+            assert!(!line.is_empty(), "it has ended");
+            if line == REFUSED {
+                break;
+            }
+        }
+        server.stop();
+        command.join().expect("no panic")
+    });
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    let expected = format!(
+        "error: process {pid} has ended, and no other serves\nhelp: the server's log has the reason\n"
+    );
+    assert_eq!(stderr, expected);
+}
+
+#[test]
 fn the_command_reloads() {
     let mut upgraded = Upgraded::start(&["--workers", "1"]);
     upgraded.configure("two");
