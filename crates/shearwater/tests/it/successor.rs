@@ -5,15 +5,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shearwater::{App, HandOverError, ListenAddress, Running, Server, StartError, Successor};
+use shearwater::{
+    App, HandOverError, ListenAddress, Request, Response, Running, Server, Service, StartError, Successor,
+    Verbosity,
+};
 use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process;
-use crate::served::{here, text};
+use crate::served::{connect_unix, here, text};
 
 const TEST: &str = "successor::process";
 
@@ -51,11 +56,39 @@ fn process() {
             assert!(error.to_string().ends_with(": a signal asks this one to end"), "{error}");
             return;
         }
+        "later" => return serve_with_a_later_server(&socket),
         "elsewhere" => start("new", &elsewhere(&socket)),
         mode @ ("dies" | "hangs") => fail_after_ready(mode),
         _ => start("new", &socket),
     };
     running.wait().expect("it ends in order");
+}
+
+/// Serves at the TCP address. The server of the Unix-domain socket takes it before that, and starts after it.
+fn serve_with_a_later_server(socket: &Path) {
+    struct Later;
+    impl Service for Later {
+        fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+            response.text("later");
+        }
+    }
+    let (taken, has_taken) = sync_channel(1);
+    let (began, has_begun) = sync_channel(1);
+    let has_begun = Mutex::new(has_begun);
+    let make = move |_| {
+        taken.send(()).expect("the other server waits");
+        has_begun.lock().expect("no panic before").recv().expect("the other server starts");
+        Later
+    };
+    std::thread::scope(|scope| {
+        let later = Server::at(ListenAddress::unix(socket)).verbosity(Verbosity::Off).workers(1).take_over();
+        let later = scope.spawn(move || later.start(make));
+        has_taken.recv().expect("it takes the socket");
+        let first = here().workers(2).take_over().start_app(app("new")).expect("it starts");
+        began.send(()).expect("the later server waits");
+        let _later = later.join().expect("no panic").expect("it starts");
+        first.wait().expect("it ends in order");
+    });
 }
 
 /// Returns the Unix-domain socket of a new process that has another one.
@@ -253,6 +286,18 @@ fn a_file_of_another_program_stays() {
     testkit::process::signal(new.0, Signal::TERM).expect("it serves");
     until(|| testkit::process::has_ended(new.0));
     assert_eq!(mode(), before);
+}
+
+#[test]
+fn a_later_server_of_the_new_process_accepts_too() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    let address = running.address();
+    let _new = NewProcess(running.hand_over(successor_in("later", &socket)).expect("it serves"));
+    running.wait_for_control().expect("it ends in order");
+    assert_eq!(TestClient::connect(address).get("/").text(), "new");
+    assert_eq!(connect_unix(&socket).get("/").text(), "later");
 }
 
 #[test]
