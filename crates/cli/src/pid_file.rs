@@ -47,8 +47,9 @@ impl PidFile {
 }
 
 impl PreparedPidFile {
-    /// Writes the file, in place of one that a killed server has left, or that is of the process that this one succeeds.
-    /// A rename puts it in place, so that nobody reads a part of it. A failure is logged: connections are accepted by now.
+    /// Writes the file, in place of one that a killed server has left, or that is of the process that this one
+    /// succeeds. A rename puts it in place, so that nobody reads a part of it. A failure is logged: connections are
+    /// accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
         let Self { path, new } = self;
         let text = text();

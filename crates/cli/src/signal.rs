@@ -90,7 +90,8 @@ fn parse(text: &str) -> Result<Pid, String> {
     pid.ok_or_else(|| format!("not the number of a process: {text:?}"))
 }
 
-/// Checks that a process is this program, where the system says so: a PID file may be old, and the signal would end others.
+/// Checks that a process is this program, where the system says so: a PID file may be old, and the signal would end
+/// others.
 fn check_program(pid: Pid) -> Result<(), Failure> {
     let name = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
     match (name("self"), name(&pid.to_string())) {

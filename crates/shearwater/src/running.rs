@@ -69,7 +69,8 @@ impl Running {
         self.verbosity
     }
 
-    /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its number.
+    /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its
+    /// number.
     ///
     /// See [`Successor`] and [`Server::on_upgrade`](crate::Server::on_upgrade), which does so at a signal.
     ///

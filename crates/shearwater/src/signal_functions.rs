@@ -1,5 +1,5 @@
-//! Functions of the program that signals call: to reload, and to upgrade. Each runs on a thread of its own, one call at a
-//! time.
+//! Functions of the program that signals call: to reload, and to upgrade. Each runs on a thread of its own, one call at
+//! a time.
 
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};

@@ -80,8 +80,8 @@ impl Successor {
         Self { command, timeout: TIMEOUT, others: Vec::new() }
     }
 
-    /// Creates one with the program and the arguments of this process. A program file that was replaced since is the new
-    /// version; `argv[0]` names it, if that exists.
+    /// Creates one with the program and the arguments of this process. A program file that was replaced since is the
+    /// new version; `argv[0]` names it, if that exists.
     ///
     /// # Errors
     /// If neither `argv[0]` nor the system names the program.
@@ -115,8 +115,8 @@ impl Successor {
     /// All servers whose listeners it got must be drained then. [`Server::on_upgrade`](crate::Server::on_upgrade) and
     /// [`Running::hand_over`](crate::Running::hand_over) drain the one of `control`, the program those of
     /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service
-    /// manager (`NOTIFY_SOCKET`) gets the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends the
-    /// attempt until the process is ready.
+    /// manager (`NOTIFY_SOCKET`) gets the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends
+    /// the attempt until the process is ready.
     ///
     /// # Errors
     /// See [`HandOverError`]. Nothing has changed then, and the process has ended.
@@ -166,9 +166,9 @@ impl Server {
     /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server
     /// leaves `SIGUSR2` alone.
     ///
-    /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a description for
-    /// the log. The server drains then. After an error, which is printed as it is, it serves on. The function runs on a
-    /// thread of its own.
+    /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a
+    /// description for the log. The server drains then. After an error, which is printed as it is, it serves on. The
+    /// function runs on a thread of its own.
     #[must_use]
     pub fn on_upgrade(
         mut self,
@@ -179,8 +179,8 @@ impl Server {
     }
 }
 
-/// Names the new process to the service manager, if there is one. Repeats what fails, because systemd ends a service with
-/// the process that it knows.
+/// Names the new process to the service manager, if there is one. Repeats what fails, because systemd ends a service
+/// with the process that it knows.
 fn announce(process: u32) -> io::Result<()> {
     let start = Instant::now();
     loop {

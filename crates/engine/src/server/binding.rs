@@ -74,7 +74,7 @@ pub(crate) struct Bound {
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Listeners of the acceptor, which dispatches their connections to the workers.
     pub(crate) of_acceptor: Vec<Listener>,
-    /// Listeners of another process, which accepts until this one is told to.
+    /// Listeners of another process, from which this one accepts later.
     pub(crate) held: Vec<(Holder, Listener)>,
 }
 
@@ -182,8 +182,8 @@ impl Bound {
         Ok(())
     }
 
-    /// Takes over the sockets that another process of this server has for an address. Binds the address if they don't listen
-    /// any more.
+    /// Takes over the sockets that another process of this server has for an address. Binds the address if they don't
+    /// listen any more.
     fn take_over(
         &mut self,
         passed: &PassedListener,
@@ -227,8 +227,8 @@ impl Bound {
         self.entries.push(Entry { holders, sockets, ..entry });
     }
 
-    /// Returns the threads for the sockets of one address: one for each worker if there are as many, and otherwise one thread
-    /// for all. None may be left out, because the kernel queues connections at each of them.
+    /// Returns the threads for the sockets of one address: one for each worker if there are as many, and otherwise one
+    /// thread for all. None may be left out, because the kernel queues connections at each of them.
     fn holders(&self, count: usize) -> Vec<Holder> {
         match (self.binding.accept, self.of_workers.len()) {
             (AcceptMode::Reuseport, workers) if workers == count => self.all_workers(),

@@ -1,7 +1,7 @@
 //! Listeners on their way from one process of a server to the next, which takes its place.
 //!
-//! Both processes have the sockets for a while, so that no connection is lost, whichever of them ends: the kernel closes a
-//! socket's queue with its last descriptor.
+//! Both processes have the sockets for a while, so that no connection is lost, whichever of them ends: the kernel
+//! closes a socket's queue with its last descriptor.
 
 use std::fmt;
 use std::io;
@@ -103,7 +103,8 @@ pub struct SuccessorEnd {
 }
 
 impl SuccessorEnd {
-    /// Notes that the process has ended. Reports a failure ([`Notice::SuccessorFailed`]), and waits if many notices wait.
+    /// Notes that the process has ended. Reports a failure ([`Notice::SuccessorFailed`]), and waits if many notices
+    /// wait.
     pub fn note(self, process: u32, status: ExitStatus) {
         self.listening.forget_successor();
         if !status.success() {
@@ -135,8 +136,8 @@ impl Control {
         drop(self.listening.changing.lock());
     }
 
-    /// Accepts from the listeners that another process has passed ([`Options::passed`](crate::Options::passed)), and owns the
-    /// files of Unix-domain sockets. The server doesn't use these listeners before.
+    /// Accepts from the listeners that another process has passed ([`Options::passed`](crate::Options::passed)), and
+    /// owns the files of Unix-domain sockets. The server doesn't use these listeners before.
     ///
     /// # Errors
     /// An option or a mode can't be set. The listeners are used nevertheless.

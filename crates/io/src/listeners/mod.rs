@@ -51,8 +51,9 @@ impl Listener {
         Self { file: Some(file), ..Self::exclusive(socket, id) }
     }
 
-    /// Wraps a socket that another process of this server has bound, and that has this file. The file belongs to the other
-    /// process until [`ListenerHandle::own_file`] says otherwise. If another file is there by now, it is left alone.
+    /// Wraps a socket that another process of this server has bound, and that has this file. The file belongs to the
+    /// other process until [`ListenerHandle::own_file`] says otherwise. If another file is there by now, it is left
+    /// alone.
     #[must_use]
     pub fn taken_over(socket: OwnedFd, id: ListenerId, file: Option<(&Path, FileIdentity)>) -> Self {
         let file = file.and_then(|(path, identity)| {
