@@ -1,8 +1,8 @@
 //! Group `reload`: ten upgrades under load at a fixed rate cost no request, and every old process ends.
 //!
-//! The program replaces itself by `shearwater upgrade`. Clients at a fixed rate request a file over TCP, half of them over connections
-//! that they keep, and so do clients of a Unix-domain socket; a download that began before each upgrade ends after it. New processes that
-//! can't start, in between, change nothing.
+//! The program replaces itself by `shearwater upgrade`. Clients at a fixed rate request a file over TCP, half of them
+//! over connections that they keep, and so do clients of a Unix-domain socket; a download that began before each
+//! upgrade ends after it. New processes that can't start, in between, change nothing.
 
 use std::fs;
 use std::io;

@@ -7,9 +7,7 @@ use std::process;
 
 use crate::failure::Failure;
 
-/// A file that will have the number of this process.
-///
-/// A rename puts it in place, so that nobody reads a part of it. A missing folder or permission is an error before the server starts.
+/// A place for a file that will have the number of this process. It was writable when the server was about to start.
 pub(crate) struct PreparedPidFile {
     path: PathBuf,
     /// The file under its first name.
@@ -36,35 +34,33 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 }
 
 impl PidFile {
-    /// Writes the file under another name.
+    /// Checks that the file can be written. Nothing stays there: the process may be killed before it serves.
     pub(crate) fn prepare(path: &Path) -> Result<PreparedPidFile, Failure> {
         let mut new = path.to_owned().into_os_string();
         new.push(".new");
         let new = PathBuf::from(new);
-        let written =
-            if path.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { fs::write(&new, text()) };
-        written.map_err(|error| failed(path, &error))?;
+        let is_folder = path.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory));
+        let written = is_folder.map_or_else(|| fs::write(&new, text()), Err);
+        written.and_then(|()| fs::remove_file(&new)).map_err(|error| failed(path, &error))?;
         Ok(PreparedPidFile { path: path.to_owned(), new })
     }
 }
 
 impl PreparedPidFile {
-    /// Gives the file its name, in place of one that a killed server has left, or that is of the process that this one succeeds.
-    /// A failure is logged: connections are accepted by now.
+    /// Writes the file, in place of one that a killed server has left, or that is of the process that this one
+    /// succeeds. A rename puts it in place, so that nobody reads a part of it. A failure is logged: connections are
+    /// accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
-        if let Err(error) = fs::rename(&self.new, &self.path) {
-            let path = self.path.display();
+        let Self { path, new } = self;
+        let text = text();
+        if let Err(error) = fs::write(&new, &text).and_then(|()| fs::rename(&new, &path)) {
+            // A full disk may have left an empty one.
+            drop(fs::remove_file(&new));
+            let path = path.display();
             tracing::error!(target: "shearwater", kind = "pid_file_failed", "can't write the PID file {path}: {error}");
             return None;
         }
-        Some(PidFile { path: self.path.clone(), text: text(), is_left: false })
-    }
-}
-
-impl Drop for PreparedPidFile {
-    fn drop(&mut self) {
-        // It is gone if it was renamed.
-        drop(fs::remove_file(&self.new));
+        Some(PidFile { path, text, is_left: false })
     }
 }
 
@@ -82,5 +78,31 @@ impl Drop for PidFile {
             // Nothing is left to do for a file that can't be removed: its number belongs to no server.
             drop(fs::remove_file(&self.path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use testkit::TestFolder;
+
+    use super::PidFile;
+
+    #[test]
+    fn a_process_that_is_killed_before_it_serves_leaves_no_file() {
+        let folder = TestFolder::new();
+        let names = || {
+            fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name())
+        };
+        let prepared = PidFile::prepare(&folder.at("pid")).expect("the folder is writable");
+        assert_eq!(names().count(), 0);
+        let written = prepared.write().expect("the folder is writable");
+        assert_eq!(names().collect::<Vec<_>>(), ["pid"]);
+        assert_eq!(fs::read_to_string(folder.at("pid")).expect("a file"), super::text());
+        drop(written);
+        assert_eq!(names().count(), 0);
+        assert!(PidFile::prepare(folder.path()).is_err(), "a folder");
+        assert!(PidFile::prepare(&folder.at("missing/pid")).is_err(), "no folder");
     }
 }

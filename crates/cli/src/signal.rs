@@ -5,14 +5,17 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::args::Running;
 use crate::failure::Failure;
 use crate::report;
 
-/// Longest wait for a new process: more than it is given to start.
-const UPGRADE_WAIT_MAX: Duration = Duration::from_secs(15);
+/// Longest wait for a new process: more than it is given to start and to serve.
+const UPGRADE_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Time for the new number in the PID file after the old process has ended.
+const ENDED_WAIT: Duration = Duration::from_secs(1);
 
 /// Interval at which the PID file is read meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -31,15 +34,38 @@ pub(crate) fn upgrade(running: &Running) -> Result<(), Failure> {
     if is_number(&running.process) {
         return report::print(&format!("process {pid} starts a new one; its log has the result\n"));
     }
-    let start = Instant::now();
-    while start.elapsed() < UPGRADE_WAIT_MAX {
-        match read(Path::new(&running.process)) {
-            Ok(new) if new != pid => return report::print(&format!("process {new} serves now\n")),
+    let error = match await_other(Path::new(&running.process), pid) {
+        Waited::Other(new) => return report::print(&format!("process {new} serves now\n")),
+        Waited::Ended => format!("process {pid} has ended, and no other serves"),
+        Waited::Late => format!("no new process within {} s: {pid} may serve on", UPGRADE_WAIT_MAX.as_secs()),
+    };
+    Err(Failure { code: 1, ..Failure::helped(error, "the server's log has the reason") })
+}
+
+/// The result of waiting for a new process.
+enum Waited {
+    Other(Pid),
+    /// The old process has ended without one.
+    Ended,
+    Late,
+}
+
+/// Waits for another number in a PID file.
+fn await_other(file: &Path, pid: Pid) -> Waited {
+    let mut end = Instant::now() + UPGRADE_WAIT_MAX;
+    let mut has_ended = false;
+    while Instant::now() < end {
+        match read(file) {
+            Ok(new) if new != pid => return Waited::Other(new),
+            // A server that nobody succeeds has removed it.
+            Err(_) if has_ended => return Waited::Ended,
             _ => thread::sleep(POLL_INTERVAL),
         }
+        if !has_ended && test_kill_process(pid).is_err() {
+            (has_ended, end) = (true, Instant::now() + ENDED_WAIT);
+        }
     }
-    let error = format!("no new process within {} s: {pid} may serve on", UPGRADE_WAIT_MAX.as_secs());
-    Err(Failure { code: 1, ..Failure::helped(error, "the server's log has the reason") })
+    if has_ended { Waited::Ended } else { Waited::Late }
 }
 
 fn is_number(process: &str) -> bool {
@@ -65,7 +91,8 @@ fn parse(text: &str) -> Result<Pid, String> {
     pid.ok_or_else(|| format!("not the number of a process: {text:?}"))
 }
 
-/// Checks that a process is this program, where the system says so: a PID file may be old, and the signal would end others.
+/// Checks that a process is this program, where the system says so: a PID file may be old, and the signal would end
+/// others.
 fn check_program(pid: Pid) -> Result<(), Failure> {
     let name = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
     match (name("self"), name(&pid.to_string())) {

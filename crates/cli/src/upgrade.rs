@@ -1,4 +1,5 @@
-//! Replaces the running program by the file that it was started from (`SIGUSR2`): a new process takes over the listeners.
+//! Replaces the running program by the file that it was started from (`SIGUSR2`): a new process takes over the
+//! listeners.
 
 use std::fs;
 use std::path::PathBuf;

@@ -77,7 +77,7 @@ pub use server::listening::{AddressChange, AddressesChanging};
 pub use server::messages::{Message, MessageLevel};
 pub use server::notice::Notice;
 pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
-pub use server::passing::{PassedListener, PassingListeners};
+pub use server::passing::{PassedListener, PassingListeners, SuccessorEnd};
 pub use server::raise_descriptor_limit;
 pub use server::reload::{Reload, ReloadError, Reloading};
 pub use server::running::{Failure, Running, Summary};

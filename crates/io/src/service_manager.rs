@@ -118,9 +118,8 @@ pub fn takes_notifications() -> bool {
 /// Returns the time that `MONOTONIC_USEC` states, in microseconds.
 #[must_use]
 pub fn monotonic_us() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    // Neither is negative.
-    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+    // It is never negative, and lasts for 500,000 years.
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, |time| time.as_micros() as u64)
 }
 
 fn notify_at(address: &[u8], message: &str) -> io::Result<()> {

@@ -89,6 +89,15 @@ impl Signals {
         Ok(Self(listener))
     }
 
+    /// Returns whether one of these signals is queued.
+    #[must_use]
+    pub fn has_queued(&self, signals: &[Signal]) -> bool {
+        match &*lock(&self.0) {
+            SignalListener::Queues(queue) => queue.iter().any(|signal| signals.contains(signal)),
+            SignalListener::Acts(_) => false,
+        }
+    }
+
     /// Calls `act` for each signal, queued ones first.
     pub fn act(&self, mut act: impl FnMut(Signal) + Send + 'static) {
         let mut listener = lock(&self.0);
@@ -107,6 +116,16 @@ impl Drop for Signals {
             process.restore();
         }
     }
+}
+
+/// Sends `SIGHUP` to another process.
+///
+/// # Errors
+/// Fails if there is no such process, or it is another user's.
+pub fn hang_up(process: u32) -> io::Result<()> {
+    let number = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    let number = number.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::kill_process(number, rustix::process::Signal::HUP)?)
 }
 
 /// The process's listeners, and each signal's previous action.

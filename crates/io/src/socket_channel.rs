@@ -66,7 +66,8 @@ impl SocketChannel {
     /// Sends a message, with a socket if one is given.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a text with a NUL; [`ErrorKind::WouldBlock`] if nobody reads; otherwise the kernel's.
+    /// [`ErrorKind::InvalidInput`] for a text with a NUL; [`ErrorKind::WouldBlock`] if nobody reads; otherwise the
+    /// kernel's.
     pub fn send(&mut self, text: &[u8], socket: Option<&impl AsFd>) -> io::Result<()> {
         if text.contains(&END) || text.len() >= CHANNEL_MESSAGE_BYTES_MAX {
             return Err(ErrorKind::InvalidInput.into());
@@ -148,8 +149,8 @@ impl SocketChannel {
     }
 }
 
-/// Flags of sending: a process that has ended is an error and no signal. On Apple's systems the standard library's streams have
-/// an option for that.
+/// Flags of sending: a process that has ended is an error and no signal. On Apple's systems the standard library's
+/// streams have an option for that.
 #[cfg(not(target_vendor = "apple"))]
 const SEND: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]

@@ -40,6 +40,13 @@ pub enum Error {
     Reload(ReloadError),
     /// A worker failed or is stuck in a handler.
     Failed(Failure),
+    /// The process that had taken the place of this one has failed while this one was draining.
+    SuccessorFailed {
+        /// Number of the process.
+        process: u32,
+        /// Its exit status.
+        status: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -61,6 +68,9 @@ impl fmt::Display for Error {
             Self::Signals(error) => write!(f, "can't handle signals: {error}"),
             Self::Reload(error) => write!(f, "can't reload: {error}"),
             Self::Failed(failure) => failure.fmt(f),
+            Self::SuccessorFailed { process, status } => {
+                write!(f, "process {process}, which had taken over, has failed ({status})")
+            }
         }
     }
 }

@@ -8,14 +8,17 @@
 //! | old process | `also`: another worker's socket of the same listener | the socket |
 //! | old process | `end` | |
 //! | new process | `ready`: its workers run, and accept only at addresses that are new | |
-//! | old process | `serve`: it drains from now on | |
-//! | old process | the end: the service manager knows the new process | |
+//! | old process | `serve`: the new process may accept, and owns the files of Unix-domain sockets | |
+//! | new process | `serving`: it accepts | |
+//! | old process | the end: the service manager knows the new process, and the old one drains | |
 //!
-//! If the old process ends before the new one is ready, the new one exits. Once it is ready, it takes the end for permission
-//! to accept, because nobody else would: an old process that gives up kills it.
+//! The channel of a process that has ended has an end, too. If the new process reads it in place of `end`, it exits. If
+//! it reads it in place of `serve`, the old process is gone, and the new one accepts, because nobody else would: an old
+//! process that gives up kills it first. If the old process reads it in place of a message, it serves on.
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -38,12 +41,16 @@ pub(crate) const ALSO: &[u8] = b"also";
 pub(crate) const END_OF_LISTENERS: &[u8] = b"end";
 pub(crate) const READY: &[u8] = b"ready";
 pub(crate) const SERVE: &[u8] = b"serve";
+pub(crate) const SERVING: &[u8] = b"serving";
 
 /// Longest wait for the description of the next listener.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// Interval of looking for a signal meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Longest wait for the service manager to know this process: its reports are ignored before.
-const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How a server takes over listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,8 +65,8 @@ pub(crate) enum TakeOver {
 impl Server {
     /// Takes over from the process that has started this one as its [`Successor`](crate::Successor), if there is one.
     ///
-    /// The server accepts on the sockets of that process instead of binding their addresses; others are bound as usual. Once its
-    /// workers have started, the old process drains, and removes no file of a Unix-domain socket any more. A program that
+    /// The server accepts on the sockets of that process instead of binding their addresses; others are bound as usual.
+    /// Once it accepts, the old process drains, and removes no file of a Unix-domain socket any more. A program that
     /// reads its standard input calls [`claim_inherited_sockets`](crate::engine::claim_inherited_sockets) first.
     #[must_use]
     pub fn take_over(mut self) -> Self {
@@ -210,32 +217,61 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
     Ok(listen.iter().filter_map(|address| PassedListener::take(listeners, address)).collect())
 }
 
-/// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all servers
-/// accept from its listeners.
-pub(crate) fn started(control: Arc<Control>, how: TakeOver, reporter: MessageReporter) {
+/// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all
+/// servers accept from its listeners.
+///
+/// # Errors
+/// `is_ending` returns true before the old process permits to accept.
+pub(crate) fn started(
+    control: Arc<Control>,
+    how: TakeOver,
+    reporter: MessageReporter,
+    is_ending: impl Fn() -> bool,
+) -> Result<(), TakeOverError> {
     if how == TakeOver::Nothing {
-        return;
+        return Ok(());
     }
-    let Ok(Some(received)) = received() else { return };
+    let Ok(Some(received)) = received() else { return Ok(()) };
     let mut present = received.predecessor();
     let Some(predecessor) = present.as_mut() else {
         // A further server of a process that serves already.
-        return accept_passed(&control, reporter);
+        accept_passed(&control, reporter);
+        return Ok(());
     };
     predecessor.servers.push(control);
     if how != TakeOver::ListenersAndReport {
-        return;
+        return Ok(());
     }
-    let Some(Predecessor { mut channel, servers, .. }) = present.take() else { return };
-    // However long it takes: until then the old process accepts.
-    let ready = channel.set_patience(None).and_then(|()| channel.send(READY, None::<&ListeningSocket>));
-    drop(ready.and_then(|()| channel.receive()));
+    let Some(Predecessor { mut channel, servers, mut listeners }) = present.take() else { return Ok(()) };
+    // No server has taken these. Those with a file stay open for its removal; the old process accepts what is queued.
+    listeners.retain(|listener| listener.file.is_some());
+    await_permission(&mut channel, is_ending)?;
     servers.iter().for_each(|server| accept_passed(server, reporter));
-    // Listeners that no server has taken are closed here. The old process accepts what is queued there.
     if !received.is_given_used.load(Relaxed) {
         received.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+    // An old process that is gone needs no report, and the wait ends at once.
+    drop(channel.send(SERVING, None::<&ListeningSocket>));
     drop(channel.set_patience(Some(CLOSE_WAIT_MAX)).and_then(|()| channel.receive()));
+    // Not before: an old process that serves on owns its files again.
+    listeners.into_iter().for_each(PassedListener::discard);
+    Ok(())
+}
+
+/// Reports that this process is ready, and waits until it may accept. However long it takes: until then the old process
+/// accepts.
+fn await_permission(channel: &mut SocketChannel, is_ending: impl Fn() -> bool) -> Result<(), TakeOverError> {
+    let ready = channel.set_patience(Some(LOOK_INTERVAL));
+    if ready.and_then(|()| channel.send(READY, None::<&ListeningSocket>)).is_err() {
+        return Ok(());
+    }
+    // The end of the channel is a permission, too: the old process is gone.
+    while channel.receive().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+        if is_ending() {
+            return Err(TakeOverError("a signal asks this one to end".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 fn accept_passed(server: &Control, reporter: MessageReporter) {

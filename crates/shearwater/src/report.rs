@@ -119,6 +119,13 @@ impl MessageReporter {
         control.keep_message(MessageLevel::Info, text);
     }
 
+    /// Reports and keeps that a reload is one of another process.
+    pub(crate) fn print_forwarded(self, process: u32, control: &Control) {
+        let text = format!("process {process} serves now: forwarded SIGHUP to it");
+        self.line(Verbosity::Info, "reload_forwarded", Facts::default(), &text);
+        control.keep_message(MessageLevel::Info, text);
+    }
+
     /// Reports and keeps that another process has taken the place of this one.
     pub(crate) fn print_upgraded(self, what: &str, control: &Control) {
         let text = format!("upgraded: {what}");
@@ -212,6 +219,7 @@ fn level(notice: &Notice) -> Verbosity {
         Notice::WorkerEnded { error: Some(_), .. }
         | Notice::AcceptorEnded { error: Some(_) }
         | Notice::ListenerFailed { .. }
+        | Notice::SuccessorFailed { .. }
         | Notice::HandlerPanicked { .. }
         | Notice::FileFailed { status: 500.., .. }
         | Notice::FileCutShort { .. }
@@ -240,6 +248,8 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::BuffersFull { .. } => "buffers_full",
         Notice::WorkerBlocked { .. } => "worker_blocked",
         Notice::ReloadFailed { .. } => "reload_failed",
+        Notice::SuccessorFailed { .. } => "successor_failed",
+        Notice::SuccessorUnannounced { .. } => "successor_unannounced",
         Notice::Draining { .. } => "draining",
         Notice::Stopping => "stopping",
         Notice::CutOff { .. } => "connections_cut_off",

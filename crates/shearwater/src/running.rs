@@ -69,7 +69,8 @@ impl Running {
         self.reporter.verbosity
     }
 
-    /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its number.
+    /// Starts a process that takes the place of this one, and drains this server when the other serves. Returns its
+    /// number.
     ///
     /// See [`Successor`] and [`Server::on_upgrade`](crate::Server::on_upgrade), which does so at a signal.
     ///
@@ -89,7 +90,7 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Signals`] if signals can't be handled, and [`Error::Failed`] if a worker failed; the others are drained
-    /// then.
+    /// then. [`Error::SuccessorFailed`] if a [`Successor`] failed before this server was drained, which stops it.
     pub fn wait(mut self) -> Result<Summary, Error> {
         let _watch = self.watch_signals()?;
         self.wait_for_control()
@@ -118,7 +119,7 @@ impl Running {
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.
     ///
     /// # Errors
-    /// [`Error::Failed`] if a worker failed.
+    /// [`Error::Failed`] if a worker failed, and [`Error::SuccessorFailed`].
     pub fn wait_for_control(self) -> Result<Summary, Error> {
         let (control, reporter) = (self.control(), self.reporter);
         let end = self.log_until_ended();
@@ -133,6 +134,7 @@ impl Running {
         let control = self.control();
         let mut ended = 0;
         let mut end: Option<Instant> = None;
+        let mut failed_successor = None;
         while ended < self.start_report().workers && !self.running.is_over() {
             let left = end.map_or(NOTICE_WAIT_MAX, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
@@ -148,6 +150,11 @@ impl Running {
                     }
                 }
                 Notice::AcceptorEnded { error: Some(_) } => control.drain(self.drain_ms),
+                Notice::SuccessorFailed { process, status } => {
+                    // Nobody accepts: a service manager restarts what has ended.
+                    failed_successor = Some(Error::SuccessorFailed { process, status });
+                    control.stop();
+                }
                 Notice::Draining { drain_ms } => end = Some(deadline_after(drain_ms)),
                 Notice::Stopping => end = Some(deadline_after(0)),
                 _ => {}
@@ -157,7 +164,8 @@ impl Running {
         while let Some(notice) = self.running.notice(Duration::ZERO) {
             self.reporter.print(&notice, &control);
         }
-        Ok(self.running.wait()?)
+        let summary = self.running.wait()?;
+        failed_successor.map_or(Ok(summary), Err)
     }
 
     /// Returns the error for a worker that is still inside a handler, which can't be ended from outside.

@@ -18,7 +18,7 @@ use crate::report::{MessageReporter, Verbosity};
 use crate::running::Running;
 use crate::service_manager::{self, Inherit};
 use crate::signal_functions::SignalFunction;
-use crate::signal_watch::{self, SignalFunctions, SignalWatch};
+use crate::signal_watch::{self, CaughtSignals, SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -309,7 +309,8 @@ impl Server {
     /// [`Control::reload`] for any other. It returns what it has reloaded, such as the name of a file, or complete messages,
     /// which are printed as they are; then nothing may have changed.
     ///
-    /// It runs on a thread of its own. Signals during a call result in one further call. `SIGHUP` is handled where the
+    /// It runs on a thread of its own. Signals during a call result in one further call. During an upgrade they wait, and
+    /// are forwarded to the new process once that serves. `SIGHUP` is handled where the
     /// other signals are: see [`handle_signals`](Self::handle_signals). A program whose terminal was closed gets one too,
     /// and drains, unless it was started by `nohup`.
     ///
@@ -376,7 +377,7 @@ impl Server {
         self.start(move |worker| routes.service(worker))
     }
 
-    /// Binds, starts the workers, and returns immediately. Each worker calls `make` on its own thread, with its number.
+    /// Binds, starts the workers one after the other, and returns. Each calls `make` on its own thread, with its number.
     ///
     /// # Errors
     /// See [`Error`].
@@ -407,8 +408,13 @@ impl Server {
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
+        let is_ending = || signals.as_ref().is_some_and(CaughtSignals::ask_for_end);
+        if let Err(error) = predecessor::started(running.control(), take_over, reporter, is_ending) {
+            running.control().stop();
+            drop(running.wait());
+            return Err(error.into());
+        }
         // Nothing can fail from here on: the process that this one succeeds drains.
-        predecessor::started(running.control(), take_over, reporter);
         reports.iter().for_each(ManagerReports::begin);
         let running = Running { running, drain_ms, reporter, functions, watch: None, reports };
         Ok(running.watching(signals))

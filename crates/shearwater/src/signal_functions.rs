@@ -1,5 +1,5 @@
-//! Functions of the program that signals call: to reload, and to upgrade. Each runs on a thread of its own, one call at a
-//! time.
+//! Functions of the program that signals call: to reload, and to upgrade. Each runs on a thread of its own, one call at
+//! a time.
 
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use shearwater_engine::Control;
+use shearwater_io::signals::hang_up;
 
 use crate::manager_reports::ReloadReports;
 use crate::report::MessageReporter;
@@ -115,21 +116,48 @@ impl SignalCaller {
         self.reporter.print_refused(self.purpose, errors, &self.control);
     }
 
-    fn run(&self) {
-        loop {
-            self.reports.iter().for_each(ReloadReports::begin);
-            let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
-            match panic::catch_unwind(call) {
-                Ok(Ok(what)) if matches!(self.purpose, Purpose::Upgrade { .. }) => {
-                    // Another request has no effect: this process ends.
-                    return self.succeeded(&what);
-                }
-                Ok(Ok(what)) => self.succeeded(&what),
-                Ok(Err(errors)) => self.failed(&errors),
-                // The panic hook has reported the panic.
-                Err(_) => self.failed(&format!("error: the {} has panicked\n", self.purpose.name())),
+    /// Forwards a reload to the process that serves in place of this one. Returns false if there is none.
+    fn forward(&self) -> bool {
+        if !matches!(self.purpose, Purpose::Reload) {
+            return false;
+        }
+        // A process that is about to serve may have read the configuration before it was changed.
+        self.control.await_passing();
+        let Some(process) = self.control.successor() else { return false };
+        match hang_up(process) {
+            Ok(()) => self.reporter.print_forwarded(process, &self.control),
+            Err(error) => {
+                self.failed(&format!(
+                    "error: process {process} serves now, and can't be signalled: {error}\n"
+                ));
             }
-            self.reports.iter().for_each(ReloadReports::end);
+        }
+        true
+    }
+
+    /// Calls the function once. Returns true if it was the last time.
+    fn call(&self) -> bool {
+        self.reports.iter().for_each(ReloadReports::begin);
+        let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
+        let mut is_last = false;
+        match panic::catch_unwind(call) {
+            Ok(Ok(what)) => {
+                self.succeeded(&what);
+                // Another request has no effect: this process ends.
+                is_last = matches!(self.purpose, Purpose::Upgrade { .. });
+            }
+            // An upgrade that has finished meanwhile may be the reason.
+            Ok(Err(_)) if self.forward() => {}
+            Ok(Err(errors)) => self.failed(&errors),
+            // The panic hook has reported the panic.
+            Err(_) => self.failed(&format!("error: the {} has panicked\n", self.purpose.name())),
+        }
+        self.reports.iter().for_each(ReloadReports::end);
+        is_last
+    }
+
+    fn run(&self) {
+        while self.forward() || !self.call() {
             let mut state = self.state();
             match *state {
                 CallState::RunningAgain => *state = CallState::Running,
@@ -148,6 +176,8 @@ impl SignalCaller {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
     use std::sync::Arc;
     use std::sync::Mutex;
     use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -181,5 +211,19 @@ mod tests {
         may_end.send(()).expect("it waits");
         drop(caller);
         assert_eq!(has_begun.recv_timeout(WAIT_MAX), Err(RecvTimeoutError::Disconnected));
+    }
+
+    #[test]
+    fn forwards_a_reload_during_an_upgrade_to_the_new_process() {
+        const SIGHUP: i32 = 1;
+        let control = Arc::new(Control::new().0);
+        let function = SignalFunction::new(|_| panic!("it is one of the other process"));
+        let silent = MessageReporter { verbosity: Verbosity::Off, server: None };
+        let caller = SignalCaller::new(Purpose::Reload, function, Arc::clone(&control), silent, None);
+        let mut process = Command::new("sleep").arg("60").spawn().expect("it starts");
+        let passing = control.pass_listeners().expect("nothing else changes");
+        caller.request();
+        passing.finish(process.id());
+        assert_eq!(process.wait().expect("a child").signal(), Some(SIGHUP));
     }
 }

@@ -49,6 +49,13 @@ pub(crate) struct CaughtSignals {
     ends_with_terminal: bool,
 }
 
+impl CaughtSignals {
+    /// Returns whether a signal asks for the end of a server that doesn't act on signals yet.
+    pub(crate) fn ask_for_end(&self) -> bool {
+        self.signals.has_queued(&[Signal::Interrupt, Signal::Terminate, Signal::Quit])
+    }
+}
+
 /// Handles the process's signals for one server until dropped.
 ///
 /// When the last one is dropped, each signal has its previous effect again.

@@ -1,8 +1,8 @@
 //! Starting the process that takes this one's place: an upgrade without a lost connection.
 //!
-//! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners, starts,
-//! and reports that it is ready. It accepts as soon as this process has confirmed that, and this process drains. The steps of the new process are in
-//! [`predecessor`](crate::predecessor).
+//! The new process is started with one end of a channel as its standard input. It gets the sockets of all listeners,
+//! starts, and reports that it is ready. Then this process permits it to accept, and drains once the new one does. The
+//! steps of the new process, and the messages of both, are in [`predecessor`](crate::predecessor).
 
 use std::env;
 use std::ffi::OsString;
@@ -12,22 +12,27 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, ExitStatus};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    Control, ListenAddress, ListeningSocket, PassedListener, PassingListeners, StartError,
+    Control, ListenAddress, ListeningSocket, Notice, PassedListener, PassingListeners, StartError,
+    SuccessorEnd,
 };
 use shearwater_io::service_manager::notify;
 use shearwater_io::socket_channel::SocketChannel;
 
-use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE};
+use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE, SERVING};
 use crate::server::Server;
 use crate::signal_functions::SignalFunction;
 use crate::signal_watch::{WITHOUT_HANGUP, ignores_hangup};
 
 /// Default of [`Successor::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait for a process to accept that is ready.
+const SERVE_WAIT: Duration = Duration::from_secs(5);
 
 /// Longest wait of one call, and the wait in place of a timeout that no clock can hold.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
@@ -39,13 +44,17 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 const EXIT_POLL: Duration = Duration::from_millis(5);
 
+/// Time for repeating a notification of the service manager that fails, and the interval.
+const ANNOUNCE_WAIT: Duration = Duration::from_secs(1);
+const ANNOUNCE_RETRY: Duration = Duration::from_millis(50);
+
 /// Variables for one process alone.
 const OF_ONE_PROCESS: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
 
 /// A process that takes the place of this one: another version of the program, for example.
 ///
-/// It gets the listening sockets of the servers, so that no address is bound again and no connection is lost, and reports to this
-/// process when it serves. The program must [take over](crate::Server::take_over) what it gets.
+/// It gets the listening sockets of the servers, so that no address is bound again and no connection is lost, and
+/// reports to this process when it serves. The program must [take over](crate::Server::take_over) what it gets.
 ///
 /// ```no_run
 /// use shearwater::{App, Server, Successor};
@@ -72,8 +81,8 @@ impl Successor {
         Self { command, timeout: TIMEOUT, others: Vec::new() }
     }
 
-    /// Creates one with the program and the arguments of this process. A program file that was replaced since is the new
-    /// version; `argv[0]` names it, if that exists.
+    /// Creates one with the program and the arguments of this process. A program file that was replaced since is the
+    /// new version; `argv[0]` names it, if that exists.
     ///
     /// # Errors
     /// If neither `argv[0]` nor the system names the program.
@@ -102,12 +111,13 @@ impl Successor {
         self
     }
 
-    /// Starts the process, passes it all listeners, and waits until it is about to accept. Returns its process ID.
+    /// Starts the process, passes it all listeners, and waits until it accepts. Returns its process ID.
     ///
     /// All servers whose listeners it got must be drained then. [`Server::on_upgrade`](crate::Server::on_upgrade) and
     /// [`Running::hand_over`](crate::Running::hand_over) drain the one of `control`, the program those of
-    /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service manager
-    /// (`NOTIFY_SOCKET`) is told the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends the attempt.
+    /// [`with_listeners_of`](Self::with_listeners_of). Until its queues are empty, this process accepts, too. A service
+    /// manager (`NOTIFY_SOCKET`) gets the new process ID (`MAINPID`). No address changes meanwhile, and a drain ends
+    /// the attempt until the process is ready.
     ///
     /// # Errors
     /// See [`HandOverError`]. Nothing has changed then, and the process has ended.
@@ -120,6 +130,7 @@ impl Successor {
         let passing = lock(&servers).map_err(HandOverError::Listeners)?;
         let now = Instant::now();
         let end = now.checked_add(timeout).unwrap_or(now + WAIT_MAX);
+        let waiting = wait_for_end(control.successor_end()).map_err(HandOverError::System)?;
         let (channel, their_end) = SocketChannel::pair().map_err(HandOverError::System)?;
         command.stdin(their_end).env(PREDECESSOR, process::id().to_string());
         if ignores_hangup() {
@@ -133,30 +144,35 @@ impl Successor {
             .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
         // Its copy of the other end would hide that the process has ended.
         drop(command);
-        let mut new = NewProcess { child, channel, end };
+        let mut new = NewProcess { child, channel, timeout, end };
         match new.hand_over(&passing, control) {
             Ok(()) => {
-                // Before `finish`, which lets this process exit, and before the channel is closed: the new process then reports
-                // to the manager, which ignores all but the main process.
-                drop(notify(&format!("MAINPID={}", new.child.id())));
-                passing.into_iter().for_each(PassingListeners::finish);
-                Ok(new.child.id())
+                // Before `finish`, which lets this process exit, and before the channel is closed: the new process then
+                // reports to the manager, which ignores all but the main process.
+                let process = new.child.id();
+                if let Err(error) = announce(process) {
+                    control.notify(Notice::SuccessorUnannounced { process, error: error.to_string() });
+                }
+                passing.into_iter().for_each(|passing| passing.finish(process));
+                // The thread waits for it, and the channel has room.
+                drop(waiting.try_send(new.child));
+                Ok(process)
             }
             Err(failed) => {
                 passing.iter().for_each(|passing| passing.own_files(true));
-                Err(new.give_up(failed, timeout))
+                Err(new.give_up(failed))
             }
         }
     }
 }
 
 impl Server {
-    /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server leaves
-    /// `SIGUSR2` alone.
+    /// Sets a function that `SIGUSR2` calls, to have another process take the place of this one. Without it, the server
+    /// leaves `SIGUSR2` alone.
     ///
-    /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a description for
-    /// the log. The server drains then. After an error, which is printed as it is, it serves on. The function runs on a
-    /// thread of its own.
+    /// The function starts a [`Successor`](crate::Successor), whose documentation has an example, and returns a
+    /// description for the log. The server drains then. After an error, which is printed as it is, it serves on. The
+    /// function runs on a thread of its own.
     #[must_use]
     pub fn on_upgrade(
         mut self,
@@ -165,6 +181,32 @@ impl Server {
         self.functions.upgrade = Some(SignalFunction::new(upgrade));
         self
     }
+}
+
+/// Names the new process to the service manager, if there is one. Repeats what fails, because systemd ends a service
+/// with the process that it knows.
+fn announce(process: u32) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match notify(&format!("MAINPID={process}")) {
+            Err(_) if start.elapsed() < ANNOUNCE_WAIT => thread::sleep(ANNOUNCE_RETRY),
+            notified => return notified.map(drop),
+        }
+    }
+}
+
+/// Starts a thread that waits for the process which it gets, and reports its end. Without one it ends.
+fn wait_for_end(end: SuccessorEnd) -> io::Result<SyncSender<Child>> {
+    let (sender, child) = sync_channel::<Child>(1);
+    let wait = move || {
+        if let Ok(mut child) = child.recv()
+            && let Ok(status) = child.wait()
+        {
+            end.note(child.id(), status);
+        }
+    };
+    thread::Builder::new().name("successor".to_owned()).spawn(wait)?;
+    Ok(sender)
 }
 
 /// Returns the listeners of these servers in their order, each server once.
@@ -183,7 +225,8 @@ fn lock<'a>(servers: &[&'a Control]) -> Result<Vec<PassingListeners<'a>>, StartE
 struct NewProcess {
     child: Child,
     channel: SocketChannel,
-    /// Time by which it must serve.
+    /// Time for its present step, and the end of that time.
+    timeout: Duration,
     end: Instant,
 }
 
@@ -194,6 +237,7 @@ enum Failed {
     Ending,
     /// The channel is closed, or has something else than expected.
     Channel,
+    /// The process exceeds the time for its present step.
     Late,
     System(io::Error),
 }
@@ -202,14 +246,17 @@ impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::WouldBlock => Self::Late,
-            io::ErrorKind::BrokenPipe | io::ErrorKind::InvalidData => Self::Channel,
+            // A process that ends with unread messages resets the channel.
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::InvalidData => {
+                Self::Channel
+            }
             _ => Self::System(error),
         }
     }
 }
 
 impl NewProcess {
-    /// Passes the listeners, waits until the process is ready, and has it accept.
+    /// Passes the listeners, waits until the process is ready, and then until it accepts.
     fn hand_over(&mut self, passing: &[PassingListeners<'_>], control: &Control) -> Result<(), Failed> {
         for passed in passing.iter().flat_map(PassingListeners::listeners) {
             let mut text = description(passed);
@@ -220,23 +267,26 @@ impl NewProcess {
             }
         }
         self.send(END_OF_LISTENERS)?;
-        self.await_ready(control)?;
+        self.receive(READY, || control.is_ending())?;
         // Before the last look for a drain, which removes files.
         passing.iter().for_each(|passing| passing.own_files(false));
         if control.is_ending() {
             return Err(Failed::Ending);
         }
-        Ok(self.send(SERVE)?)
+        (self.timeout, self.end) = (SERVE_WAIT, Instant::now() + SERVE_WAIT);
+        self.send(SERVE)?;
+        // It may serve by now: a drain is one of this process alone.
+        self.receive(SERVING, || false)
     }
 
-    /// Waits until the process is ready, or a drain is ordered.
-    fn await_ready(&mut self, control: &Control) -> Result<(), Failed> {
+    /// Waits for this message, or until the attempt ends.
+    fn receive(&mut self, text: &[u8], is_ending: impl Fn() -> bool) -> Result<(), Failed> {
         loop {
             self.limit_wait(LOOK_INTERVAL)?;
             match self.channel.receive() {
-                Ok(Some(message)) if message.text == READY => return Ok(()),
+                Ok(Some(message)) if message.text == text => return Ok(()),
                 Ok(_) => return Err(Failed::Channel),
-                Err(_) if control.is_ending() => return Err(Failed::Ending),
+                Err(_) if is_ending() => return Err(Failed::Ending),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < self.end => {}
                 Err(error) => return Err(error.into()),
             }
@@ -255,7 +305,7 @@ impl NewProcess {
     }
 
     /// Ends the process and returns the error.
-    fn give_up(mut self, failed: Failed, timeout: Duration) -> HandOverError {
+    fn give_up(mut self, failed: Failed) -> HandOverError {
         if matches!(failed, Failed::Channel) && self.exits_soon() {
             return self.child.wait().map_or_else(HandOverError::System, HandOverError::Ended);
         }
@@ -265,7 +315,7 @@ impl NewProcess {
         match failed {
             Failed::Ending => HandOverError::Listeners(StartError::Ending),
             Failed::Channel => HandOverError::Closed,
-            Failed::Late => HandOverError::Late(timeout),
+            Failed::Late => HandOverError::Late(self.timeout),
             Failed::System(error) => HandOverError::System(error),
         }
     }
@@ -354,7 +404,7 @@ impl fmt::Display for HandOverError {
             Self::Ended(status) => write!(f, "the new process ended before it served ({status})"),
             Self::Closed => f.write_str("the new process doesn't take over listeners, and was killed"),
             Self::Late(timeout) => {
-                write!(f, "the new process wasn't ready within {} s, and was killed", timeout.as_secs_f64())
+                write!(f, "the new process didn't serve within {} s, and was killed", timeout.as_secs_f64())
             }
             Self::System(error) => write!(f, "the system failed: {error}"),
         }
@@ -362,3 +412,23 @@ impl fmt::Display for HandOverError {
 }
 
 impl std::error::Error for HandOverError {}
+
+#[cfg(test)]
+mod tests {
+    use shearwater_io::socket_channel::SocketChannel;
+
+    use super::{Failed, ListeningSocket};
+
+    #[test]
+    fn a_process_that_ends_with_unread_messages_has_closed_the_channel() {
+        for is_unread in [true, false] {
+            let (mut here, there) = SocketChannel::pair().expect("descriptors");
+            if is_unread {
+                here.send(b"end", None::<&ListeningSocket>).expect("sent");
+            }
+            drop(there);
+            let error = here.send(b"serve", None::<&ListeningSocket>).expect_err("nobody reads it");
+            assert!(matches!(Failed::from(error), Failed::Channel), "{is_unread}");
+        }
+    }
+}

@@ -307,6 +307,103 @@ fn nohup_outlasts_upgrades() {
 }
 
 #[test]
+fn a_reload_after_an_upgrade_is_one_of_the_new_process() {
+    if !has_proc() {
+        return;
+    }
+    let mut upgraded = Upgraded::start(&["--workers", "2"]);
+    let address = upgraded.server.address();
+    let mut download = upgraded.server.connect();
+    download.ask("GET", "/large.bin", &[]);
+    let old = upgraded.upgrade();
+    upgraded.configure("two");
+    kill_process(old, Signal::HUP).expect("it drains");
+    let new = upgraded.server.pid();
+    let mut expected = vec![
+        format!("shearwater: process {new} serves now: forwarded SIGHUP to it\n"),
+        "shearwater: reloaded site.toml: ".to_owned(),
+    ];
+    while !expected.is_empty() {
+        let line = upgraded.server.next_line();
+        assert!(!line.is_empty() && !line.contains("not reloaded"), "{line}");
+        expected.retain(|text| !line.starts_with(text));
+    }
+    until("the new root", || TestClient::connect(address).get("/f.txt").text() == "two");
+    assert_eq!(download.response("GET").body.len(), LARGE_BYTES);
+}
+
+/// A service manager that waits for the old process restarts the service then.
+#[test]
+fn an_old_process_stops_if_the_new_one_fails() {
+    for driver in drivers() {
+        let mut upgraded = Upgraded::start(&["--driver", driver, "--workers", "2"]);
+        let mut download = upgraded.server.connect();
+        download.ask("GET", "/large.bin", &[]);
+        upgraded.upgrade();
+        upgraded.server.signal(Signal::KILL);
+        let (code, _, stderr) = upgraded.server.end();
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains(", which had taken over, has failed (signal: 9 (SIGKILL))\n"), "{stderr}");
+        assert!(stderr.contains(" has cut off 1 connections during a request or response\n"), "{stderr}");
+    }
+}
+
+/// The service ends in order: downloads of the old process may take their time.
+#[test]
+fn an_old_process_drains_on_if_the_new_one_ends_in_order() {
+    if !has_proc() {
+        return;
+    }
+    let mut upgraded = Upgraded::start(&["--workers", "2"]);
+    let mut download = upgraded.server.connect();
+    download.ask("GET", "/large.bin", &[]);
+    let old = upgraded.upgrade();
+    upgraded.server.signal(Signal::TERM);
+    until_ended(upgraded.server.pid());
+    assert_eq!(download.response("GET").body.len(), LARGE_BYTES);
+    drop(download);
+    until_ended(old);
+    let (code, _, stderr) = upgraded.server.end();
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+/// systemd would end the service with the old process.
+#[test]
+fn reports_a_service_manager_that_is_gone() {
+    let folder = TestFolder::new();
+    folder.file("public/index.html", "here");
+    let manager = UnixDatagram::bind(folder.at("notify")).expect("a socket");
+    let mut command = program(&folder, &["--listen", "127.0.0.1:0", "--pid-file", "pid"]);
+    let mut server = Server::of(command.env("NOTIFY_SOCKET", folder.at("notify")));
+    drop(manager);
+    let (code, _, stderr) = run(&folder, &["upgrade", "pid"]);
+    assert_eq!(code, 0, "{stderr}");
+    let new = Pid::from_raw(
+        fs::read_to_string(folder.at("pid")).expect("a PID file").trim().parse().expect("a number"),
+    );
+    let new = new.expect("a process");
+    server.succeeded_by(new);
+    let expected = format!(
+        "shearwater: can't notify the service manager of process {new}: Connection refused (os error "
+    );
+    loop {
+        let line = server.next_line();
+        assert!(!line.is_empty(), "no warning");
+        if line.starts_with(&expected) {
+            assert!(
+                line.ends_with(
+                    "; systemd may end the service with this process; help: restart the service\n"
+                ),
+                "{line}"
+            );
+            break;
+        }
+    }
+    server.signal(Signal::TERM);
+    until_ended(new);
+}
+
+#[test]
 fn commands_refuse_other_processes() {
     let folder = TestFolder::new();
     folder.file("empty", "").file("own", std::process::id().to_string()).file("gone", "4194304");
@@ -334,6 +431,31 @@ fn commands_refuse_other_processes() {
             assert_eq!((code, stderr.as_str()), (1, "error: there is no process 4194304\n"));
         }
     }
+}
+
+#[test]
+fn the_command_ends_with_the_server() {
+    let upgraded = Upgraded::start(&["--workers", "1"]);
+    upgraded.folder.file("site.toml", "[server]\nwokers = 1\n");
+    let Upgraded { folder, mut server } = upgraded;
+    let pid = server.pid();
+    let (code, stdout, stderr) = std::thread::scope(|scope| {
+        let command = scope.spawn(|| run(&folder, &["upgrade", "pid"]));
+        loop {
+            let line = server.next_line();
+            assert!(!line.is_empty(), "it has ended");
+            if line == REFUSED {
+                break;
+            }
+        }
+        server.stop();
+        command.join().expect("no panic")
+    });
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    let expected = format!(
+        "error: process {pid} has ended, and no other serves\nhelp: the server's log has the reason\n"
+    );
+    assert_eq!(stderr, expected);
 }
 
 #[test]

@@ -187,8 +187,8 @@ impl Bound {
         Ok(())
     }
 
-    /// Takes over the sockets that another process of this server has for an address. Binds the address if they don't listen
-    /// any more.
+    /// Takes over the sockets that another process of this server has for an address. Binds the address if they don't
+    /// listen any more.
     fn take_over(
         &mut self,
         passed: &PassedListener,
@@ -232,8 +232,8 @@ impl Bound {
         self.entries.push(Entry { holders, sockets, ..entry });
     }
 
-    /// Returns the threads for the sockets of one address: one for each worker if there are as many, and otherwise one thread
-    /// for all. None may be left out, because the kernel queues connections at each of them.
+    /// Returns the threads for the sockets of one address: one for each worker if there are as many, and otherwise one
+    /// thread for all. None may be left out, because the kernel queues connections at each of them.
     fn holders(&self, count: usize) -> Vec<Holder> {
         match (self.binding.accept, self.of_workers.len()) {
             (AcceptMode::Reuseport, workers) if workers == count => self.all_workers(),

@@ -49,12 +49,12 @@ pub struct Control {
     wakers: Mutex<Vec<Waker>>,
     counters: Mutex<Vec<Arc<Counters>>>,
     pub(crate) reloads: Arc<Reloads>,
-    pub(crate) listening: Listening,
+    pub(crate) listening: Arc<Listening>,
     /// Counters of the operator: only `reload` writes them, under the lock of `counters`.
     own: Arc<Counters>,
     observers: Mutex<Vec<Observer>>,
     pub(crate) messages: Messages,
-    notices: SyncSender<Notice>,
+    pub(crate) notices: SyncSender<Notice>,
 }
 
 impl fmt::Debug for Control {
@@ -75,7 +75,7 @@ impl Control {
             wakers: Mutex::default(),
             counters: Mutex::new(vec![Arc::clone(&own)]),
             reloads: Arc::default(),
-            listening: Listening::default(),
+            listening: Arc::default(),
             own,
             observers: Mutex::default(),
             messages: Messages::default(),
@@ -185,8 +185,8 @@ impl Control {
         self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
     }
 
-    /// Queues a notice for the operator; returns `false` if the queue is full or nobody reads it.
-    pub(crate) fn notify(&self, notice: Notice) -> bool {
+    /// Queues a notice for the operator. Returns false if the queue is full or nobody reads it.
+    pub fn notify(&self, notice: Notice) -> bool {
         match self.notices.try_send(notice) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,

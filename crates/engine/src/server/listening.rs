@@ -50,6 +50,8 @@ struct ListeningState {
     is_ending: bool,
     /// Another process has the sockets, and serves.
     is_passed: bool,
+    /// That process, unless it has ended.
+    successor: Option<u32>,
 }
 
 impl Listening {
@@ -111,15 +113,26 @@ impl Listening {
     }
 
     /// Notes that another process serves at the addresses.
-    pub(crate) fn set_passed(&self) {
-        self.lock().is_passed = true;
+    pub(crate) fn set_passed(&self, successor: u32) {
+        let mut state = self.lock();
+        (state.is_passed, state.successor) = (true, Some(successor));
+    }
+
+    /// Notes the end of that process.
+    pub(crate) fn forget_successor(&self) {
+        self.lock().successor = None;
+    }
+
+    pub(crate) fn successor(&self) -> Option<u32> {
+        self.lock().successor
     }
 
     pub(crate) fn has_passed(&self) -> bool {
         self.lock().is_passed
     }
 
-    /// Orders the threads to accept from listeners of another process. Returns the first error of setting their options.
+    /// Orders the threads to accept from listeners of another process. Returns the first error of setting their
+    /// options.
     pub(crate) fn release_held(&self) -> io::Result<()> {
         let mut state = self.lock();
         let Some(options) = state.binding.map(|binding| binding.listen_options()) else { return Ok(()) };
@@ -280,8 +293,8 @@ impl AddressesChanging<'_> {
         &self.failed_modes
     }
 
-    /// Waits until all workers accept on the new addresses, and the removed ones are closed: their queues are empty, and
-    /// no connection is accepted there any more. Open connections may still be there.
+    /// Waits until all workers accept on the new addresses, and the removed ones are closed: their queues are empty,
+    /// and no connection is accepted there any more. Open connections may still be there.
     ///
     /// Returns false after `patience`, for example while a handler blocks a worker.
     #[must_use]
@@ -310,22 +323,23 @@ impl Control {
     ///
     /// - An address on which the server listens keeps its sockets, and their queues. Port 0 is such an address if the
     ///   server listens on a port that was assigned for it. A Unix-domain socket gets the new mode.
-    /// - Sockets that were listening already when the server started ([`ListeningSocket`](crate::ListeningSocket)) stay.
-    /// - A removed address accepts the connections in its queue, for at least 500 ms those whose handshake has begun (on
-    ///   Linux), and is closed then. The file of a Unix-domain socket is removed at once.
+    /// - Sockets that were listening already when the server started ([`ListeningSocket`](crate::ListeningSocket))
+    ///   stay.
+    /// - A removed address accepts the connections in its queue, for at least 500 ms those whose handshake has begun
+    ///   (on Linux), and is closed then. The file of a Unix-domain socket is removed at once.
     /// - Open connections of a removed address end as in a drain: with the response to their present request, or after
     ///   [`drain_idle_ms`](crate::Timeouts::drain_idle_ms). Long responses end in their own time, and upgraded
     ///   connections belong to the program.
     /// - New listeners have the options of those at the start, such as the length of their queue. Without an acceptor,
     ///   several workers all wait on a new Unix-domain socket.
     ///
-    /// Waits up to 5 s for the end of an earlier change: a removed address can be bound again only when it is closed. While
-    /// [`PassingListeners`](crate::PassingListeners) exist, it waits for them first.
+    /// Waits up to 5 s for the end of an earlier change: a removed address can be bound again only when it is closed.
+    /// While [`PassingListeners`](crate::PassingListeners) exist, it waits for them first.
     ///
     /// # Errors
-    /// [`StartError::Bind`], [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Unfinished`] after
-    /// the wait, and [`StartError::Ending`] after a drain or stop has been ordered, or another process has got the listeners. Nothing has
-    /// changed then.
+    /// [`StartError::Bind`], [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Unfinished`]
+    /// after the wait, and [`StartError::Ending`] after a drain or stop has been ordered, or another process has got
+    /// the listeners. Nothing has changed then.
     pub fn prepare_addresses(&self, addresses: &[ListenAddress]) -> Result<AddressChange<'_>, StartError> {
         let changing = self.listening.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.listening.await_settled()?;
@@ -368,8 +382,8 @@ impl Control {
         Ok(AddressChange { control: self, bound, removed, modes, _changing: changing })
     }
 
-    /// Has a worker that was made by [`Worker::new`](crate::Worker::new) accept on further listeners, and close those with
-    /// these numbers. Their connections end as those of a removed address.
+    /// Has a worker that was made by [`Worker::new`](crate::Worker::new) accept on further listeners, and close those
+    /// with these numbers. Their connections end as those of a removed address.
     ///
     /// For programs that make their own workers and drivers; a [`Server`](crate::Server) numbers its listeners itself.
     pub fn change_listeners(&self, worker: usize, added: Vec<Listener>, removed: &[ListenerId]) {

@@ -122,7 +122,7 @@ impl Server {
         &self.start_report
     }
 
-    /// Starts the workers. `make_service` is called once on each worker's own thread, with its number.
+    /// Starts the workers, one after the other. `make_service` is called once on each worker's own thread, with its number.
     ///
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.

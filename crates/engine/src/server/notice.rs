@@ -143,6 +143,20 @@ pub enum Notice {
         /// File, line and column of the panic, if known.
         place: Option<String>,
     },
+    /// The service manager doesn't know the process that has taken the place of this one.
+    SuccessorUnannounced {
+        /// Number of the process.
+        process: u32,
+        /// The reason.
+        error: String,
+    },
+    /// The process that has taken the place of this one has ended with an error.
+    SuccessorFailed {
+        /// Number of the process.
+        process: u32,
+        /// Its exit status.
+        status: String,
+    },
     /// A drain has been ordered.
     Draining {
         /// Limit for the drain, in milliseconds.
@@ -223,6 +237,27 @@ impl fmt::Display for Notice {
             Self::ReloadFailed { worker, message, place } => {
                 write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
             }
+            Self::SuccessorFailed { .. }
+            | Self::SuccessorUnannounced { .. }
+            | Self::Draining { .. }
+            | Self::Stopping
+            | Self::CutOff { .. }
+            | Self::AcceptorEnded { .. }
+            | Self::WorkerEnded { .. } => self.fmt_end(f),
+        }
+    }
+}
+
+impl Notice {
+    /// Formats a notice of the end of a server, or of the process in its place.
+    fn fmt_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SuccessorUnannounced { process, error } => {
+                write!(f, "can't notify the service manager of process {process}: {error}; {UNANNOUNCED}")
+            }
+            Self::SuccessorFailed { process, status } => {
+                write!(f, "process {process}, which had taken over, has failed ({status})")
+            }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);
                 write!(
@@ -240,6 +275,7 @@ impl fmt::Display for Notice {
             Self::WorkerEnded { worker, error: Some(error) } => {
                 write!(f, "worker {worker} has failed: {error}")
             }
+            _ => Ok(()),
         }
     }
 }
@@ -261,6 +297,9 @@ impl fmt::Display for Times {
         if self.0 > 1 { write!(f, " ({} times since the last report)", self.0) } else { Ok(()) }
     }
 }
+
+/// Consequence of a process that the service manager doesn't know, and a remedy.
+const UNANNOUNCED: &str = "systemd may end the service with this process; help: restart the service";
 
 /// Suffix of reports about connections that were cut off.
 const UNFINISHED: &str = "during a request or response";

@@ -1,18 +1,22 @@
 //! Listeners on their way from one process of a server to the next, which takes its place.
 //!
-//! Both processes have the sockets for a while, so that no connection is lost, whichever of them ends: the kernel closes a
-//! socket's queue with its last descriptor.
+//! Both processes have the sockets for a while, so that no connection is lost, whichever of them ends: the kernel
+//! closes a socket's queue with its last descriptor.
 
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{MutexGuard, PoisonError};
+use std::process::ExitStatus;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use shearwater_io::{FileIdentity, ListenerHandle, listen};
 
 use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
 use crate::server::binding::Entry;
 use crate::server::control::Control;
+use crate::server::listening::Listening;
+use crate::server::notice::Notice;
 use crate::server::start::StartError;
 
 /// The listening sockets of one address, which one process of a server passes to the next.
@@ -32,6 +36,13 @@ impl PassedListener {
         let is_it =
             |passed: &Self| passed.address.as_ref().is_some_and(|address| address.is_same_socket(wanted));
         passed.iter().position(is_it).map(|index| passed.remove(index))
+    }
+
+    /// Closes a listener that no server has taken, and removes its file unless another is there by now.
+    pub fn discard(self) {
+        if let (Some(ListenAddress::Unix { path, .. }), Some(file)) = (&self.address, self.file) {
+            file.remove_at(path);
+        }
     }
 
     /// Returns the bound address, and further descriptors of the sockets; `None` if none of them listens.
@@ -77,10 +88,29 @@ impl PassingListeners<'_> {
         self.control.each_socket(|socket| socket.own_file(are_owned));
     }
 
-    /// Notes that the other process serves. This one accepts until it is [drained](Control::drain), and its addresses don't
-    /// change any more.
-    pub fn finish(self) {
-        self.control.listening.set_passed();
+    /// Notes that the other process serves. This one accepts until it is [drained](Control::drain), and its addresses
+    /// don't change any more.
+    pub fn finish(self, process: u32) {
+        self.control.listening.set_passed(process);
+    }
+}
+
+/// Reports the end of the process that has taken the place of a server.
+#[derive(Debug)]
+pub struct SuccessorEnd {
+    listening: Arc<Listening>,
+    notices: SyncSender<Notice>,
+}
+
+impl SuccessorEnd {
+    /// Notes that the process has ended. Reports a failure ([`Notice::SuccessorFailed`]), and waits if many notices
+    /// wait.
+    pub fn note(self, process: u32, status: ExitStatus) {
+        self.listening.forget_successor();
+        if !status.success() {
+            // The receiver is gone only if the operator's side is.
+            drop(self.notices.send(Notice::SuccessorFailed { process, status: status.to_string() }));
+        }
     }
 }
 
@@ -106,8 +136,8 @@ impl Control {
         drop(self.listening.changing.lock());
     }
 
-    /// Accepts from the listeners that another process has passed ([`Options::passed`](crate::Options::passed)), and owns the
-    /// files of Unix-domain sockets. The server doesn't use these listeners before.
+    /// Accepts from the listeners that another process has passed ([`Options::passed`](crate::Options::passed)), and
+    /// owns the files of Unix-domain sockets. The server doesn't use these listeners before.
     ///
     /// # Errors
     /// An option or a mode can't be set. The listeners are used nevertheless.
@@ -124,7 +154,19 @@ impl Control {
         result
     }
 
-    /// Returns true if another process serves at the addresses of this server.
+    /// Returns the process that serves at the addresses of this server, unless it has ended.
+    #[must_use]
+    pub fn successor(&self) -> Option<u32> {
+        self.listening.successor()
+    }
+
+    /// Returns the means to report the end of that process, for a thread that waits for it.
+    #[must_use]
+    pub fn successor_end(&self) -> SuccessorEnd {
+        SuccessorEnd { listening: Arc::clone(&self.listening), notices: self.notices.clone() }
+    }
+
+    /// Returns true if another process serves at the addresses of this server, or did so.
     #[must_use]
     pub fn has_passed_listeners(&self) -> bool {
         self.listening.has_passed()

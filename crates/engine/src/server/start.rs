@@ -60,6 +60,13 @@ pub enum StartError {
     },
     /// A worker can't be pinned to a core.
     Pin(io::Error),
+    /// The function that makes a worker's service has panicked.
+    Service {
+        /// Number of the worker.
+        worker: usize,
+        /// Panic message.
+        message: String,
+    },
     /// PROXY headers are required, and no proxy is trusted that could send them.
     NoTrustedProxy,
     /// No address was given.
@@ -88,6 +95,9 @@ impl fmt::Display for StartError {
             Self::Socket(error) => write!(f, "can't use the inherited listening socket: {error}"),
             Self::Driver { why } => f.write_str(why),
             Self::Pin(error) => write!(f, "can't pin a worker to its core: {error}"),
+            Self::Service { worker, message } => {
+                write!(f, "can't make the service of worker {worker}: the function that makes it panicked ({message})")
+            }
             Self::NoTrustedProxy => f.write_str(
                 "PROXY headers are required, but no proxy is trusted that could send them: name the trusted proxies",
             ),

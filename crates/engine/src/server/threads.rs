@@ -23,7 +23,7 @@ use crate::worker::{Setup, Worker};
 /// Reports the start of a worker.
 type Started = SyncSender<Result<(), StartError>>;
 
-/// Starts a worker with the driver of this name and waits until it serves or has failed.
+/// Starts a worker with the driver of this name, and waits until its service is made or it has failed.
 pub(crate) fn spawn_worker<S: Service>(
     setup: Setup,
     driver: &'static str,
@@ -57,7 +57,7 @@ pub(crate) fn spawn_worker<S: Service>(
     }
 }
 
-/// Prepares the thread, reports the result, and serves.
+/// Prepares the thread, makes the service, reports the result, and serves.
 fn begin<D: Driver, S: Service>(
     core: Option<usize>,
     make_driver: impl FnOnce() -> io::Result<D>,
@@ -65,12 +65,18 @@ fn begin<D: Driver, S: Service>(
     setup: Setup,
     started: &Started,
 ) -> io::Result<()> {
-    let prepared = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
+    let (number, control) = (setup.worker, Arc::clone(&setup.control));
+    let driver = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
+    // It drops `make_service`, which owns what a reload replaces.
+    let made = driver.and_then(|driver| {
+        let caught = panics::catch(move || Worker::new(driver, make_service(number), setup));
+        caught.map_err(|panic| StartError::Service { worker: number, message: panic.message })
+    });
     // The receiver is gone only if the starting thread is.
-    match prepared {
-        Ok(driver) => {
+    match made {
+        Ok(worker) => {
             drop(started.send(Ok(())));
-            serve(driver, make_service, setup)
+            serve(worker, number, &control)
         }
         Err(error) => {
             drop(started.send(Err(error)));
@@ -90,17 +96,11 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
 
 /// Runs a worker and reports its end.
 fn serve<D: Driver, S: Service>(
-    driver: D,
-    make_service: Arc<impl Fn(usize) -> S>,
-    setup: Setup,
+    mut worker: Worker<D, S>,
+    number: usize,
+    control: &Control,
 ) -> io::Result<()> {
-    let (number, control) = (setup.worker, Arc::clone(&setup.control));
-    let caught = panics::catch(|| {
-        let service = make_service(number);
-        // It owns what it makes services of, which a reload replaces.
-        drop(make_service);
-        Worker::new(driver, service, setup).run()
-    });
+    let caught = panics::catch(move || worker.run());
     let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
     // The channel is closed only if the operator's side is gone.

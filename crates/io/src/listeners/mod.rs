@@ -51,8 +51,9 @@ impl Listener {
         Self { file: Some(file), ..Self::exclusive(socket, id) }
     }
 
-    /// Wraps a socket that another process of this server has bound, and that has this file. The file belongs to the other
-    /// process until [`ListenerHandle::own_file`] says otherwise. If another file is there by now, it is left alone.
+    /// Wraps a socket that another process of this server has bound, and that has this file. The file belongs to the
+    /// other process until [`ListenerHandle::own_file`] says otherwise. If another file is there by now, it is left
+    /// alone.
     #[must_use]
     pub fn taken_over(socket: OwnedFd, id: ListenerId, file: Option<(&Path, FileIdentity)>) -> Self {
         let file = file.and_then(|(path, identity)| {
@@ -187,6 +188,14 @@ impl FileIdentity {
     fn of(found: &fs::Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }
     }
+
+    /// Removes the file of a socket that is still open, so that no other file has its inode. Another file stays.
+    pub fn remove_at(self, path: &Path) {
+        if fs::symlink_metadata(path).is_ok_and(|found| Self::of(&found) == self) {
+            // In a folder that is no longer writable it stays: the next server replaces it.
+            drop(fs::remove_file(path));
+        }
+    }
 }
 
 /// A socket's file. Removed on drop, unless another has replaced it or another process owns it.
@@ -212,10 +221,6 @@ impl Drop for SocketFile {
         if !self.is_owned.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(found) = fs::symlink_metadata(&self.path) else { return };
-        if FileIdentity::of(&found) == self.identity {
-            // In a folder that is no longer writable it stays: the next server replaces it.
-            drop(fs::remove_file(&self.path));
-        }
+        self.identity.remove_at(&self.path);
     }
 }

@@ -3,11 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
+use shearwater::engine::{BodyPolicy, Head};
 use shearwater::{
-    AcceptMode, App, DriverChoice, Error, Limits, Request, Response, Running, Server, Service, StartError,
-    Verbosity,
+    AcceptMode, App, DriverChoice, Error, Limits, Reload, Request, Response, Running, Server, Service,
+    StartError, Verbosity,
 };
-use testkit::{TestClient, assert_reset};
+use testkit::{TIMEOUT, TestClient, assert_reset};
 
 use crate::served::{Served, drivers, here, served_app, until};
 
@@ -155,20 +156,55 @@ fn start_report_holds_the_settings() {
     assert!(["epoll", "kqueue", "uring"].contains(&start_report.driver));
 }
 
-#[test]
-fn reports_a_failed_worker_and_ends_the_others() {
-    struct Never;
-    impl Service for Never {
-        fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A service that panics when it is freed, if it should.
+struct Fragile(bool);
+
+impl Service for Fragile {
+    fn body_policy(&self, _: &Head<'_>) -> BodyPolicy {
+        BodyPolicy::Buffer { bytes_max: 1 }
     }
-    let make = |number| if number == 1 { panic!("no service for you") } else { Never };
+
+    fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!self.0, "it is fragile");
+    }
+}
+
+#[test]
+fn a_service_that_cannot_be_made_fails_the_start() {
+    let make = |number| if number == 1 { panic!("no service for you") } else { Fragile(false) };
     for driver in drivers() {
         for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let server = here().driver(driver).accept_mode(mode).workers(3);
-            let error =
-                server.start(make).expect("the threads start").wait().expect_err("a worker has failed");
-            assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
-            assert!(matches!(error, Error::Failed(failure) if failure.worker == Some(1)));
+            let error = refusal(server.start(make));
+            let expected = "can't make the service of worker 1: the function that makes it panicked (no service for you)";
+            assert_eq!(error.to_string(), expected);
+            assert!(matches!(error, Error::Start(StartError::Service { worker: 1, .. })));
+        }
+    }
+}
+
+#[test]
+fn reports_a_failed_worker_and_ends_the_others() {
+    for driver in drivers() {
+        for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+            let server = here().driver(driver).accept_mode(mode).workers(3);
+            let running = server.start(|_| Fragile(true)).expect("starts");
+            let mut client = TestClient::connect(running.address());
+            client.ask("POST", "/", &["Content-Length: 1", "Expect: 100-continue"]);
+            assert_eq!(client.exactly(CONTINUE.len()), CONTINUE, "the request has begun");
+            let reloading = running.control().reload(Reload::new(|_, _: &Fragile| Fragile(false)));
+            reloading.expect("it serves").wait(TIMEOUT).expect("every worker takes it");
+            // The worker frees its old service with the request.
+            client.send("x");
+            let error = running.wait().expect_err("a worker has failed");
+            assert!(error.to_string().ends_with(" has failed: it is fragile"), "{error}");
+            assert!(matches!(error, Error::Failed(failure) if failure.worker.is_some()));
         }
     }
 }

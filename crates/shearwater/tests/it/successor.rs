@@ -1,17 +1,24 @@
 //! Another process takes the place of a server, or fails to.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use shearwater::{App, HandOverError, ListenAddress, Running, Server, StartError, Successor};
+use shearwater::{
+    App, HandOverError, ListenAddress, Request, Response, Running, Server, Service, StartError, Successor,
+    Verbosity,
+};
+use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::process;
-use crate::served::{here, text};
+use crate::served::{connect_unix, here, text};
 
 const TEST: &str = "successor::process";
 
@@ -40,13 +47,69 @@ fn process() {
     if !process::is_this() {
         return;
     }
-    let socket = std::env::var_os(SOCKET).expect("a path");
-    if std::env::var_os(MODE).is_some() {
-        let running = server(Path::new(&socket)).take_over_listeners().start_app(app("too early"));
-        running.expect("it starts").wait().expect("it ends in order");
-        return;
+    let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a path"));
+    let running = match std::env::var(MODE).unwrap_or_default().as_str() {
+        "early" => server(&socket).take_over_listeners().start_app(app("too early")).expect("it starts"),
+        "ended" => {
+            let started = server(&socket).take_over().handle_signals().start_app(app("too late"));
+            let error = started.expect_err("a signal ends it");
+            assert!(error.to_string().ends_with(": a signal asks this one to end"), "{error}");
+            return;
+        }
+        "later" => return serve_with_a_later_server(&socket),
+        "elsewhere" => start("new", &elsewhere(&socket)),
+        mode @ ("dies" | "hangs") => fail_after_ready(mode),
+        _ => start("new", &socket),
+    };
+    running.wait().expect("it ends in order");
+}
+
+/// Serves at the TCP address. The server of the Unix-domain socket takes it before that, and starts after it.
+fn serve_with_a_later_server(socket: &Path) {
+    struct Later;
+    impl Service for Later {
+        fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+            response.text("later");
+        }
     }
-    start("new", Path::new(&socket)).wait().expect("it ends in order");
+    let (taken, has_taken) = sync_channel(1);
+    let (began, has_begun) = sync_channel(1);
+    let has_begun = Mutex::new(has_begun);
+    let make = move |_| {
+        taken.send(()).expect("the other server waits");
+        has_begun.lock().expect("no panic before").recv().expect("the other server starts");
+        Later
+    };
+    std::thread::scope(|scope| {
+        let later = Server::at(ListenAddress::unix(socket)).verbosity(Verbosity::Off).workers(1).take_over();
+        let later = scope.spawn(move || later.start(make));
+        has_taken.recv().expect("it takes the socket");
+        let first = here().workers(2).take_over().start_app(app("new")).expect("it starts");
+        began.send(()).expect("the later server waits");
+        let _later = later.join().expect("no panic").expect("it starts");
+        first.wait().expect("it ends in order");
+    });
+}
+
+/// Returns the Unix-domain socket of a new process that has another one.
+fn elsewhere(socket: &Path) -> PathBuf {
+    socket.with_extension("new")
+}
+
+/// Receives the listeners and permission to accept, and doesn't accept.
+fn fail_after_ready(mode: &str) -> ! {
+    let mut channel = SocketChannel::from(take_standard_input().expect("a channel"));
+    let mut next = || channel.receive().expect("well-formed").expect("a message");
+    let passed: Vec<_> = std::iter::from_fn(|| next().socket).collect();
+    channel.send(b"ready", None::<&OwnedFd>).expect("sent");
+    let permitted = channel.receive().expect("well-formed").expect("a message");
+    assert!(passed.len() > 1 && permitted.text == b"serve");
+    if mode == "dies" {
+        std::process::exit(3);
+    }
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Writes the number of the process into a file, and runs a command.
@@ -64,7 +127,11 @@ impl Drop for NewProcess {
 
 /// Returns the test's process as the successor.
 fn successor(socket: &Path) -> Successor {
-    let mut command = process::command(TEST, &[(SOCKET, socket)]);
+    successor_in("", socket)
+}
+
+fn successor_in(mode: &str, socket: &Path) -> Successor {
+    let mut command = process::command(TEST, &[(SOCKET, socket), (MODE, Path::new(mode))]);
     command.stdout(Stdio::null());
     Successor::new(command)
 }
@@ -126,14 +193,51 @@ fn addresses_stay_while_another_process_takes_over() {
 }
 
 #[test]
+fn a_process_that_fails_after_it_was_ready_changes_nothing() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    for (mode, expected) in [
+        ("dies", "the new process ended before it served (exit status: 3)"),
+        ("hangs", "the new process didn't serve within 5 s, and was killed"),
+    ] {
+        let error = running.hand_over(successor_in(mode, &socket)).expect_err("it doesn't serve");
+        assert_eq!(error.to_string(), expected);
+        assert!(!running.control().is_ending() && !running.control().has_passed_listeners());
+        for _ in 0..8 {
+            assert_eq!(TestClient::connect(running.address()).get("/").text(), "old");
+        }
+    }
+    running.control().stop();
+    running.wait_for_control().expect("it ends in order");
+    assert!(!socket.exists(), "it belongs to the old process again");
+}
+
+#[test]
+fn a_signal_ends_a_process_that_waits_for_permission() {
+    let folder = TestFolder::new();
+    let (mut channel, there) = SocketChannel::pair().expect("descriptors");
+    channel.set_patience(Some(TIMEOUT)).expect("set");
+    let mut command = process::command(TEST, &[(SOCKET, &folder.at("socket")), (MODE, Path::new("ended"))]);
+    command.stdout(Stdio::null()).stdin(there).env("SHEARWATER_PREDECESSOR", std::process::id().to_string());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    channel.send(b"end", None::<&OwnedFd>).expect("sent");
+    let ready = channel.receive().expect("well-formed").expect("a message");
+    assert_eq!(ready.text, b"ready");
+    testkit::process::signal(child.id(), Signal::TERM).expect("it waits");
+    assert!(channel.receive().expect("well-formed").is_none(), "it has not accepted");
+    assert!(child.wait().expect("a child").success());
+    assert!(!folder.at("socket").exists());
+}
+
+#[test]
 fn a_process_that_is_not_ready_accepts_nothing() {
     let folder = TestFolder::new();
     let socket = folder.at("socket");
     let running = start("old", &socket);
-    let mut command = process::command(TEST, &[(SOCKET, &socket), (MODE, Path::new("early"))]);
-    command.stdout(Stdio::null());
     let control = running.control();
-    let early = Successor::new(command).timeout(Duration::from_secs(2));
+    let early = successor_in("early", &socket).timeout(Duration::from_secs(2));
     std::thread::scope(|scope| {
         let handing = scope.spawn(|| early.start(&control));
         while !handing.is_finished() {
@@ -182,6 +286,38 @@ fn a_file_of_another_program_stays() {
     testkit::process::signal(new.0, Signal::TERM).expect("it serves");
     until(|| testkit::process::has_ended(new.0));
     assert_eq!(mode(), before);
+}
+
+#[test]
+fn a_later_server_of_the_new_process_accepts_too() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    let address = running.address();
+    let _new = NewProcess(running.hand_over(successor_in("later", &socket)).expect("it serves"));
+    running.wait_for_control().expect("it ends in order");
+    assert_eq!(TestClient::connect(address).get("/").text(), "new");
+    assert_eq!(connect_unix(&socket).get("/").text(), "later");
+}
+
+#[test]
+fn the_file_of_a_socket_that_the_new_process_drops_is_removed() {
+    let folder = TestFolder::new();
+    for is_replaced in [false, true] {
+        let socket = folder.at("socket");
+        let running = start("old", &socket);
+        let other = is_replaced.then(|| {
+            std::fs::remove_file(&socket).expect("it is there");
+            UnixListener::bind(&socket).expect("a socket")
+        });
+        let new = NewProcess(running.hand_over(successor_in("elsewhere", &socket)).expect("it serves"));
+        until(|| elsewhere(&socket).exists() && socket.exists() == is_replaced);
+        running.wait_for_control().expect("it ends in order");
+        testkit::process::signal(new.0, Signal::TERM).expect("it serves");
+        until(|| !elsewhere(&socket).exists());
+        assert_eq!(socket.exists(), is_replaced);
+        drop(other);
+    }
 }
 
 #[test]
