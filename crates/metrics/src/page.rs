@@ -5,6 +5,6 @@ pub(crate) const STATUS_PAGE: &str = include_str!("status.html");
 
 /// Allows the page's script and style by their hashes, and requests to its own listener; a test compares the hashes.
 pub(crate) const STATUS_POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-rAsxA0PFwFUIsQugnC6BP8obgDwkZD6EMC5gcpFS+M0='; \
+     script-src 'sha256-y/8HUUxLa7d95V/Aui6h4BLZ+BXgUgJbleH9RFFZilU='; \
      style-src 'sha256-kiiFD2a8VYIqDoIGEwiQhU8nRlqvJoH3/vezYBb8Q1s='; \
      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -120,7 +120,7 @@ fn full() -> Value {
         "cache": { "files": 12, "bytes": 1_048_576, "hits": 990, "misses": 10 },
         "sites": [{ "name": "example.org", "requests": 1000, "by_class": { "4xx": 10, "5xx": 0 }, "bytes_sent": 1_000_000 }],
         "process": { "resident_bytes": 20_971_520, "cpu_seconds": 10.0, "open_descriptors": 100, "descriptors_max": 1000 },
-        "messages": [{ "unix_seconds": 1050, "level": "warning", "text": "a warning" }],
+        "messages": [{ "unix_seconds": 1101, "level": "warning", "text": "a warning" }],
     });
     for (name, member) in members.as_object().expect("members") {
         value[name] = member.clone();
@@ -186,7 +186,7 @@ Faults       none since the start
 Site                       requests/s       requests     4xx     5xx      sent/s
 example.org                    12,000         61,000      10       0     114 MiB
 
-55 s ago        warning  a warning
+4 s ago         warning  a warning
 
 
 

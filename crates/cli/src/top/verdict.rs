@@ -157,7 +157,7 @@ fn checks(before: &Document, now: &Document) -> Vec<Check> {
         limits(before, now),
         log(before, now),
         descriptors(now),
-        messages(now),
+        messages(before, now),
     ]
 }
 
@@ -232,9 +232,9 @@ fn descriptors(now: &Document) -> Check {
     Check::fine("Descriptors", part).or_problem(open / most > DESCRIPTORS_PART_MAX, Level::Trouble, || text)
 }
 
-fn messages(now: &Document) -> Check {
-    let number = |name| now.number(&["server", name]).unwrap_or(0.0);
-    let since = number("started_unix_seconds") + number("uptime_seconds") - CHECK_SECONDS;
+fn messages(before: &Document, now: &Document) -> Check {
+    let number = |name| before.number(&["server", name]).unwrap_or(0.0);
+    let since = number("started_unix_seconds") + number("uptime_seconds");
     let is_recent = |message: &&Value| {
         message.get("unix_seconds").and_then(Value::as_f64).is_some_and(|time| time >= since)
     };
