@@ -45,8 +45,9 @@ pub(crate) fn plan(
     }
     let Some(given) = serve.log.as_ref().or(section.access.as_ref()) else { return Ok(None) };
     let destination = Destination::parse(given)
-        .map_err(|message| Failure::helped(message, "name a file, `-`, or `syslog:/dev/log`"))?;
-    let format = Format::parse(&section.format).map_err(|error| Failure::start(error.to_string()))?;
+        .map_err(|message| Failure::usage_helped(message, "name a file, `-`, or `syslog:/dev/log`"))?;
+    destination.check().map_err(|error| Failure::usage_helped(error.to_string(), error.help()))?;
+    let format = Format::parse(&section.format).map_err(|error| Failure::usage(error.to_string()))?;
     let name = match &format {
         Format::Custom(_) => "custom format",
         Format::Common | Format::Combined | Format::Json => &section.format,

@@ -40,7 +40,7 @@ pub(crate) fn plan(
     let Some(listen) = of_flag.or(of_file) else { return Ok(None) };
     let options = AdminOptions { listen, remote: section.remote, driver };
     if options.is_remote() && !options.remote {
-        return Err(Failure::helped(
+        return Err(Failure::usage_helped(
             format!("--admin {}: other machines can reach this address", options.listen),
             "use 127.0.0.1 or unix:PATH, or write `remote = true` into [admin] of a configuration file",
         ));
@@ -55,7 +55,7 @@ fn resolve(given: &str) -> Result<ListenAddress, Failure> {
     }
     let first = given.to_socket_addrs().map(|mut addresses| addresses.next());
     first.ok().flatten().map(Into::into).ok_or_else(|| {
-        Failure::helped(
+        Failure::usage_helped(
             format!("--admin {given}: invalid address"),
             "write it as 127.0.0.1:9180 or unix:PATH",
         )

@@ -37,8 +37,8 @@ serves it, at its addresses, without a dropped request. SIGUSR1 reopens the acce
 logrotate, and prints counters and the limits that were reached. SIGUSR2 starts the program again,
 in its new version if its file was replaced; the new process takes over the listeners, and this one
 drains.
-Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken, for example) or a
-worker failed, 2 the command line or the configuration is wrong: another try would change nothing.";
+Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken, for example), or a
+worker or the process that took over failed, 2 the command line or the configuration is wrong: another try would change nothing.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
 #[derive(Debug, Parser)]
@@ -149,7 +149,7 @@ impl Serve {
         if let Some(file) = serve.dir.take_if(|dir| is_config(dir) && !dir.is_dir()) {
             if let Some(config) = &serve.config {
                 let error = format!("two configuration files: {} and {}", config.display(), file.display());
-                return Err(Failure::helped(error, "name one of them"));
+                return Err(Failure::usage_helped(error, "name one of them"));
             }
             if !file.exists()
                 && let Some(failure) = of_missing(&file)

@@ -25,23 +25,23 @@ pub(crate) enum Reason {
 
 impl Failure {
     /// The command line or the configuration is wrong.
-    pub(crate) fn start(message: impl Into<String>) -> Self {
-        Self::with_help(message.into(), None)
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::usage_with_help(message.into(), None)
     }
 
-    /// As [`start`](Self::start); `help` is a way to fix it.
-    pub(crate) fn helped(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::with_help(message.into(), Some(help.into()))
+    /// As [`usage`](Self::usage); `help` is a way to fix it.
+    pub(crate) fn usage_helped(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::usage_with_help(message.into(), Some(help.into()))
     }
 
-    /// As [`start`](Self::start); there may be a way to fix it.
-    pub(crate) fn with_help(message: String, help: Option<String>) -> Self {
+    /// As [`usage`](Self::usage); there may be a way to fix it.
+    pub(crate) fn usage_with_help(message: String, help: Option<String>) -> Self {
         Self { reason: Reason::Error { message, help }, code: 2 }
     }
 
     /// The system prevents it, perhaps only now: another try may succeed.
     pub(crate) fn system(message: impl Into<String>, help: Option<String>) -> Self {
-        Self { code: 1, ..Self::with_help(message.into(), help) }
+        Self { code: 1, ..Self::usage_with_help(message.into(), help) }
     }
 
     /// Writing to standard output failed.
@@ -77,7 +77,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Address { .. } | Error::Start(StartError::Driver { .. } | StartError::NoTrustedProxy) => {
-                Self::start(error.to_string())
+                Self::usage(error.to_string())
             }
             _ => Self::system(error.to_string(), None),
         }

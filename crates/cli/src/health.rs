@@ -16,7 +16,7 @@ const STATUS_BYTES: usize = 12;
 /// Requests the URL. Fails unless the status is 2xx or 3xx.
 pub(crate) fn check(arguments: &Health) -> Result<(), Failure> {
     let (url, timeout) = (arguments.url.as_str(), arguments.timeout);
-    let unhealthy = |why: String| Failure { code: 1, ..Failure::start(format!("{url}: {why}")) };
+    let unhealthy = |why: String| Failure::system(format!("{url}: {why}"), None);
     let late = || unhealthy(format!("no response within {timeout:?}"));
     let (sender, result) = mpsc::sync_channel(1);
     let (requested, deadline) = (url.to_owned(), Instant::now() + timeout);

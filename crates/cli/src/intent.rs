@@ -43,7 +43,7 @@ pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Opti
         && let Some((flag, command)) =
             REPLACED.iter().find(|(flag, _)| arguments.iter().any(|given| given == flag))
     {
-        return Some(Failure::helped(
+        return Some(Failure::usage_helped(
             format!("`{flag}` was replaced by a command"),
             format!("`shearwater {command}`"),
         ));
@@ -64,10 +64,10 @@ fn of_flag(error: &clap::Error) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     if let Some(feature) = unsupported(flag.trim_start_matches('-')) {
         let error = format!("unexpected argument: `{flag}`: {}", feature.what);
-        return Some(Failure::helped(error, feature.help));
+        return Some(Failure::usage_helped(error, feature.help));
     }
     let (_, help) = FLAGS.iter().find(|(names, _)| names.contains(&flag.as_str()))?;
-    Some(Failure::helped(format!("unexpected argument: `{flag}`"), *help))
+    Some(Failure::usage_helped(format!("unexpected argument: `{flag}`"), *help))
 }
 
 /// Handles a second folder, which clap takes for a command.
@@ -77,8 +77,8 @@ fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let first = arguments.get(place.checked_sub(1)?)?.display();
     let error = format!("unexpected argument: `{second}`");
     Some(match port_of(second) {
-        Some(port) => Failure::helped(error, format!("`shearwater {first} --port {port}`")),
-        None => Failure::helped(
+        Some(port) => Failure::usage_helped(error, format!("`shearwater {first} --port {port}`")),
+        None => Failure::usage_helped(
             error,
             "to serve several folders, write a configuration with sites or routes: `shearwater config default`",
         ),
@@ -89,13 +89,13 @@ fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
 pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
     let given = path.to_str()?;
     if is_config(path) {
-        return Some(Failure::helped(
+        return Some(Failure::usage_helped(
             format!("no such file: {given}"),
             format!("`shearwater config default > {given}` writes one to start with"),
         ));
     }
     if let Some(port) = port_of(given) {
-        return Some(Failure::helped(
+        return Some(Failure::usage_helped(
             format!("`{given}` is an address, not a folder"),
             format!(
                 "`shearwater --port {port}` listens on 127.0.0.1, `shearwater --listen 0.0.0.0:{port}` on all addresses"
@@ -108,7 +108,7 @@ pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
 /// Returns an error for a file given instead of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Failure::helped(
+    Failure::usage_helped(
         format!("{} is a file, not a folder", path.display()),
         format!("`shearwater {}` serves the folder that it is in", folder.display()),
     )
@@ -121,7 +121,7 @@ fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
         _ if SERVING.contains(&given) => format!("serving needs no command: `shearwater {folder}`"),
         _ => format!("a command with a similar name exists: `shearwater {}`", nearest(given, COMMANDS)?),
     };
-    Some(Failure::helped(format!("no such command or folder: `{given}`"), help))
+    Some(Failure::usage_helped(format!("no such command or folder: `{given}`"), help))
 }
 
 /// Returns whether a path looks like a configuration file.

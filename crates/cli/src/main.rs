@@ -1,5 +1,5 @@
-//! The program. Exit codes: 0 served and stopped, 1 the system prevents it or a worker failed, 2 a wrong command line or
-//! configuration.
+//! The program. Exit codes: 0 served and stopped, 1 the system prevents it, or a worker or the process that took over
+//! failed, 2 a wrong command line or configuration.
 
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     drop(site);
     let control = running.control();
     let summary = running.wait();
-    if control.has_passed_listeners() {
+    let has_failed_successor = matches!(&summary, Err(shearwater::Error::SuccessorFailed { .. }));
+    if control.has_passed_listeners() && !has_failed_successor {
         pid_file.iter_mut().for_each(PidFile::leave);
     }
     if let Some(admin) = admin_server {

@@ -27,7 +27,7 @@ fn text() -> String {
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::helped(
+    Failure::usage_helped(
         format!("can't write the PID file {}: {error}", path.display()),
         "name a file in a folder that this user may write to",
     )
@@ -36,9 +36,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 impl PidFile {
     /// Checks that the file can be written. Nothing stays there: the process may be killed before it serves.
     pub(crate) fn prepare(path: &Path) -> Result<PreparedPidFile, Failure> {
-        let mut new = path.to_owned().into_os_string();
-        new.push(".new");
-        let new = PathBuf::from(new);
+        let new = under_first_name(path);
         let is_folder = path.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory));
         let written = is_folder.map_or_else(|| fs::write(&new, text()), Err);
         written.and_then(|()| fs::remove_file(&new)).map_err(|error| failed(path, &error))?;
@@ -48,20 +46,37 @@ impl PidFile {
 
 impl PreparedPidFile {
     /// Writes the file, in place of one that a killed server has left, or that is of the process that this one
-    /// succeeds. A rename puts it in place, so that nobody reads a part of it. A failure is logged: connections are
-    /// accepted by now.
+    /// succeeds. A failure is logged: connections are accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
         let Self { path, new } = self;
         let text = text();
-        if let Err(error) = fs::write(&new, &text).and_then(|()| fs::rename(&new, &path)) {
-            // A full disk may have left an empty one.
-            drop(fs::remove_file(&new));
+        if let Err(error) = replace(&path, &new, &text) {
             let path = path.display();
             tracing::error!(target: "shearwater", kind = "pid_file_failed", "can't write the PID file {path}: {error}");
             return None;
         }
         Some(PidFile { path, text, is_left: false })
     }
+}
+
+/// Puts a file in place by renaming it, so that nobody reads a part of it.
+fn replace(path: &Path, new: &Path, text: &str) -> io::Result<()> {
+    // A full disk may have left an empty one.
+    fs::write(new, text).and_then(|()| fs::rename(new, path)).inspect_err(|_| drop(fs::remove_file(new)))
+}
+
+/// Writes the number of this process again if it is there: `shearwater upgrade` takes that for a refusal.
+pub(crate) fn renew(path: &Path) {
+    if fs::read_to_string(path).is_ok_and(|found| found == text()) {
+        // Otherwise the command waits longer.
+        drop(replace(path, &under_first_name(path), &text()));
+    }
+}
+
+fn under_first_name(path: &Path) -> PathBuf {
+    let mut new = path.to_owned().into_os_string();
+    new.push(".new");
+    new.into()
 }
 
 impl PidFile {

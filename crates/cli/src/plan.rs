@@ -23,6 +23,8 @@ use crate::sites;
 pub(crate) struct Plan {
     pub(crate) server: Server,
     pub(crate) site: Site,
+    /// A folder or sites were named.
+    pub(crate) is_configured: bool,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// Settings that a reload doesn't change.
@@ -55,11 +57,12 @@ impl Plan {
             None => (Config::default(), None, None),
         };
         let file = serve.config.as_deref().unwrap_or(Path::new(""));
+        let is_configured = site.is_some() || serve.dir.is_some();
         let site = match (site, &serve.dir) {
             (Some(_), Some(dir)) => {
                 let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
-                return Err(Failure::helped(message, "name one of them"));
+                return Err(Failure::usage_helped(message, "name one of them"));
             }
             (Some(_), None) if serve.listing || serve.spa => return Err(only_for_a_folder(serve, file)),
             (Some(site), None) => site,
@@ -80,6 +83,7 @@ impl Plan {
         Ok(Self {
             server: settings::apply(&config, server).limits(limits).timeouts(timeouts),
             site,
+            is_configured,
             limits,
             timeouts,
             fixed: settings::fixed(&config),
@@ -111,7 +115,7 @@ fn only_for_a_folder(serve: &Serve, file: &Path) -> Failure {
         false => ("--spa", "spa = \"/index.html\""),
     };
     let message = format!("`{flag}` is for a folder, and {} has sites", file.display());
-    Failure::helped(message, format!("write `{key}` into a site of the file"))
+    Failure::usage_helped(message, format!("write `{key}` into a site of the file"))
 }
 
 /// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.
@@ -163,7 +167,7 @@ pub(crate) fn read_config(
         let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         let line = valid.split('\n').next_back().unwrap_or_default();
         let (line, column) = (1 + valid.matches('\n').count(), 1 + line.chars().count());
-        Failure::start(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
+        Failure::usage(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
     })?;
     Ok(Config::parse(path, &text, |name| std::env::var(name).ok(), check)?)
 }
@@ -179,7 +183,7 @@ fn refuse_special_file(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let what = if kind.is_fifo() { "a pipe" } else { "a socket or a device" };
-    Err(Failure::helped(
+    Err(Failure::usage_helped(
         format!("{} is {what}, not a file", path.display()),
         "name a file, or /dev/stdin to read from a pipe",
     ))
@@ -188,14 +192,14 @@ fn refuse_special_file(path: &Path) -> Result<(), Failure> {
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotFound => Failure::helped(
+        io::ErrorKind::NotFound => Failure::usage_helped(
             format!("no such file: {path}"),
             format!("`shearwater config default > {path}` writes one to start with"),
         ),
         io::ErrorKind::IsADirectory => {
-            Failure::helped(format!("{path} is a folder"), "name the configuration file in it")
+            Failure::usage_helped(format!("{path} is a folder"), "name the configuration file in it")
         }
-        io::ErrorKind::PermissionDenied => Failure::start(format!("permission denied: {path}")),
-        _ => Failure::start(format!("can't read {path}: {error}")),
+        io::ErrorKind::PermissionDenied => Failure::usage(format!("permission denied: {path}")),
+        _ => Failure::usage(format!("can't read {path}: {error}")),
     }
 }

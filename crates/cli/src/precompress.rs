@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
     let progress = Progress::new();
     let update = |summary: &RunSummary, file: &Path| progress.update(summary, file);
     let summary = precompress(&args.dir, &options, &update)
-        .map_err(|error| Failure::start(format!("can't read {}: {error}", args.dir.display())))?;
+        .map_err(|error| Failure::usage(format!("can't read {}: {error}", args.dir.display())))?;
     progress.end();
     if args.json {
         print(&format!("{}\n", as_json(args, &summary)))?;
@@ -62,11 +62,14 @@ fn levels(args: &Precompress) -> Result<Vec<(Coding, u32)>, Failure> {
         let (name, most) = (format.name(), level_max(format));
         let Some((_, of_format)) = formats.iter_mut().find(|(of, _)| *of == format) else {
             let help = format!("add {name} to --formats, or remove the level");
-            return Err(Failure::helped(format!("--level {name}={level}: {name} isn't in --formats"), help));
+            return Err(Failure::usage_helped(
+                format!("--level {name}={level}: {name} isn't in --formats"),
+                help,
+            ));
         };
         if level > most {
             let error = format!("--level {name}={level}: the highest level of {name} is {most}");
-            return Err(Failure::start(error));
+            return Err(Failure::usage(error));
         }
         *of_format = level;
     }

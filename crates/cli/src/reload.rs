@@ -17,22 +17,21 @@ const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A file that was emptied by accident is valid.
 const NOTHING_TO_SERVE: &str = "error: nothing is left to serve: no site and no folder\n\
-    help: write the sites again, or restart to serve the welcome page\n";
+    help: write the sites again, or restart\n";
 
 /// The command line of a running server, and its settings that only a restart changes.
 pub(crate) struct Reloader {
     arguments: Serve,
     fixed: Vec<FixedSetting>,
     metrics: Option<Metrics>,
-    started_with_welcome: bool,
-    /// The sites that are served.
-    present: Mutex<Sites>,
+    /// The sites that are served, and whether they were named.
+    present: Mutex<(Sites, bool)>,
 }
 
 impl Reloader {
     pub(crate) fn new(arguments: Serve, plan: &Plan, metrics: Option<Metrics>) -> Self {
-        let (fixed, present) = (plan.fixed.clone(), Mutex::new(plan.site.sites.clone()));
-        Self { arguments, fixed, metrics, started_with_welcome: plan.site.is_welcome, present }
+        let present = Mutex::new((plan.site.sites.clone(), plan.is_configured));
+        Self { arguments, fixed: plan.fixed.clone(), metrics, present }
     }
 
     /// Reloads, and counts that.
@@ -48,7 +47,9 @@ impl Reloader {
     /// What `shearwater check` would print. Nothing has changed then.
     fn replace(&self, control: &Control) -> Result<String, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
-        if plan.site.is_welcome && !self.started_with_welcome && self.arguments.config.is_some() {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sites_before, was_configured) = &*present;
+        if *was_configured && !plan.is_configured {
             return Err(NOTHING_TO_SERVE.to_owned());
         }
         let addresses = plan.server.clone().prepare_addresses(control);
@@ -60,7 +61,7 @@ impl Reloader {
                 now.value
             ));
         }
-        let Plan { mut site, limits, timeouts, messages, .. } = plan;
+        let Plan { mut site, is_configured, limits, timeouts, messages, .. } = plan;
         site.count_by(self.metrics.as_ref());
         let mut what = match &self.arguments.config {
             Some(file) => format!("{}: {}", file.display(), site.description),
@@ -73,15 +74,14 @@ impl Reloader {
                 what.push_str(&format!("; {does} {}", addresses.join(", ")));
             }
         }
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let sites = site.sites.sharing_folders(&present);
+        let sites = site.sites.sharing_folders(sites_before);
         let new = sites.clone();
         let reload = Reload::new(move |_, present: &SiteService| sites.service_after(present));
         let reloading = control.reload(reload.limits(limits).timeouts(timeouts));
         let reloading = reloading.map_err(|error| format!("error: {error}\n"))?;
         // New addresses serve the new sites from the first connection on.
         let changing = addresses.apply();
-        *present = new;
+        *present = (new, is_configured);
         diagnostics::apply(messages);
         // The configuration as parsed takes ten times the memory of the sites that were made of it.
         shearwater_allocator::give_back();

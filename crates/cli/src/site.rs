@@ -26,8 +26,6 @@ pub(crate) struct Site {
     /// Description for reports.
     pub(crate) description: String,
     pub(crate) roots: Vec<Root>,
-    /// Nothing is configured to be served.
-    pub(crate) is_welcome: bool,
     /// Warnings that don't refer to keys of a configuration, a line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -65,14 +63,14 @@ impl Site {
             None if default.is_dir() => &default,
             None if *options != FolderOptions::default() => {
                 let help = "`shearwater FOLDER --listing`, or create ./public";
-                return Err(Failure::helped("`--listing` and `--spa` need a folder", help));
+                return Err(Failure::usage_helped("`--listing` and `--spa` need a folder", help));
             }
             None => return Self::welcome(cache),
         };
         let opened = match Folder::open_with(path, options) {
             Ok(folder) => path.canonicalize().map(|path| (folder, path)),
             Err(FolderError::Open(error)) => Err(error),
-            Err(FolderError::Option(option)) => return Err(Failure::start(option.to_string())),
+            Err(FolderError::Option(option)) => return Err(Failure::usage(option.to_string())),
         };
         let (folder, path) = opened.map_err(|error| {
             let meant = match error.kind() {
@@ -82,7 +80,7 @@ impl Site {
             };
             meant.unwrap_or_else(|| {
                 let (message, help) = cant_open(path, &error);
-                Failure::with_help(message, help)
+                Failure::usage_with_help(message, help)
             })
         })?;
         let missing = folder.missing();
@@ -98,7 +96,7 @@ impl Site {
             warnings
                 .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
         }
-        Ok(Self { sites, description, roots: vec![Root { path, formats }], is_welcome: false, warnings })
+        Ok(Self { sites, description, roots: vec![Root { path, formats }], warnings })
     }
 
     /// Returns the built-in welcome page.
@@ -116,13 +114,13 @@ impl Site {
         let sites =
             Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
         let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
-        Ok(Self { sites, description, roots: Vec::new(), is_welcome: true, warnings: Vec::new() })
+        Ok(Self { sites, description, roots: Vec::new(), warnings: Vec::new() })
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
 fn invalid(mistakes: Mistakes) -> Failure {
-    Failure::start(mistakes.to_string())
+    Failure::usage(mistakes.to_string())
 }
 
 /// Returns a message, and perhaps help, for a folder that can't be opened.

@@ -26,7 +26,7 @@ pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
             let description = describe(config);
-            let site = Site { sites, description, roots, is_welcome: false, warnings: Vec::new() };
+            let site = Site { sites, description, roots, warnings: Vec::new() };
             (Some(site), findings)
         }
         Err(mistakes) => {

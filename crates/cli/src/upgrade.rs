@@ -9,23 +9,33 @@ use shearwater::{Control, Successor};
 use shearwater_metrics::limits::ADMIN_DRAIN_MS;
 
 use crate::args::Serve;
+use crate::pid_file;
 
 /// Starts a new process with the configuration and the listeners of this one.
 pub(crate) struct Upgrader {
     config: Option<PathBuf>,
+    pid_file: Option<PathBuf>,
     admin: Option<Arc<Control>>,
 }
 
 impl Upgrader {
     pub(crate) fn new(arguments: &Serve, admin: Option<Arc<Control>>) -> Self {
-        Self { config: arguments.config.clone(), admin }
+        Self { config: arguments.config.clone(), pid_file: arguments.pid_file.clone(), admin }
     }
 
     /// Starts the program again with the same arguments, and waits until it serves. Returns a description for the log.
     ///
     /// # Errors
-    /// Complete messages. Nothing has changed then.
+    /// Complete messages. Nothing has changed then, but the PID file is a new one.
     pub(crate) fn upgrade(&self, control: &Control) -> Result<String, String> {
+        let result = self.hand_over(control);
+        if result.is_err() {
+            self.pid_file.as_deref().into_iter().for_each(pid_file::renew);
+        }
+        result
+    }
+
+    fn hand_over(&self, control: &Control) -> Result<String, String> {
         if let Some(file) =
             self.config.as_ref().filter(|file| !fs::metadata(file).is_ok_and(|found| found.is_file()))
         {

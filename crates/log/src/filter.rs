@@ -12,8 +12,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns true if an entry is excluded. One without a response has no class. A malformed request (`400`) has no path
-    /// that could exclude it: nobody can hide a scan there.
+    /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
+    /// (`400`), which may not be for that path, and none with a target in absolute form.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))

@@ -217,12 +217,14 @@ pub(crate) fn take(listen: &[ListenAddress]) -> Result<Vec<PassedListener>, Take
     Ok(listen.iter().filter_map(|address| PassedListener::take(listeners, address)).collect())
 }
 
-/// Notes a server that has started. The one that reports waits here for the old process, if there is one, and has all
-/// servers accept from its listeners.
+/// Has a server that has started take the place of that of the old process, if there is one.
+///
+/// The server that reports waits here until the old process lets it accept, however long that takes, and then for the end
+/// of the handover, up to [`CLOSE_WAIT_MAX`]. It has all servers of this process accept.
 ///
 /// # Errors
 /// `is_ending` returns true before the old process permits to accept.
-pub(crate) fn started(
+pub(crate) fn take_place(
     control: Arc<Control>,
     how: TakeOver,
     reporter: MessageReporter,

@@ -404,12 +404,13 @@ impl Server {
         let server = shearwater_engine::Server::bind(self.options)?;
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
         let signals = handle_signals.then(catch).transpose()?;
+        // Asked before the handover: it depends on the old process, which may be gone later.
         signal_watch::ignores_hangup();
         let running = server.start(make)?;
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
         let is_ending = || signals.as_ref().is_some_and(CaughtSignals::ask_for_end);
-        if let Err(error) = predecessor::started(running.control(), take_over, reporter, is_ending) {
+        if let Err(error) = predecessor::take_place(running.control(), take_over, reporter, is_ending) {
             running.control().stop();
             drop(running.wait());
             return Err(error.into());

@@ -54,10 +54,8 @@ pub(crate) fn run(arguments: &Top) -> Result<(), Failure> {
     let session = Session::new(first);
     match arguments.once || !Terminal::is_available() {
         true => once(&source, session),
-        false => live(source, session).map_err(|error| Failure {
-            code: 1,
-            ..Failure::start(format!("can't use the terminal: {error}"))
-        }),
+        false => live(source, session)
+            .map_err(|error| Failure::system(format!("can't use the terminal: {error}"), None)),
     }
 }
 
@@ -148,9 +146,9 @@ impl Source {
                 )
             }
             ErrorKind::InvalidData => "name the address of the server's `[admin]` section".to_owned(),
-            _ => return Failure { code: 1, ..Failure::start(format!("no status from {address}: {why}")) },
+            _ => return Failure::system(format!("no status from {address}: {why}"), None),
         };
-        Failure { code: 1, ..Failure::helped(format!("no status from {address}: {why}"), help) }
+        Failure::system(format!("no status from {address}: {why}"), Some(help))
     }
 
     /// Returns the error for a response that isn't a status document.

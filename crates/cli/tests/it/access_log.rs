@@ -166,7 +166,7 @@ fn a_missing_folder_is_an_error_at_the_start() {
     let folder = with_site();
     let mut command = program(&folder, &["site", "--listen", "127.0.0.1:0", "--log", "none/access.log"]);
     let Err((code, output)) = Server::try_start(&mut command) else { panic!("it started") };
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(output.starts_with("error: can't open the access log none/access.log: No such file"), "{output}");
     assert!(output.ends_with("help: create its folder\n"), "{output}");
 }

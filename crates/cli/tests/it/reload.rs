@@ -199,11 +199,18 @@ fn a_taken_address_refuses_the_reload() {
 #[test]
 fn an_emptied_file_refuses_the_reload() {
     let mut reloaded = Reloaded::start(&[], "");
-    reloaded.folder.file("site.toml", "");
+    let sites = fs::read(reloaded.folder.at("site.toml")).expect("a file");
     let expected = "error: nothing is left to serve: no site and no folder\n\
-                    help: write the sites again, or restart to serve the welcome page\n";
-    assert_eq!(reloaded.reload(), expected.to_owned() + REFUSED);
-    assert_eq!(reloaded.server.connect().get("/f.txt").text(), "one");
+                    help: write the sites again, or restart\n";
+    // Also after a reload, and with a folder that is served where nothing is named.
+    for path in ["other/f.txt", "public/f.txt"] {
+        reloaded.folder.file(path, "another");
+        reloaded.folder.file("site.toml", "");
+        assert_eq!(reloaded.reload(), expected.to_owned() + REFUSED);
+        assert_eq!(reloaded.server.connect().get("/f.txt").text(), "one");
+        reloaded.folder.file("site.toml", &sites);
+        assert!(!reloaded.reload().contains(REFUSED));
+    }
 }
 
 #[test]

@@ -131,8 +131,8 @@ impl<S> WorkerState<S> {
     pub(crate) fn note_eviction(&mut self, token: Token) {
         let is_described = self.describe_unfinished(token);
         let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return };
-        let Some(conn) = table.find(token) else { return };
-        // Else requests that are pipelined may wait.
+        let Some(conn) = table.find(token).filter(|conn| conn.phase() != Phase::ProxyHeader) else { return };
+        // Input behind a response that is being sent: its first line is a request that was never begun.
         let waiting = blocks.get_mut(conn.block).filter(|block| !is_described && block.call.is_none());
         if let Some(block) = waiting.filter(|block| !block.input.is_empty()) {
             exchanges.describe_line(token, &block.input, proxies.as_deref());

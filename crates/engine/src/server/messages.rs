@@ -60,11 +60,11 @@ impl Control {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let unix_seconds = now.map_or(0, |since| since.as_secs());
         let mut messages = self.messages.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if messages.len() >= MESSAGES_KEPT_MAX {
+        messages.push(Message { unix_seconds, level, text });
+        if messages.len() > MESSAGES_KEPT_MAX {
             let oldest = (0..messages.len()).min_by_key(|index| Reverse(messages[*index].level));
             oldest.into_iter().for_each(|index| drop(messages.remove(index)));
         }
-        messages.push(Message { unix_seconds, level, text });
     }
 
     /// Returns the last messages to the operator, the oldest first.
@@ -103,6 +103,19 @@ mod tests {
         let last = (3..MESSAGES_KEPT_MAX + 2).map(|number| number.to_string());
         let expected: Vec<_> = ["failure".to_owned()].into_iter().chain(last).collect();
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn a_warning_evicts_no_failure() {
+        let (control, _notices) = Control::new();
+        for number in 0..MESSAGES_KEPT_MAX {
+            control.keep_message(MessageLevel::Error, number.to_string());
+        }
+        control.keep_message(MessageLevel::Warning, "warning");
+        assert_eq!(control.messages()[0].text, "0");
+        assert!(control.messages().iter().all(|message| message.level == MessageLevel::Error));
+        control.keep_message(MessageLevel::Error, "failure");
+        assert_eq!(control.messages()[0].text, "1");
     }
 
     #[test]

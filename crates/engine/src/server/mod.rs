@@ -32,7 +32,7 @@ use crate::server::listening::by_kind;
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartError, StartReport};
-use crate::server::threads::{spawn_acceptor, spawn_worker};
+use crate::server::threads::{StartingWorker, spawn_acceptor, spawn_worker};
 use crate::server::watchdog::{Heartbeat, Watchdog};
 use crate::service::Service;
 use crate::worker::Setup;
@@ -169,7 +169,7 @@ impl Server {
             watchdog,
             start_report: self.start_report,
         };
-        let mut senders = Vec::new();
+        let (mut senders, mut starting) = (Vec::new(), Vec::new());
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
             let heartbeat = running.watchdog.as_ref().and_then(|watchdog| {
                 Some(Arc::new(Heartbeat::new(Arc::clone(&watchdog.heartbeats), worker, watchdog.thread()?)))
@@ -179,9 +179,16 @@ impl Server {
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
             match spawn_worker(setup, driver, entrances, core, Arc::clone(&make_service)) {
-                Ok(thread) => running.threads.push(thread),
+                Ok(StartingWorker { thread, has_started }) => {
+                    running.threads.push(thread);
+                    starting.push(has_started);
+                }
                 Err(error) => return Err(abort_start(running, senders, error)),
             }
+        }
+        // All make their services at the same time.
+        if let Some(error) = starting.into_iter().find_map(|has_started| has_started.recv().ok()?.err()) {
+            return Err(abort_start(running, senders, error));
         }
         if handed {
             let dispatcher = Dispatcher::new(senders);

@@ -193,7 +193,10 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker} accepts no connections for now: {}{WAIT}", why(*error))
             }
             Self::Full { worker, connections_max } => {
-                write!(f, "worker {worker} {HOLDS} {connections_max}{SHARE}{WAIT}")
+                write!(
+                    f,
+                    "worker {worker} accepts no connections for now: it holds {connections_max}, its share of max_connections{WAIT}"
+                )
             }
             Self::AcceptorPaused { error } => {
                 write!(f, "no connections are accepted for now: {}{WAIT}", why(*error))
@@ -217,7 +220,8 @@ impl fmt::Display for Notice {
                 write!(f, "; its client got a {status}{}", LeftOut(*left_out))
             }
             Self::FileCutShort { worker, error, left_out } => {
-                write!(f, "worker {worker}: {REST} {error}; its connection was closed{}", LeftOut(*left_out))
+                write!(f, "worker {worker}: the rest of a file can't be sent: {error}")?;
+                write!(f, "; its connection was closed{}", LeftOut(*left_out))
             }
             Self::ProxyRejected { worker, peer, why, help, left_out } => {
                 write!(f, "worker {worker}: {}", Reset { peer, why, left_out: *left_out, help })
@@ -232,7 +236,11 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker}: {FULL} ({bytes_max} bytes; {RAISE}){}", LeftOut(*left_out))
             }
             Self::WorkerBlocked { worker, ms, times } => {
-                write!(f, "worker {worker}: {BLOCKED} {ms} {OTHERS_WAIT}{}", Times(*times))
+                write!(
+                    f,
+                    "worker {worker}: a handler has blocked it for {ms} ms or more; its other clients wait"
+                )?;
+                if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
             }
             Self::ReloadFailed { worker, message, place } => {
                 write!(f, "worker {worker} {KEEPS_SERVICE} {}", Panicked(message, place))
@@ -277,24 +285,6 @@ impl Notice {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Parts of reports about workers that accept or handle nothing.
-const HOLDS: &str = "accepts no connections for now: it holds";
-const SHARE: &str = ", its share of max_connections";
-const BLOCKED: &str = "a handler has blocked it for";
-const OTHERS_WAIT: &str = "ms or more; its other clients wait";
-
-/// Part of reports about files that were sent in part.
-const REST: &str = "the rest of a file can't be sent:";
-
-/// The number of blocked turns, if there were several.
-struct Times(u64);
-
-impl fmt::Display for Times {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 > 1 { write!(f, " ({} times since the last report)", self.0) } else { Ok(()) }
     }
 }
 

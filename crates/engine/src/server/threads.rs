@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
@@ -23,14 +23,20 @@ use crate::worker::{Setup, Worker};
 /// Reports the start of a worker.
 type Started = SyncSender<Result<(), StartError>>;
 
-/// Starts a worker with the driver of this name, and waits until its service is made or it has failed.
+/// A worker's thread, and its report that its service is made or that it has failed.
+pub(crate) struct StartingWorker {
+    pub(crate) thread: JoinHandle<io::Result<()>>,
+    pub(crate) has_started: Receiver<Result<(), StartError>>,
+}
+
+/// Starts a worker with the driver of this name.
 pub(crate) fn spawn_worker<S: Service>(
     setup: Setup,
     driver: &'static str,
     entrances: Entrances,
     core: Option<usize>,
     make_service: Arc<impl Fn(usize) -> S + Send + Sync + 'static>,
-) -> Result<JoinHandle<io::Result<()>>, StartError> {
+) -> Result<StartingWorker, StartError> {
     let (started, has_started) = sync_channel(1);
     let thread = thread::Builder::new().name(format!("worker-{}", setup.worker)).spawn(move || {
         let connections_max = setup.limits.connections_max;
@@ -50,11 +56,7 @@ pub(crate) fn spawn_worker<S: Service>(
             begin(core, || Poll::new(entrances, options), make_service, setup, &started)
         }
     });
-    let thread = thread.map_err(StartError::System)?;
-    match has_started.recv() {
-        Ok(Err(error)) => Err(error),
-        Ok(Ok(())) | Err(_) => Ok(thread),
-    }
+    Ok(StartingWorker { thread: thread.map_err(StartError::System)?, has_started })
 }
 
 /// Prepares the thread, makes the service, reports the result, and serves.

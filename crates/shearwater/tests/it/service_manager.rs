@@ -38,7 +38,8 @@ fn serve() {
         block();
         response.text("over");
     });
-    let server = Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager();
+    let server =
+        Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager().handle_signals();
     let server = server.on_reload(|_| {
         block();
         Err("error: nothing to reload\n".to_owned())

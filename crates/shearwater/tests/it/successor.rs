@@ -57,7 +57,10 @@ fn process() {
             return;
         }
         "later" => return serve_with_a_later_server(&socket),
-        "elsewhere" => start("new", &elsewhere(&socket)),
+        "elsewhere" => {
+            let server = server(&elsewhere(&socket)).take_over().handle_signals();
+            server.start_app(app("new")).expect("it starts")
+        }
         mode @ ("dies" | "hangs") => fail_after_ready(mode),
         _ => start("new", &socket),
     };
@@ -178,14 +181,14 @@ fn addresses_stay_while_another_process_takes_over() {
     begun.args(["-c", BEGIN_AND_RUN]).arg(&file).arg(new.get_program()).args(new.get_args());
     begun.envs(new.get_envs().filter_map(|(name, value)| Some((name, value?))));
     begun.stdout(Stdio::null()).stderr(Stdio::null());
-    let changed = std::thread::scope(|scope| {
+    let (changed, _new) = std::thread::scope(|scope| {
         let handing = scope.spawn(|| Successor::new(begun).start(&control));
         until(|| file.exists());
         let changed = control.change_addresses(&[ListenAddress::unix(folder.at("other"))]);
-        let _new = NewProcess(handing.join().expect("no panic").expect("it serves"));
+        let new = NewProcess(handing.join().expect("no panic").expect("it serves"));
         control.drain(1000);
         until(|| TestClient::connect(address).get("/").text() == "new");
-        changed.map(drop)
+        (changed.map(drop), new)
     });
     assert!(matches!(changed, Err(StartError::Ending)), "{changed:?}");
     assert!(!folder.at("other").exists());
