@@ -27,12 +27,21 @@ fn main() -> io::Result<()> {
 fn write(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(args::CommandLine::command(), folder)?;
+    lay_out_examples(&folder.join("shearwater.1"))?;
     let manual = shearwater_config::manual(env!("CARGO_PKG_VERSION"));
     fs::write(folder.join("shearwater.toml.5"), manual)?;
     for shell in SHELLS {
         generate_to(shell, &mut args::CommandLine::command(), "shearwater", folder)?;
     }
     Ok(())
+}
+
+/// Keeps the lines of the text after the options as they are, and points to the other pages.
+fn lay_out_examples(page: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(page)?;
+    let begun = text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES, SIGNALS AND EXIT CODES\n.nf\n");
+    let others = ".fi\n.SH SEE ALSO\nshearwater.toml(5), shearwater\\-check(1), shearwater\\-upgrade(1)\n.SH VERSION\n";
+    fs::write(page, begun.replace(".SH VERSION\n", others))
 }
 
 #[cfg(test)]
@@ -61,5 +70,8 @@ mod tests {
             assert!(folder.at(file).exists(), "{file}");
         }
         assert!(!folder.at("shearwater-serve.1").exists(), "a hidden command has no page");
+        let page = fs::read_to_string(folder.at("shearwater.1")).expect("a page");
+        let positions = [".SH EXAMPLES", "\n.nf\n", "\n.fi\n.SH SEE ALSO\n"].map(|part| page.find(part));
+        assert!(positions.is_sorted() && positions[0].is_some(), "{positions:?}");
     }
 }

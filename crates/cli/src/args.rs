@@ -38,7 +38,8 @@ logrotate, and prints counters and the limits that were reached. SIGUSR2 starts 
 in its new version if its file was replaced; the new process takes over the listeners, and this one
 drains.
 Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken, for example), or a
-worker or the process that took over failed, 2 the command line or the configuration is wrong: another try would change nothing.";
+worker or the process that took over failed, 2 the command line or the configuration is wrong:
+another try would change nothing.";
 
 /// Serves a folder or configured sites over HTTP/1.1.
 #[derive(Debug, Parser)]

@@ -181,6 +181,7 @@ mod page_cache;
 mod pages;
 pub mod poll;
 mod read_ahead;
+pub mod relay;
 pub mod service_manager;
 mod shared_file;
 pub mod signals;

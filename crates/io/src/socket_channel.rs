@@ -185,6 +185,19 @@ pub fn take_standard_input() -> io::Result<OwnedFd> {
     Ok(input)
 }
 
+/// Returns true if the standard input of this process is the end of a channel of that process, its parent but for a
+/// [relay](crate::relay).
+#[must_use]
+pub fn has_channel_of(process: &str) -> bool {
+    let is_parent = std::os::unix::process::parent_id().to_string() == process;
+    #[cfg(target_os = "linux")]
+    let is_peer = rustix::net::sockopt::socket_peercred(io::stdin())
+        .is_ok_and(|peer| peer.pid.as_raw_nonzero().to_string() == process);
+    #[cfg(not(target_os = "linux"))]
+    let is_peer = false;
+    is_parent || is_peer
+}
+
 /// Takes the end of a channel that a process was started with.
 impl From<OwnedFd> for SocketChannel {
     fn from(socket: OwnedFd) -> Self {

@@ -13,7 +13,7 @@ pub struct Filter {
 
 impl Filter {
     /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
-    /// (`400`), which may not be for that path, and none with a target in absolute form.
+    /// (`400`), whose path isn't certain, and none with a target in absolute form.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))

@@ -20,7 +20,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -28,7 +27,7 @@ use std::time::Duration;
 use shearwater_engine::{Control, ListenAddress, ListeningSocket, PassedListener};
 use shearwater_io::FileIdentity;
 use shearwater_io::limits::PASSED_SOCKETS_MAX;
-use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
+use shearwater_io::socket_channel::{SocketChannel, has_channel_of, take_standard_input};
 
 use crate::report::MessageReporter;
 use crate::server::Server;
@@ -135,8 +134,8 @@ pub(crate) fn claim() {
 }
 
 fn receive() -> Result<Option<Received>, String> {
-    let is_parent = |number: std::ffi::OsString| number.to_str() == Some(&parent_id().to_string());
-    if !std::env::var_os(PREDECESSOR).is_some_and(is_parent) {
+    let is_from = |number: std::ffi::OsString| number.to_str().is_some_and(has_channel_of);
+    if !std::env::var_os(PREDECESSOR).is_some_and(is_from) {
         return Ok(None);
     }
     let input = take_standard_input().map_err(|error| error.to_string())?;

@@ -93,6 +93,7 @@ impl SignalWatch {
         let reload = caller(Purpose::Reload, reload, reports);
         let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade, None);
         let CaughtSignals { signals, ends_with_terminal } = caught;
+        let mut is_repeated = false;
         signals.act(move |signal| match signal {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
             // Without a function it is caught for another server of the process.
@@ -102,8 +103,11 @@ impl SignalWatch {
                 reopen.call();
                 reporter.print_running_totals(&control.totals());
             }
-            Signal::Interrupt | Signal::Terminate | Signal::Quit if control.is_ending() => control.stop(),
-            Signal::Interrupt | Signal::Terminate | Signal::Quit => control.drain(drain_ms),
+            Signal::Interrupt | Signal::Terminate | Signal::Quit => {
+                // A drain that an upgrade has begun was asked for by no signal: a manager that stops both processes sends one.
+                let is_first = !std::mem::replace(&mut is_repeated, true) && control.has_passed_listeners();
+                if control.is_ending() && !is_first { control.stop() } else { control.drain(drain_ms) }
+            }
         });
         Self { _signals: signals }
     }

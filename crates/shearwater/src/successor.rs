@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, ExitStatus};
+use std::process::{self, Command, ExitStatus};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -20,7 +20,8 @@ use shearwater_engine::{
     Control, ListenAddress, ListeningSocket, Notice, PassedListener, PassingListeners, StartError,
     SuccessorEnd,
 };
-use shearwater_io::service_manager::notify;
+use shearwater_io::relay::StartedProgram;
+use shearwater_io::service_manager::{notify, takes_notifications};
 use shearwater_io::socket_channel::SocketChannel;
 
 use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE, SERVING};
@@ -139,8 +140,7 @@ impl Successor {
         for name in OF_ONE_PROCESS {
             command.env_remove(name);
         }
-        let child = command
-            .spawn()
+        let child = StartedProgram::start(&mut command, takes_notifications())
             .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
         // Its copy of the other end would hide that the process has ended.
         drop(command);
@@ -150,12 +150,16 @@ impl Successor {
                 // Before `finish`, which lets this process exit, and before the channel is closed: the new process then
                 // reports to the manager, which ignores all but the main process.
                 let process = new.child.id();
+                // The manager must be the parent by then.
+                new.child.release();
                 if let Err(error) = announce(process) {
                     control.notify(Notice::SuccessorUnannounced { process, error: error.to_string() });
                 }
                 passing.into_iter().for_each(|passing| passing.finish(process));
-                // The thread waits for it, and the channel has room.
-                drop(waiting.try_send(new.child));
+                // The manager waits for its own child. Otherwise the thread does; the channel has room.
+                if !new.child.is_relayed() {
+                    drop(waiting.try_send(new.child));
+                }
                 Ok(process)
             }
             Err(failed) => {
@@ -196,8 +200,8 @@ fn announce(process: u32) -> io::Result<()> {
 }
 
 /// Starts a thread that waits for the process which it gets, and reports its end. Without one it ends.
-fn wait_for_end(end: SuccessorEnd) -> io::Result<SyncSender<Child>> {
-    let (sender, child) = sync_channel::<Child>(1);
+fn wait_for_end(end: SuccessorEnd) -> io::Result<SyncSender<StartedProgram>> {
+    let (sender, child) = sync_channel::<StartedProgram>(1);
     let wait = move || {
         if let Ok(mut child) = child.recv()
             && let Ok(status) = child.wait()
@@ -223,7 +227,7 @@ fn lock<'a>(servers: &[&'a Control]) -> Result<Vec<PassingListeners<'a>>, StartE
 
 /// The new process, until it serves.
 struct NewProcess {
-    child: Child,
+    child: StartedProgram,
     channel: SocketChannel,
     /// Time for its present step, and the end of that time.
     timeout: Duration,

@@ -265,6 +265,9 @@ fn a_service_manager_gets_the_new_process() {
             let new = Pid::from_raw(text.trim().parse().expect("a number")).expect("a process");
             server.succeeded_by(new);
             assert_eq!(next(), format!("MAINPID={new}"));
+            // systemd waits for its own children only.
+            let status = fs::read_to_string(format!("/proc/{new}/status")).expect("it runs");
+            assert!(status.contains("\nPPid:") && !status.contains(&format!("\nPPid:\t{old}\n")), "{status}");
             let ready = next();
             assert!(ready.starts_with("READY=1\n") && ready.ends_with("\nWATCHDOG=1"), "{ready}");
             until_ended(old);
