@@ -9,11 +9,13 @@
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::ptr;
 
-use rustix::process::{Pid, Resource, Signal, WaitOptions, getrlimit, kill_process, waitpid};
+use rustix::process::{
+    Pid, Resource, Signal, WaitOptions, getrlimit, kill_process, test_kill_process, waitpid,
+};
 
 /// Added to the signal that has ended the program, in the relay's exit code: as shells do.
 const SIGNALLED: i32 = 128;
@@ -80,12 +82,12 @@ impl StartedProgram {
         }
     }
 
-    /// Waits for the program's end. A relay states a signal as an exit code above 128.
+    /// Waits for the program's end.
     ///
     /// # Errors
     /// As [`Child::wait`].
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
+        self.child.wait().map(|status| self.status_of(status))
     }
 
     /// Returns the program's status if it has ended.
@@ -93,7 +95,13 @@ impl StartedProgram {
     /// # Errors
     /// As [`Child::try_wait`].
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        Ok(self.child.try_wait()?.map(|status| self.status_of(status)))
+    }
+
+    /// Returns the program's status: a relay states a signal by its exit code.
+    fn status_of(&self, child: ExitStatus) -> ExitStatus {
+        let signal = child.code().filter(|code| self.is_relayed() && *code > SIGNALLED);
+        signal.map_or(child, |code| ExitStatus::from_raw(code - SIGNALLED))
     }
 
     /// Ends the relay. From then on the program is a child of the process that adopts orphans: the service manager.
@@ -103,6 +111,17 @@ impl StartedProgram {
             drop(self.child.kill());
             drop(self.child.wait());
         }
+    }
+}
+
+/// Returns true if a process runs. One that has ended doesn't, even if nobody has waited for it yet.
+#[must_use]
+pub fn is_running(process: u32) -> bool {
+    let Some(number) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        // The state follows the name, which may have parentheses.
+        Ok(stat) => !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])),
+        Err(_) => test_kill_process(number).is_ok(),
     }
 }
 
@@ -164,9 +183,24 @@ unsafe fn close_all() {
 mod tests {
     use std::fs;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
-    use super::StartedProgram;
+    use super::{StartedProgram, is_running};
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_does_not_run() {
+        let mut program = StartedProgram::start(Command::new("sleep").arg("60"), false).expect("it starts");
+        assert!(is_running(program.id()) && is_running(std::process::id()));
+        program.kill().expect("it runs");
+        if fs::exists("/proc/self/stat").unwrap_or(false) {
+            while is_running(program.id()) {
+                std::thread::yield_now();
+            }
+        }
+        program.wait().expect("a status");
+        assert!(!is_running(program.id()));
+    }
 
     fn parent_of(process: u32) -> String {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -175,10 +209,13 @@ mod tests {
 
     #[test]
     fn a_relay_ends_as_its_program_does() {
-        for (script, code) in [("exit 3", 3), ("kill -TERM $$", 143), ("exit 0", 0)] {
+        for (script, code, signal) in
+            [("exit 3", Some(3), None), ("kill -TERM $$", None, Some(15)), ("exit 0", Some(0), None)]
+        {
             let mut program =
                 StartedProgram::start(Command::new("sh").args(["-c", script]), true).expect("it starts");
-            assert_eq!(program.wait().expect("a status").code(), Some(code), "{script}");
+            let status = program.wait().expect("a status");
+            assert_eq!((status.code(), status.signal()), (code, signal), "{script}");
         }
         let error = StartedProgram::start(&mut Command::new("/none"), true).expect_err("there is none");
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);

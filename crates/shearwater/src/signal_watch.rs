@@ -5,6 +5,8 @@ use std::os::unix::process::parent_id;
 use std::sync::{Arc, OnceLock};
 
 use shearwater_engine::Control;
+use shearwater_io::relay::is_running;
+use shearwater_io::service_manager::takes_notifications;
 use shearwater_io::signals::{self, Signal, Signals};
 
 use crate::manager_reports::ReloadReports;
@@ -56,6 +58,43 @@ impl CaughtSignals {
     }
 }
 
+/// The effect of a signal that asks for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Drain,
+    Stop,
+    Nothing,
+}
+
+/// The signals so far that have asked for the end.
+#[derive(Debug, Default)]
+struct EndSignals {
+    count: u32,
+    /// The first one came while a successor was running.
+    had_successor: bool,
+}
+
+impl EndSignals {
+    /// Returns the effect of the next one. `successor` tells whether the process that has taken the place of this one runs, if
+    /// there is one.
+    ///
+    /// systemd signals both processes at a stop, and this one again when the new one has ended: neither ends its drain. If
+    /// the new process has failed, it signals this one and restarts the service when it has ended.
+    fn effect(&mut self, is_ending: bool, successor: Option<bool>, has_manager: bool) -> Effect {
+        self.count = self.count.saturating_add(1);
+        match (successor, self.count) {
+            (None, _) if !is_ending => Effect::Drain,
+            (Some(true), 1) => {
+                self.had_successor = true;
+                Effect::Drain
+            }
+            (Some(false), 1) if !has_manager => Effect::Drain,
+            (Some(false), 2) if has_manager && self.had_successor => Effect::Nothing,
+            _ => Effect::Stop,
+        }
+    }
+}
+
 /// Handles the process's signals for one server until dropped.
 ///
 /// When the last one is dropped, each signal has its previous effect again.
@@ -93,7 +132,7 @@ impl SignalWatch {
         let reload = caller(Purpose::Reload, reload, reports);
         let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade, None);
         let CaughtSignals { signals, ends_with_terminal } = caught;
-        let mut is_repeated = false;
+        let (mut ends, has_manager) = (EndSignals::default(), takes_notifications());
         signals.act(move |signal| match signal {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
             // Without a function it is caught for another server of the process.
@@ -104,11 +143,41 @@ impl SignalWatch {
                 reporter.print_running_totals(&control.totals());
             }
             Signal::Interrupt | Signal::Terminate | Signal::Quit => {
-                // A drain that an upgrade has begun was asked for by no signal: a manager that stops both processes sends one.
-                let is_first = !std::mem::replace(&mut is_repeated, true) && control.has_passed_listeners();
-                if control.is_ending() && !is_first { control.stop() } else { control.drain(drain_ms) }
+                let is_passed = control.has_passed_listeners();
+                let successor = is_passed.then(|| control.successor().is_some_and(is_running));
+                match ends.effect(control.is_ending(), successor, has_manager) {
+                    Effect::Drain => control.drain(drain_ms),
+                    Effect::Stop => control.stop(),
+                    Effect::Nothing => {}
+                }
             }
         });
         Self { _signals: signals }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effect, EndSignals};
+
+    #[test]
+    fn a_second_signal_stops_unless_a_manager_ends_two_processes() {
+        use Effect::{Drain, Nothing, Stop};
+        let (none, runs, ended) = (None, Some(true), Some(false));
+        for (has_manager, successors, effects) in [
+            (false, [none, none], [Drain, Stop]),
+            (true, [none, none], [Drain, Stop]),
+            (true, [runs, ended], [Drain, Nothing]),
+            (true, [runs, runs], [Drain, Stop]),
+            (true, [ended, ended], [Stop, Stop]),
+            (false, [runs, ended], [Drain, Stop]),
+            (false, [ended, ended], [Drain, Stop]),
+        ] {
+            let mut signals = EndSignals::default();
+            let first = signals.effect(successors[0].is_some(), successors[0], has_manager);
+            let second = signals.effect(true, successors[1], has_manager);
+            assert_eq!([first, second], effects, "{has_manager} {successors:?}");
+        }
+        assert_eq!(EndSignals::default().effect(true, None, false), Stop, "it drains already");
     }
 }
