@@ -377,7 +377,8 @@ impl Server {
         self.start(move |worker| routes.service(worker))
     }
 
-    /// Binds, starts the workers one after the other, and returns. Each calls `make` on its own thread, with its number.
+    /// Binds, starts the workers, and returns when their services are made. Each calls `make` on its own thread, with its
+    /// number, all at the same time.
     ///
     /// # Errors
     /// See [`Error`].

@@ -122,7 +122,8 @@ impl Server {
         &self.start_report
     }
 
-    /// Starts the workers, one after the other. `make_service` is called once on each worker's own thread, with its number.
+    /// Starts the workers, and returns when their services are made. `make_service` is called once on each worker's own
+    /// thread, with its number, for all at the same time.
     ///
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
