@@ -45,8 +45,8 @@ impl PidFile {
 }
 
 impl PreparedPidFile {
-    /// Writes the file, in place of one that a killed server has left, or that is of the process that this one
-    /// succeeds. A failure is logged: connections are accepted by now.
+    /// Writes the file, in place of one of another process: a killed server, or the one that this one succeeds. A failure
+    /// is logged: connections are accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
         let Self { path, new } = self;
         let text = text();

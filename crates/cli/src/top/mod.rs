@@ -104,7 +104,7 @@ fn live(source: Source, mut session: Session) -> io::Result<()> {
     }
 }
 
-/// Where status documents come from.
+/// A source of status documents.
 struct Source {
     address: String,
     url: Url,

@@ -30,7 +30,7 @@ const MESSAGES_MAX: usize = 20;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
-/// What a screen shows.
+/// Content of a screen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen<'a> {
     pub(crate) session: &'a Session,
