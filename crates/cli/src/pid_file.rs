@@ -8,11 +8,7 @@ use std::process;
 use crate::failure::Failure;
 
 /// A place for a file that will have the number of this process. It was writable when the server was about to start.
-pub(crate) struct PreparedPidFile {
-    path: PathBuf,
-    /// The file under its first name.
-    new: PathBuf,
-}
+pub(crate) struct PreparedPidFile(PathBuf);
 
 /// A file with the number of this process, removed when this is dropped.
 pub(crate) struct PidFile {
@@ -40,7 +36,7 @@ impl PidFile {
         let is_folder = path.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory));
         let written = is_folder.map_or_else(|| fs::write(&new, text()), Err);
         written.and_then(|()| fs::remove_file(&new)).map_err(|error| failed(path, &error))?;
-        Ok(PreparedPidFile { path: path.to_owned(), new })
+        Ok(PreparedPidFile(path.to_owned()))
     }
 }
 
@@ -48,9 +44,8 @@ impl PreparedPidFile {
     /// Writes the file, in place of one of another process: a killed server, or the one that this one succeeds. A failure
     /// is logged: connections are accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
-        let Self { path, new } = self;
-        let text = text();
-        if let Err(error) = replace(&path, &new, &text) {
+        let (Self(path), text) = (self, text());
+        if let Err(error) = replace(&path, &text) {
             let path = path.display();
             tracing::error!(target: "shearwater", kind = "pid_file_failed", "can't write the PID file {path}: {error}");
             return None;
@@ -60,19 +55,21 @@ impl PreparedPidFile {
 }
 
 /// Puts a file in place by renaming it, so that nobody reads a part of it.
-fn replace(path: &Path, new: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = under_first_name(path);
     // A full disk may have left an empty one.
-    fs::write(new, text).and_then(|()| fs::rename(new, path)).inspect_err(|_| drop(fs::remove_file(new)))
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
 /// Writes the number of this process again if it is there: `shearwater upgrade` takes that for a refusal.
 pub(crate) fn renew(path: &Path) {
     if fs::read_to_string(path).is_ok_and(|found| found == text()) {
         // Otherwise the command waits longer.
-        drop(replace(path, &under_first_name(path), &text()));
+        drop(replace(path, &text()));
     }
 }
 
+/// Returns the name of a file until it is complete.
 fn under_first_name(path: &Path) -> PathBuf {
     let mut new = path.to_owned().into_os_string();
     new.push(".new");

@@ -33,7 +33,7 @@ pub(crate) const ROUTINE_LIMITS: [&str; 10] = [
 /// Problems named in a sentence; further ones are counted.
 const PROBLEMS_SHOWN_MAX: usize = 2;
 
-/// Responses in the checked time from which on a high part of `4xx`, or a limit that clients reach, is a notice.
+/// Minimum number of `4xx`, or of times that clients reach a limit, for a notice.
 const NOTICED_MIN: f64 = 10.0;
 
 /// How well something is.
