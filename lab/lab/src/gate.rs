@@ -16,12 +16,11 @@ use crate::experiment::Experiment;
 use crate::format::show;
 use crate::machine;
 use crate::process::output;
-use crate::programs::{OurPrograms, build_in, root, target};
+use crate::programs::{OurPrograms, PROGRAMS, build_in, root, target};
 use crate::report::unix_seconds;
 use crate::series::{Series, SeriesPlan};
 
 const ROWS: &str = include_str!("../gate.toml");
-const PROGRAMS: &str = "--package shearwater-cli --bins --package shearwater --example plaintext";
 const RECORDS: &str = "lab/records/gate.jsonl";
 /// Finds the comment of an earlier run in a pull request.
 const MARK: &str = "<!-- cargo lab gate -->";

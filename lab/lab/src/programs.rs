@@ -18,7 +18,8 @@ const TOOLS: &str = "target/peers/tools";
 /// a script of their own.
 pub(crate) const GUIDED: &str = "guided";
 const GUIDED_BUILD: &str = "lab/guided.sh";
-const PROGRAMS: &str =
+/// Our programs but for the null servers, in cargo's words.
+pub(crate) const PROGRAMS: &str =
     "--package shearwater-cli --bins --package shearwater --example kinds --example plaintext";
 
 /// Our programs in each build that a run needs.
