@@ -63,11 +63,15 @@ pub(super) fn json_string(name: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// Returns a reference to an entry of the folder, exact for any bytes. The dot keeps a name with a colon from being
-/// read as a scheme.
+/// Returns a reference to an entry of the folder, exact for any bytes: the plain name, because programs that read lists
+/// take only those. `./` before a name with a colon keeps it from being read as a scheme.
 pub(super) fn href(name: &[u8], is_folder: bool) -> String {
     let mut path = encoded(name);
-    path.insert(0, '.');
+    if name.contains(&b':') {
+        path.insert(0, '.');
+    } else {
+        path.remove(0);
+    }
     if is_folder {
         path.push('/');
     }
@@ -177,7 +181,8 @@ mod tests {
         }
         assert_eq!(written(|out| json_string(b"a\"\\\n\xff<", out)), "\"a\\\"\\\\\\u000a\u{fffd}\\u003c\"");
         assert_eq!(href(b"a:b c", false), "./a:b%20c");
-        assert_eq!(href(b"\xff", true), "./%FF/");
+        assert_eq!(href(b"\xff", true), "%FF/");
+        assert_eq!(href(b"?a#b&c", false), "%3Fa%23b&c");
     }
 
     #[test]
