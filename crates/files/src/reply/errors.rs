@@ -108,14 +108,18 @@ fn push_escape(path: &mut String, byte: u8) {
 pub(crate) fn encoded(name: &[u8]) -> String {
     let mut path = String::with_capacity(name.len() + 1);
     path.push('/');
+    encode(&mut path, name, b"/-._~!$&()*+,;=:@");
+    path
+}
+
+/// Appends a name, percent-encoding all but letters, digits and the given marks.
+pub(crate) fn encode(path: &mut String, name: &[u8], marks: &[u8]) {
     for &byte in name {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            push_escape(&mut path, byte);
+        match byte.is_ascii_alphanumeric() || marks.contains(&byte) {
+            true => path.push(char::from(byte)),
+            false => push_escape(path, byte),
         }
     }
-    path
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ fn lists_folders_without_an_index() {
         check(&site, &[("/a/", "index"), ("/b", "301 /b/"), ("/none/", "404"), ("/f.txt/", "404")]);
         let mut client = site.connect();
         for (target, expected) in
-            [("/", &["a/", "b/", "f.txt"][..]), ("/b/", &["sub/", "f.txt"]), ("/b//sub/?x", &["./a:b", "x"])]
+            [("/", &["a/", "b/", "f.txt"][..]), ("/b/", &["sub/", "f.txt"]), ("/b//sub/?x", &["a%3Ab", "x"])]
         {
             let page = text(&mut client, target, &[]);
             assert_eq!(entries(&page), expected, "{target}");
@@ -114,9 +114,7 @@ fn escapes_names_and_links_to_their_files() {
         entries(&page).iter().map(|href| href.replace("&amp;", "&")).collect::<Vec<_>>(),
         strings(&between(&list, "\"href\":\"", "\"")),
     ] {
-        let relative =
-            |href: &&String| !href.starts_with('/') && (href.starts_with("./") == href.contains(':'));
-        assert!(hrefs.iter().all(|href| relative(&href)), "{hrefs:?}");
+        assert!(hrefs.iter().all(|href| !href.starts_with(['/', '.']) && !href.contains(':')), "{hrefs:?}");
         let contents: Vec<_> = hrefs.iter().map(|href| client.get(&format!("/{href}")).body).collect();
         assert_eq!(contents.len(), names.len());
         assert!(names.iter().all(|name| contents.iter().any(|content| content == name)), "{contents:?}");
@@ -312,7 +310,7 @@ fn pages_begin_after_any_name() {
     let mut client = site.connect();
     let shown =
         |client: &mut TestClient, query: &str| entries(&text(client, &format!("/{query}"), &[])).join(" ");
-    let all = "dir/ folder/ A a b&amp;c=d+e c%2541 %C3%BC %FF";
+    let all = "dir/ folder/ A a b%26c%3Dd%2Be c%2541 %C3%BC %FF";
     assert_eq!(shown(&mut client, ""), all);
     for (after, skipped) in [
         ("dir/", 1),
