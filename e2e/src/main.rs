@@ -18,6 +18,7 @@ mod hostile;
 mod log;
 mod memory;
 mod normal;
+mod programs;
 mod reload;
 mod replaced;
 mod report;

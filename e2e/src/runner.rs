@@ -12,8 +12,8 @@ use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
-    DriverName, E2eArgs, addresses, balancer, compare, drain, files, handlers, hostile, log, memory, reload,
-    replaced, soak, stress, upgrade,
+    DriverName, E2eArgs, addresses, balancer, compare, drain, files, handlers, hostile, log, memory,
+    programs, reload, replaced, soak, stress, upgrade,
 };
 
 /// Exit status if a case could not run.
@@ -190,6 +190,11 @@ pub(crate) const GROUPS: &[Group] = &[
     group("memory", true, "idle connections, waiting requests and panics cost little"),
     group("compare", true, "our responses are those of docs/compare.md"),
     group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
+    group(
+        "programs",
+        false,
+        "package managers, mirrors, downloaders and file systems read a served folder; apt-get installs them",
+    ),
     group("replaced", true, "files that change while they are served"),
     group("hostile", false, "attackers in waves beside normal clients"),
     group(
@@ -210,6 +215,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
     ("balancer", "clients", "by X-Forwarded-For and both PROXY headers, also of forgers", balancer::clients),
+    ("programs", "read-a-folder", "each program gets what is there", programs::read_a_folder),
     ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("reload", "addresses", "a hundred addresses come and go beside clients of one that stays", addresses::under_load),
     ("reload", "upgrades", "ten new processes beside clients at a fixed rate and downloads", upgrade::under_load),

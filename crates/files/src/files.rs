@@ -172,7 +172,7 @@ impl Finder {
             Ok(resolved) => resolved,
             // The prefix of a mount, without a slash.
             Err(_) if request.path().is_empty() => return errors::redirect_to_folder(request, response),
-            Err(bad) => return errors::bad_path(bad, response),
+            Err(_) => return errors::not_found(response),
         };
         if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
             return errors::not_found(response);

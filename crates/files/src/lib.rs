@@ -46,8 +46,9 @@ mod media_type;
 pub mod negotiation;
 mod now;
 mod options;
-mod reply {
-    pub(crate) mod errors;
+#[doc(hidden)]
+pub mod reply {
+    pub mod errors;
     pub(crate) mod version;
 }
 #[doc(hidden)]

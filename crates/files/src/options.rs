@@ -5,7 +5,7 @@ use std::io;
 
 use shearwater_io::fs::{Coding, Links};
 
-use crate::resolve::path::{BadPath, resolve};
+use crate::resolve::path::{BadPath, resolve_setting};
 
 /// Options of a folder.
 ///
@@ -187,7 +187,7 @@ pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, Bad
 /// The reason why the path has no name.
 pub(crate) fn decoded(path: &str) -> Result<Vec<u8>, &'static str> {
     let mut name = Vec::new();
-    match resolve(path, &mut name) {
+    match resolve_setting(path, &mut name) {
         Ok(_) => Ok(name),
         Err(BadPath::Escape) => {
             Err("a percent sign is followed by two hexadecimal digits (a real one is written %25)")

@@ -13,7 +13,8 @@ pub struct Filter {
 
 impl Filter {
     /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
-    /// (`400`), whose path isn't certain, and none with a target in absolute form.
+    /// (`400`), whose path isn't certain, none with a target in absolute form, and none whose path has a `%` or a segment that
+    /// begins with a dot: `/health/../x` is a request of `/x`.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))
@@ -23,5 +24,8 @@ impl Filter {
 
 fn is_beneath(path: &[u8], folder: &str) -> bool {
     let rest = path.strip_prefix(folder.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/'))
+    let is_another = |rest: &[u8]| rest.contains(&b'%') || rest.windows(2).any(|pair| pair == b"/.");
+    rest.is_some_and(|rest| {
+        (rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/')) && !is_another(rest)
+    })
 }

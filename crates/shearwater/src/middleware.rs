@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use shearwater_engine::{Request, Response};
 
-use crate::path::{covers, normal};
+use crate::path::{Parents, covers, normal, normalized};
 
 pub(crate) type Before = Box<dyn Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync>;
 pub(crate) type After = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
@@ -58,7 +58,7 @@ impl Middleware {
 
     /// Returns the steps of a path, which is known at startup.
     pub(crate) fn steps(&self, path: &[u8]) -> Steps {
-        let is_covered = prefix_matcher(path);
+        let is_covered = prefix_matcher(path, path);
         Steps { before: indices(&self.before, &is_covered), after: indices(&self.after, &is_covered) }
     }
 
@@ -82,7 +82,8 @@ impl Middleware {
         response: &mut Response<'_>,
         handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
     ) {
-        let is_covered = prefix_matcher(request.head().path_bytes());
+        let head = request.head();
+        let is_covered = prefix_matcher(head.path_bytes(), head.sent_path_bytes());
         let before = self.before.iter().filter(|step| is_covered(&step.prefix));
         let after = self.after.iter().filter(|step| is_covered(&step.prefix));
         self.run(before, after, request, response, handler);
@@ -117,11 +118,15 @@ impl Middleware {
     }
 }
 
-/// Returns a test for prefixes of a path. Tests the path both as sent and decoded, so that encoding doesn't evade a
-/// guard.
-fn prefix_matcher(path: &[u8]) -> impl Fn(&str) -> bool {
+/// Returns a test for prefixes of a path. Tests it both as it is and decoded, so that encoding doesn't evade a guard; and
+/// with the dot segments that were sent, because a mounted service of another framework gets them.
+fn prefix_matcher(path: &[u8], sent: &[u8]) -> impl Fn(&str) -> bool {
     let normal = normal(path);
-    move |prefix| covers(prefix, path) || matches!(&normal, Some(normal) if covers(prefix, normal))
+    let with_dots = (sent != path).then(|| normalized(sent, Parents::Keep));
+    move |prefix| {
+        let is_in = |path: &Option<Vec<u8>>| matches!(path, Some(path) if covers(prefix, path));
+        covers(prefix, path) || is_in(&normal) || is_in(&with_dots) || covers(prefix, sent)
+    }
 }
 
 fn indices<T>(all: &[Scoped<T>], is_covered: impl Fn(&str) -> bool) -> Vec<usize> {

@@ -205,19 +205,28 @@ fn in_braces(rest: &str) -> (Option<ForeignParameter<'_>>, usize) {
 ///
 /// Returns `None` if that changes nothing, as for most paths.
 pub(crate) fn normal(path: &[u8]) -> Option<Vec<u8>> {
-    if !needs_normalization(path) {
-        return None;
-    }
+    needs_normalization(path).then(|| normalized(path, Parents::Resolve))
+}
+
+/// Treatment of `..` segments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parents {
+    Resolve,
+    Keep,
+}
+
+/// Normalizes a path like [`normal`], but may keep its `..` segments.
+pub(crate) fn normalized(path: &[u8], parents: Parents) -> Vec<u8> {
     let decoded = decoded(path);
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in decoded.split(|&byte| byte == b'/') {
         match segment {
             b"" | b"." => {}
-            b".." => drop(segments.pop()),
+            b".." if parents == Parents::Resolve => drop(segments.pop()),
             _ => segments.push(segment),
         }
     }
-    Some(segments.iter().flat_map(|segment| [&b"/"[..], segment]).flatten().copied().collect())
+    segments.iter().flat_map(|segment| [&b"/"[..], segment]).flatten().copied().collect()
 }
 
 /// Returns true if anything is percent-encoded, or a segment is empty or begins with a dot.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use shearwater_files::resolve::path::resolve;
+use shearwater_files::resolve::path::resolve_setting;
 use shearwater_files::{CacheStatistics, Folder};
 
 use crate::headers::{self, Changes};
@@ -382,7 +382,7 @@ fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), InvalidV
         ));
     }
     let mut name = Vec::new();
-    resolve(path, &mut name).map_err(bad_path)?;
+    resolve_setting(path, &mut name).map_err(bad_path)?;
     let rule = plan.routes.find(&name);
     let is_file = !matches!(name.as_slice(), [] | [.., b'/']);
     let Some(name) = String::from_utf8(name).ok().filter(|_| is_file) else {

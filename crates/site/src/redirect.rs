@@ -1,6 +1,7 @@
 //! Redirects (RFC 9110 section 15.4).
 
 use shearwater::{Request, Response};
+use shearwater_files::reply::errors::{is_no_uri, push_encoded};
 
 use crate::options::{InvalidValue, invalid};
 
@@ -129,32 +130,6 @@ fn behind(path: &str, segments: usize) -> &str {
         rest = rest[end..].trim_start_matches('/');
     }
     rest
-}
-
-/// Appends text of a client, percent-encoding characters that are invalid in a URL. Browsers treat a backslash as a slash.
-fn push_encoded(location: &mut String, text: &str) {
-    let mut rest = text;
-    while let Some(at) = rest.find(is_no_uri) {
-        let (plain, behind) = rest.split_at(at);
-        let (sign, behind) = behind.split_at(behind.chars().next().map_or(0, char::len_utf8));
-        location.push_str(plain);
-        sign.bytes().for_each(|byte| push_escape(location, byte));
-        rest = behind;
-    }
-    location.push_str(rest);
-}
-
-/// Returns whether a character is invalid in a URI (RFC 3986 section 2).
-fn is_no_uri(sign: char) -> bool {
-    !sign.is_ascii_graphic() || matches!(sign, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
-}
-
-fn push_escape(location: &mut String, byte: u8) {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
-    location.push('%');
-    location.push(DIGITS[usize::from(byte >> 4)]);
-    location.push(DIGITS[usize::from(byte & 15)]);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Paths are compared as the names that files are looked up by, so that no other spelling of a path avoids its route.
 
-use shearwater_files::resolve::path::{BadPath, resolve};
+use shearwater_files::resolve::path::{BadPath, resolve_setting};
 
 use crate::limits::ROUTE_SEGMENTS_MAX;
 use crate::options::{InvalidValue, invalid};
@@ -47,7 +47,7 @@ impl PathPattern {
             return Err(invalid("path with a control character", ""));
         }
         let mut name = Vec::new();
-        resolve(path, &mut name).map_err(bad_path)?;
+        resolve_setting(path, &mut name).map_err(bad_path)?;
         if !is_beneath {
             return Ok(Self::Exact(name));
         }

@@ -214,12 +214,8 @@ impl SiteService {
                 redirects[redirect as usize].respond(request, location, response);
                 true
             }
-            (RouteAction::Nothing, None) | (_, Some(BadPath::NoName)) => {
+            (RouteAction::Nothing, None) | (_, Some(_)) => {
                 response.unhandled_target(request, ALLOW);
-                false
-            }
-            (_, Some(BadPath::Escape | BadPath::Dots)) => {
-                response.status(400).text("Bad Request\n");
                 false
             }
         };

@@ -24,7 +24,7 @@ const ASKED: [(&str, &str); 8] = [
     ("/health?", "HTTP/1.1 200"),
     ("/closed/", "HTTP/1.1 403"),
     ("/gone/", "HTTP/1.1 410"),
-    ("/none/../", "HTTP/1.1 400"),
+    ("/none/../closed/", "HTTP/1.1 403"),
 ];
 
 /// Hosts: one of the site's own, one beneath a star, the default's.

@@ -16,7 +16,7 @@ const HEAD_BYTES_MAX_MIN: usize = 64;
 
 /// Method, target, minor version and field lines.
 static HEAD: LazyLock<Regex> = LazyLock::new(|| {
-    let line = format!(r#"({TOKEN}) ([!-"$-~]+) HTTP/1\.([0-9])\r\n"#);
+    let line = format!(r#"({TOKEN}) ([!-"$-~\x80-\xff]+) HTTP/1\.([0-9])\r\n"#);
     pattern(&format!(r"\A(?:\r\n)?{line}((?:{TOKEN}:{CONTENT}*\r\n)*)\r\n\z"))
 });
 /// A field's name and its value without the blanks around it.

@@ -1,9 +1,10 @@
-//! Request targets: the parts are those of the target, and the name of a path is decoded once and stays inside the folder.
+//! Request targets: the parts are those of the target, dot segments are resolved, and the name of a path is decoded once and
+//! stays inside the folder.
 
 use std::path::{Component, Path};
 
 use shearwater_files::resolve::path::{ResolvedPath, Shape, resolve};
-use shearwater_http1::{HeadLimits, HeadParser, Method, Parsed, Target};
+use shearwater_http1::{HeadLimits, HeadParser, Method, ParseError, Parsed, Target};
 
 /// Methods that the first byte chooses from.
 const METHODS: &[&str] = &["GET", "OPTIONS", "CONNECT", "POST"];
@@ -14,11 +15,17 @@ pub fn run(input: &[u8]) {
     let method = METHODS[usize::from(choice) % METHODS.len()];
     let request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
     let mut parser = HeadParser::new(HeadLimits::default());
-    if let Ok(Parsed::Complete { head_len }) = parser.parse(&request) {
+    let parsed = parser.parse(&request);
+    if parsed == Err(ParseError::PathAboveRoot) {
+        let is_encoded = |at: usize| target[at..].starts_with(b".") || target[at..].starts_with(b"%2");
+        assert!((0..target.len()).any(is_encoded), "no dots in {}", target.escape_ascii());
+    }
+    if let Ok(Parsed::Complete { head_len }) = parsed {
         let head = parser.head(&request);
         // With line ends in it, a target is another head.
         if head_len == request.len() && head.target_str().as_bytes() == target {
             check_parts(head.method(), head.target(), head.target_str());
+            check_dots(head.target(), head.path());
             check_path(head.path());
         }
     }
@@ -59,6 +66,31 @@ fn check_parts(method: Method, target: Target<'_>, whole: &str) {
     assert_eq!(joined, whole);
 }
 
+/// Checks that `path` is the target's with each dot segment removed, by the steps of RFC 3986 section 5.2.4.
+fn check_dots(target: Target<'_>, path: &str) {
+    let (Target::Origin { path: sent, .. } | Target::Absolute { path: sent, .. }) = target else { return };
+    if sent.is_empty() {
+        return assert!(matches!(path, "/" | "*"), "{path}");
+    }
+    let (mut rest, mut output) = (sent.to_owned(), String::new());
+    while !rest.is_empty() {
+        let end = rest[1..].find('/').map_or(rest.len(), |at| at + 1);
+        let after = rest.split_off(end);
+        let plain = rest.replace("%2e", ".").replace("%2E", ".");
+        let is_last = after.is_empty();
+        match &*plain {
+            "/." => {}
+            "/.." => {
+                let parent = output.rfind('/').unwrap_or_else(|| panic!("{sent} leaves the root"));
+                output.truncate(parent);
+            }
+            _ => output.push_str(&rest),
+        }
+        rest = if is_last && matches!(&*plain, "/." | "/..") { "/".to_owned() } else { after };
+    }
+    assert_eq!(path, output, "{sent}");
+}
+
 /// Checks that `path` resolves to its plain decoding, inside the folder, or to nothing.
 fn check_path(path: &str) {
     let mut name = b"left over".to_vec();
@@ -90,7 +122,7 @@ fn assert_inside(name: &[u8]) {
     }
 }
 
-/// Decodes a path's segments once, without the empty ones. Returns `None` for a broken escape, an encoded NUL or `/`, `.` or `..`.
+/// Decodes a path's segments once, without the empty ones. Returns `None` for an encoded NUL or `/`, `.` or `..`.
 fn plain_name(path: &str) -> Option<Vec<u8>> {
     let inner = path.strip_prefix('/')?;
     let segments = inner.split('/').filter(|segment| !segment.is_empty());
@@ -106,9 +138,13 @@ fn plain_segment(segment: &str) -> Option<Vec<u8>> {
     let mut pieces = segment.split('%');
     let mut name = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {
-        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        name.push(u8::from_str_radix(digits, 16).ok()?);
-        name.extend_from_slice(&piece.as_bytes()[2..]);
+        match piece.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            Some(digits) => {
+                name.push(u8::from_str_radix(digits, 16).ok()?);
+                name.extend_from_slice(&piece.as_bytes()[2..]);
+            }
+            None => name.extend([b"%", piece.as_bytes()].concat()),
+        }
     }
     let is_name = !name.contains(&0) && !name.contains(&b'/') && name != b"." && name != b"..";
     is_name.then_some(name)

@@ -18,7 +18,7 @@ section! {
              `$${status}` here.";
         exclude_paths: Vec<String> = Vec::new(), List(text("a path, such as \"/health\"")),
             "Requests that aren't logged, by their path as the client sent it: \"/health\" also leaves out \"/health/db\". Malformed ones \
-             (`400`) are always logged.";
+             (`400`) are always logged, and so are paths in which something is percent-encoded or begins with a dot.";
         exclude_statuses: Vec<StatusClass> = Vec::new(), List(Choice(&[])),
             "Requests that aren't logged, by the class of their status.";
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::reply::errors::encoded;
+use crate::reply::errors::{encode, encoded};
 
 /// Writes a name as HTML: escapes markup, and shows the code points of characters that are invisible or change the
 /// direction of text.
@@ -63,11 +63,11 @@ pub(super) fn json_string(name: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// Returns a reference to an entry of the folder, exact for any bytes. The dot keeps a name with a colon from being
-/// read as a scheme.
+/// Returns a reference to an entry of the folder, exact for any bytes. It is the plain name with all marks encoded that a
+/// program could take for something else: a colon for the end of a scheme, a leading `(` or `~` for no name.
 pub(super) fn href(name: &[u8], is_folder: bool) -> String {
-    let mut path = encoded(name);
-    path.insert(0, '.');
+    let mut path = String::with_capacity(name.len() + 1);
+    encode(&mut path, name, b"-._");
     if is_folder {
         path.push('/');
     }
@@ -176,8 +176,9 @@ mod tests {
             assert_eq!(written(|out| html_name(name, out)), html);
         }
         assert_eq!(written(|out| json_string(b"a\"\\\n\xff<", out)), "\"a\\\"\\\\\\u000a\u{fffd}\\u003c\"");
-        assert_eq!(href(b"a:b c", false), "./a:b%20c");
-        assert_eq!(href(b"\xff", true), "./%FF/");
+        assert_eq!(href(b"a:b c", false), "a%3Ab%20c");
+        assert_eq!(href(b"\xff", true), "%FF/");
+        assert_eq!(href(b"?a#b&c", false), "%3Fa%23b%26c");
     }
 
     #[test]

@@ -6,21 +6,9 @@ use shearwater::{Request, Response};
 use shearwater_io::fs::OpenError;
 
 use crate::disk::worker::DiskFailure;
-use crate::resolve::path::BadPath;
 use crate::resolve::search::is_missing;
 
-/// Responds to a path that names no file.
-pub(crate) fn bad_path(bad: BadPath, response: &mut Response<'_>) {
-    match bad {
-        BadPath::Escape => {
-            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
-        }
-        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
-        BadPath::NoName => response.status(404).text("Not Found\n"),
-    };
-}
-
-/// Responds to a missing file.
+/// Responds to a missing file, or a path that names none.
 pub(crate) fn not_found(response: &mut Response<'_>) {
     response.status(404).text("Not Found\n");
 }
@@ -70,38 +58,68 @@ pub(crate) fn status(status: u16, response: &mut Response<'_>) {
 /// index need that slash.
 pub(crate) fn redirect_to_folder(request: &Request<'_>, response: &mut Response<'_>) {
     // A leading `//` or `/\`, as browsers read it, would name another host, so neither is left.
-    let path = request.head().path().trim_start_matches('/').replace('\\', "%5C");
-    let query = request.query().map_or(String::new(), |query| format!("?{query}"));
-    let location = format!("/{path}/{query}");
+    let mut location = "/".to_owned();
+    push_encoded(&mut location, request.head().path().trim_start_matches('/'));
+    location.push('/');
+    push_query(&mut location, request);
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
 }
 
 /// Responds with `308` to the path of this name (RFC 9110 section 15.4.9).
 pub(crate) fn redirect_to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
     let mut location = format!("{}{}", request.mount(), encoded(name));
+    push_query(&mut location, request);
+    response.status(308).field("Location", &location).text("This page has another path.\n");
+}
+
+fn push_query(location: &mut String, request: &Request<'_>) {
     if let Some(query) = request.query() {
         location.push('?');
-        location.push_str(query);
+        push_encoded(location, query);
     }
-    response.status(308).field("Location", &location).text("This page has another path.\n");
+}
+
+/// Appends text of a client, percent-encoding what is invalid in a URL. Browsers treat a backslash as a slash.
+pub fn push_encoded(location: &mut String, text: &str) {
+    for letter in text.chars() {
+        if is_no_uri(letter) {
+            letter.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_escape(location, byte));
+        } else {
+            location.push(letter);
+        }
+    }
+}
+
+/// Returns whether a character is invalid in a URI (RFC 3986 section 2).
+#[must_use]
+pub fn is_no_uri(letter: char) -> bool {
+    !letter.is_ascii_graphic() || matches!(letter, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+}
+
+fn push_escape(path: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    path.push('%');
+    path.push(char::from(DIGITS[usize::from(byte >> 4)]));
+    path.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
 /// Percent-encodes a name as a path. Leaves only letters, digits and a few marks, so that it can only be read as a path
 /// on this host.
 pub(crate) fn encoded(name: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut path = String::with_capacity(name.len() + 1);
     path.push('/');
+    encode(&mut path, name, b"/-._~!$&()*+,;=:@");
+    path
+}
+
+/// Appends a name, percent-encoding all but letters, digits and the given marks.
+pub(crate) fn encode(path: &mut String, name: &[u8], marks: &[u8]) {
     for &byte in name {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            path.push('%');
-            path.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            path.push(char::from(DIGITS[usize::from(byte & 15)]));
+        match byte.is_ascii_alphanumeric() || marks.contains(&byte) {
+            true => path.push(char::from(byte)),
+            false => push_escape(path, byte),
         }
     }
-    path
 }
 
 #[cfg(test)]

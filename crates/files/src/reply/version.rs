@@ -153,12 +153,13 @@ impl FileVersion {
             response.content_type(media_type).field("Content-Range", content_range(range));
         } else {
             let boundary = boundary();
+            // A line end precedes the first delimiter too (RFC 2046 section 5.1.1): some clients look for it.
             for range in ranges {
                 let head = format!("Content-Type: {media_type}\r\nContent-Range: {}", content_range(range));
-                pieces.bytes(format!("--{boundary}\r\n{head}\r\n\r\n"));
-                pieces.stretch(content, range.first, range.bytes()).bytes("\r\n");
+                pieces.bytes(format!("\r\n--{boundary}\r\n{head}\r\n\r\n"));
+                pieces.stretch(content, range.first, range.bytes());
             }
-            pieces.bytes(format!("--{boundary}--\r\n"));
+            pieces.bytes(format!("\r\n--{boundary}--\r\n"));
             response.content_type(&format!("multipart/byteranges; boundary={boundary}"));
         }
         response.body_pieces(pieces);

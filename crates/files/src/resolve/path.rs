@@ -35,15 +35,27 @@ pub struct ResolvedPath {
 /// Reason why a path names no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPath {
-    /// `%` without two hexadecimal digits (RFC 3986 section 2.1).
+    /// `%` without two hexadecimal digits (RFC 3986 section 2.1), in a setting.
     Escape,
-    /// A segment is `.` or `..`, plain or encoded. Clients resolve these themselves (RFC 3986 section 5.2.4).
+    /// A segment is `.` or `..`, plain or encoded. A request's path has none left.
     Dots,
     /// Not a possible file name: an encoded slash or NUL, or no path at all.
     NoName,
 }
 
-/// Writes the name, relative to the root, to `name`. Several slashes in a row count as one.
+/// Resolves a path in a setting like [`resolve`], but a percent sign has to be written `%25`.
+///
+/// # Errors
+/// If the path names no file. `name` then holds a part of it.
+pub fn resolve_setting(path: &str, name: &mut Vec<u8>) -> Result<ResolvedPath, BadPath> {
+    match path.split('%').skip(1).all(|rest| escaped(rest.as_bytes()).is_some()) {
+        true => resolve(path, name),
+        false => Err(BadPath::Escape),
+    }
+}
+
+/// Writes the name, relative to the root, to `name`. Several slashes in a row count as one. A percent sign without two
+/// digits is itself, as browsers read it.
 ///
 /// # Errors
 /// If the path names no file. `name` then holds a part of it.
@@ -106,8 +118,9 @@ fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), BadPath> {
     let mut rest = segment;
     while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
         name.extend_from_slice(&rest[..at]);
-        name.push(digit(rest.get(at + 1))? << 4 | digit(rest.get(at + 2))?);
-        rest = &rest[at + 3..];
+        let (byte, len) = escaped(&rest[at + 1..]).map_or((b'%', 1), |byte| (byte, 3));
+        name.push(byte);
+        rest = &rest[at + len..];
     }
     name.extend_from_slice(rest);
     match name[start..].iter().any(|byte| matches!(byte, 0 | b'/')) {
@@ -116,9 +129,10 @@ fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), BadPath> {
     }
 }
 
-fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
-    let value = byte.and_then(|&byte| char::from(byte).to_digit(16)).ok_or(BadPath::Escape)?;
-    Ok(value as u8)
+/// Returns the byte of two hexadecimal digits at the beginning.
+fn escaped(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| digits.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    Some((digit(0)? << 4 | digit(1)?) as u8)
 }
 
 /// Returns whether a path after its first slash is a plain name: no `%` or NUL, and no segment that is empty or begins
@@ -170,7 +184,7 @@ const fn splat(byte: u8) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadPath, Shape, decoded_name, is_plain, resolve, resolve_in_place};
+    use super::{BadPath, Shape, decoded_name, is_plain, resolve, resolve_in_place, resolve_setting};
 
     /// Resolves a path in both ways and compares the results.
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
@@ -197,6 +211,10 @@ mod tests {
             ("/...", Shape::File, b"..."),
             ("/..a", Shape::File, b"..a"),
             ("/%ff%c0%ae", Shape::File, b"\xff\xc0\xae"),
+            ("/\u{fc}%", Shape::File, "\u{fc}%".as_bytes()),
+            ("/%4/1", Shape::File, b"%4/1"),
+            ("/%zz%+1%%32e", Shape::File, b"%zz%+1%2e"),
+            ("/100%/", Shape::Directory, b"100%/"),
         ] {
             assert_eq!(resolved(path), Ok((shape, name.to_vec())), "{path}");
         }
@@ -243,14 +261,14 @@ mod tests {
             ("/a%00.html", BadPath::NoName),
             ("*", BadPath::NoName),
             ("", BadPath::NoName),
-            ("/%", BadPath::Escape),
-            ("/%4", BadPath::Escape),
-            ("/%4/1", BadPath::Escape),
-            ("/%zz", BadPath::Escape),
-            ("/%+1", BadPath::Escape),
         ] {
             assert_eq!(resolved(path), Err(bad), "{path}");
+            assert_eq!(resolve_setting(path, &mut Vec::new()), Err(bad), "{path}");
         }
+        for path in ["/%", "/%4", "/%4/1", "/%zz", "/%+1", "/%41%"] {
+            assert_eq!(resolve_setting(path, &mut Vec::new()), Err(BadPath::Escape), "{path}");
+        }
+        assert!(resolve_setting("/%41%25", &mut Vec::new()).is_ok());
     }
 
     /// Returns all paths of up to `len_max` of these bytes after a slash.

@@ -246,7 +246,8 @@ fn responses_from_a_slow_disk_equal_the_others() {
         "/list/?sort=size",
         "/list/?after=link",
         "/list/?order=desc&after=one",
-        "/%2e%2e",
+        "/list/%2e%2e/a.css",
+        "/100%",
         "/.hidden",
     ] {
         for method in ["GET", "HEAD", "OPTIONS", "POST"] {

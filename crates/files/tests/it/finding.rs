@@ -87,6 +87,11 @@ fn tries_candidates_in_order() {
                 // Relative links in an index need the slash.
                 ("/dir", "301 /dir/"),
                 ("/dir?x=1", "301 /dir/?x=1"),
+                ("/none/../dir?x=\"\\\u{fc}%C3", "301 /dir/?x=%22%5C%C3%BC%C3"),
+                // No address of another host.
+                ("/.//dir", "301 /dir/"),
+                ("/x/..//dir", "301 /dir/"),
+                ("/%2e///./dir", "301 /dir/"),
                 ("/dir/", "dir"),
                 ("/deep/p", "p"),
                 ("/", "top"),
@@ -97,8 +102,9 @@ fn tries_candidates_in_order() {
                 ("/%6eone?x", "fallback"),
                 ("/fallback.html", "fallback"),
                 ("/.html", "404"),
-                ("/..", "400"),
-                ("/%zz", "400"),
+                ("/dir/..", "top"),
+                ("/none/../%2e/page", "page"),
+                ("/%zz", "fallback"),
             ],
         );
     }

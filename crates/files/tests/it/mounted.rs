@@ -42,7 +42,7 @@ fn path_after_the_prefix_names_the_file() {
             assert_eq!((response.status, response.text()), (status, body), "{target}");
         }
         for (target, status) in
-            [("/static/none", 404), ("/a.txt", 404), ("/staticx", 404), ("/static/../a.txt", 400)]
+            [("/static/none", 404), ("/a.txt", 404), ("/staticx", 404), ("/static/../a.txt", 404)]
         {
             assert_eq!(client.get(target).status, status, "{target}");
         }
@@ -102,6 +102,9 @@ fn guards_apply_to_every_spelling_of_a_path() {
         ("/%73ub/index.html", 403),
         ("//sub/index.html", 403),
         ("/x/../sub/index.html", 403),
+        ("/sub/../sub/index.html", 403),
+        ("/./%2e/x/y/../%2E%2e/sub/index.html", 403),
+        ("/x/../a.txt", 200),
         ("/a.txt", 200),
         ("/", 200),
     ] {
@@ -124,7 +127,13 @@ fn no_generated_path_bypasses_a_guard() {
         let target = format!("/{}", pieces.collect::<String>());
         let response = client.get(&target);
         assert_ne!(response.text(), "sub", "{target}");
-        if other.request("GET", &target, &[]).text() == "sub" {
+        let unguarded = other.get(&target);
+        if response.status == 400 {
+            // The path leaves the root, and the connection is closed.
+            assert_eq!(unguarded.status, 400, "{target}");
+            (client, other) = (guarded.connect(), open.connect());
+        }
+        if unguarded.text() == "sub" {
             reached += 1;
             assert_eq!((response.status, response.text()), (403, "guarded"), "{target}");
         }

@@ -21,6 +21,8 @@ fn decodes_names_once() {
         "back\\slash",
         "a;b=c",
         "~",
+        "%41%2.txt",
+        "100%",
     ] {
         site.file(name, name);
     }
@@ -39,11 +41,16 @@ fn decodes_names_once() {
         ("/%7e", "~"),
         ("/%FF%c0%AE", "no text"),
         ("/A.txt?a%zz", "A.txt"),
+        ("/./A.txt", "A.txt"),
+        ("/none/x/%2e%2E/.%2e/A.txt?/../x", "A.txt"),
+        ("/\u{fc}/\u{4f60}.txt", "ü/你.txt"),
+        ("/%2541%2.txt", "%41%2.txt"),
+        ("/100%", "100%"),
     ] {
         assert_eq!(site.get(target), (200, content.as_bytes().to_vec()), "{target}");
     }
     for (target, status) in
-        [("/a%2520b.txt", 404), ("/a%00b.txt", 404), ("/%C3%BC%2F%e4%bd%a0.txt", 404), ("/a%2.txt", 400)]
+        [("/a%2520b.txt", 404), ("/a%00b.txt", 404), ("/%C3%BC%2F%e4%bd%a0.txt", 404), ("/a%2.txt", 404)]
     {
         assert_eq!(site.status(target), status, "{target}");
     }
@@ -86,7 +93,7 @@ fn serves_hidden_names_only_when_enabled() {
             assert_eq!(site.status(target), status, "{target} {hidden:?}");
         }
         assert_eq!(site.status("/.d"), if status == 200 { 301 } else { 404 });
-        assert_eq!([site.status("/.none"), site.status("/a/../.b")], [404, 400]);
+        assert_eq!([site.status("/.none"), site.status("/a/.././a/.b")], [404, status]);
     }
 }
 

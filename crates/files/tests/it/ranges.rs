@@ -43,7 +43,9 @@ fn parts(response: &ClientResponse) -> Parts {
         return vec![(range.to_owned(), response.body.clone())];
     };
     assert_eq!(response.field("Content-Range"), None, "each part has its own");
-    let (mut rest, mut parts) = (&response.body[..], Vec::new());
+    // Some clients find the first delimiter only after a line end, as the others.
+    let mut rest = response.body.strip_prefix(b"\r\n").expect("a line end before the first part");
+    let mut parts = Vec::new();
     let end = format!("--{boundary}--\r\n");
     while rest != end.as_bytes() {
         let head_len = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a part's head") + 4;

@@ -2,6 +2,7 @@
 //! `Expect: 100-continue` and upgrades (RFC 9112 9.3, RFC 9110 10.1.1 and 7.8).
 
 use super::fields::{Field, FieldTable};
+use super::path::OtherPath;
 use super::request_line::RequestLine;
 use super::target::{Target, TargetForm};
 use crate::scan::{self, FieldSpans, HeadSpan};
@@ -11,6 +12,8 @@ use crate::{Framing, KnownField, Method, Version};
 #[derive(Debug)]
 pub(super) struct ParsedHead {
     pub(super) request: RequestLine,
+    /// The path, if it isn't that of the target.
+    pub(super) path: OtherPath,
     pub(super) fields: FieldTable,
     pub(super) summary: HeadSummary,
 }
@@ -18,12 +21,18 @@ pub(super) struct ParsedHead {
 impl ParsedHead {
     /// A head without memory for fields.
     pub(super) fn empty() -> Self {
-        Self { request: RequestLine::NONE, fields: FieldTable::empty(), summary: HeadSummary::NONE }
+        Self {
+            request: RequestLine::NONE,
+            path: OtherPath::default(),
+            fields: FieldTable::empty(),
+            summary: HeadSummary::NONE,
+        }
     }
 
     /// Copies the contents of `other`, and allocates memory for its fields if necessary.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.request = other.request;
+        self.path.copy_from(&other.path);
         self.fields.copy_from(&other.fields);
         self.summary = other.summary;
     }
@@ -105,21 +114,14 @@ impl<'a> Head<'a> {
         self.parsed.request.target.whole.text(self.bytes)
     }
 
-    /// Returns the target's path, still percent-encoded. It begins with `/`, is `*` for the server as a whole
-    /// (OPTIONS with `*`, or with an absolute target without path and query, RFC 9112 3.2.4), and is empty
-    /// for CONNECT.
+    /// Returns the path, still percent-encoded, without the dot segments of the target's (RFC 3986 5.2.4). It
+    /// begins with `/`, is `*` for the server as a whole (OPTIONS with `*`, or with an absolute target without
+    /// path and query, RFC 9112 3.2.4), and is empty for CONNECT.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        let target = &self.parsed.request.target;
-        let path = target.path.text(self.bytes);
-        match target.form {
-            TargetForm::Absolute if path.is_empty() => {
-                match self.method() == Method::Options && target.query().is_none() {
-                    true => "*",
-                    false => "/",
-                }
-            }
-            _ => path,
+        match self.parsed.path.get() {
+            Some(path) => path,
+            None => self.parsed.request.target.path.text(self.bytes),
         }
     }
 
@@ -127,11 +129,17 @@ impl<'a> Head<'a> {
     #[inline]
     #[must_use]
     pub fn path_bytes(&self) -> &'a [u8] {
-        let target = &self.parsed.request.target;
-        match target.form {
-            TargetForm::Absolute => self.path().as_bytes(),
-            _ => target.path.bytes(self.bytes),
+        match self.parsed.path.get() {
+            Some(path) => path.as_bytes(),
+            None => self.sent_path_bytes(),
         }
+    }
+
+    /// Returns the target's path as it was sent, with its dot segments.
+    #[inline]
+    #[must_use]
+    pub fn sent_path_bytes(&self) -> &'a [u8] {
+        self.parsed.request.target.path.bytes(self.bytes)
     }
 
     /// Returns the text after the target's first `?`, still percent-encoded, possibly empty. `None` without a

@@ -11,6 +11,7 @@
 mod body;
 pub(crate) mod fields;
 mod head;
+mod path;
 mod request_line;
 mod target;
 
@@ -89,13 +90,14 @@ impl HeadParser {
     /// Returns its allocated memory in bytes, used or not.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.head.fields.held_bytes()
+        self.head.fields.held_bytes() + self.head.path.held_bytes()
     }
 
     /// Prepares the parser for another head.
     pub fn reset(&mut self) {
         self.stage = HeadStage::Start;
         self.progress = LineProgress::START;
+        self.head.path.clear();
         self.head.fields.clear();
     }
 
@@ -217,7 +219,7 @@ impl HeadParser {
             if line.end() - line.start() > self.limits.request_line_bytes_max() {
                 return Err(self.refuse_long_line(bytes, line.start()));
             }
-            self.head.request.read(bytes, line, &self.limits)?;
+            self.head.request.read(bytes, line, &self.limits, &mut self.head.path)?;
             self.stage = HeadStage::Fields;
         }
         self.head.fields.parse(bytes, self.progress.lines)

@@ -1,5 +1,6 @@
 //! The request line: method SP target SP version (RFC 9112 3).
 
+use super::path::OtherPath;
 use super::target::{TargetForm, TargetSpans};
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
 use crate::scan::{self, HeadSpan};
@@ -20,22 +21,25 @@ impl RequestLine {
         Self { method: Method::Other, start: 0, target: TargetSpans::NONE, version: Version::Http10 };
 
     /// Parses the request line at `line`, without its CRLF and without control bytes other than HTAB. Changes
-    /// nothing if it is rejected.
+    /// nothing if it is rejected. Sets `path` if the path isn't that of the target.
     #[inline]
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
         line: HeadSpan,
         limits: &HeadLimits,
+        path: &mut OtherPath,
     ) -> Result<(), ParseError> {
         if self.parse_common(bytes, line, limits).is_none() {
-            *self = Self::parse(bytes, line, limits)?;
+            let parsed = Self::parse(bytes, line, limits)?;
+            path.find(&parsed.target, bytes, parsed.method)?;
+            *self = parsed;
         }
         Ok(())
     }
 
-    /// Parses a line of a common method, a path with an optional query, and a common version. `None` for any
-    /// other line, which may be valid as well.
+    /// Parses a line of a common method, a path without dot segments, an optional query, and a common version.
+    /// `None` for any other line, which may be valid as well.
     #[inline(always)]
     fn parse_common(&mut self, bytes: &[u8], line: HeadSpan, limits: &HeadLimits) -> Option<()> {
         let text = line.bytes(bytes);

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 const PORT_DIGITS_MAX: u32 = 5;
 const PORT_FIRST_DIGIT_MAX: u8 = b'6';
 
-/// A parsed request target. All text is ASCII and still percent-encoded.
+/// A parsed request target, as it was sent: still percent-encoded, and with the dot segments of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
     /// `/path?query`: the origin form.

@@ -44,11 +44,12 @@ impl HeadSpan {
         &bytes[self.start()..self.end()]
     }
 
-    /// Returns the text of a span that the parser found to be ASCII. Panics if `bytes` is not the head that
+    /// Returns the text of a span that the parser found to be UTF-8. Panics if `bytes` is not the head that
     /// was parsed.
     #[inline]
     pub(crate) fn text(self, bytes: &[u8]) -> &str {
-        ascii(self.bytes(bytes)).expect("spans of text are ASCII")
+        let bytes = self.bytes(bytes);
+        ascii(bytes).or_else(|| std::str::from_utf8(bytes).ok()).expect("spans of text are UTF-8")
     }
 }
 

@@ -71,6 +71,8 @@ pub(super) struct TargetMasks {
     pub(super) allowed: u32,
     /// `?`
     pub(super) marks: u32,
+    /// `.` or `%` after a `/` of the same lane: a dot segment may begin here.
+    pub(super) dots: u32,
 }
 
 /// Masks over a host and port, with the first byte in the lowest bit.

@@ -75,8 +75,9 @@ pub(crate) fn has_control(bytes: &[u8]) -> bool {
 /// One bit for each byte of a lane.
 const ALL: u32 = (1 << LANE_BYTES) - 1;
 
-/// Returns the offset of the first `?` in `bytes[start..end]`, or `end`. `None` if a byte is invalid in a
-/// target, or if fewer than 16 bytes follow `start` or the last lane.
+/// Returns the offset of the first `?` in `bytes[start..end]`, or `end`. `None` if the target needs a closer look:
+/// a byte isn't visible ASCII or is `#`, or a segment begins with a dot or `%`. `None` too if fewer than 16 bytes
+/// follow `start` or the last lane.
 #[inline(always)]
 pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     match all(end - start) {
@@ -85,12 +86,11 @@ pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     }
 }
 
-/// Returns the mask of `?` in the lane at `at`. `None` if a byte with its bit in `counts` is invalid in a
-/// target.
+/// Returns the mask of `?` in the lane at `at`. `None` if a byte with its bit in `counts` needs a closer look.
 #[inline(always)]
 fn target_lane(bytes: &[u8], at: usize, counts: u32) -> Option<u32> {
     let found = best::target(bytes.get(at..at + LANE_BYTES)?.first_chunk()?);
-    (!found.allowed & counts == 0).then_some(found.marks & counts)
+    ((!found.allowed | found.dots) & counts == 0).then_some(found.marks & counts)
 }
 
 #[inline(always)]
@@ -102,6 +102,9 @@ fn long_target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     let mut first = end;
     for at in (start..end).step_by(LANE_BYTES) {
         let counts = all(end - at).unwrap_or(ALL);
+        if at > start && matches!(bytes[at - 1..=at], [b'/', b'.' | b'%']) {
+            return None;
+        }
         first = first.min(mark(target_lane(bytes, at, counts)?, at, end));
     }
     Some(first)

@@ -53,7 +53,8 @@ fn find_lines(bytes: &[u8; HALF_BYTES]) -> BlockMasks {
 fn find_target(bytes: &[u8; LANE_BYTES]) -> TargetMasks {
     let lane = load(bytes);
     let allowed = _mm_andnot_si128(equal(lane, b'#'), within(lane, b'!', b'~'));
-    TargetMasks { allowed: bits(allowed), marks: bits(equal(lane, b'?')) }
+    let dots = bits(_mm_or_si128(equal(lane, b'.'), equal(lane, b'%'))) & bits(equal(lane, b'/')) << 1;
+    TargetMasks { allowed: bits(allowed), marks: bits(equal(lane, b'?')), dots }
 }
 
 #[target_feature(enable = "sse2")]

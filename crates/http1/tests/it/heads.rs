@@ -57,6 +57,26 @@ fn results_repeat_until_the_parser_is_reset() {
 }
 
 #[test]
+fn a_copy_of_a_head_keeps_its_resolved_path() {
+    let input = b"GET /a/../b%20?c HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    let mut parser = HeadParser::new(HeadLimits::default());
+    let mut copy = HeadParser::without_room(HeadLimits::default());
+    assert!(parser.parse(&input).is_ok());
+    let empty_bytes = copy.held_bytes();
+    copy.adopt(&parser.head(&input));
+    assert!(copy.held_bytes() >= empty_bytes + "/b%20".len());
+    let head = copy.head(&input);
+    assert_eq!((head.path(), head.sent_path_bytes()), ("/b%20", &b"/a/../b%20"[..]));
+    assert_eq!((head.target_str(), head.query()), ("/a/../b%20?c", Some("c")));
+    parser.reset();
+    let plain = b"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert!(parser.parse(plain).is_ok());
+    assert_eq!(parser.head(plain).path(), "/plain");
+    copy.adopt(&parser.head(plain));
+    assert_eq!(copy.head(plain).path(), "/plain");
+}
+
+#[test]
 fn a_moved_parser_reads_a_copy_of_the_head() {
     let bytes = b"GET http://b/c?d HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\nbody".to_vec();
     let mut parser = HeadParser::new(HeadLimits::default());

@@ -132,12 +132,18 @@ fn guards_paths_in_every_encoding() {
         ("/secret", 403),
         ("/secret/", 403),
         ("/secret/a", 403),
+        // A mounted service of another framework might read these as they were sent.
         ("/secret/..", 403),
         ("/secret/../a", 403),
+        ("/secret/%2e%2e/a", 403),
+        ("/%73ecret/../a", 403),
+        ("//secret/.%2e/./a", 403),
         ("/%73ecret/a", 403),
         ("/s%65cret", 403),
         ("/x/../secret", 403),
         ("/x/%2E%2e/secret", 403),
+        ("/x/../y/../secret/a", 403),
+        ("/x/..%2fsecret/a", 403),
         ("//secret", 403),
         ("/./secret", 403),
         ("/secret%2Fa", 403),
@@ -145,6 +151,7 @@ fn guards_paths_in_every_encoding() {
         ("/secrets", 200),
         ("/x/secret", 200),
         ("/Secret", 200),
+        ("/x/../y", 200),
         ("/", 200),
     ] {
         assert_eq!(client.get(target).status, status, "{target}");

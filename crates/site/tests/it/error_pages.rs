@@ -106,7 +106,7 @@ fn sends_built_in_pages_to_browsers_and_text_to_others() {
     on_each_driver(&[("one/f.txt", "file")], &[site()], |served| {
         for (target, fields, status, text, title) in [
             ("/none", &[][..], 404, "Not Found\n", "404 Not Found"),
-            ("/a/../b", &[], 400, "A path with . or .. in it is not resolved here.\n", "400 Bad Request"),
+            ("/f.txt/../b", &[], 404, "Not Found\n", "404 Not Found"),
             (
                 "/f.txt",
                 &["If-Match: \"x\""],
@@ -140,7 +140,9 @@ fn malformed_requests_get_no_page_of_the_site() {
         let response = client.response("GET");
         assert_eq!(response.status, 400);
         assert!(!response.text().contains("own page"), "{}", response.text());
-        // Of a path that names nothing the site is known.
-        assert_eq!(served.get("/%zz", &[]).text(), PAGE);
+        // Neither does a path that leaves the root, wherever it would lead.
+        let above = served.get("/../f.txt", &[]);
+        assert_eq!(above.status, 400);
+        assert!(!above.text().contains("own page") && above.field("Connection") == Some("close"));
     });
 }

@@ -91,7 +91,7 @@ fn errors_have_no_caching_headers_and_redirects_no_language() {
             ("GET /none", "", 404),
             ("GET /none", "Accept: text/html\r\n", 404),
             ("POST /f.txt", "Content-Length: 0\r\n", 405),
-            ("GET /%zz", "", 400),
+            ("GET /%zz", "", 404),
             ("GET /f.txt", "If-Match: \"x\"\r\n", 412),
             ("GET /f.txt", "Range: bytes=9-\r\n", 416),
         ] {

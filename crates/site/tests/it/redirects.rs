@@ -71,6 +71,8 @@ fn no_path_redirects_to_another_host_on_the_wire() {
             ("/all//evil.example", "/evil.example"),
             ("/all///evil.example/a", "/evil.example/a"),
             ("//all//evil.example", "/evil.example"),
+            ("/all/x/..//evil.example", "/evil.example"),
+            ("/.//all/.//evil.example", "/evil.example"),
             ("/all/\\evil.example", "/%5Cevil.example"),
             ("/all/\\/evil.example", "/%5C/evil.example"),
             ("/all/%5cevil.example", "/%5cevil.example"),
@@ -81,7 +83,13 @@ fn no_path_redirects_to_another_host_on_the_wire() {
             let response = served.get(target, &[]);
             assert_eq!((response.status, response.field("Location")), (307, Some(location)), "{target}");
         }
-        for target in ["/all/%2fevil.example", "/all/..//evil.example", "/all/%2e%2e//evil.example"] {
+        for target in [
+            "/all/%2fevil.example",
+            "/all/..//evil.example",
+            "/all/%2e%2e//evil.example",
+            "/.//evil.example",
+            "/../all/x",
+        ] {
             let response = served.get(target, &[]);
             assert!(matches!(response.status, 400 | 404) && response.field("Location").is_none(), "{target}");
         }

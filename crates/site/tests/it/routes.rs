@@ -88,7 +88,8 @@ fn a_route_can_strip_its_prefix() {
         {
             assert_eq!(served.get(target, &[]).field("Location"), Some(location), "{target}");
         }
-        for (target, status) in [("/up/none", 404), ("/upx/a", 404), ("/up/../a", 400), ("/up/%2e%2e/a", 400)]
+        for (target, status) in
+            [("/up/none", 404), ("/upx/a", 404), ("/up/../a", 404), ("/up/%2e%2e/%2e%2e/a", 400)]
         {
             assert_eq!(served.get(target, &[]).status, status, "{target}");
         }
@@ -103,8 +104,9 @@ fn a_site_without_content_has_only_its_routes() {
     on_each_driver(&[], &[site], |served| {
         assert_eq!(served.get("/a", &[]).text(), "a");
         assert_eq!(served.get("/b", &[]).status, 404);
-        assert_eq!(served.get("/%zz", &[]).status, 400);
-        assert_eq!(served.get("/a/../a", &[]).status, 400);
+        assert_eq!(served.get("/%zz", &[]).status, 404);
+        assert_eq!(served.get("/a/../a", &[]).text(), "a");
+        assert_eq!(served.get("/a/../../a", &[]).status, 400);
         assert_eq!(served.get("/a%2fb", &[]).status, 404);
         let options = served.connect().request("OPTIONS", "*", &[]);
         assert_eq!((options.status, options.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
@@ -227,7 +229,11 @@ fn no_spelling_of_a_path_avoids_its_route() {
             assert!(!response.text().contains(SECRET), "{path}");
             match response.status {
                 403 => seen[0] += 1,
-                400 => seen[1] += 1,
+                // The path leaves the root, and the connection is closed.
+                400 => {
+                    seen[1] += 1;
+                    client = served.connect();
+                }
                 404 => seen[2] += 1,
                 status => panic!("{path}: {status}"),
             }
@@ -242,9 +248,13 @@ fn no_spelling_of_a_path_avoids_its_route() {
             "/x/../private/deep/secret.txt",
             "/./private/",
             "/private/../private/",
-            "/..//private/deep/secret.txt",
+            "/x/%2E%2e//private/deep/secret.txt",
+            "/open.txt/../private/deep/secret.txt",
         ] {
-            assert_eq!(client.request("GET", path, &[]).status, 400, "{path}");
+            assert_eq!(client.request("GET", path, &[]).status, 403, "{path}");
+        }
+        for path in ["/open.txt?/../x", "/private/../open.txt", "/private/%2e%2E/./open.txt"] {
+            assert_eq!(client.request("GET", path, &[]).text(), "open", "{path}");
         }
         assert_eq!(client.request("GET", "/open.txt", &[]).text(), "open");
     });

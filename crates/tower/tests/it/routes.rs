@@ -245,3 +245,56 @@ fn middleware_treats_deferred_responses_alike() {
         }
     }
 }
+
+/// The router of another framework gets targets as they were sent, so a guard in front of it covers both meanings of a
+/// path: with its dot segments and without.
+#[test]
+fn no_dot_segment_bypasses_a_guard_in_front_of_a_router() {
+    const PIECES: [&str; 7] = ["/admin", "/open", "/..", "/.%2E", "/.", "/%61dmin", "/"];
+    async fn sent(uri: Uri) -> String {
+        format!("sent {uri}")
+    }
+    let mut fast = App::new();
+    fast.get("/open/here", |_: &Request, response: &mut Response| {
+        response.text("native");
+    });
+    fast.scope("/admin", |admin| {
+        admin.before(|_: &Request, response: &mut Response| {
+            response.status(403).text("guarded");
+            ControlFlow::Break(())
+        });
+    });
+    let router = Router::new()
+        .route("/admin/{*rest}", get(|| async { "secret" }))
+        .route("/open/{*rest}", get(sent))
+        .route("/%61dmin/{*rest}", get(sent));
+    let served = Served::of(here(router).fast(fast));
+    for (target, status, body) in [
+        ("/open/../admin/x", 403, "guarded"),
+        ("/admin/../open/x", 403, "guarded"),
+        ("/admin/%2e%2E/open/x", 403, "guarded"),
+        ("/./admin/.././open/x", 403, "guarded"),
+        ("/%61dmin/../open/x", 403, "guarded"),
+        ("/open/./a/../x?/../y", 200, "sent /open/./a/../x?/../y"),
+        ("/admin/../open/here", 200, "native"),
+        ("/a/../open/here", 200, "native"),
+        ("/open/../../admin/x", 400, ""),
+    ] {
+        let response = served.connect().get(target);
+        assert_eq!(response.status, status, "{target}");
+        assert!(body.is_empty() || response.text() == body, "{target}: {}", response.text());
+    }
+    let (mut client, mut counts) = (served.connect(), [0; 2]);
+    for number in 0..PIECES.len().pow(4) {
+        let pieces = (0..4).map(|digit| PIECES[number / PIECES.len().pow(digit) % PIECES.len()]);
+        let target = pieces.collect::<String>();
+        let response = client.get(&target);
+        assert_ne!(response.text(), "secret", "{target}");
+        counts[0] += usize::from(response.text() == "guarded");
+        counts[1] += usize::from(response.text().starts_with("sent "));
+        if response.status == 400 {
+            client = served.connect();
+        }
+    }
+    assert!(counts.iter().all(|&count| count > 100), "{counts:?}");
+}

@@ -28,7 +28,8 @@ outcomes! {
     LaterMinorVersion "RFC 9110 2.5: HTTP/1.2 and later are read as 1.1; httparse knows 1.0 and 1.1 only"
     BareLf "RFC 9112 2.2 allows LF alone, but whoever disagrees about line ends can be made to disagree about messages"
     EmptyLines "RFC 9112 2.2 asks for one empty line to be skipped; httparse skips any number"
-    TargetBytes "RFC 9112 3.2: `#` and bytes above 0x7E are in no URI; httparse leaves this to the URI's reader"
+    TargetBytes "RFC 9112 3.2: control characters and `#` are in no target; httparse leaves this to the URI's reader"
+    AboveRoot "RFC 3986 5.2.4: a path that leaves the root means nothing; httparse does not look into targets"
     TargetForm "RFC 9112 3.2: the four forms and their methods; httparse does not look into targets"
     Limits "RFC 9112 3, RFC 6585 5: bounds of method, target and head; httparse leaves them to its caller"
     Host "RFC 9112 3.2: one valid Host; httparse does not look into fields"
@@ -115,6 +116,10 @@ fn stricter(reject: ParseError, input: &[u8], theirs: &OracleVerdict<'_>) -> Opt
             let is_foreign = |letter: char| letter == '#' || !letter.is_ascii_graphic();
             (OracleComparison::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
         }
+        ParseError::PathAboveRoot => (
+            OracleComparison::AboveRoot,
+            target.is_some_and(|target| target.contains("..") || target.contains('%')),
+        ),
         ParseError::InvalidTarget
         | ParseError::InvalidTargetAuthority
         | ParseError::InvalidConnectTarget

@@ -13,7 +13,7 @@ const METHODS_WITH_ANY_PATH: usize = 12;
 const TARGETS: &[&str] = &[
     "/", "/", "/index.html", "/favicon.ico", "/?", "/a/../b/./c//d", "/a/b/c?d=e&f=g", "/%41?", "//x/y",
     "/a;b=c/~d", "/\"<>\\^`{|}", "http://example.org/a?b", "https://example.org:8443", "*",
-    "example.org:443", "[::1]:80", "http://u@example.org/", "urn:x", "/a#b", "/\u{e9}",
+    "example.org:443", "[::1]:80", "http://u@example.org/", "urn:x", "/a#b", "/\u{e9}", "/a/../..",
 ];
 /// Number of targets to use, from the first.
 const TARGETS_OF_ORIGIN_FORM: usize = 11;
