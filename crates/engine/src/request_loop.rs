@@ -169,6 +169,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Handles a send that counted as done and isn't: it is in flight.
     #[cold]
     pub(crate) fn unsent(&mut self, token: Token) {
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.unsent(token);
+        }
         let Some(conn) = self.state.table.find(token) else { return };
         if conn.phase() != Phase::Closing {
             conn.begin_send();
@@ -183,7 +186,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(conn) = self.state.table.find(token) else { return };
         conn.end_send();
         if conn.phase() == Phase::Closing {
-            return;
+            return self.note_cut_off(token);
         }
         match result {
             Ok(()) => {

@@ -273,6 +273,16 @@ pub trait Driver: sealed::Sealed {
         false
     }
 
+    /// Returns whether a send that counted as done may still come back (S7). If so, the next `wait` doesn't block.
+    fn settles_later(&mut self) -> bool {
+        false
+    }
+
+    /// Returns the connection of this turn's next [`Event::Unsent`], which takes the event's place (S7).
+    fn next_unsent(&mut self) -> Option<Token> {
+        None
+    }
+
     /// Returns the bytes of the send in flight that the kernel has accepted; 0 without one. After a `Sent` with an
     /// error, those of that send (S6).
     fn send_progress(&self, token: Token) -> u64;

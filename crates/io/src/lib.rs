@@ -91,9 +91,11 @@
 //!   `Sent` follows, and the output is empty or untouched. If the caller waits for the end, the kernel has accepted
 //!   everything by then. Otherwise the driver may find in the next `wait` that the kernel has not:
 //!   [`Event::Unsent`] comes in that turn, before any other event of the connection, and from then on the send is
-//!   in flight as by `send`. `ReadClosed` doesn't come in between. If the worker has sent again in between, `Sent`
-//!   without an `Unsent` ends both and returns their outputs as one. A close in between may discard what the
-//!   kernel has not accepted. The worker neither shuts down nor detaches the connection before that `wait`.
+//!   in flight as by `send`. `ReadClosed` doesn't come in between. If the worker has sent again in between, one `Sent`
+//!   ends both and returns their outputs as one. After a close in between, which may discard what the kernel has not
+//!   accepted, `Unsent` comes too, and its `Sent` before `Closed`. The worker neither shuts down nor detaches the
+//!   connection before that `wait`. [`Driver::settles_later`] returns whether an `Unsent` may follow;
+//!   [`Driver::next_unsent`] takes those of the turn before its other events.
 //! - **S8** [`Driver::unacknowledged`] is the number of bytes, of this send and those before it, that the
 //!   kernel has accepted and the peer's system hasn't acknowledged. `None` if this system doesn't report it.
 //!   It may be a system call: use it when a deadline has come, not per request. For a Unix-domain socket
@@ -114,7 +116,7 @@
 //! - **C1** [`Driver::shutdown_write`] sends FIN after all sent bytes. Not while a send is in flight.
 //!   Receiving continues.
 //! - **C2** [`Driver::close`] may be called at any time, once. After it the token's only events are the
-//!   outstanding `Sent` (with [`SendError::Cancelled`] unless already decided) and then exactly one final
+//!   outstanding `Unsent` and `Sent` (with [`SendError::Cancelled`] unless already decided) and then exactly one final
 //!   [`Event::Closed`].
 //! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
 //! - **C4** Only the worker closes. A broken connection is reported and stays open until it is closed.
@@ -146,6 +148,7 @@
 //! | beyond the bound of descriptors | – | an idle connection has none: one registration of its file the first time, one `close`; a verb that needs one opens it by one enter of another ring | – |
 //! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), queued with long sends after all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, after an enter that submits the turn's entries if one sends; parked as one poll entry | seeded length |
 //! | `send_at_once` | done if the socket takes plain bytes whole | an entry without a completion if nobody awaits its end; `Unsent` if it fails; one after another in a turn waits for the next | seeded |
+//! | `settles_later`, `next_unsent` | always false; none | none; the next `wait` doesn't block | none |
 //! | `bytes_taken` | none; a counter | none; a counter | a counter |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` except on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | set by the test |

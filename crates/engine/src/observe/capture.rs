@@ -173,7 +173,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     #[cold]
     pub(crate) fn note_flushed(&mut self, token: Token) {
         if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.flushed(token, self.driver.read_clock_us());
+            let settles_later = self.driver.settles_later();
+            exchanges.flushed(token, self.driver.read_clock_us(), settles_later);
         }
     }
 
@@ -213,11 +214,28 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.lifecycle == Lifecycle::Ending { ExchangeEnd::Aborted } else { ExchangeEnd::Disconnected }
     }
 
-    /// Begins a turn.
+    /// Begins a turn: ends the exchanges whose sends have succeeded in the last one.
     pub(crate) fn begin_exchanges(&mut self) {
         if let Some(exchanges) = &mut self.state.exchanges {
             exchanges.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
+        }
+        while let Some(token) = self.driver.next_unsent() {
+            self.unsent(token);
+        }
+        let settles_later = self.driver.settles_later();
+        if let Some(exchanges) = &mut self.state.exchanges {
+            if !settles_later {
+                exchanges.settle();
+            }
             self.state.counters.hit_exchange_bytes.set(exchanges.dropped);
+        }
+    }
+
+    /// Ends the exchanges of a closed connection whose send is over: its result wasn't known at the close.
+    pub(crate) fn note_cut_off(&mut self, token: Token) {
+        let end = self.end_by_close();
+        if let Some(exchanges) = &mut self.state.exchanges {
+            exchanges.abort(token, self.driver.send_progress(token), end, self.driver.read_clock_us());
         }
     }
 

@@ -13,6 +13,11 @@ use crate::proxies::Proxies;
 use crate::response::responder::Responder;
 use crate::server::panics;
 
+mod unsettled;
+
+/// No connection.
+const NOBODY: Token = Token::new(NONE, NONE);
+
 /// State of a connection.
 struct SlotState {
     begun_us: u64,
@@ -20,6 +25,8 @@ struct SlotState {
     /// Index of its group, else `NONE`.
     group: u32,
     port: u16,
+    /// It has exchanges in `unsettled`.
+    is_unsettled: bool,
     address: Option<IpAddr>,
 }
 
@@ -27,7 +34,7 @@ const _: () = assert!(size_of::<SlotState>() <= 40);
 
 impl Default for SlotState {
     fn default() -> Self {
-        Self { begun_us: NEVER, body_received: 0, group: NONE, port: 0, address: None }
+        Self { begun_us: NEVER, body_received: 0, group: NONE, port: 0, is_unsettled: false, address: None }
     }
 }
 
@@ -51,6 +58,9 @@ pub(crate) struct Exchanges {
     /// Exchanges that wait for their response's rest or its send, a group for each connection.
     groups: Vec<Group>,
     free: Vec<u32>,
+    /// Exchanges whose sends count as done until the driver reports otherwise, and the connection of each, in order.
+    unsettled: Group,
+    unsettled_tokens: Vec<Token>,
     held_bytes: usize,
     /// Exchanges that ended as unknown since the start.
     pub(crate) dropped: u64,
@@ -76,12 +86,14 @@ impl Exchanges {
             names,
             has_clients,
             current: Group::default(),
-            current_token: Token::new(NONE, NONE),
+            current_token: NOBODY,
             draft: None,
             mark: 0,
             slots: SlotArray::new(),
             groups: Vec::new(),
             free: Vec::new(),
+            unsettled: Group::default(),
+            unsettled_tokens: Vec::new(),
             held_bytes: 0,
             dropped: 0,
             turn_us: 0,
@@ -113,6 +125,9 @@ impl Exchanges {
         }
         if self.current.records.is_empty() && self.draft.is_none() {
             self.current = Group::default();
+        }
+        if self.unsettled.records.is_empty() {
+            (self.unsettled, self.unsettled_tokens) = (Group::default(), Vec::new());
         }
     }
 }
@@ -285,21 +300,23 @@ impl Exchanges {
 
 /// Sends.
 impl Exchanges {
-    /// The kernel has taken the turn's output of a connection.
-    pub(crate) fn flushed(&mut self, token: Token, now_us: u64) {
+    /// The turn's output of a connection counts as sent: certainly, or unless the driver reports otherwise later.
+    pub(crate) fn flushed(&mut self, token: Token, now_us: u64, settles_later: bool) {
         self.mark = 0;
         let has_open = self.current.records.last().is_some_and(|record| record.progress == Progress::Open);
         if has_open || self.group_of(token).is_some() {
             self.in_flight(token, now_us);
-            return self.sent(token, now_us);
+            return if settles_later { self.count_as_sent(token, now_us) } else { self.sent(token, now_us) };
         }
         let mut current = std::mem::take(&mut self.current);
-        for record in &mut current.records {
-            record.begin_send(now_us);
-            record.settle();
-        }
-        for record in &current.records {
-            self.deliver(token, &current, record, None, now_us);
+        current.records.iter_mut().for_each(|record| record.begin_send(now_us));
+        if settles_later {
+            self.keep_unsettled(token, &mut current, now_us);
+        } else {
+            current.records.iter_mut().for_each(Record::settle);
+            for record in &current.records {
+                self.deliver(token, &current, record, None, now_us);
+            }
         }
         current.clear(SPARE_EXCHANGE_BYTES_MAX);
         self.current = current;
@@ -337,12 +354,21 @@ impl Exchanges {
     pub(crate) fn abort(&mut self, token: Token, bytes: u64, end: ExchangeEnd, now_us: u64) {
         self.park(token);
         let Some(index) = self.group_of(token) else { return };
+        // Those before them are reported first.
+        let is_unsettled = self.slots.get(token.slot()).is_some_and(|slot| slot.is_unsettled);
         let mut group = std::mem::take(&mut self.groups[index]);
         let mut left = bytes;
         for at in 0..group.records.len() {
             let is_whole = group.records[at].settle_part(&mut left);
             let end = Some(end).filter(|_| !is_whole);
-            self.deliver(token, &group, &group.records[at], end, now_us);
+            if is_unsettled {
+                group.records[at].progress = Progress::Whole(end.unwrap_or(ExchangeEnd::Complete));
+            } else {
+                self.deliver(token, &group, &group.records[at], end, now_us);
+            }
+        }
+        if is_unsettled {
+            self.keep_unsettled(token, &mut group, now_us);
         }
         group.records.clear();
         self.put_back(token, index, group);
@@ -366,6 +392,7 @@ impl Exchanges {
         let Self { listeners, names, has_clients, unix_seconds, .. } = self;
         let client = if *has_clients { group.client(record, names.len()) } else { peer };
         let end = end.unwrap_or(of_record);
+        let ended_us = record.ended_us.min(ended_us);
         let unix_seconds = *unix_seconds;
         let finished =
             FinishedExchange { record, group, names, token, peer, client, end, ended_us, unix_seconds };
@@ -385,15 +412,8 @@ impl Exchanges {
 
     /// Keeps exchanges of a connection until their send ends. Those beyond the bound end here.
     fn keep(&mut self, token: Token, group: &mut Group) {
-        let is_full = self.held_bytes + group.len_bytes() > EXCHANGE_BYTES_MAX;
-        if is_full || self.slots.get(token.slot()).is_none() {
-            let now_us = self.turn_us;
-            group.records.iter_mut().for_each(Record::settle);
-            for record in &group.records {
-                self.deliver(token, group, record, Some(ExchangeEnd::Unknown), now_us);
-            }
-            self.dropped += group.records.len() as u64;
-            return group.clear(SPARE_EXCHANGE_BYTES_MAX);
+        if self.is_full(group) || self.slots.get(token.slot()).is_none() {
+            return self.drop_as_unknown(token, group);
         }
         let index = self.group_of(token).unwrap_or_else(|| {
             let index = self.free.pop().unwrap_or_else(|| {
@@ -408,6 +428,21 @@ impl Exchanges {
         let counted = own.capacity();
         let before = std::mem::replace(&mut own.counted, counted);
         self.held_bytes = self.held_bytes + counted - before;
+    }
+
+    fn is_full(&self, group: &Group) -> bool {
+        self.held_bytes + self.unsettled.len_bytes() + group.len_bytes() > EXCHANGE_BYTES_MAX
+    }
+
+    /// Ends exchanges that can't be kept.
+    fn drop_as_unknown(&mut self, token: Token, group: &mut Group) {
+        let now_us = self.turn_us;
+        group.records.iter_mut().for_each(Record::settle);
+        for record in &group.records {
+            self.deliver(token, group, record, Some(ExchangeEnd::Unknown), now_us);
+        }
+        self.dropped += group.records.len() as u64;
+        group.clear(SPARE_EXCHANGE_BYTES_MAX);
     }
 
     /// Puts a group back, or frees it if it is empty.

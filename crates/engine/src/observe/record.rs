@@ -32,6 +32,8 @@ pub(crate) enum Progress {
 pub(crate) struct Record {
     pub(crate) begun_us: u64,
     pub(crate) first_byte_us: u64,
+    /// End of a send whose result wasn't known then; `NEVER` without.
+    pub(crate) ended_us: u64,
     pub(crate) body_received: u64,
     /// Bytes that the kernel has taken in earlier sends.
     pub(crate) sent: u64,
@@ -93,6 +95,7 @@ impl Group {
         Record {
             begun_us: NEVER,
             first_byte_us: NEVER,
+            ended_us: NEVER,
             body_received: 0,
             sent: 0,
             queued: 0,
@@ -179,6 +182,14 @@ impl Group {
         self.text.append(&mut other.text);
         let moved = other.records.drain(..);
         self.records.extend(moved.map(|record| Record { text: record.text + before, ..record }));
+    }
+
+    /// Returns a record with its texts, in a group of its own.
+    pub(crate) fn copy_of(&self, at: usize) -> Self {
+        let start = self.records[at].text as usize;
+        let end = self.records.get(at + 1).map_or(self.text.len(), |next| next.text as usize);
+        let records = vec![Record { text: 0, ..self.records[at] }];
+        Self { records, text: self.text[start..end].to_vec(), counted: 0 }
     }
 
     /// Returns the request that was described last in a group of its own.

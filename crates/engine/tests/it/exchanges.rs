@@ -12,6 +12,8 @@ use crate::harness::handlers::TICK_MS;
 use crate::harness::unit::{chunked, get, head, post};
 use crate::harness::{Setting, SimWorld, Unit};
 
+mod records;
+
 /// An exchange as a listener saw it.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
@@ -308,7 +310,7 @@ fn reports_exchanges_that_the_end_of_the_server_aborts() {
     drop(waiting);
 }
 
-/// A response whose send counts as done and is taken back was reported before.
+/// A response whose send counts as done and is taken back is reported at its real end.
 #[test]
 fn reports_each_response_once_with_sends_of_every_kind() {
     for unsent in [0.0, 1.0] {

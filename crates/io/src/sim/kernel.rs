@@ -293,6 +293,26 @@ impl Kernel {
         }
     }
 
+    /// Reports the next silent send of an earlier turn, without an event.
+    pub(super) fn next_unsent(&mut self) -> Option<Token> {
+        let turn = self.turn;
+        let is_due = |slot: &usize| {
+            let conn = self.slots[*slot].conn.as_deref();
+            conn.is_some_and(|conn| conn.next_step(turn, false) == Some(OperationKind::Unsent))
+        };
+        let slot = (0..self.slots.len()).find(is_due)?;
+        let token = self.conn_at(slot)?.token;
+        let fault = self.operation(OperationKind::Unsent, Some(token), false);
+        self.apply_fault_at_verb(slot, fault);
+        self.report_unsent(slot);
+        self.enqueue(slot);
+        Some(token)
+    }
+
+    pub(super) fn has_silent(&self) -> bool {
+        self.slots.iter().any(|slot| slot.conn.as_deref().is_some_and(SimConnection::is_silent))
+    }
+
     /// Applies a fault to the connection of a verb, which can't be deferred.
     pub(super) fn apply_fault_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
         self.apply_fault(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));

@@ -171,6 +171,14 @@ impl Driver for Sim {
         self.apply(token, "send_at_once", send).unwrap_or(false)
     }
 
+    fn settles_later(&mut self) -> bool {
+        self.kernel.borrow().has_silent()
+    }
+
+    fn next_unsent(&mut self) -> Option<Token> {
+        self.kernel.borrow_mut().next_unsent()
+    }
+
     fn send_progress(&self, token: Token) -> u64 {
         let kernel = self.kernel.borrow();
         if let Some((failed, taken)) = kernel.failed

@@ -122,7 +122,7 @@ impl Kernel {
         let slot = token.slot();
         let Some(conn) = self.conn_at(slot) else { return };
         if let Some(sending) = &mut conn.sending
-            && sending.silent_since.take().is_some()
+            && sending.silent_since.is_some()
         {
             sending.output.append(output);
             sending.has_joined = true;
@@ -262,9 +262,6 @@ impl Kernel {
         let Some(conn) = self.conn_at(token.slot()) else { return };
         conn.closing = true;
         conn.detaching = false;
-        if conn.is_silent() {
-            conn.sending = None;
-        }
         if let Some(sending) = &mut conn.sending {
             sending.decided.get_or_insert(Err(SendError::Cancelled));
         }

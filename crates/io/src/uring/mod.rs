@@ -120,7 +120,7 @@ pub struct Uring {
     /// Connections reported as writable; empty between turns.
     writable: VecDeque<Token>,
     /// Silent sends that have failed, for `next` to report: at most one per connection.
-    unsent: VecDeque<(Token, Sending)>,
+    unsent: VecDeque<(Token, Option<Sending>)>,
     /// Connections with a send behind an unsettled silent one: at most one entry each.
     behind: Vec<Token>,
     /// Connections that are detached when their receives have ended, with the bytes received until then.
@@ -277,6 +277,16 @@ impl Driver for Uring {
         }
         self.start_send(token, std::mem::take(output));
         false
+    }
+
+    fn settles_later(&mut self) -> bool {
+        let is_open = self.ring.has_silent() || !self.unsent.is_empty();
+        self.settles_soon |= is_open;
+        is_open
+    }
+
+    fn next_unsent(&mut self) -> Option<Token> {
+        self.take_unsent()
     }
 
     fn send_progress(&self, token: Token) -> u64 {

@@ -88,7 +88,7 @@ impl Uring {
     /// up to the first event of a turn.
     fn send_behind(&mut self, token: Token, output: Output) {
         if let Some(at) = self.unsent.iter().position(|(unsent, _)| *unsent == token)
-            && let Some((_, mut sending)) = self.unsent.remove(at)
+            && let Some((_, Some(mut sending))) = self.unsent.remove(at)
         {
             sending.output.append(output);
             return self.continue_send(token, sending);
@@ -138,39 +138,37 @@ impl Uring {
         self.conns.note_taken(taken);
         let Some(slot) = self.conns.slots.held_mut(token) else { return };
         settle(slot, Flags::SENDING);
-        if slot.flags.has(Flags::CLOSING) {
-            return self.finish_close(token);
-        }
         let mut sending = Sending::new(first, taken);
-        if let Err(errno) = sent
+        if slot.flags.has(Flags::CLOSING) {
+            sending.result = Some(Err(SendError::Cancelled));
+        } else if let Err(errno) = sent
             && !is_transient(errno)
         {
             slot.flags.set(Flags::BROKEN);
             sending.result = Some(Err(SendError::Broken(errno.into())));
         }
-        match self.conns.sends.get_mut(slot.send) {
-            Some(second) => {
-                sending.output.append(std::mem::take(&mut second.output));
-                *second = sending;
-            }
-            None => self.unsent.push_back((token, sending)),
+        if let Some(second) = self.conns.sends.get_mut(slot.send) {
+            sending.output.append(std::mem::take(&mut second.output));
+            *second = sending;
+            return self.unsent.push_back((token, None));
         }
+        // A close waits for the `Sent`.
+        slot.send = SILENT;
+        self.unsent.push_back((token, Some(sending)));
     }
 
-    /// Returns the event of the next silent send that has failed, which is in flight from now on.
+    /// Returns the connection of the next silent send that has failed, which is in flight from now on.
     #[inline]
-    pub(super) fn next_unsent(&mut self) -> Option<Event> {
-        while let Some((token, sending)) = self.unsent.pop_front() {
-            if self.conns.slots.open(token).is_some() {
-                self.continue_send(token, sending);
-                return Some(Event::Unsent { token });
-            }
+    pub(super) fn take_unsent(&mut self) -> Option<Token> {
+        let (token, sending) = self.unsent.pop_front()?;
+        if let Some(sending) = sending {
+            self.continue_send(token, sending);
         }
-        None
+        Some(token)
     }
 
     fn continue_send(&mut self, token: Token, sending: Sending) {
-        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
         let has_ended = sending.result.is_some();
         slot.send = self.conns.sends.insert(sending);
         if has_ended {

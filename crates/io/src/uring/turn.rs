@@ -120,8 +120,8 @@ impl Uring {
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.release_lent();
         self.conns.work.after_sent = false;
-        if let Some(event) = self.next_unsent() {
-            return Some(event);
+        if let Some(token) = self.take_unsent() {
+            return Some(Event::Unsent { token });
         }
         loop {
             if let Some(event) = self.conns.next_completion() {

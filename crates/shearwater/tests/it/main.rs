@@ -12,6 +12,7 @@ mod limits;
 mod middleware;
 mod misbehaving;
 mod mistakes;
+mod observed;
 mod patterns;
 mod process;
 mod proxies;

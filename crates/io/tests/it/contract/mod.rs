@@ -11,6 +11,7 @@ pub(crate) mod receiving;
 pub(crate) mod sending;
 pub(crate) mod sockets;
 pub(crate) mod turns;
+pub(crate) mod unsettled;
 pub(crate) mod versions;
 pub(crate) mod world;
 
@@ -182,6 +183,7 @@ macro_rules! contract_suite {
                 s7_sends_after_one_done_at_once_are_in_order, s7_the_end_follows_what_was_sent,
                 s8_shows_acknowledged_bytes_before_there_is_room,
                 s11_counts_all_bytes_taken;
+            unsettled: s7_a_close_reports_what_was_not_sent, s7_unsent_sends_come_first_if_asked_for;
             versions: s10_a_file_in_its_version_is_sent_whole, s10_a_changed_file_ends_short_of_its_last_bytes,
                 s10_a_file_without_a_promise_is_sent_as_it_is, s10_checks_each_range, s10_copied_bytes_stay_unchanged,
                 s10_a_file_rewritten_on_the_way_ends_short, s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole,

@@ -270,7 +270,7 @@ pub(crate) fn s7_unawaited_sends_arrive<H: Harness>() {
 }
 
 /// Sends that count as done at first, one a turn, until the peer's buffers are full: returns all bytes.
-fn fill<H: Harness>(world: &mut World<H>, token: Token) -> Vec<u8> {
+pub(super) fn fill<H: Harness>(world: &mut World<H>, token: Token) -> Vec<u8> {
     const LEN: usize = 30_000;
     let mut sent = Vec::new();
     while !world.is_sending(token) {
