@@ -13,7 +13,7 @@ pub struct Filter {
 
 impl Filter {
     /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
-    /// (`400`), whose path isn't certain, and none with a target in absolute form.
+    /// (`400`), whose path isn't certain, and none that may lead elsewhere: with dot segments, escapes or backslashes.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))
@@ -22,6 +22,13 @@ impl Filter {
 }
 
 fn is_beneath(path: &[u8], folder: &str) -> bool {
-    let rest = path.strip_prefix(folder.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/'))
+    let Some(rest) = path.strip_prefix(folder.as_bytes()) else { return false };
+    let is_inside = rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/');
+    is_inside && !leads_elsewhere(rest)
+}
+
+/// Returns true if a path may name something that isn't beneath its beginning.
+fn leads_elsewhere(path: &[u8]) -> bool {
+    let is_dots = |segment: &[u8]| matches!(segment, b"." | b"..");
+    path.iter().any(|byte| matches!(byte, b'%' | b'\\')) || path.split(|byte| *byte == b'/').any(is_dots)
 }
