@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use shearwater::engine::Version;
+use shearwater::engine::{EXCHANGE_TEXT_BYTES_MAX, Version};
 use shearwater::{FinishedExchange, MessageLevel, Server};
 use shearwater_config::{self as config, Config, Finding, Findings, StatusClass, nearest};
+use shearwater_log::limits::LOG_VALUE_BYTES_MAX;
 use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, variables};
 use shearwater_metrics::Metrics;
 
 use crate::args::Serve;
 use crate::diagnostics::REQUESTED;
 use crate::failure::Failure;
+
+// A recorded text that is cut is longer than the log takes, so that the log marks it.
+const _: () = assert!(EXCHANGE_TEXT_BYTES_MAX > LOG_VALUE_BYTES_MAX);
 
 /// A log that is ready to be opened.
 #[derive(Debug, Clone)]

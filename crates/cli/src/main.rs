@@ -11,7 +11,6 @@ mod admin;
 mod args;
 mod check;
 mod diagnostics;
-mod escape;
 mod failure;
 mod health;
 mod http_client;

@@ -132,8 +132,9 @@ pub const PEERS_KEPT_MAX: usize = 4096;
 /// with [`ExchangeEnd::Unknown`](crate::ExchangeEnd::Unknown) before they end.
 pub const EXCHANGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of a method, a target or a field that listeners for exchanges see.
-pub const EXCHANGE_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a method, a target or a field that listeners for exchanges see. One more than 8 KiB: a listener that takes
+/// that much, as the access log does, sees which texts are longer.
+pub const EXCHANGE_TEXT_BYTES_MAX: usize = 8 * 1024 + 1;
 
 /// Request fields that all listeners of a server together can see.
 pub const EXCHANGE_FIELDS_MAX: usize = 16;

@@ -35,6 +35,7 @@ mod method;
 mod parse;
 mod parse_error;
 mod scan;
+pub mod visible;
 
 pub use framing::{Framing, ResponseContent, ResponseFraming};
 pub use known_field::KnownField;

@@ -1,34 +1,53 @@
 //! Buffers between workers and the writing thread: one for each worker, bounded.
 //!
-//! A worker formats its line into the buffer under a lock that the thread holds only to swap the buffer for an empty one. If
-//! the lock is taken at that moment, the worker keeps its line and hands it over with the next one, so it never waits.
+//! A buffer has two lists. A worker appends its line to the open one, under a lock that nobody else wants: the thread opens
+//! the other list before it locks one to take its lines. So a worker never waits, and no line waits for the next one.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 
 use crate::entry::Entry;
 use crate::filter::Filter;
 use crate::format::Format;
-use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_WAKE_BYTES, SPARE_LOG_BYTES_MAX};
+use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_LOCK_TRIES_MAX, LOG_WAKE_BYTES, SPARE_LOG_BYTES_MAX};
 use crate::time::TimeCache;
 
 /// Lines of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    lines: Mutex<Vec<u8>>,
+    lists: [Mutex<Vec<u8>>; 2],
+    /// Index of the list that the worker appends to. The other one is empty but while its lines are being taken.
+    open: AtomicUsize,
     dropped: AtomicU64,
 }
 
 impl Buffer {
-    /// Swaps its lines with an empty list.
+    /// Swaps its lines with an empty list. Only the writing thread does.
     pub(crate) fn take(&self, empty: &mut Vec<u8>) {
-        std::mem::swap(&mut *lock(&self.lines), empty);
+        std::mem::swap(&mut *self.close(), empty);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.lines).is_empty()
+    /// Opens the other list; returns this one, once the worker has left it.
+    fn close(&self) -> MutexGuard<'_, Vec<u8>> {
+        let open = self.open.load(Ordering::Relaxed);
+        self.open.store(1 - open, Ordering::SeqCst);
+        lock(&self.lists[open])
+    }
+
+    /// Returns the open list, unless it is being closed again and again.
+    #[inline]
+    fn try_open(&self) -> Option<MutexGuard<'_, Vec<u8>>> {
+        (0..LOG_LOCK_TRIES_MAX).find_map(|_| {
+            let open = self.open.load(Ordering::SeqCst);
+            // A list that was closed meanwhile would be taken after the lines of the other one.
+            try_lock(&self.lists[open]).filter(|_| self.open.load(Ordering::SeqCst) == open)
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lists.iter().all(|list| lock(list).is_empty())
     }
 
     pub(crate) fn dropped(&self) -> u64 {
@@ -46,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) ends: AtomicBool,
     /// A failure was reported, and not its end.
     pub(crate) is_failing: AtomicBool,
+    /// Its reader takes nothing.
+    pub(crate) is_stuck: AtomicBool,
     pub(crate) written: AtomicU64,
     /// Lines that were dropped by workers that have ended, or lost at the end.
     pub(crate) lost: AtomicU64,
@@ -117,12 +138,8 @@ pub struct LineWriter {
     buffer: Arc<Buffer>,
     format: Arc<Format>,
     filter: Arc<Filter>,
-    value_bytes_max: usize,
+    line_bytes_max: usize,
     time: TimeCache,
-    /// Lines that could not be handed over yet.
-    lines: Vec<u8>,
-    /// Lines that were neither handed over nor dropped yet.
-    count: u64,
 }
 
 impl fmt::Debug for LineWriter {
@@ -136,17 +153,15 @@ impl LineWriter {
         shared: &Arc<Shared>,
         format: &Arc<Format>,
         filter: &Arc<Filter>,
-        value_bytes_max: usize,
+        line_bytes_max: usize,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             buffer: shared.add(),
             format: Arc::clone(format),
             filter: Arc::clone(filter),
-            value_bytes_max,
+            line_bytes_max,
             time: TimeCache::default(),
-            lines: Vec::new(),
-            count: 0,
         }
     }
 
@@ -156,89 +171,123 @@ impl LineWriter {
         if self.filter.excludes(entry) {
             return;
         }
-        let Self { shared, buffer, format, value_bytes_max, time, lines, count, .. } = self;
-        *count += 1;
-        if let Some(mut held) = try_lock(&buffer.lines) {
-            let before = held.len();
-            held.append(lines);
-            format.append_cut(&mut held, entry, time, *value_bytes_max);
-            return hand_over(shared, buffer, held, before, count);
+        let Self { shared, buffer, format, line_bytes_max, time, .. } = self;
+        let Some(mut lines) = buffer.try_open() else { return drop_line(shared, buffer) };
+        let before = lines.len();
+        format.append_bounded(&mut lines, entry, time, *line_bytes_max);
+        let after = lines.len();
+        if after > LOG_BUFFER_BYTES_MAX {
+            lines.truncate(before);
+            drop(lines);
+            return drop_line(shared, buffer);
         }
-        // The thread is swapping the buffer: the line follows with the next one.
-        format.append_cut(lines, entry, time, *value_bytes_max);
-        if lines.len() > LOG_BUFFER_BYTES_MAX {
-            lines.clear();
-            drop_lines(shared, buffer, count);
+        drop(lines);
+        if before < LOG_WAKE_BYTES && after >= LOG_WAKE_BYTES {
+            shared.wake();
+        } else {
+            shared.wake_if_idle();
         }
-    }
-}
-
-/// Leaves the lines after the first `before` bytes to the thread, or drops them if the buffer is full.
-fn hand_over(
-    shared: &Shared,
-    buffer: &Buffer,
-    mut held: MutexGuard<'_, Vec<u8>>,
-    before: usize,
-    count: &mut u64,
-) {
-    let after = held.len();
-    if after > LOG_BUFFER_BYTES_MAX {
-        held.truncate(before);
-        drop(held);
-        return drop_lines(shared, buffer, count);
-    }
-    drop(held);
-    *count = 0;
-    if before < LOG_WAKE_BYTES && after >= LOG_WAKE_BYTES {
-        shared.wake();
-    } else {
-        shared.wake_if_idle();
     }
 }
 
 #[cold]
-fn drop_lines(shared: &Shared, buffer: &Buffer, count: &mut u64) {
-    buffer.dropped.fetch_add(std::mem::take(count), Ordering::Relaxed);
+fn drop_line(shared: &Shared, buffer: &Buffer) {
+    buffer.dropped.fetch_add(1, Ordering::Relaxed);
     shared.wake_if_idle();
-}
-
-impl Drop for LineWriter {
-    fn drop(&mut self) {
-        let Self { shared, buffer, lines, count, .. } = self;
-        let mut held = lock(&buffer.lines);
-        let before = held.len();
-        held.append(lines);
-        hand_over(shared, buffer, held, before, count);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::thread;
 
-    use super::{Shared, lock, recycle};
+    use super::{LineWriter, Shared, lock, recycle};
     use crate::entry::Entry;
     use crate::format::Format;
-    use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_VALUE_BYTES_MAX, SPARE_LOG_BYTES_MAX};
+    use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_LINE_BYTES_MAX, SPARE_LOG_BYTES_MAX};
+
+    fn writer(shared: &Arc<Shared>) -> LineWriter {
+        let format = Arc::new(Format::parse("$uri").expect("a format"));
+        LineWriter::new(shared, &format, &Arc::default(), LOG_LINE_BYTES_MAX)
+    }
+
+    fn log(writer: &mut LineWriter, target: &str) {
+        writer.log(&Entry { target: target.as_bytes(), ..Entry::new(&|_| None) });
+    }
+
+    /// The writing thread takes lines at the moment in which the last request of a quiet server is logged.
+    #[test]
+    fn a_line_that_meets_the_writing_thread_waits_for_no_further_line() {
+        let shared = Arc::<Shared>::default();
+        let mut writer = writer(&shared);
+        let buffer = Arc::clone(&lock(&shared.buffers)[0]);
+        let mut batch = Vec::new();
+        log(&mut writer, "/1");
+        let mut taken = buffer.close();
+        log(&mut writer, "/2");
+        std::mem::swap(&mut *taken, &mut batch);
+        drop(taken);
+        assert_eq!(batch, b"/1\n");
+        batch.clear();
+        buffer.take(&mut batch);
+        assert_eq!((&batch[..], shared.dropped()), (&b"/2\n"[..], 0));
+    }
+
+    #[test]
+    fn lines_of_a_worker_keep_their_order_whenever_they_are_taken() {
+        const LINES: usize = 20_000;
+        let shared = Arc::<Shared>::default();
+        let mut writer = writer(&shared);
+        let buffer = Arc::clone(&lock(&shared.buffers)[0]);
+        let mut taken = Vec::new();
+        let mut take = || {
+            let mut batch = Vec::new();
+            buffer.take(&mut batch);
+            taken.append(&mut batch);
+        };
+        thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                (0..LINES).for_each(|line| log(&mut writer, &format!("/{line}")));
+            });
+            while !worker.is_finished() {
+                take();
+            }
+        });
+        (0..2).for_each(|_| take());
+        let taken = String::from_utf8(taken).expect("UTF-8");
+        let numbers: Vec<usize> = taken.lines().map(|line| line[1..].parse().expect("a number")).collect();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "out of order");
+        assert_eq!(numbers.len() + shared.dropped() as usize, LINES);
+    }
+
+    #[test]
+    fn drops_a_line_after_a_bounded_number_of_tries() {
+        let shared = Arc::<Shared>::default();
+        let mut writer = writer(&shared);
+        let buffer = Arc::clone(&lock(&shared.buffers)[0]);
+        let held = buffer.lists.each_ref().map(lock);
+        log(&mut writer, "/");
+        assert_eq!(shared.dropped(), 1);
+        drop(held);
+    }
 
     #[test]
     fn frees_the_memory_of_a_burst() {
         let shared = Arc::<Shared>::default();
-        let format = Arc::new(Format::parse("$uri").expect("a format"));
-        let mut writer = super::LineWriter::new(&shared, &format, &Arc::default(), LOG_VALUE_BYTES_MAX);
-        let target = vec![b'a'; 4000];
-        let field = |_: &str| None;
+        let mut writer = writer(&shared);
+        let target = "a".repeat(4000);
         let mut batch = Vec::new();
         for _ in 0..3 {
             for _ in 0..LOG_BUFFER_BYTES_MAX / 4100 {
-                writer.log(&Entry { target: &target, ..Entry::new(&field) });
+                log(&mut writer, &target);
             }
             let buffer = Arc::clone(&lock(&shared.buffers)[0]);
             buffer.take(&mut batch);
             assert!(batch.len() > LOG_BUFFER_BYTES_MAX / 2, "a burst of {} bytes", batch.len());
             recycle(&mut batch);
-            let left = batch.capacity() + lock(&buffer.lines).capacity();
-            assert!(left <= 2 * SPARE_LOG_BYTES_MAX, "{left} bytes are kept");
+            let left = batch.capacity()
+                + buffer.lists.each_ref().map(|list| lock(list).capacity()).iter().sum::<usize>();
+            assert!(left <= 3 * SPARE_LOG_BYTES_MAX, "{left} bytes are kept");
         }
         assert_eq!(shared.dropped(), 0);
     }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags, RawMode};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use crate::limits::LOG_RETRY_INTERVAL;
@@ -22,8 +22,10 @@ const FILE_MODE: RawMode = 0o640;
 /// A log's destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// Standard output.
+    /// Standard output, as this process has it: it may be a socket, which can't be opened by a path.
     Stdout,
+    /// Standard error, likewise.
+    Stderr,
     /// A file, which is created or appended to, or a named pipe.
     File(PathBuf),
     /// A syslog daemon (RFC 5424).
@@ -31,14 +33,16 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Parses `-`, `syslog:PATH`, `syslog:ADDRESS:PORT`, or the path of a file.
+    /// Parses `-`, `syslog:PATH`, `syslog:ADDRESS:PORT`, or the path of a file. Paths of standard output and standard error,
+    /// such as `/dev/stdout`, are these.
     ///
     /// # Errors
     /// A message, if a daemon's address isn't a loopback address with a port, or something is missing.
     pub fn parse(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("syslog:")) {
             ("", _) => Err("missing path of the log".to_owned()),
-            ("-", _) => Ok(Self::Stdout),
+            ("-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1", _) => Ok(Self::Stdout),
+            ("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2", _) => Ok(Self::Stderr),
             (_, Some(address)) => SyslogAddress::parse(address).map(Self::Syslog),
             (path, None) => Ok(Self::File(path.into())),
         }
@@ -66,6 +70,7 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdout => f.write_str("-"),
+            Self::Stderr => f.write_str("/dev/stderr"),
             Self::File(path) => path.display().fmt(f),
             Self::Syslog(address) => write!(f, "syslog:{address}"),
         }
@@ -102,10 +107,24 @@ pub(crate) fn help(destination: &Destination, error: &io::Error) -> &'static str
         ErrorKind::PermissionDenied => "allow the server's user to write there",
         ErrorKind::ReadOnlyFilesystem => "name a file on a file system that is writable",
         ErrorKind::BrokenPipe => "restart the program that reads it",
-        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "start the program that reads it",
+        _ if is_without_reader(destination, error) => "start the program that reads it",
+        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            "name a file, `-` for standard output, or `syslog:` and the path of a daemon's socket"
+        }
         _ if is_syslog => "check the syslog daemon",
         _ => "check the file and its file system",
     }
+}
+
+/// Returns true for the error of a named pipe that nobody has open for reading. Opening a socket has the same one.
+pub(crate) fn is_without_reader(destination: &Destination, error: &io::Error) -> bool {
+    let Destination::File(path) = destination else { return false };
+    let is_socket = |path| rustix::fs::stat(path).is_ok_and(|stat| kind(&stat) == FileType::Socket);
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && !is_socket(path)
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
 }
 
 impl OpenError {
@@ -131,14 +150,17 @@ impl Sink {
     pub(crate) fn open(destination: &Destination) -> io::Result<Self> {
         match destination {
             Destination::Stdout => Self::of(io::stdout().as_fd().try_clone_to_owned()?.into()),
-            Destination::File(path) => Self::of(open_file(path)?),
+            Destination::Stderr => Self::of(io::stderr().as_fd().try_clone_to_owned()?.into()),
+            Destination::File(path) => match open_file(path) {
+                Err(error) => standard_socket(path).ok_or(error).and_then(Self::of),
+                Ok(file) => Self::of(file),
+            },
             Destination::Syslog(address) => Syslog::connect(address).map(Self::Syslog),
         }
     }
 
     fn of(file: File) -> io::Result<Self> {
-        let mode = rustix::fs::fstat(&file)?.st_mode;
-        Ok(Self::File { is_regular: FileType::from_raw_mode(mode) == FileType::RegularFile, file })
+        Ok(Self::File { is_regular: kind(&rustix::fs::fstat(&file)?) == FileType::RegularFile, file })
     }
 
     /// Writes lines; returns how many bytes were taken. Waits up to [`LOG_RETRY_INTERVAL`] for a reader, then fails with
@@ -181,6 +203,17 @@ fn open_file(path: &Path) -> io::Result<File> {
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
     Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?.into())
+}
+
+/// Returns standard output or standard error if it is a socket that a path leads to, such as a link to `/dev/stdout`.
+fn standard_socket(path: &Path) -> Option<File> {
+    let named = rustix::fs::stat(path).ok().filter(|stat| kind(stat) == FileType::Socket)?;
+    let of = |fd: BorrowedFd<'_>| {
+        let stat = rustix::fs::fstat(fd).ok()?;
+        let is_same = (stat.st_dev, stat.st_ino) == (named.st_dev, named.st_ino);
+        is_same.then(|| fd.try_clone_to_owned().ok().map(File::from))?
+    };
+    of(io::stdout().as_fd()).or_else(|| of(io::stderr().as_fd()))
 }
 
 /// Waits until a descriptor takes bytes, at most [`LOG_RETRY_INTERVAL`].

@@ -59,11 +59,28 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the target's path: the part before its query.
+    /// Returns the target's path: the part before its query, without the scheme and host of an absolute target.
     #[must_use]
     pub fn path(&self) -> &'a [u8] {
-        self.target.split(|byte| *byte == b'?').next().unwrap_or_default()
+        let before = self.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        match before {
+            [b'/', ..] => before,
+            _ => path_of_absolute(before),
+        }
     }
+
+    /// Returns the target's query.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a [u8]> {
+        self.target.splitn(2, |byte| *byte == b'?').nth(1)
+    }
+}
+
+/// Returns the path of a target in absolute form, `/` if it has none (RFC 9112 section 3.2.2); others as they are.
+fn path_of_absolute(target: &[u8]) -> &[u8] {
+    let Some(colon) = target.windows(3).position(|three| three == b"://") else { return target };
+    let authority = &target[colon + 3..];
+    authority.iter().position(|byte| *byte == b'/').map_or(b"/", |path| &authority[path..])
 }
 
 impl fmt::Debug for Entry<'_> {

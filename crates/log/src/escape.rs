@@ -1,44 +1,62 @@
 //! Escaping: no value can end its line, its quotes or its JSON string.
 
+use std::io::Write;
+
+use shearwater_http1::visible::{JsonEscape, is_visible};
+
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Appends a value for a line of text: quotes, backslashes, control bytes and bytes beyond ASCII become `\xHH`, as in
-/// nginx. An absent value becomes `-`. The rest of one that is longer than `max` bytes is cut.
-pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) {
+/// End of a value whose rest was cut. No value has it: its backslashes are escaped.
+pub(crate) const CUT: &[u8] = br"\cut";
+
+/// Least byte that isn't escaped: a space in texts that may have some.
+pub(crate) const SPACED: u8 = b' ';
+
+/// Least byte that isn't escaped in a method or target: a malformed one has spaces, which separate columns.
+pub(crate) const UNSPACED: u8 = b'!';
+
+/// Appends a value for a line of text: quotes, backslashes, control bytes, bytes below `least` and bytes beyond ASCII
+/// become `\xHH`, as in nginx. An absent value becomes `-`. A value of more than `max` bytes is cut and marked.
+pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize, least: u8) {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return out.push(b'-') };
-    raw(out, value, max);
+    raw(out, value, max, least);
 }
 
 /// Appends a value as [`text`], and nothing for an empty one.
-pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8], max: usize) {
-    if value.len() <= max && are_plain(value) {
+#[inline]
+pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8], max: usize, least: u8) {
+    if value.len() <= max && are_plain(value, least) {
         return out.extend_from_slice(value);
     }
-    let end = out.len() + max;
-    for byte in value {
-        let escaped = [b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-        let bytes = if is_plain(byte) { std::slice::from_ref(byte) } else { &escaped };
-        if out.len() + bytes.len() > end {
-            return;
-        }
-        out.extend_from_slice(bytes);
+    escaped(out, value, max, least);
+}
+
+fn escaped(out: &mut Vec<u8>, value: &[u8], max: usize, least: u8) {
+    for byte in &value[..value.len().min(max)] {
+        let escape = [b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+        let is_plain = is_plain(*byte, least);
+        out.extend_from_slice(if is_plain { std::slice::from_ref(byte) } else { &escape });
+    }
+    if value.len() > max {
+        out.extend_from_slice(CUT);
     }
 }
 
-fn is_plain(byte: &u8) -> bool {
-    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+fn is_plain(byte: u8, least: u8) -> bool {
+    (least..=b'~').contains(&byte) && !matches!(byte, b'"' | b'\\')
 }
 
 /// Returns true if no byte needs an escape.
-fn are_plain(value: &[u8]) -> bool {
-    let Some(last) = value.last_chunk() else { return value.iter().all(is_plain) };
+fn are_plain(value: &[u8], least: u8) -> bool {
+    let Some(last) = value.last_chunk() else { return value.iter().all(|byte| is_plain(*byte, least)) };
     // The last eight overlap those before them, which is cheaper than single bytes.
-    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain(*eight));
-    found | find_unplain(*last) == 0
+    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain(*eight, least));
+    found | find_unplain(*last, least) == 0
 }
 
 /// Sets the highest bit of each byte that needs an escape, and possibly those of bytes above one.
-fn find_unplain(eight: [u8; 8]) -> u64 {
+#[inline]
+fn find_unplain(eight: [u8; 8], least: u8) -> u64 {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
@@ -48,48 +66,50 @@ fn find_unplain(eight: [u8; 8]) -> u64 {
     let are_quotes = are_below(word ^ each(b'"'), 1);
     let are_backslashes = are_below(word ^ each(b'\\'), 1);
     let are_above = word | word.wrapping_add(each(0x80 - 0x7F));
-    (are_below(word, b' ') | are_quotes | are_backslashes | are_above) & each(0x80)
+    (are_below(word, least) | are_quotes | are_backslashes | are_above) & each(0x80)
 }
 
 /// Appends a JSON string (RFC 8259 section 7); `null` for an absent value. Bytes that aren't UTF-8 become U+FFFD.
-/// The rest of a value that is longer than `max` bytes is cut.
-pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) {
-    let Some(value) = value else { return out.extend_from_slice(b"null") };
+/// Returns true for a value of more than `max` bytes, whose rest is cut.
+pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) -> bool {
+    let Some(value) = value else {
+        out.extend_from_slice(b"null");
+        return false;
+    };
     out.push(b'"');
-    let end = out.len() + max;
-    'chunks: for chunk in value.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if !json_char(out, letter, end) {
-                break 'chunks;
-            }
-        }
-        if !chunk.invalid().is_empty() && !json_char(out, char::REPLACEMENT_CHARACTER, end) {
-            break;
-        }
+    let is_cut = value.len() > max;
+    if !is_cut && are_plain(value, SPACED) {
+        out.extend_from_slice(value);
+    } else {
+        json_text(out, &value[..if is_cut { char_start(value, max) } else { value.len() }]);
     }
     out.push(b'"');
+    is_cut
 }
 
-/// Appends a character of a JSON string, unless that would exceed `end`.
-fn json_char(out: &mut Vec<u8>, letter: char, end: usize) -> bool {
-    let mut plain = [0; 4];
-    let code = letter as u32 as u8;
-    let escaped = [b'\\', b'u', b'0', b'0', HEX[usize::from(code >> 4)], HEX[usize::from(code & 15)]];
-    let bytes = match letter {
-        '"' => &br#"\""#[..],
-        '\\' => br"\\",
-        // DEL and the C1 controls, too: terminals act on them.
-        '\0'..='\x1F' | '\x7F'..='\u{9F}' => &escaped,
-        // Line separators of JavaScript and of some readers of lines.
-        '\u{2028}' => br"\u2028",
-        '\u{2029}' => br"\u2029",
-        _ => letter.encode_utf8(&mut plain).as_bytes(),
-    };
-    let fits = out.len() + bytes.len() <= end;
-    if fits {
-        out.extend_from_slice(bytes);
+/// Returns the start of the character at an offset, if it is UTF-8.
+fn char_start(value: &[u8], at: usize) -> usize {
+    let is_start = |at: &usize| !matches!(value[*at], 0x80..=0xBF);
+    (at.saturating_sub(3)..=at).rev().find(is_start).unwrap_or(at)
+}
+
+fn json_text(out: &mut Vec<u8>, value: &[u8]) {
+    for chunk in value.utf8_chunks() {
+        chunk.valid().chars().for_each(|letter| json_char(out, letter));
+        if !chunk.invalid().is_empty() {
+            json_char(out, char::REPLACEMENT_CHARACTER);
+        }
     }
-    fits
+}
+
+fn json_char(out: &mut Vec<u8>, letter: char) {
+    match letter {
+        '"' => out.extend_from_slice(br#"\""#),
+        '\\' => out.extend_from_slice(br"\\"),
+        _ if is_visible(letter) => out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        // Writing to a vector can't fail.
+        _ => drop(write!(out, "{}", JsonEscape(letter))),
+    }
 }
 
 /// Digits of each number below 1,000, from the left, and how many there are.
@@ -147,18 +167,21 @@ pub(crate) fn thousandths(out: &mut Vec<u8>, thousandths: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{are_plain, number};
+    use super::{SPACED, UNSPACED, are_plain, json, number};
 
     #[test]
     fn finds_a_byte_to_escape_at_any_place() {
         for len in 0..70 {
-            assert!(are_plain(&vec![b'~'; len]));
+            assert!(are_plain(&vec![b'~'; len], UNSPACED));
             for at in 0..len {
                 for byte in [0, 31, b'"', b'\\', 127, 128, 255] {
                     let mut value = vec![b' '; len];
                     value[at] = byte;
-                    assert!(!are_plain(&value), "{byte} at {at} of {len}");
+                    assert!(!are_plain(&value, SPACED), "{byte} at {at} of {len}");
                 }
+                let mut value = vec![b'!'; len];
+                value[at] = b' ';
+                assert!(are_plain(&value, SPACED) && !are_plain(&value, UNSPACED), "{at} of {len}");
             }
         }
     }
@@ -171,6 +194,22 @@ mod tests {
             let mut out = b"before ".to_vec();
             number(&mut out, value);
             assert_eq!(out, format!("before {value}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn cuts_json_between_characters() {
+        for (value, max, cut) in [
+            ("a\u{20ac}b", 1, "a"),
+            ("a\u{20ac}b", 2, "a"),
+            ("a\u{20ac}b", 3, "a"),
+            ("a\u{20ac}b", 4, "a\u{20ac}"),
+            ("\u{1f600}", 3, ""),
+            ("ab", 0, ""),
+        ] {
+            let mut out = Vec::new();
+            assert!(json(&mut out, Some(value.as_bytes()), max));
+            assert_eq!(String::from_utf8(out), Ok(format!("\"{cut}\"")), "{value} {max}");
         }
     }
 }

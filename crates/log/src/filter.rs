@@ -13,8 +13,7 @@ pub struct Filter {
 
 impl Filter {
     /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
-    /// (`400`), whose path isn't certain, none with a target in absolute form, and none whose path has a `%` or a segment that
-    /// begins with a dot: `/health/../x` is a request of `/x`.
+    /// (`400`), whose path isn't certain, and none that may lead elsewhere: with dot segments, escapes or backslashes.
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))
@@ -23,9 +22,13 @@ impl Filter {
 }
 
 fn is_beneath(path: &[u8], folder: &str) -> bool {
-    let rest = path.strip_prefix(folder.as_bytes());
-    let is_another = |rest: &[u8]| rest.contains(&b'%') || rest.windows(2).any(|pair| pair == b"/.");
-    rest.is_some_and(|rest| {
-        (rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/')) && !is_another(rest)
-    })
+    let Some(rest) = path.strip_prefix(folder.as_bytes()) else { return false };
+    let is_inside = rest.is_empty() || rest.starts_with(b"/") || folder.ends_with('/');
+    is_inside && !leads_elsewhere(rest)
+}
+
+/// Returns true if a path may name something that isn't beneath its beginning.
+fn leads_elsewhere(path: &[u8]) -> bool {
+    let is_dots = |segment: &[u8]| matches!(segment, b"." | b"..");
+    path.iter().any(|byte| matches!(byte, b'%' | b'\\')) || path.split(|byte| *byte == b'/').any(is_dots)
 }

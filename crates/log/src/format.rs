@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::entry::Entry;
-use crate::escape;
-use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
+use crate::escape::{self, SPACED, UNSPACED};
+use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX};
 use crate::time::TimeCache;
 
 /// Status in a line of text for a request without a response. Log analysers know the number from nginx.
@@ -163,29 +163,60 @@ impl Format {
 
     /// Appends an entry's line with its line end. `time` caches the date.
     pub fn append(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache) {
-        self.append_cut(out, entry, time, LOG_VALUE_BYTES_MAX);
+        self.append_bounded(out, entry, time, LOG_LINE_BYTES_MAX);
     }
 
-    /// Appends a line as [`append`](Self::append), with at most `max` bytes of each value.
-    pub(crate) fn append_cut(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
+    /// Appends a line of at most `line_max` bytes: as long as it is longer, its values are cut to half of the length.
+    pub(crate) fn append_bounded(
+        &self,
+        out: &mut Vec<u8>,
+        entry: &Entry<'_>,
+        time: &mut TimeCache,
+        line_max: usize,
+    ) {
+        let (start, mut max) = (out.len(), LOG_VALUE_BYTES_MAX);
+        loop {
+            self.append_cut(out, entry, time, max, start + line_max);
+            let is_longer = out.len() > start + line_max;
+            if is_longer && max > 0 {
+                out.truncate(start);
+                max /= 2;
+                continue;
+            }
+            if is_longer {
+                out.truncate(start + line_max - escape::CUT.len());
+                out.extend_from_slice(escape::CUT);
+            }
+            return out.push(b'\n');
+        }
+    }
+
+    /// Appends a line without its end, with at most `max` bytes of each value; ceases soon after `end`.
+    fn append_cut(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize, end: usize) {
         match self {
             Self::Common => common(out, entry, time, max),
             Self::Combined => {
                 common(out, entry, time, max);
                 out.extend_from_slice(b" \"");
-                escape::text(out, (entry.field)("referer"), max);
+                escape::text(out, (entry.field)("referer"), max, SPACED);
                 out.extend_from_slice(b"\" \"");
-                escape::text(out, (entry.field)("user-agent"), max);
+                escape::text(out, (entry.field)("user-agent"), max, SPACED);
                 out.push(b'"');
             }
             Self::Json => json(out, entry, time, max),
-            Self::Custom(custom) => custom.parts.iter().for_each(|part| match part {
-                Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Part::Variable(variable) => append_variable(*variable, out, entry, time, max),
-                Part::Field(name) => escape::text(out, (entry.field)(name), max),
-            }),
+            Self::Custom(custom) => {
+                for part in &custom.parts {
+                    match part {
+                        Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+                        Part::Variable(variable) => append_variable(*variable, out, entry, time, max),
+                        Part::Field(name) => escape::text(out, (entry.field)(name), max, SPACED),
+                    }
+                    if out.len() > end {
+                        return;
+                    }
+                }
+            }
         }
-        out.push(b'\n');
     }
 }
 
@@ -261,11 +292,11 @@ fn append_variable(
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
         Variable::Request => append_request_line(out, entry, max),
-        Variable::Method => escape::text(out, Some(entry.method), max),
-        Variable::Target => escape::text(out, Some(entry.target), max),
-        Variable::Path => escape::text(out, Some(entry.path()), max),
-        Variable::Query => escape::text(out, entry.target.get(entry.path().len() + 1..), max),
-        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes()), max),
+        Variable::Method => escape::text(out, Some(entry.method), max, UNSPACED),
+        Variable::Target => escape::text(out, Some(entry.target), max, UNSPACED),
+        Variable::Path => escape::text(out, Some(entry.path()), max, UNSPACED),
+        Variable::Query => escape::text(out, entry.query(), max, UNSPACED),
+        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes()), max, UNSPACED),
         Variable::Status => escape::number(out, entry.status.unwrap_or(NO_RESPONSE).into()),
         Variable::BodyBytesReceived => escape::number(out, entry.body_bytes_received),
         Variable::BodyBytesSent => escape::number(out, entry.body_bytes_sent),
@@ -279,15 +310,30 @@ fn append_variable(
     }
 }
 
-/// Appends method, target and version, as far as they are known.
+/// Appends method, target and version, as far as they are known: at most three words.
 fn append_request_line(out: &mut Vec<u8>, entry: &Entry<'_>, max: usize) {
     if entry.method.is_empty() && entry.target.is_empty() {
         return out.push(b'-');
     }
-    escape::raw(out, entry.method, max);
-    for rest in [entry.target, entry.version.as_bytes()].into_iter().filter(|rest| !rest.is_empty()) {
+    escape::raw(out, entry.method, max, UNSPACED);
+    let (target, version) = match entry.version {
+        "" => split_version(entry.target),
+        known => (entry.target, known.as_bytes()),
+    };
+    for rest in [target, version].into_iter().filter(|rest| !rest.is_empty()) {
         out.push(b' ');
-        escape::raw(out, rest, max);
+        escape::raw(out, rest, max, UNSPACED);
+    }
+}
+
+/// Splits an unknown version, such as `HTTP/2.0`, from the target that it was kept with.
+#[cold]
+fn split_version(target: &[u8]) -> (&[u8], &[u8]) {
+    let space = target.iter().rposition(|byte| *byte == b' ');
+    let (before, last) = space.map_or((target, &[][..]), |at| (&target[..at], &target[at + 1..]));
+    match last {
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => (before, last),
+        _ => (target, &[]),
     }
 }
 
@@ -330,9 +376,12 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
         (b",\"referer\":", (entry.field)("referer")),
         (b",\"user_agent\":", (entry.field)("user-agent")),
     ];
-    for (name, value) in texts {
+    let mut cut = [&b""[..]; 6];
+    for (cut, (name, value)) in cut.iter_mut().zip(texts) {
         out.extend_from_slice(name);
-        escape::json(out, value, max);
+        if escape::json(out, value, max) {
+            *cut = name;
+        }
     }
     out.extend_from_slice(b",\"status\":");
     match entry.status {
@@ -355,8 +404,24 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
     out.extend_from_slice(b",\"duration_ms\":");
     escape::thousandths(out, micros(entry.duration));
     out.extend_from_slice(b",\"end\":");
-    escape::json(out, Some(entry.end.as_bytes()), max);
+    out.push(b'"');
+    out.extend_from_slice(entry.end.as_bytes());
+    out.push(b'"');
+    append_cut_names(out, cut);
     out.push(b'}');
+}
+
+/// Appends the member that names those whose values were cut, if there are any.
+fn append_cut_names(out: &mut Vec<u8>, cut: [&[u8]; 6]) {
+    let mut before = &b",\"cut\":["[..];
+    for name in cut.into_iter().filter(|name| !name.is_empty()) {
+        out.extend_from_slice(before);
+        out.extend_from_slice(&name[1..name.len() - 1]);
+        before = b",";
+    }
+    if before == b"," {
+        out.push(b']');
+    }
 }
 
 /// Appends an address and its port, each after its name.

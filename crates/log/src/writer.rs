@@ -2,21 +2,19 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use rustix::io::Errno;
-
 use crate::buffers::{LineWriter, Shared, lock, recycle};
-use crate::destination::{Destination, OpenError, Sink, help};
+use crate::destination::{Destination, OpenError, Sink, help, is_without_reader};
 use crate::filter::Filter;
 use crate::format::Format;
 use crate::limits::{
-    LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_RETRY_INTERVAL, LOG_VALUE_BYTES_MAX,
-    SYSLOG_VALUE_BYTES_MAX,
+    LOG_BUFFER_BYTES_MAX, LOG_END_WAIT_MAX, LOG_INTERVAL, LOG_LINE_BYTES_MAX, LOG_RETRY_INTERVAL,
+    SYSLOG_LINE_BYTES_MAX,
 };
 
 /// Options of a log.
@@ -38,7 +36,7 @@ pub struct Counts {
     pub written: u64,
     /// Lines dropped because a buffer was full, or lost at the end.
     pub dropped: u64,
-    /// The destination can't be written to now.
+    /// The destination can't be written to now, or its reader has taken nothing for a second.
     pub is_failing: bool,
 }
 
@@ -148,7 +146,7 @@ pub struct Log {
     shared: Arc<Shared>,
     format: Arc<Format>,
     filter: Arc<Filter>,
-    value_bytes_max: usize,
+    line_bytes_max: usize,
     /// Disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
@@ -188,18 +186,18 @@ impl Log {
         let thread = thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run());
         let thread = thread.map_err(failed)?;
         shared.set_thread(thread.thread());
-        let value_bytes_max = match destination {
-            Destination::Syslog(_) => SYSLOG_VALUE_BYTES_MAX,
-            Destination::File(_) | Destination::Stdout => LOG_VALUE_BYTES_MAX,
+        let line_bytes_max = match destination {
+            Destination::Syslog(_) => SYSLOG_LINE_BYTES_MAX,
+            Destination::File(_) | Destination::Stdout | Destination::Stderr => LOG_LINE_BYTES_MAX,
         };
         let (format, filter, ended) = (Arc::new(format), Arc::new(filter), Mutex::new(ended));
-        Ok(Self { shared, format, filter, value_bytes_max, ended })
+        Ok(Self { shared, format, filter, line_bytes_max, ended })
     }
 
     /// Returns a worker's end of the log.
     #[must_use]
     pub fn line_writer(&self) -> LineWriter {
-        LineWriter::new(&self.shared, &self.format, &self.filter, self.value_bytes_max)
+        LineWriter::new(&self.shared, &self.format, &self.filter, self.line_bytes_max)
     }
 
     /// Opens the destination again, after the lines that are waiting: for a file that was renamed.
@@ -212,7 +210,8 @@ impl Log {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let written = self.shared.written.load(Ordering::Relaxed);
-        let is_failing = self.shared.is_failing.load(Ordering::Relaxed);
+        let is_set = |state: &AtomicBool| state.load(Ordering::Relaxed);
+        let is_failing = is_set(&self.shared.is_failing) || is_set(&self.shared.is_stuck);
         Counts { written, dropped: self.shared.dropped(), is_failing }
     }
 
@@ -240,8 +239,8 @@ fn is_transient(destination: &Destination, error: &io::Error) -> bool {
         Destination::Syslog(_) => {
             matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
         }
-        Destination::File(_) => error.raw_os_error() == Some(Errno::NXIO.raw_os_error()),
-        Destination::Stdout => false,
+        Destination::File(_) => is_without_reader(destination, error),
+        Destination::Stdout | Destination::Stderr => false,
     }
 }
 
@@ -304,9 +303,11 @@ impl Writer {
             return thread::park_timeout(LOG_INTERVAL);
         }
         self.shared.is_idle.store(true, Ordering::SeqCst);
-        let is_empty = lock(&self.shared.buffers).iter().all(|buffer| buffer.is_empty());
-        let is_woken = self.shared.ends.load(Ordering::SeqCst) || self.shared.reopens.load(Ordering::SeqCst);
-        if is_empty && !is_woken {
+        // A line of this moment has woken nobody.
+        let is_woken = self.write_all()
+            || self.shared.ends.load(Ordering::SeqCst)
+            || self.shared.reopens.load(Ordering::SeqCst);
+        if !is_woken {
             thread::park();
         }
         self.shared.is_idle.store(false, Ordering::SeqCst);
@@ -347,10 +348,12 @@ impl Writer {
                     let lines = count_lines(&self.batch[self.done..self.done + taken]);
                     self.shared.written.fetch_add(lines, Ordering::Relaxed);
                     self.done += taken;
+                    self.shared.is_stuck.store(false, Ordering::Relaxed);
                     self.recover();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.shared.is_stuck.store(true, Ordering::Relaxed);
                     self.report_drops();
                     return false;
                 }

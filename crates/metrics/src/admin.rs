@@ -1,6 +1,7 @@
 //! The admin listener: a small server of its own beside the one that it describes.
 
 use std::fmt;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use shearwater::engine::KnownField;
+use shearwater::engine::visible::Json;
 use shearwater::{
     App, Control, DriverChoice, Error, Limits, ListenAddress, Request, Response, Server, StartReport,
     Timeouts, Verbosity,
@@ -199,7 +201,9 @@ fn app(metrics: &Metrics, is_remote: bool) -> App {
         let status = Status::from(&of_document.snapshot());
         response.content_type("application/json").body_with(|body| {
             // Plain data with text keys always has a form in JSON.
-            let _ = serde_json::to_writer(body, &status);
+            let text = serde_json::to_string(&status).unwrap_or_default();
+            // Writing to a list of bytes can't fail.
+            let _ = write!(body, "{}", Json(&text));
         });
     });
     app.get("/status", |_: &Request<'_>, response: &mut Response<'_>| {

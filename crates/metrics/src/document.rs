@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use shearwater::engine::visible::OneLine;
 
 use crate::counts::{CLASSES, ENDS, METHODS};
 use crate::families::states;
@@ -366,7 +367,7 @@ impl Status {
             .map(|message| Message {
                 unix_seconds: message.unix_seconds,
                 level: message.level.name().to_owned(),
-                text: message.text.clone(),
+                text: OneLine(&message.text).to_string(),
             })
             .collect();
     }

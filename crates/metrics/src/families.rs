@@ -185,7 +185,7 @@ families! {
             samples.add(&["dropped"], log.dropped);
         }
     };
-    Gauge "shearwater_log_failing" [] "1 while the destination of the access log can't be written to." = |all, samples| {
+    Gauge "shearwater_log_failing" [] "1 while the destination of the access log can't be written to, or takes nothing for a second." = |all, samples| {
         all.log.iter().for_each(|log| samples.add(&[], u64::from(log.is_failing)));
     };
     Counter "process_cpu_seconds" [] "CPU time of all threads of the process." = |all, samples| {

@@ -8,10 +8,11 @@ pub use crate::handlers::OffloadPool;
 pub use crate::service_manager::claim_inherited_sockets;
 pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
-    is_same_protocol,
+    is_same_protocol, visible,
 };
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
+pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
     BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces, Prebuilt,
     ResponseMark, Wanted, raise_descriptor_limit,

@@ -8,11 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use shearwater::engine::visible::{Json, OneLine};
 use shearwater_log::TimeCache;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
-
-use crate::escape::{Json, OneLine};
 
 /// Beginning of each line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -170,6 +169,8 @@ fn rfc3339(time: SystemTime) -> String {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
+    use serde_json::Value;
+    use shearwater::engine::visible::Json;
     use tracing::Level;
 
     use super::{Prefix, Record};
@@ -217,5 +218,21 @@ mod tests {
         let expected = "<3>{\"time\":\"1994-11-06T08:49:37.042Z\",\"level\":\"error\",\"target\":\"shearwater\",\
                         \"message\":\"one\",\"kind\":\"k\",\"worker\":3,\"details\":\"two\\n\"}\n";
         assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn json_stays_the_same_value_and_controls_no_terminal() {
+        let hostile =
+            "a\u{1b}[2J\u{7f}\u{9b}2J\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{e0001} \u{e9}\u{1f600} \"'\\";
+        let value = Value::from(vec![hostile]);
+        let text = Json(&format!("{value:#}\r\n")).to_string();
+        let is_harmless =
+            |letter: char| letter == '\n' || letter == '\u{1f600}' || ('\u{20}'..'\u{7f}').contains(&letter);
+        assert!(text.chars().all(|letter| is_harmless(letter) || letter == '\u{e9}'), "{text:?}");
+        assert!(
+            text.contains("\\u009b2J\\u0085\\u2028\\u2029\\u202e\\u2066\\udb40\\udc01 \u{e9}"),
+            "{text:?}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
     }
 }

@@ -16,8 +16,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shearwater::engine::visible::Json;
+
 use crate::args::Top;
-use crate::escape::Json;
 use crate::failure::Failure;
 use crate::http_client::Url;
 use crate::report;

@@ -3,6 +3,8 @@
 use std::env;
 use std::io::{self, IsTerminal};
 
+use shearwater::engine::visible::is_visible;
+
 /// Kinds of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
@@ -61,7 +63,7 @@ impl Line {
         self.room
     }
 
-    /// Appends text as far as there is room. Control characters become `?`.
+    /// Appends text as far as there is room. Characters that aren't visible become `?`.
     pub(crate) fn add(&mut self, paint: Paint, text: &str) -> &mut Self {
         let code = match paint {
             Paint::Plain => "",
@@ -105,11 +107,8 @@ impl Line {
 
 /// Returns a character that a terminal can show.
 fn shown(character: char, has_unicode: bool) -> char {
-    // These change the order of a line's other characters, or are invisible.
-    let is_format = matches!(character,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     match character {
-        _ if character.is_control() || is_format => '?',
+        _ if !is_visible(character) => '?',
         _ if has_unicode || character.is_ascii() => character,
         'µ' => 'u',
         '–' => '-',

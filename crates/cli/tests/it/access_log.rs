@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::net::UnixDatagram;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -251,6 +252,57 @@ fn writes_to_standard_output_and_reports_elsewhere() {
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).expect("text");
         assert_eq!(rest, "");
+    }
+}
+
+/// systemd's journal and inetd give the program a socket. Opening it by a path fails.
+#[test]
+fn paths_of_standard_output_are_standard_output_even_if_it_is_a_socket() {
+    for (driver, path) in drivers().iter().zip(["/dev/stdout", "link"].into_iter().cycle()) {
+        let folder = with_site();
+        std::os::unix::fs::symlink("/dev/stdout", folder.at("link")).expect("a link");
+        let (reader, writer) = UnixStream::pair().expect("sockets");
+        reader.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        let address = free_address().expect("a free port");
+        let arguments = ["site", "--listen", &address.to_string(), "--driver", driver, "--log", path];
+        let mut command = program(&folder, &arguments);
+        let child = command.stdout(OwnedFd::from(writer)).stderr(Stdio::piped()).spawn().expect("it starts");
+        drop(command);
+        let server = Server::silent(child, address);
+        assert_eq!(server.connect().request("GET", "/", &[]).status, 200);
+        let mut lines = BufReader::new(reader).lines().map(|line| line.expect("a line"));
+        let line = lines.find(|line| line.contains("\"GET / HTTP/1.1\" 200 5"));
+        assert!(line.is_some(), "{driver} {path}");
+        let (_, stderr) = server.stop();
+        assert!(!stderr.contains("can't write the access log"), "{stderr}");
+        assert_eq!(stderr.starts_with("Shearwater "), path == "/dev/stdout", "{stderr}");
+    }
+}
+
+#[test]
+fn no_client_hides_the_end_of_its_target() {
+    for driver in drivers() {
+        let folder = with_site();
+        folder.file("log.toml", "[log]\naccess = \"log\"\nformat = \"json\"\n[[site]]\nroot = \"site\"\n");
+        let server = Server::start(&folder, &["--config", "log.toml", "--driver", driver]);
+        let target = format!("/{}payload", "\\".repeat(2100));
+        server.connect().request("GET", &target, &["User-Agent: one", "User-Agent: two\u{202e}"]);
+        let long = format!("/{}", "x".repeat(9000));
+        server.connect().request("GET", &long, &[]);
+        until_lines(&folder.at("log"), 2);
+        let text = fs::read_to_string(folder.at("log")).expect("a file");
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_by_key(|line| line.contains("\"cut\""));
+        assert!(!lines[0].contains('\u{202e}'), "{}", lines[0]);
+        let whole: Value = serde_json::from_str(lines[0]).expect("JSON");
+        assert_eq!(whole["target"], target);
+        if whole["status"] != 400 {
+            assert_eq!(whole["user_agent"], "one, two\u{202e}");
+        }
+        let cut: Value = serde_json::from_str(lines[1]).expect("JSON");
+        assert_eq!((&cut["cut"], &cut["status"]), (&serde_json::json!(["target"]), &Value::from(414)));
+        assert!(long.starts_with(cut["target"].as_str().expect("a text")));
+        server.stop();
     }
 }
 

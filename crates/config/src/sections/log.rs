@@ -10,7 +10,7 @@ section! {
     /// The access log: a line for each request.
     Log {
         access: Option<String> = None, Optional(DESTINATION),
-            "Destination of the access log: a file, which is appended to; \"-\", standard output (the start report goes to standard error then); \
+            "Destination of the access log: a file, which is appended to; \"-\" or \"/dev/stdout\", standard output (the start report goes to standard error then); \
              \"syslog:/dev/log\" or \"syslog:127.0.0.1:514\", a syslog daemon on this machine (RFC 5424). Default: no access log. SIGUSR1 \
              reopens a file, for logrotate.";
         format: String = "combined".to_owned(), text("\"common\", \"combined\", \"json\", or a text with variables, such as \"$remote_addr $status $request_time\""),
@@ -18,7 +18,7 @@ section! {
              `$${status}` here.";
         exclude_paths: Vec<String> = Vec::new(), List(text("a path, such as \"/health\"")),
             "Requests that aren't logged, by their path as the client sent it: \"/health\" also leaves out \"/health/db\". Malformed ones \
-             (`400`) are always logged, and so are paths in which something is percent-encoded or begins with a dot.";
+             (`400`) are always logged, and so are paths that may lead elsewhere: with `%`, `\\` or dot segments after it.";
         exclude_statuses: Vec<StatusClass> = Vec::new(), List(Choice(&[])),
             "Requests that aren't logged, by the class of their status.";
     }

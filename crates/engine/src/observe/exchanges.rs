@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use shearwater_http1::{Head, KnownField, Version};
+use shearwater_http1::{Field, Head, KnownField, Version};
 use shearwater_io::{Output, SlotArray, Token};
 
 use crate::connection::NONE;
@@ -158,10 +158,13 @@ impl Exchanges {
         let target = head.target_str().as_bytes();
         let record = current.describe(head.method_name().as_bytes(), target, Some(head.version()));
         for (name, known) in names.iter().zip(known) {
-            current.describe_field(match known {
-                Some(known) => head.field(*known),
-                None => head.field_named(name),
-            });
+            match known {
+                Some(known) => current.describe_field(head.all(*known)),
+                None => {
+                    let has_name = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name);
+                    current.describe_field(head.fields().filter(has_name).map(|field| field.value));
+                }
+            }
         }
         if let Some(proxies) = proxies {
             current.describe_client(proxies.client(token, head));

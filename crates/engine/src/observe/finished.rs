@@ -106,8 +106,8 @@ impl<'a> FinishedExchange<'a> {
         self.record.version
     }
 
-    /// Returns the first value of a request field that the listener [asked for](ExchangeListener::new); `None` for others,
-    /// and in requests whose head wasn't parsed.
+    /// Returns the value of a request field that the listener [asked for](ExchangeListener::new), or all values of a repeated
+    /// one with `, ` between them; `None` for others, and in requests whose head wasn't parsed.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         // Listeners that name it in lower case cost one comparison.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use shearwater_http1::visible::OneLine;
 use shearwater_io::AcceptError;
 
 /// A report to the operator. A state is reported when it begins and when it ends. Faults that clients can
@@ -307,14 +308,14 @@ const KEEPS_SERVICE: &str = "keeps its old service: the function that makes the 
 /// Suffix of reports about failed handlers.
 const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
 
-/// Untrusted text on one line: characters that could end the line or hide part of it are escaped.
+/// Untrusted text on one line. Backslashes are escaped, too: whoever sent it can't write an escape.
 struct Line<'a>(&'a str);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|letter| match letter {
-            '"' | '\'' => f.write_char(letter),
-            _ => write!(f, "{}", letter.escape_debug()),
+        self.0.split_inclusive('\\').try_for_each(|piece| {
+            OneLine(piece).fmt(f)?;
+            if piece.ends_with('\\') { f.write_char('\\') } else { Ok(()) }
         })
     }
 }

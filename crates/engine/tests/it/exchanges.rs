@@ -406,6 +406,32 @@ fn a_listener_that_panics_costs_nothing_else() {
     world.finish(&client);
 }
 
+/// A client can't hide a value behind another one.
+#[test]
+fn listeners_see_all_values_of_a_repeated_field() {
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&found);
+    let names = ["user-agent", "x-own", "referer", "x-none"];
+    let listener = ExchangeListener::new(&names, move |_| {
+        let kept = Arc::clone(&kept);
+        move |finished: &FinishedExchange<'_>| {
+            let values = names.map(|name| finished.field(name).map(<[u8]>::to_vec));
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(values);
+        }
+    });
+    let mut world = SimWorld::new(Setting { listeners: vec![listener], ..Setting::default() });
+    let long = "x".repeat(EXCHANGE_TEXT_BYTES_MAX - 4);
+    let fields = format!(
+        "User-Agent: one\r\nX-Own: 1\r\nX-Other: 2\r\nx-own:\r\nUser-Agent: two\r\nX-OWN: 3\r\nReferer: {long}\r\nReferer: abcd\r\n"
+    );
+    let client = world.send(head("GET", "/plain/1", &fields));
+    let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+    let bounded = format!("{long}, ab");
+    let wanted = [Some("one, two"), Some("1, , 3"), Some(&*bounded), None];
+    assert_eq!(found, [wanted.map(|value| value.map(|value| value.as_bytes().to_vec()))]);
+    world.finish(&client);
+}
+
 #[test]
 fn listeners_see_a_bounded_number_of_fields() {
     let names: Vec<String> = (0..EXCHANGE_FIELDS_MAX + 1).map(|number| format!("x-{number}")).collect();

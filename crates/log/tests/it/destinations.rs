@@ -3,13 +3,13 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 
 use serde_json::Value;
 use shearwater_log::Destination;
 use shearwater_log::Entry;
-use shearwater_log::limits::{SYSLOG_BYTES_MAX, SYSLOG_VALUE_BYTES_MAX};
+use shearwater_log::limits::{LOG_VALUE_BYTES_MAX, SYSLOG_BYTES_MAX, SYSLOG_LINE_BYTES_MAX};
 use testkit::TestFolder;
 
 use crate::support::{PATIENCE, TestLog, until, write};
@@ -152,12 +152,28 @@ fn cannot_start_without_a_folder() {
     assert_eq!(error.help(), "create its folder");
 }
 
+/// Opening a socket fails as opening a pipe without a reader does, but no wait ends that.
+#[test]
+fn cannot_start_at_a_socket_that_is_no_daemon() {
+    let folder = TestFolder::new();
+    let path = folder.path().join("socket");
+    let _socket = UnixListener::bind(&path).expect("a socket");
+    let Err(error) = TestLog::try_new(&path.display().to_string()) else { panic!("it started") };
+    assert!(error.help().contains("`syslog:` and the path of a daemon's socket"), "{}", error.help());
+}
+
 #[test]
 fn parses_destinations() {
     for text in
         ["-", "access.log", "/var/log/a", "syslog:/dev/log", "syslog:127.0.0.1:514", "syslog:[::1]:514"]
     {
         assert_eq!(Destination::parse(text).map(|parsed| parsed.to_string()), Ok(text.to_owned()));
+    }
+    for text in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        assert_eq!(Destination::parse(text), Ok(Destination::Stdout));
+    }
+    for text in ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"] {
+        assert_eq!(Destination::parse(text), Ok(Destination::Stderr));
     }
     for text in ["", "syslog:", "syslog:192.0.2.1:514", "syslog:127.0.0.1:0", "syslog:localhost:514"] {
         assert!(Destination::parse(text).is_err(), "{text}");
@@ -193,7 +209,8 @@ fn sends_lines_to_a_daemon_at_a_socket() {
         test.expect_notice("is written again");
         test.write(&"x".repeat(2 * SYSLOG_BYTES_MAX));
         let len = daemon.recv(&mut message).expect("a message");
-        assert_eq!(line_of(&message[..len]).len(), SYSLOG_VALUE_BYTES_MAX, "cut");
+        let line = line_of(&message[..len]);
+        assert_eq!(line, format!("{}\\cut", "x".repeat(LOG_VALUE_BYTES_MAX / 2)), "it fits a message");
         test.until_written(2 * round + 2);
         fs::remove_file(&path).expect("removed");
     }
@@ -205,10 +222,14 @@ fn cuts_what_is_longer_than_a_message() {
     let path = folder.path().join("log");
     let daemon = UnixDatagram::bind(&path).expect("a socket");
     daemon.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let test = TestLog::with_format(&format!("syslog:{}", path.display()), &"$uri".repeat(9));
+    // Only values of clients can be cut to fit.
+    let test = TestLog::with_format(&format!("syslog:{}", path.display()), &"$time_local".repeat(350));
     let mut message = [0; 2 * SYSLOG_BYTES_MAX];
-    test.write(&"x".repeat(SYSLOG_BYTES_MAX));
-    assert_eq!(daemon.recv(&mut message).expect("a message"), SYSLOG_BYTES_MAX);
+    test.write("/");
+    let len = daemon.recv(&mut message).expect("a message");
+    assert!((SYSLOG_LINE_BYTES_MAX..=SYSLOG_BYTES_MAX).contains(&len), "{len}");
+    let line = line_of(&message[..len]);
+    assert!(line.len() == SYSLOG_LINE_BYTES_MAX && line.ends_with("\\cut"), "{line}");
 }
 
 #[test]
@@ -227,6 +248,8 @@ fn keeps_json_whole_however_long_its_texts_are() {
     let len = daemon.recv(&mut message).expect("a message");
     let json: Value = serde_json::from_str(&line_of(&message[..len])).expect("JSON");
     assert_eq!((&json["status"], &json["end"]), (&Value::from(431), &Value::from("complete")));
+    assert_eq!(json["cut"].as_array().map(Vec::len), Some(5));
+    assert!(len > SYSLOG_LINE_BYTES_MAX / 2, "as much as fits: {len}");
 }
 
 #[test]

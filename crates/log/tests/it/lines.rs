@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use shearwater_log::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_VALUE_BYTES_MAX};
+use shearwater_log::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX};
 use shearwater_log::{Entry, Filter, Format, TimeCache, variables};
 use testkit::random::part;
 
@@ -112,16 +112,92 @@ fn rejects_invalid_formats() {
 }
 
 #[test]
-fn cuts_long_values() {
-    let long = vec![b'x'; 3 * LOG_VALUE_BYTES_MAX];
-    let bad = vec![b'"'; 3 * LOG_VALUE_BYTES_MAX];
+fn cuts_long_values_and_marks_them_in_every_format() {
+    const MAX: usize = LOG_VALUE_BYTES_MAX;
+    let long = format!("/{}", "x".repeat(3 * MAX));
+    let field = |name: &str| (name != "host").then_some(long.as_bytes());
+    let entry = Entry { method: b"GET", target: long.as_bytes(), version: "HTTP/1.1", ..Entry::new(&field) };
+    let cut = format!("{}\\cut", &long[..MAX]);
+    assert_eq!(line("$request_uri", &entry), format!("{cut}\n"));
+    assert_eq!(line("$request|$uri|$http_x", &entry), format!("GET {cut} HTTP/1.1|{cut}|{cut}\n"));
+    assert_eq!(line("common", &entry).matches(&format!("\"GET {cut} HTTP/1.1\"")).count(), 1);
+    assert_eq!(line("combined", &entry).matches(&cut).count(), 3);
+    let json: Value = serde_json::from_str(&line("json", &entry)).expect("JSON");
+    assert_eq!(json["cut"], json!(["target", "referer", "user_agent"]));
+    assert_eq!(json["target"], long[..MAX]);
+
+    // A client writes no mark: its backslashes are escaped.
+    let target = &long.as_bytes()[..MAX];
+    let own = Entry { method: b"GET\\cut", target, ..Entry::new(&field) };
+    let whole = format!("GET\\x5Ccut {}\n", &long[..MAX]);
+    assert_eq!(line("$request_method $request_uri", &own), whole);
     let none = |_: &str| None;
-    for target in [&long, &bad] {
-        let entry = Entry { target, ..Entry::new(&none) };
-        assert_eq!(line("$request_uri", &entry).len(), LOG_VALUE_BYTES_MAX + 1);
-        let json: Value = serde_json::from_str(&line("json", &entry)).expect("JSON");
-        let len = json["target"].as_str().map(str::len).unwrap_or_default();
-        assert!((LOG_VALUE_BYTES_MAX / 2..=LOG_VALUE_BYTES_MAX).contains(&len), "{len}");
+    let json: Value =
+        serde_json::from_str(&line("json", &Entry { target, ..Entry::new(&none) })).expect("JSON");
+    assert_eq!((json["target"].as_str(), json.get("cut")), (Some(&long[..MAX]), None));
+}
+
+#[test]
+fn no_bytes_that_need_escapes_push_the_end_of_a_target_out() {
+    for filler in [&b"\\"[..], b"\"", b"\xFF", b"\x01", "\u{202e}".as_bytes(), "\u{2028}".as_bytes()] {
+        let target = [b"/".as_slice(), &filler.repeat(2100), b"/payload"].concat();
+        let none = |_: &str| None;
+        let entry = Entry { method: b"GET", target: &target, version: "HTTP/1.1", ..Entry::new(&none) };
+        for format in ["common", "combined", "json", "$request_uri", "$uri"] {
+            let line = line(format, &entry);
+            assert!(line.contains("/payload") && !line.contains("cut"), "{format} {filler:?}");
+        }
+    }
+}
+
+/// Texts of clients are escaped to up to six times their length.
+#[test]
+fn bounds_the_length_of_a_line() {
+    let target = b"\x01".repeat(LOG_VALUE_BYTES_MAX);
+    let field = |_: &str| Some(&target[..]);
+    let entry = Entry { method: &target, target: &target, ..Entry::new(&field) };
+    let own = "$uri".repeat(LOG_FORMAT_BYTES_MAX / 4);
+    for format in ["json", "combined", &own, &"$http_x$request ".repeat(250)] {
+        let line = line(format, &entry);
+        assert!(line.len() <= LOG_LINE_BYTES_MAX + 1, "{}", line.len());
+        assert!(line.contains("cut") || line.len() > LOG_VALUE_BYTES_MAX, "{format}");
+        assert!(line.ends_with('\n'));
+    }
+    assert!(line(&own, &entry).starts_with("\\x01"), "each value has a beginning");
+}
+
+#[test]
+fn a_malformed_request_adds_no_column_to_an_unquoted_format() {
+    let none = |_: &str| None;
+    for (method, target, version, words) in [
+        ("GET", "/a 200 x", "HTTP/1.1", "GET /a\\x20200\\x20x HTTP/1.1"),
+        ("GET", " /", "HTTP/1.1", "GET \\x20/ HTTP/1.1"),
+        ("GET", "/ HTTP/1.1 200", "", "GET /\\x20HTTP/1.1\\x20200"),
+        ("GET", "/a b HTTP/3.0", "", "GET /a\\x20b HTTP/3.0"),
+        ("G ET", "/", "HTTP/1.1", "G\\x20ET / HTTP/1.1"),
+    ] {
+        let (method, target) = (method.as_bytes(), target.as_bytes());
+        let entry = Entry { method, target, version, status: Some(400), ..Entry::new(&none) };
+        assert_eq!(line("$request $status", &entry), format!("{words} 400\n"));
+        let columns = line("$request_method $request_uri $uri $args $status", &entry);
+        assert_eq!(columns.split(' ').count(), 5, "{columns}");
+    }
+}
+
+#[test]
+fn an_absolute_target_has_the_path_of_its_resource() {
+    let none = |_: &str| None;
+    for (target, path, query) in [
+        ("http://a/b/c?d=/e?f", "/b/c", "d=/e?f"),
+        ("http://a", "/", "-"),
+        ("http://a?x", "/", "x"),
+        ("/b?u=http://a/c", "/b", "u=http://a/c"),
+        ("/b://c/d", "/b://c/d", "-"),
+        ("*", "*", "-"),
+        ("a:443", "a:443", "-"),
+    ] {
+        let entry = Entry { target: target.as_bytes(), ..Entry::new(&none) };
+        assert_eq!(line("$uri $args $request_uri", &entry), format!("{path} {query} {target}\n"));
     }
 }
 
@@ -143,11 +219,16 @@ fn excludes_by_path_and_class() {
         ("/healthy", Some(200), false),
         ("/x/health", Some(200), false),
         ("/health/../x", Some(400), false),
+        ("/health/./a", Some(200), false),
         ("/health/../x", Some(200), false),
-        ("/health/.%2E/x?y", Some(200), false),
+        ("/health/..", Some(200), false),
+        ("/health/..%2f..%2fetc/passwd", Some(404), false),
         ("/health/%2e%2e/x", Some(200), false),
-        ("/health/..%2fx", Some(404), false),
-        ("/health?/../%2e", Some(200), true),
+        ("/health/..\\x", Some(404), false),
+        ("/health/.%2E/x?y", Some(200), false),
+        ("/health/a..b?c=%2f..", Some(200), true),
+        ("http://a/health", Some(200), true),
+        ("http://a/healthy", Some(200), false),
         ("/", Some(304), true),
         ("/", None, false),
         ("/health", None, true),
@@ -171,6 +252,11 @@ fn hostile(dice: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
         b"\x7F",
         b"\xC2\x85",
         b"\xE2\x80\xA8",
+        b"\xE2\x80\xAE",
+        b"\xE2\x81\xA6",
+        b"\xE2\x80\x8B",
+        b"\xEF\xBB\xBF",
+        b"\xF3\xA0\x81\xA1",
         b"\xFF",
         b"\xC3",
         b"\xF0\x9F\x8C\x8A",
@@ -198,9 +284,10 @@ fn hostile(dice: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
 fn no_input_forges_a_line() {
     let mut random = part(1, 0);
     let mut dice = |end: usize| random.usize(..end);
+    let columns = "$remote_addr $request_method $request_uri $uri $args $status";
     let own = "$remote_addr \"$request\" \"$uri\" \"$args\" \"$http_x_any\" \"$server_protocol\" $status";
-    let formats =
-        ["common", "combined", "json", own].map(|format| (format, Format::parse(format).expect("valid")));
+    let formats = ["common", "combined", "json", own, columns]
+        .map(|format| (format, Format::parse(format).expect("valid")));
     let quotes = |format: &str| match format {
         "common" => Some(2),
         "combined" => Some(6),
@@ -230,7 +317,12 @@ fn no_input_forges_a_line() {
             let line = std::str::from_utf8(&bytes).expect("UTF-8");
             let line = line.strip_suffix('\n').expect("a line end");
             assert!(!line.contains(char::is_control), "{name}: {line:?}");
+            assert!(
+                line.chars().all(|letter| letter.is_ascii() || letter.escape_debug().len() == 1),
+                "{line:?}"
+            );
             match quotes(name) {
+                Some(0) => assert_eq!(line.split(' ').count(), 6, "{line}"),
                 Some(count) => {
                     assert_eq!(line.matches('"').count(), count, "{name}: {line}");
                     assert!(line.is_ascii(), "{name}: {line}");

@@ -1,7 +1,7 @@
 //! Slow destinations: workers never wait, and lines beyond the buffers are dropped and counted.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,26 @@ fn drops_lines_that_a_pipe_does_not_take_and_reports_it_once() {
     line.clear();
     reader.read_line(&mut line).expect("a line");
     assert_eq!(line, "/last\n");
+}
+
+/// A reader that hangs is open, so that no write fails.
+#[test]
+fn is_failing_while_the_reader_of_a_pipe_takes_nothing() {
+    let folder = TestFolder::new();
+    let path = pipe_in(&folder);
+    let test = TestLog::new(&path);
+    let mut reader = File::open(&path).expect("it is opened for writing");
+    until(|| !test.log.counts().is_failing);
+    let mut writer = test.log.line_writer();
+    let line = "/".repeat(1000);
+    (0..1000).for_each(|_| write(&mut writer, &line));
+    until(|| test.log.counts().is_failing);
+    let stuck = test.log.counts();
+    assert!(stuck.written < 1000 && stuck.dropped == 0, "{stuck:?}");
+    let mut bytes = vec![0; 1001 * 1000];
+    reader.read_exact(&mut bytes).expect("all lines");
+    until(|| test.log.counts().written == 1000);
+    assert!(!test.log.counts().is_failing);
 }
 
 #[test]

@@ -206,12 +206,15 @@ fn keeps_messages_to_the_operator() {
             assert!(start.elapsed() < TIMEOUT, "it never comes to that");
         };
         assert!(message.level == "error" && message.text.contains("as the test wants it"), "{message:?}");
-        served.metrics.message(MessageLevel::Warning, "of the program");
+        served.metrics.message(MessageLevel::Warning, "of the \u{202e}program\n");
         control.drain(1000);
         waiting.join().expect("no panic").expect("it ends");
         let texts: Vec<_> = served.status().messages.into_iter().map(|message| message.text).collect();
-        assert!(texts.contains(&"of the program".to_owned()), "{texts:?}");
+        assert!(texts.contains(&"of the \\u{202e}program\\n".to_owned()), "{texts:?}");
         assert!(texts.iter().any(|text| text.starts_with("draining")), "{texts:?}");
+        let _ = served.metrics.site_tag("a\u{2066}site");
+        let raw = admin.get("/status.json").text().to_owned();
+        assert!(raw.contains("\"a\\u2066site\"") && !raw.contains(['\u{202e}', '\u{2066}']), "{raw}");
         assert_eq!(admin.get("/ready").status, 503);
     });
 }
