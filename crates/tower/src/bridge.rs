@@ -33,7 +33,7 @@ impl<M: Maker> Bridge<M> {
     /// Creates the bridge on the worker's thread, which enters the runtime for tokio's sockets and timers.
     pub(crate) fn new(maker: M, inserts_peer: bool, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
         running::enter(runtime);
-        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new()) }
+        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new(runtime)) }
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -59,7 +59,7 @@ impl<M: Maker> Bridge<M> {
         future: <M::Service as HttpService>::ResponseFuture,
     ) {
         let mut future = self.pool.futures.take(future);
-        let output = match response.poll_now(|cx| future.get().poll(cx)) {
+        let output = match response.poll_now(|cx| self.pool.budget.scope(cx, |cx| future.get().poll(cx))) {
             Some(Poll::Ready(output)) => output,
             Some(Poll::Pending) => {
                 let pool = Rc::clone(&self.pool);
@@ -87,8 +87,10 @@ impl<M: Maker> Bridge<M> {
         response: &mut Response<'_>,
         pending: http::Response<<M::Service as HttpService>::ResponseBody>,
     ) {
-        let pending = PendingResponse::new(pending, request.method(), &self.pool, |body| {
-            response.poll_now(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending)
+        let pending = PendingResponse::new(pending, request.method(), &self.pool, |mut body| {
+            let budget = &self.pool.budget;
+            let first = response.poll_now(|cx| budget.scope(cx, |cx| body.as_mut().poll_frame(cx)));
+            first.unwrap_or(Poll::Pending)
         });
         let Some(pending) = response.respond_now(|response| pending.send_whole(response, &self.pool)) else {
             return;
