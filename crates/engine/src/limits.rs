@@ -304,7 +304,8 @@ pub struct Timeouts {
     /// From the end of a head until its body's rate counts ([`Limits::body_bytes_per_second_min`]); `408`.
     /// Default 10 s.
     pub body_grace_ms: u64,
-    /// Between two requests of a connection; a silent close. Default 60 s.
+    /// Between two requests of a connection; a silent close. Default 75 s: balancers in front usually close after
+    /// 60 s, and a request of theirs must not meet our close.
     pub idle_ms: u64,
     /// Interval over which the rate of a reading client is measured ([`Limits::send_bytes_per_second_min`]),
     /// first after [`WRITE_CHECK_MS`]; reset. Default 60 s: a client with a large receive buffer acknowledges
@@ -326,7 +327,7 @@ impl Default for Timeouts {
             head_ms: 10_000,
             body_ms: 30_000,
             body_grace_ms: 10_000,
-            idle_ms: 60_000,
+            idle_ms: 75_000,
             write_ms: 60_000,
             linger_ms: 10_000,
             half_closed_ms: 30_000,

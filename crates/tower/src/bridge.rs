@@ -1,13 +1,14 @@
 //! A worker's bridge: calls the service for each request, immediately if it is ready, else as a task.
 
-use std::future::ready;
+use std::future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use http::StatusCode;
-use http_body::Body as _;
+use http_body::Body as HttpBody;
 use shearwater::engine::{BodyPolicy, Head};
 use shearwater::{Call, Request, Response, Service};
 use tokio::runtime::Handle;
@@ -33,7 +34,7 @@ impl<M: Maker> Bridge<M> {
     /// Creates the bridge on the worker's thread, which enters the runtime for tokio's sockets and timers.
     pub(crate) fn new(maker: M, inserts_peer: bool, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
         running::enter(runtime);
-        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new()) }
+        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new(runtime)) }
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -58,38 +59,41 @@ impl<M: Maker> Bridge<M> {
         response: &mut Response<'_>,
         future: <M::Service as HttpService>::ResponseFuture,
     ) {
-        let mut future = self.pool.futures.take(future);
-        let output = match response.poll_now(|cx| future.get().poll(cx)) {
-            Some(Poll::Ready(output)) => output,
-            Some(Poll::Pending) => {
+        let mut waiting = Some(self.pool.futures.take(future));
+        // One budget for the future and its response's body.
+        let polled = response.poll_now(|cx| {
+            self.pool.budget.scope(cx, |cx| {
+                let future = waiting.as_mut().expect("polled once");
+                let output = ready!(future.get().poll(cx));
+                // The future is dropped before the response's body is polled.
+                waiting.take().into_iter().for_each(|future| self.pool.futures.put(future));
+                Poll::Ready(output.map_err(call::failed).and_then(|output| {
+                    if output.status() == StatusCode::SWITCHING_PROTOCOLS {
+                        return Err(upgrades::NOT_OFFERED.to_owned());
+                    }
+                    let poll = |body: Pin<&mut _>| HttpBody::poll_frame(body, cx);
+                    Ok(PendingResponse::new(output, request.method(), &self.pool, poll))
+                }))
+            })
+        });
+        match (polled, waiting) {
+            (Some(Poll::Ready(Ok(pending))), _) => self.send(request, response, pending),
+            (Some(Poll::Ready(Err(why))), _) => response.defer(request, |call| {
+                call.cut(why);
+                future::ready(())
+            }),
+            (Some(Poll::Pending), Some(future)) => {
                 let pool = Rc::clone(&self.pool);
-                return response.defer_when_woken(request, |call| {
+                response.defer_when_woken(request, |call| {
                     call::resume(until_gone(call), RequestBody::NONE, future, None, pool)
                 });
             }
-            None => return,
-        };
-        self.pool.futures.put(future);
-        match output.map_err(call::failed) {
-            Ok(pending) if pending.status() != StatusCode::SWITCHING_PROTOCOLS => {
-                self.send(request, response, pending);
-            }
-            failed => response.defer(request, |call| {
-                call.cut(failed.err().unwrap_or_else(|| upgrades::NOT_OFFERED.to_owned()));
-                ready(())
-            }),
+            // The request has been rejected.
+            (Some(Poll::Pending) | None, _) => {}
         }
     }
 
-    fn send(
-        &self,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        pending: http::Response<<M::Service as HttpService>::ResponseBody>,
-    ) {
-        let pending = PendingResponse::new(pending, request.method(), &self.pool, |body| {
-            response.poll_now(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending)
-        });
+    fn send(&self, request: &Request<'_>, response: &mut Response<'_>, pending: PendingResponse<M::Service>) {
         let Some(pending) = response.respond_now(|response| pending.send_whole(response, &self.pool)) else {
             return;
         };

@@ -1,13 +1,15 @@
 //! Deferred requests: from a call to the service, and from its response back to the call.
 
 use std::future::poll_fn;
+use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
 use http::{Request, StatusCode};
-use http_body::{Body as HttpBody, Frame};
+use http_body::Body as HttpBody;
 use shearwater::{Call, Gone};
+use tokio::task::coop::poll_proceed;
 
 use crate::body::{Body, ExpectedBody, RequestBody};
 use crate::limits::PIECE_BYTES_MAX;
@@ -25,7 +27,7 @@ pub(crate) async fn begin<S: HttpService>(
     mut service: S,
     pool: Rc<WorkerPool<S>>,
 ) {
-    if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
+    if let Err(error) = poll_fn(|cx| pool.budget.scope(cx, |cx| service.poll_ready(cx))).await {
         return call.cut(message("the service is not ready", error));
     }
     let begin =
@@ -47,7 +49,7 @@ pub(crate) async fn resume<S: HttpService>(
 ) {
     let mut waiting = Some((future, handshake));
     // Done inside the closure, so that temporary values add nothing to the size of the future.
-    let output = poll_fn(|cx| {
+    let mut poll = |cx: &mut Context<'_>| {
         let (future, _) = waiting.as_mut().expect("not polled after completion");
         let output = ready!(request_body.poll_with(&mut call, cx, |_, cx| future.get().poll(cx)));
         // The future is dropped before the response's body is polled.
@@ -61,9 +63,8 @@ pub(crate) async fn resume<S: HttpService>(
             }
             _ => Ok(send(&mut call, &mut request_body, response, &pool, cx)),
         }))
-    })
-    .await;
-    match output {
+    };
+    match poll_fn(|cx| pool.budget.scope(cx, &mut poll)).await {
         Ok(None) => {}
         Ok(Some(rest)) => stream(call, request_body, rest, pool).await,
         Err(why) => call.cut(why),
@@ -93,39 +94,47 @@ pub(crate) async fn stream<S: HttpService>(
     pool: Rc<WorkerPool<S>>,
 ) {
     let RemainingBody { mut body, mut next } = rest;
-    loop {
-        let frame = match next {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                poll_fn(|cx| request_body.poll_with(&mut call, cx, |_, cx| body.get().poll_frame(cx))).await
+    let mut piece = None;
+    let mut poll = |cx: &mut Context<'_>| -> Poll<Result<(), String>> {
+        loop {
+            if let Some(data) = &mut piece {
+                ready!(poll_push(&mut call, &mut request_body, data, cx)).map_err(|gone| gone.to_string())?;
             }
-        };
-        next = Poll::Pending;
-        match frame.map(|frame| frame.map(Frame::into_data)) {
-            None => break,
-            Some(Err(error)) => return call.cut(message("the body of a response failed", error)),
-            Some(Ok(Ok(data))) => {
-                if let Err(gone) = push(&mut call, &mut request_body, data).await {
-                    return call.cut(gone.to_string());
+            // Frames that are empty or short don't wait for the client.
+            ready!(poll_proceed(cx)).made_progress();
+            let frame = match mem::replace(&mut next, Poll::Pending) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    ready!(request_body.poll_with(&mut call, cx, |_, cx| body.get().poll_frame(cx)))
                 }
-            }
+            };
+            let Some(frame) = frame else { return Poll::Ready(Ok(())) };
+            let frame = frame.map_err(|error| message("the body of a response failed", error))?;
             // Trailers are dropped: few clients read them, and the engine doesn't announce them.
-            Some(Ok(Err(_))) => {}
+            piece = frame.into_data().ok();
         }
+    };
+    match poll_fn(|cx| pool.budget.scope(cx, &mut poll)).await {
+        Ok(()) => pool.bodies.put(body),
+        Err(why) => call.cut(why),
     }
-    pool.bodies.put(body);
 }
 
 /// Sends a piece as the client takes it.
-async fn push(call: &mut Call, request_body: &mut RequestBody, mut data: impl Buf) -> Result<(), Gone> {
+fn poll_push(
+    call: &mut Call,
+    request_body: &mut RequestBody,
+    data: &mut impl Buf,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), Gone>> {
     while data.has_remaining() {
-        poll_fn(|cx| request_body.poll_with(call, cx, Call::poll_room)).await?;
+        ready!(request_body.poll_with(call, cx, Call::poll_room))?;
         let chunk = data.chunk();
         let len = chunk.len().min(PIECE_BYTES_MAX);
         call.push(&chunk[..len]);
         data.advance(len);
     }
-    Ok(())
+    Poll::Ready(Ok(()))
 }
 
 /// Returns the message to log about a service that failed.

@@ -39,6 +39,7 @@
 mod body;
 mod body_channel;
 mod bridge;
+mod budget;
 mod call;
 mod head_pool;
 pub mod limits;

@@ -3,20 +3,29 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 
+use tokio::runtime::Handle;
+
+use crate::budget::Budget;
 use crate::head_pool::HeadPool;
 use crate::limits::SPARE_SLOTS_BYTES_MAX;
 use crate::service::HttpService;
 
 /// The pools of one worker.
 pub(crate) struct WorkerPool<S: HttpService> {
+    pub(crate) budget: Budget,
     pub(crate) heads: RefCell<HeadPool>,
     pub(crate) futures: SlotPool<S::ResponseFuture>,
     pub(crate) bodies: SlotPool<S::ResponseBody>,
 }
 
 impl<S: HttpService> WorkerPool<S> {
-    pub(crate) fn new() -> Self {
-        Self { heads: RefCell::new(HeadPool::new()), futures: SlotPool::new(), bodies: SlotPool::new() }
+    pub(crate) fn new(runtime: &Handle) -> Self {
+        Self {
+            budget: Budget::new(runtime),
+            heads: RefCell::new(HeadPool::new()),
+            futures: SlotPool::new(),
+            bodies: SlotPool::new(),
+        }
     }
 }
 

@@ -24,10 +24,12 @@ section! {
              descriptor limit allows, which is the upper bound in any case, except with `driver = \"uring\"` from Linux 6.8 on. The start report shows the effective value.";
         connection_timeout: Duration = Duration::from_secs(10), duration(1..=DAY_MS),
             "Timeout from accepting a connection to the end of its first request head. Integers are seconds.";
-        keep_alive_timeout: Duration = Duration::from_secs(60), duration(1..=DAY_MS),
-            "Timeout of an idle connection between two requests. Integers are seconds.";
+        keep_alive_timeout: Duration = Duration::from_secs(75), duration(1..=DAY_MS),
+            "Timeout of an idle connection between two requests. Integers are seconds. Behind a proxy it must be longer than the proxy's own, \
+             which is often 60 s: otherwise a request can meet the close.";
         request_buffer_size: u32 = 65_536, size(KIB..=MIB),
-            "Bytes requested by one receive call. It doesn't limit requests: see `[limits]`.";
+            "Bytes requested by one receive call; with io_uring at most 16KiB, whatever is set, because it keeps a pool of such buffers. It doesn't \
+             limit requests: see `[limits]`.";
         response_buffer_size: u32 = 65_536, size(KIB..=16 * MIB),
             "Bytes of responses gathered per connection before they are sent. It doesn't limit responses.";
     }

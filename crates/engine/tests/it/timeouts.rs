@@ -79,7 +79,7 @@ fn an_empty_line_begins_a_first_head_and_no_other() {
         world.feed(&mut client, stray);
         assert_eq!(world.in_use(), (1, 0, 1), "(connections, blocks, timers)");
         assert_eq!(world.worker.buffered_bytes(), 0, "it holds no memory");
-        ends_after(&mut world, &client, 60_000, LATE_IDLE_MS);
+        ends_after(&mut world, &client, 75_000, LATE_IDLE_MS);
         client.assert_last(&[]);
         world.end();
     }

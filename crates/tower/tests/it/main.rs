@@ -1,6 +1,7 @@
 //! Tests of unchanged axum routers on the engine, on the wire.
 
 mod bodies;
+mod budget;
 mod ending;
 #[path = "../../../shearwater/tests/it/process.rs"]
 mod process;
