@@ -53,13 +53,14 @@ pub(crate) fn timeouts(config: &Config) -> Timeouts {
 /// Returns the limits of `[cache]` for each of so many workers; 0: one for each core.
 pub(crate) fn cache(cache: &config::Cache, workers: u16) -> CacheLimits {
     if !cache.enabled {
-        return CacheLimits::none();
+        return CacheLimits { hashed_bytes_max: cache.hashed_bytes_max, ..CacheLimits::none() };
     }
     let share = || CacheLimits::of_memory(usize::from(workers)).cached_bytes_max;
     CacheLimits {
         cached_file_bytes_max: cache.file_bytes_max,
         cached_bytes_max: cache.bytes_max.unwrap_or_else(share),
         cached_files_max: size(cache.entries_max.into()),
+        hashed_bytes_max: cache.hashed_bytes_max,
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod cache {
     pub(crate) mod cached_file;
+    pub(crate) mod content_hashes;
     pub(crate) mod directories;
     mod fifo;
     pub(crate) mod folder_cache;

@@ -32,6 +32,19 @@ pub const SMALL_FILE_BYTES: u64 = 128 * 1024;
 /// place usually is again soon.
 pub const SENDFILE_AFTER_S: u64 = 10;
 
+/// Files whose hashes are kept, for all workers; the one that was hashed first is forgotten, and hashed again when it is
+/// requested. About 250 bytes each.
+pub const HASHES_KEPT_MAX: usize = 16_384;
+
+/// Files that wait to be hashed, or are: others are when they are requested later. They hold no descriptors.
+pub const HASHES_WAITING_MAX: usize = 64;
+
+/// Bytes that the thread that hashes files reads a second at most. It waits after each piece.
+pub const HASH_BYTES_PER_S: u64 = 256 * 1024 * 1024;
+
+/// Bytes of a piece of a file that is hashed: about 0.1 ms of work.
+pub const HASH_PIECE_BYTES: usize = 512 * 1024;
+
 /// Ranges of one request; a `Range` of more is ignored. This bounds the cost of parts: a part's head takes less than
 /// 200 bytes, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;
@@ -119,7 +132,13 @@ pub struct CacheLimits {
     pub cached_bytes_max: u64,
     /// Number of cached files. Default 16,777,216: as many as fit.
     pub cached_files_max: usize,
+    /// Size of the largest file that isn't cached and whose `ETag` is a hash of its content, in bytes. The tag of a larger
+    /// one consists of length and modification time. Default 1 GiB.
+    pub hashed_bytes_max: u64,
 }
+
+/// Default of [`CacheLimits::hashed_bytes_max`].
+const HASHED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 impl Default for CacheLimits {
     fn default() -> Self {
@@ -127,6 +146,7 @@ impl Default for CacheLimits {
             cached_file_bytes_max: 64 * 1024,
             cached_bytes_max: 32 * 1024 * 1024,
             cached_files_max: 1 << 24,
+            hashed_bytes_max: HASHED_BYTES_MAX,
         }
     }
 }
@@ -135,7 +155,12 @@ impl CacheLimits {
     /// Returns limits that cache nothing: files are checked in each turn.
     #[must_use]
     pub const fn none() -> Self {
-        Self { cached_file_bytes_max: 0, cached_bytes_max: 0, cached_files_max: 0 }
+        Self {
+            cached_file_bytes_max: 0,
+            cached_bytes_max: 0,
+            cached_files_max: 0,
+            hashed_bytes_max: HASHED_BYTES_MAX,
+        }
     }
 
     /// Returns the default limits, with a part of this system's memory for each of so many workers; 0: one for each

@@ -151,6 +151,7 @@ const SHOWN: &[(Test, &[&str])] = &[
     (performance::request_buffer_size, &["performance.request_buffer_size"]),
     (performance::response_buffer_size, &["performance.response_buffer_size"]),
     (performance::cache, &["cache.enabled", "cache.bytes_max", "cache.entries_max", "cache.file_bytes_max"]),
+    (performance::hashed_bytes_max, &["cache.hashed_bytes_max"]),
     (performance::level, &["logging.level"]),
     (diagnostics::format, &["logging.format"]),
     (log::access, &["log.access"]),

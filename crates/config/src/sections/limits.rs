@@ -97,6 +97,9 @@ section! {
             "Maximum number of cached files; one that was not used recently is evicted. Default: as many as fit in `bytes_max`.";
         file_bytes_max: u64 = 65_536, size(0..=GIB),
             "Maximum size of a cached file. Larger files are sent from disk.";
+        hashed_bytes_max: u64 = GIB, size(0..=TIB),
+            "Maximum size of a file that isn't cached and whose `ETag` is a hash of its content, computed in the background. The tag of a \
+             larger file is its length and modification time.";
     }
 
     fn example() -> Self {

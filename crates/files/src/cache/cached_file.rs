@@ -11,6 +11,7 @@ use shearwater_io::fs::{Meta, Opened};
 
 use crate::cache::directories::NamesVersion;
 use crate::cache::folder_cache::{Evictable, Uses};
+use crate::conditional::validators::{ContentHash, Validators};
 use crate::disk::{Disk, read_whole};
 use crate::limits::CACHED_FILE_OVERHEAD_BYTES;
 use crate::now::Now;
@@ -69,8 +70,9 @@ impl CachedFile {
         settings: &FolderSettings,
         now: Now,
     ) -> Self {
+        let validators = Validators::of(&meta, ContentHash::of(&bytes), entry.coding, now.unix_seconds);
         let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
-        let (version, content) = FileVersion::new(&meta, entry, settings, now.unix_seconds, block);
+        let (version, content) = FileVersion::new(validators, entry, settings, block);
         Self {
             name: entry.name.into(),
             meta,

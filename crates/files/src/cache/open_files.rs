@@ -3,9 +3,11 @@
 use std::rc::{Rc, Weak};
 
 use shearwater::engine::{FileSlice, Item, Prebuilt, SharedFile};
-use shearwater_io::fs::{Meta, Opened};
+use shearwater_io::fs::{Meta, Opened, Root};
 
 use crate::cache::cached_file::FileContent;
+use crate::cache::content_hashes;
+use crate::conditional::validators::{ContentHash, Validators};
 use crate::limits::{OPEN_FILES_MAX, SENDFILE_AFTER_S};
 use crate::now::Now;
 use crate::reply::version::FileVersion;
@@ -15,8 +17,9 @@ use crate::siblings::{Representation, Siblings};
 /// Recently opened files, at most `OPEN_FILES_MAX`; further ones aren't added.
 ///
 /// The engine owns their responses and this table only refers to them, so it keeps no file open by itself.
-#[derive(Default)]
 pub(crate) struct OpenFiles {
+    /// Length of the largest file whose tag is a hash.
+    hashed_bytes_max: u64,
     files: Vec<OpenFile>,
 }
 
@@ -26,22 +29,39 @@ struct OpenFile {
     version: Rc<FileVersion>,
     content: Weak<Prebuilt>,
     meta: Meta,
+    /// True if the tag isn't the final one.
+    lacks_hash: bool,
     /// Time of the last check.
     checked_ms: u64,
 }
 
 impl OpenFiles {
+    pub(crate) const fn new(hashed_bytes_max: u64) -> Self {
+        Self { hashed_bytes_max, files: Vec::new() }
+    }
+
     /// Returns a file and its siblings if it is open and unchanged as of this turn.
     ///
     /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
     /// path is noticed when it is opened again. A file that must not be checked here, because it might have to be waited
-    /// for, counts as changed in the next turn.
-    pub(crate) fn get(&mut self, key: &[u8], now: Now, may_check: bool) -> Option<(Siblings, FileContent)> {
+    /// for, counts as changed in the next turn. So does one whose hash has become known.
+    pub(crate) fn get(
+        &mut self,
+        key: &[u8],
+        now: Now,
+        root: &Root,
+        may_check: bool,
+    ) -> Option<(Siblings, FileContent)> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
         let content = file.content.upgrade()?;
         if file.checked_ms != now.ms {
             let Item::File(slice) = content.body() else { return None };
             if !may_check || Meta::of(&slice.file).ok()? != file.meta {
+                return None;
+            }
+            if file.lacks_hash
+                && hash(root, key, &file.meta, self.hashed_bytes_max, now) != ContentHash::Unknown
+            {
                 return None;
             }
             file.checked_ms = now.ms;
@@ -56,22 +76,31 @@ impl OpenFiles {
         entry: Representation<'_>,
         settings: &FolderSettings,
         now: Now,
-        is_remote: bool,
+        root: &Root,
     ) -> FileContent {
         let Now { ms: checked_ms, unix_seconds } = now;
         let (meta, file) = (opened.meta, share(opened, unix_seconds));
-        let file = if is_remote { file.remote() } else { file };
+        let file = if root.is_remote() { file.remote() } else { file };
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
-        let (version, content) = FileVersion::new(&meta, entry, settings, unix_seconds, Item::File(slice));
+        let hash = hash(root, entry.key, &meta, self.hashed_bytes_max, now);
+        let validators = Validators::of(&meta, hash, entry.coding, unix_seconds);
+        let (version, content) = FileVersion::new(validators, entry, settings, Item::File(slice));
         let version = Rc::new(version);
         self.files.retain(|file| file.content.strong_count() > 0 && file.key != entry.key);
         if self.files.len() < OPEN_FILES_MAX {
             let (key, siblings) = (entry.key.to_vec(), entry.siblings);
             let (version, content) = (Rc::clone(&version), Rc::downgrade(&content));
-            self.files.push(OpenFile { key, siblings, version, content, meta, checked_ms });
+            let lacks_hash = hash == ContentHash::Unknown;
+            self.files.push(OpenFile { key, siblings, version, content, meta, lacks_hash, checked_ms });
         }
         FileContent::Open(version, content)
     }
+}
+
+/// Returns the hash of the file with this key, which ends with a NUL for a sibling.
+fn hash(root: &Root, key: &[u8], meta: &Meta, bytes_max: u64, now: Now) -> ContentHash {
+    let name = key.strip_suffix(b"\0").unwrap_or(key);
+    content_hashes::of_file(root, name, meta, bytes_max, now)
 }
 
 /// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
@@ -103,7 +132,7 @@ mod tests {
             Representation::plain(key.as_bytes(), Siblings::NONE),
             &FolderSettings::default_for_test(),
             NOW,
-            false,
+            root,
         )
     }
 
@@ -123,16 +152,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("file"), "x").expect("written");
         let root = Root::open(folder.path()).expect("it is there");
-        let mut files = OpenFiles::default();
+        let mut files = OpenFiles::new(0);
         let in_use: Vec<_> =
             (0..3 * OPEN_FILES_MAX).map(|name| open(&mut files, &root, &name.to_string())).collect();
         assert_eq!(files.files.len(), OPEN_FILES_MAX);
         drop(in_use);
         let content = open(&mut files, &root, "0");
         assert_eq!(files.files.len(), 1, "unused files are removed");
-        assert!(files.get(b"0", NOW, true).is_some());
+        assert!(files.get(b"0", NOW, &root, true).is_some());
         drop(content);
-        assert!(files.get(b"0", NOW, true).is_none());
+        assert!(files.get(b"0", NOW, &root, true).is_none());
     }
 
     /// Changes show in the next turn, though the file stays open.
@@ -151,13 +180,14 @@ mod tests {
         for (what, change) in changes {
             fs::write(&path, "x").expect("it can be written");
             fs::write(&other, "z").expect("it can be written");
-            let mut files = OpenFiles::default();
-            let content = open(&mut files, &Root::open(folder.path()).expect("it is there"), "file");
+            let mut files = OpenFiles::new(0);
+            let root = Root::open(folder.path()).expect("it is there");
+            let content = open(&mut files, &root, "file");
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
-            assert!(files.get(b"file", later(1), true).is_some(), "unchanged, before it was {what}");
+            assert!(files.get(b"file", later(1), &root, true).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");
-            assert!(files.get(b"file", later(1), true).is_some(), "checked once in a turn");
-            assert!(files.get(b"file", later(2), true).is_none(), "{what}");
+            assert!(files.get(b"file", later(1), &root, true).is_some(), "checked once in a turn");
+            assert!(files.get(b"file", later(2), &root, true).is_none(), "{what}");
             drop(content);
         }
     }

@@ -55,7 +55,8 @@ impl FileStore {
         directories: Directories,
     ) -> Self {
         let (settings, limits) = (Arc::clone(&folder.settings), folder.limits);
-        let (open_files, sibling_cache) = (OpenFiles::default(), SiblingCache::new(limits));
+        let (open_files, sibling_cache) =
+            (OpenFiles::new(limits.hashed_bytes_max), SiblingCache::new(limits));
         let (disk, counters) = (WorkerDisk::new(folder), cached.counters());
         Self {
             disk,
@@ -92,7 +93,7 @@ impl FileStore {
         if is_another {
             self.cached.clear();
             self.directories.clear();
-            self.open_files = OpenFiles::default();
+            self.open_files = OpenFiles::new(self.limits.hashed_bytes_max);
             self.sibling_cache.clear();
         }
         is_another
@@ -205,7 +206,7 @@ impl FileStore {
         request: &Request<'_>,
         now: Now,
     ) -> Result<Option<FileContent>, WouldBlock> {
-        let open = self.open_files.get(name, now, self.disk.has_cached_meta());
+        let open = self.open_files.get(name, now, self.disk.root(), self.disk.has_cached_meta());
         let siblings = match &open {
             Some((siblings, _)) => Some(*siblings),
             None => self.sibling_cache.get(name, now),
@@ -232,7 +233,7 @@ impl FileStore {
             (None, Some(cached)) => FileContent::Cached(Rc::clone(cached)),
             (None, None) => {
                 let entry = Representation::plain(name, siblings);
-                self.open_files.open(opened, entry, &self.settings, now, self.disk.root().is_remote())
+                self.open_files.open(opened, entry, &self.settings, now, self.disk.root())
             }
         };
         Ok(FoundFile { content, cached })
@@ -289,7 +290,8 @@ impl FileStore {
             return Ok(Some(FileContent::Cached(Rc::clone(cached))));
         }
         if kept.is_none()
-            && let Some((_, content)) = self.open_files.get(entry.key, now, self.disk.has_cached_meta())
+            && let Some((_, content)) =
+                self.open_files.get(entry.key, now, self.disk.root(), self.disk.has_cached_meta())
         {
             return Ok(Some(content));
         }
@@ -313,10 +315,7 @@ impl FileStore {
         };
         Ok(Some(match self.cached_or_read(&mut opened, entry, now)? {
             Some(cached) => FileContent::Cached(cached),
-            None => {
-                let is_remote = self.disk.root().is_remote();
-                self.open_files.open(opened, entry, &self.settings, now, is_remote)
-            }
+            None => self.open_files.open(opened, entry, &self.settings, now, self.disk.root()),
         }))
     }
 

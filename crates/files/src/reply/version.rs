@@ -9,7 +9,7 @@ use std::rc::Rc;
 use shearwater::engine::{FieldLines, Item, KnownField, Pieces, Prebuilt};
 
 use shearwater::{Method, Request, Response};
-use shearwater_io::fs::{Coding, Meta};
+use shearwater_io::fs::Coding;
 
 use crate::conditional::preconditions::{self, PreconditionResult, if_range_holds};
 use crate::conditional::range::{self, ByteRange, Selection};
@@ -45,16 +45,14 @@ const VARY: (&str, &str) = ("Vary", "Accept-Encoding");
 const CONTENT_ENCODING: &str = "Content-Encoding";
 
 impl FileVersion {
-    /// Returns the version with this metadata and the response with its content.
+    /// Returns the version with these validators and the response with its content.
     pub(crate) fn new(
-        meta: &Meta,
+        validators: Validators,
         entry: Representation<'_>,
         settings: &FolderSettings,
-        unix_seconds: u64,
         content: Item,
     ) -> (Self, Rc<Prebuilt>) {
         let Representation { coding, .. } = entry;
-        let validators = Validators::of(meta, &content, coding, unix_seconds);
         let media_type = settings.media_types.of(entry.name);
         let cache_control = settings.cache_rules.of(entry.name, media_type);
         let varies = entry.varies();

@@ -39,7 +39,7 @@ fn until(site: &TestSite, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) 
 #[test]
 fn cached_responses_equal_uncached_ones() {
     let sites = [TestSite::new(), TestSite::cached()];
-    let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let written = std::time::UNIX_EPOCH + Duration::new(1_000_000_000, 500);
     for site in &sites {
         site.file("a/index.html", "<p>index")
             .file("a.css", "p {}")

@@ -9,7 +9,7 @@ use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 use testkit::{ClientResponse, TestClient};
 
-use crate::site::{TestSite, wait_until};
+use crate::site::{TestSite, dated, wait_until};
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -225,7 +225,7 @@ fn file_replaced_with_its_old_time_loses_its_siblings() {
             // A warm cache, and a server without one, as after its start.
             let (kept, anew) = (CacheLimits::default(), CacheLimits::none());
             for cache in [kept, anew] {
-                let Some(site) = TestSite::driven(driver, cache) else { continue };
+                let Some(site) = TestSite::driven(driver, dated(cache)) else { continue };
                 packed(&site, len, 500);
                 for name in ["f.css", "f.css.br", "f.css.zst", "f.css.gz"] {
                     site.modified(name, time);

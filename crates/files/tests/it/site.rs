@@ -23,6 +23,11 @@ pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
     }
 }
 
+/// Bounds with which the tag of a file that isn't cached consists of length and time, and is there at once.
+pub(crate) fn dated(cache: CacheLimits) -> CacheLimits {
+    CacheLimits { hashed_bytes_max: 0, ..cache }
+}
+
 /// `SITE/served` is served, `SITE/outside` is not. Removed when dropped.
 pub(crate) struct TestSite {
     pub(crate) folder: TestFolder,
@@ -38,7 +43,7 @@ impl TestSite {
 
     /// Creates a site with these options and without a cache.
     pub(crate) fn with(options: &FolderOptions) -> Self {
-        Self::of(options, CacheLimits::none(), |files| files)
+        Self::of(options, dated(CacheLimits::none()), |files| files)
     }
 
     /// Creates a site with a cache.
@@ -48,7 +53,7 @@ impl TestSite {
 
     /// Creates a site with these options and a cache.
     pub(crate) fn cached_with(options: &FolderOptions) -> Self {
-        Self::of(options, CacheLimits::default(), |files| files)
+        Self::of(options, dated(CacheLimits::default()), |files| files)
     }
 
     /// Creates a site whose service is built from the files.

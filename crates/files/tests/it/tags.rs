@@ -10,10 +10,13 @@ use shearwater::{App, DriverChoice};
 use shearwater_files::{CacheLimits, Folder};
 use testkit::TestFolder;
 
-use crate::site::TestSite;
+use crate::site::{TestSite, dated, wait_until};
 
 /// Start time of the simulated kernel: Sun, 06 Nov 1994 08:49:37 GMT.
 const START: u64 = 784_111_777;
+
+/// The first bytes of a gzip file.
+const GZIP_START: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -25,7 +28,12 @@ struct Machine {
 }
 
 impl Machine {
+    /// Creates one whose larger files have a tag of length and time.
     fn new(cache: CacheLimits) -> Self {
+        Self::with(dated(cache))
+    }
+
+    fn with(cache: CacheLimits) -> Self {
         let files = TestFolder::new();
         let folder = Folder::open(files.path()).expect("a folder");
         let mut app = App::new();
@@ -63,7 +71,7 @@ fn same_file_has_the_same_tag_on_two_machines() {
     for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
         for (len, cache) in SIZES
             .into_iter()
-            .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, cache)))
+            .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, dated(cache))))
         {
             let Some(site) = TestSite::driven(driver, cache) else { continue };
             site.tick();
@@ -169,30 +177,78 @@ fn tag_of_length_and_time_is_weak_for_two_seconds() {
     }
 }
 
-/// Package managers give every version of every file the same time.
+/// Builds and package managers give every version of every file the same time, in whole seconds.
 #[test]
-fn fixed_mtimes_give_no_tag_and_no_date() {
-    // Nix sets the second 1; zip the first of 1980, its earliest; npm 1985-10-26 08:15.
-    for (len, is_hashed, seconds) in [1, 315_532_800, 499_162_500]
+fn fixed_mtimes_claim_nothing() {
+    // Nix sets the second 1; buildpacks the second second of 1980; npm 1985-10-26 08:15; others that of a commit.
+    for (len, is_hashed, seconds) in [1, 315_532_801, 499_162_500, START - 86_400]
         .into_iter()
         .flat_map(|seconds| [(1_000, true, seconds), (100_000, false, seconds)])
     {
-        let mut machine = Machine::new(CacheLimits::default());
-        machine.write(&vec![7; len], (seconds - START as i64) * 1_000_000_000);
+        let mut machine = Machine::with(CacheLimits::default());
+        machine.write(&vec![7; len], (seconds as i64 - START as i64) * 1_000_000_000);
         let response = machine.ask(&[]);
-        assert_eq!((response.status, response.field("Last-Modified")), (200, None));
+        assert_eq!(response.status, 200);
         assert_eq!(response.field("ETag").is_some(), is_hashed, "{len} bytes");
+        let date = response.field("Last-Modified").expect("a date").to_owned();
+        let [since, if_range] = ["If-Modified-Since", "If-Range"].map(|name| format!("{name}: {date}"));
         for (line, range, status) in [
             ("If-None-Match: \"a\"", "X: y", 200),
             ("If-None-Match: *", "X: y", 304),
             ("If-Match: *", "X: y", 200),
             ("If-Match: \"a\"", "X: y", 412),
             ("If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT", "X: y", 200),
-            ("If-Range: Thu, 01 Jan 1970 00:00:01 GMT", "Range: bytes=0-1", 200),
-            ("If-Range: Tue, 01 Jan 1980 00:00:00 GMT", "Range: bytes=0-1", 200),
+            (&since, "X: y", 200),
+            (&if_range, "Range: bytes=0-1", 200),
             ("X: y", "Range: bytes=0-1", 206),
         ] {
             assert_eq!(machine.ask(&[line, range]).status, status, "{line}, {len} bytes");
+        }
+    }
+}
+
+/// A file and its sibling that aren't cached, replaced by others of the same length and time.
+#[test]
+fn file_replaced_with_its_length_and_time_is_another_version() {
+    for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
+        let Some(site) = TestSite::driven(driver, CacheLimits::default()) else { continue };
+        let replace = |byte: u8| {
+            for (name, start) in [("f", &[][..]), ("f.gz", &GZIP_START)] {
+                let content = [start, &vec![byte; 100_000 - start.len()]].concat();
+                site.file("new", content).modified("new", UNIX_EPOCH + Duration::from_secs(315_532_801));
+                fs::rename(site.at("new"), site.at(name)).expect("replaced");
+            }
+        };
+        let mut client = site.connect();
+        for coding in ["identity", "gzip"] {
+            let accepted = format!("Accept-Encoding: {coding}");
+            let mut ask = |lines: [&str; 2]| client.request("GET", "/f", &[&accepted, lines[0], lines[1]]);
+            replace(7);
+            let first = ask(["A: b", "C: d"]);
+            assert_eq!((first.status, first.field("ETag")), (200, None), "it isn't hashed yet");
+            let date = first.field("Last-Modified").expect("a date").to_owned();
+            let [since, dated] = ["If-Modified-Since", "If-Range"].map(|name| format!("{name}: {date}"));
+            assert_eq!(ask([&since, "C: d"]).status, 200);
+            assert_eq!(ask([&dated, "Range: bytes=0-1"]).status, 200);
+            let mut tags = Vec::new();
+            for byte in [7, 8, 7] {
+                wait_until("the hash", || ask(["A: b", "C: d"]).field("ETag").is_some());
+                let tag = ask(["A: b", "C: d"]).field("ETag").expect("a tag").to_owned();
+                let [none_match, tagged] = ["If-None-Match", "If-Range"].map(|name| format!("{name}: {tag}"));
+                assert_eq!(ask([&none_match, "C: d"]).status, 304);
+                assert_eq!(ask([&tagged, "Range: bytes=0-1"]).status, 206);
+                tags.push(tag);
+                let next = 15 - byte;
+                replace(next);
+                wait_until("the change", || ask(["A: b", "C: d"]).body.last() == Some(&next));
+                for lines in [[&none_match, "C: d"], [&since, "C: d"], [&tagged, "Range: bytes=0-1"]] {
+                    let response = ask(lines);
+                    assert_eq!((response.status, response.body.len()), (200, 100_000), "{lines:?}");
+                    assert_eq!(response.body.last(), Some(&next), "{lines:?}");
+                }
+                assert_eq!(ask([&dated, "Range: bytes=0-1"]).status, 200);
+            }
+            assert!(tags[0] == tags[2] && tags[0] != tags[1], "the content alone counts: {tags:?}");
         }
     }
 }

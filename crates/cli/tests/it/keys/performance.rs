@@ -1,7 +1,7 @@
 //! `[performance]` except timeouts, `[cache]` and `[logging]`.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use testkit::{TIMEOUT, TestClient};
@@ -105,6 +105,28 @@ pub(crate) fn cache() {
             let start = Instant::now();
             let times = |version: &u64| if is_cached { start.elapsed() < TIMEOUT } else { *version < 300 };
             assert_eq!((0..).take_while(times).any(&mut sends_old), is_cached, "{settings}");
+        });
+    }
+}
+
+/// Shows that a file of this size gets a hash as its tag, and a larger one its length and time, here with the cache off.
+#[test]
+pub(crate) fn hashed_bytes_max() {
+    for (settings, is_hashed) in [("hashed_bytes_max = 7", true), ("hashed_bytes_max = 6", false)] {
+        on_each_driver(&format!("[cache]\nenabled = false\n{settings}\n"), |folder, server| {
+            folder.file("www/g.txt", "content");
+            folder.set_modified("www/g.txt", UNIX_EPOCH + Duration::from_secs(1));
+            let mut client = server.connect();
+            let mut tag = || client.request("GET", "/g.txt", &[]).field("ETag").map(str::to_owned);
+            let is_expected = |tag: &str| tag == "\"3b9aca00-7\"";
+            if is_hashed {
+                let start = Instant::now();
+                let found = std::iter::repeat_with(&mut tag).take_while(|_| start.elapsed() < TIMEOUT);
+                let found = found.flatten().next().expect("a tag");
+                assert_eq!((found.len(), is_expected(&found)), (34, false), "{found}");
+            } else {
+                assert!(tag().is_some_and(|tag| is_expected(&tag)), "at once");
+            }
         });
     }
 }
