@@ -212,7 +212,10 @@ impl Reporter {
             return None;
         }
         self.note_end();
-        let is_stuck = self.progress.as_mut().and_then(Progress::stuck_worker).is_some();
+        // Events may have ended the last pause early.
+        let stuck_after = pause(self.watchdog, true);
+        let stuck = self.progress.as_mut().and_then(|progress| progress.stuck_worker(stuck_after));
+        let is_stuck = stuck.is_some();
         let is_alive = self.watchdog.is_some() && !is_stuck;
         let pause = pause(self.watchdog, is_stuck);
         let is_sent = match self.unsent.is_empty() {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::limits::{BLOCKED_REPORT_INTERVAL_MS, WATCHDOG_SLEEP_MS};
 use crate::server::control::Control;
@@ -54,27 +54,50 @@ pub(crate) fn is_at_work(turns: u64) -> bool {
     turns % 2 == 1
 }
 
+/// A worker's turn as an observer sees it, who may look at any time: a sleep can end early.
+#[derive(Debug, Default, Clone, Copy)]
+struct SeenTurn {
+    turns: u64,
+    /// Time of the first look at it.
+    since: Duration,
+}
+
+impl SeenTurn {
+    /// Looks at a worker; returns the minimum time that it has been in its turn, which is zero while it sleeps.
+    fn look(&mut self, turns: u64, now: Duration) -> Duration {
+        if turns != self.turns || !is_at_work(turns) {
+            *self = Self { turns, since: now };
+        }
+        now.saturating_sub(self.since)
+    }
+}
+
 /// Detects workers that are stuck in one turn, for other observers than the watchdog.
 #[derive(Debug)]
 pub struct Progress {
     heartbeats: Arc<Heartbeats>,
-    seen: Box<[u64]>,
+    seen: Box<[SeenTurn]>,
+    start: Instant,
 }
 
 impl Progress {
     pub(crate) fn of(heartbeats: &Arc<Heartbeats>) -> Self {
-        Self { heartbeats: Arc::clone(heartbeats), seen: vec![0; heartbeats.beats.len()].into() }
+        let seen = vec![SeenTurn::default(); heartbeats.beats.len()].into();
+        Self { heartbeats: Arc::clone(heartbeats), seen, start: Instant::now() }
     }
 
-    /// Returns a worker that has been in the same turn since the last call, if there is one.
-    pub fn stuck_worker(&mut self) -> Option<usize> {
+    /// Returns a worker that earlier calls saw in the same turn, the first of them at least `after` ago.
+    pub fn stuck_worker(&mut self, after: Duration) -> Option<usize> {
+        self.stuck_at(self.start.elapsed(), after)
+    }
+
+    fn stuck_at(&mut self, now: Duration, after: Duration) -> Option<usize> {
         let mut stuck = None;
         for (worker, seen) in self.seen.iter_mut().enumerate().rev() {
-            let turns = self.heartbeats.turns(worker);
-            if is_at_work(turns) && turns == *seen {
+            let time = seen.look(self.heartbeats.turns(worker), now);
+            if time >= after && !time.is_zero() {
                 stuck = Some(worker);
             }
-            *seen = turns;
         }
         stuck
     }
@@ -179,22 +202,23 @@ struct Watch {
 /// Observed state of a worker.
 #[derive(Debug, Default, Clone, Copy)]
 struct Observed {
-    turns: u64,
-    /// Minimum time that it has been in that turn, in milliseconds.
-    ms: u64,
-    /// Time until it may be reported again, in milliseconds.
-    quiet_ms: u64,
+    turn: SeenTurn,
+    /// Counted in `times`.
+    is_blocked: bool,
+    /// Time from which on it may be reported again.
+    quiet_until: Duration,
     /// Times it was blocked since the last report.
     times: u64,
 }
 
 impl Watch {
     fn run(mut self) {
+        let (start, every) = (Instant::now(), Duration::from_millis(self.every_ms));
         while !self.is_over.load(Ordering::Relaxed) {
             self.sleep();
             for worker in 0..self.observed.len() {
                 let turns = self.heartbeats.turns(worker);
-                if let Some(notice) = self.observed[worker].check(worker, turns, self.every_ms) {
+                if let Some(notice) = self.observed[worker].check(worker, turns, start.elapsed(), every) {
                     self.control.upgrade().map(|control| control.notify(notice));
                 }
             }
@@ -215,28 +239,28 @@ impl Watch {
 }
 
 impl Observed {
-    /// Checks a worker `ms` after the last check; returns the notice to send, if any.
-    fn check(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
-        self.quiet_ms = self.quiet_ms.saturating_sub(ms);
-        let is_stuck = is_at_work(turns) && turns == self.turns;
-        self.turns = turns;
-        if !is_stuck {
-            self.ms = 0;
+    /// Checks a worker, which is blocked after a time of `every` in one turn; returns the notice to send, if any.
+    fn check(&mut self, worker: usize, turns: u64, now: Duration, every: Duration) -> Option<Notice> {
+        let time = self.turn.look(turns, now);
+        let was_blocked = std::mem::replace(&mut self.is_blocked, time >= every);
+        if !self.is_blocked {
             return None;
         }
-        self.times += u64::from(self.ms == 0);
-        self.ms += ms;
-        if self.quiet_ms > 0 || self.times == 0 {
+        self.times += u64::from(!was_blocked);
+        if now < self.quiet_until || self.times == 0 {
             return None;
         }
-        let notice = Notice::WorkerBlocked { worker, ms: self.ms, times: self.times };
-        (self.quiet_ms, self.times) = (BLOCKED_REPORT_INTERVAL_MS, 0);
+        let notice = Notice::WorkerBlocked { worker, ms: time.as_millis() as u64, times: self.times };
+        self.quiet_until = now + Duration::from_millis(BLOCKED_REPORT_INTERVAL_MS);
+        self.times = 0;
         Some(notice)
     }
 }
 
 #[cfg(test)]
 mod heartbeat_tests {
+    use std::time::Duration;
+
     use super::{Heartbeat, Heartbeats, Progress};
 
     #[test]
@@ -264,41 +288,89 @@ mod heartbeat_tests {
         let worker = |worker| Heartbeat::new(heartbeats.clone(), worker, std::thread::current());
         let (first, second) = (worker(0), worker(1));
         let mut progress = Progress::of(&heartbeats);
+        let mut stuck = |ms| progress.stuck_at(Duration::from_millis(ms), Duration::from_millis(100));
         second.wake();
-        assert_eq!(progress.stuck_worker(), None, "it may have begun just now");
-        assert_eq!(progress.stuck_worker(), Some(1));
+        assert_eq!(stuck(1000), None, "it may have begun just now");
+        assert_eq!([stuck(1000), stuck(1099)], [None; 2], "calls may follow each other at once");
+        assert_eq!(stuck(1100), Some(1));
         first.wake();
-        assert_eq!(progress.stuck_worker(), Some(1));
-        assert_eq!(progress.stuck_worker(), Some(0), "the first of two");
+        assert_eq!(stuck(1200), Some(1));
+        assert_eq!(stuck(1300), Some(0), "the first of two");
         second.sleep();
         second.wake();
         first.sleep();
-        assert_eq!(progress.stuck_worker(), None, "another turn, and asleep");
+        assert_eq!(stuck(1400), None, "another turn, and asleep");
         second.sleep();
-        assert_eq!(progress.stuck_worker(), None);
+        assert_eq!(stuck(1500), None);
     }
 }
 
 #[cfg(test)]
 mod watchdog_tests {
+    use std::time::Duration;
+
     use super::Observed;
     use crate::limits::BLOCKED_REPORT_INTERVAL_MS;
     use crate::server::notice::Notice;
 
+    const EVERY_MS: u64 = 100;
+
+    /// A worker and the driven time of its watchdog.
+    #[derive(Default)]
+    struct Watched {
+        observed: Observed,
+        now: Duration,
+    }
+
+    impl Watched {
+        /// Looks at the worker this long after the last look.
+        fn after(&mut self, pause: Duration, turns: u64) -> Option<Notice> {
+            self.now += pause;
+            self.observed.check(3, turns, self.now, Duration::from_millis(EVERY_MS))
+        }
+
+        fn after_ms(&mut self, ms: u64, turns: u64) -> Option<Notice> {
+            self.after(Duration::from_millis(ms), turns)
+        }
+    }
+
+    fn blocked(ms: u64, times: u64) -> Option<Notice> {
+        Some(Notice::WorkerBlocked { worker: 3, ms, times })
+    }
+
     #[test]
     fn reports_a_blocked_worker_once_and_then_at_intervals() {
-        let mut observed = Observed::default();
-        let blocked = |ms, times| Some(Notice::WorkerBlocked { worker: 3, ms, times });
+        let mut watched = Watched::default();
         for turns in [0, 0, 1, 2, 2, 3, 5, 6] {
-            assert_eq!(observed.check(3, turns, 100), None, "asleep, or another turn");
+            assert_eq!(watched.after_ms(EVERY_MS, turns), None, "asleep, or another turn");
         }
-        assert_eq!(observed.check(3, 7, 100), None, "it may have begun just now");
-        assert_eq!(observed.check(3, 7, 100), blocked(100, 1));
-        assert_eq!(observed.check(3, 7, 100), None, "reported");
+        assert_eq!(watched.after_ms(EVERY_MS, 7), None, "it may have begun just now");
+        assert_eq!(watched.after_ms(EVERY_MS, 7), blocked(100, 1));
+        assert_eq!(watched.after_ms(EVERY_MS, 7), None, "reported");
         for turns in [9, 9, 11, 11, 11, 12] {
-            assert_eq!(observed.check(3, turns, 100), None, "not so soon again");
+            assert_eq!(watched.after_ms(EVERY_MS, turns), None, "not so soon again");
         }
-        assert_eq!(observed.check(3, 13, BLOCKED_REPORT_INTERVAL_MS), None);
-        assert_eq!(observed.check(3, 13, 100), blocked(100, 3));
+        assert_eq!(watched.after_ms(BLOCKED_REPORT_INTERVAL_MS, 13), None);
+        assert_eq!(watched.after_ms(EVERY_MS, 13), blocked(100, 3));
+    }
+
+    /// A sleep may end early: by an `unpark` of an earlier turn, or for no reason.
+    #[test]
+    fn looks_that_follow_each_other_at_once_report_nothing() {
+        let mut watched = Watched::default();
+        for turns in (1..2000).step_by(2) {
+            assert_eq!(watched.after_ms(EVERY_MS, turns), None);
+            for _ in 0..3 {
+                assert_eq!(
+                    watched.after(Duration::from_micros(5), turns),
+                    None,
+                    "it has worked for microseconds"
+                );
+            }
+        }
+        // The time counts, not the number of looks.
+        let looks: Vec<_> = (0..=EVERY_MS).map(|_| watched.after_ms(1, 2001)).collect();
+        assert!(looks[..EVERY_MS as usize].iter().all(Option::is_none), "{looks:?}");
+        assert_eq!(looks[EVERY_MS as usize], blocked(EVERY_MS, 1));
     }
 }
