@@ -15,26 +15,26 @@ pub(crate) const SPACED: u8 = b' ';
 /// Least byte that isn't escaped in a method or target: a malformed one has spaces, which separate columns.
 pub(crate) const UNSPACED: u8 = b'!';
 
-/// Appends a value for a line of text: quotes, backslashes, control bytes, bytes below `least` and bytes beyond ASCII
+/// Appends a value for a line of text: quotes, backslashes, control bytes, bytes below `LEAST` and bytes beyond ASCII
 /// become `\xHH`, as in nginx. An absent value becomes `-`. A value of more than `max` bytes is cut and marked.
-pub(crate) fn text(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize, least: u8) {
+pub(crate) fn text<const LEAST: u8>(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return out.push(b'-') };
-    raw(out, value, max, least);
+    raw::<LEAST>(out, value, max);
 }
 
 /// Appends a value as [`text`], and nothing for an empty one.
-#[inline]
-pub(crate) fn raw(out: &mut Vec<u8>, value: &[u8], max: usize, least: u8) {
-    if value.len() <= max && are_plain(value, least) {
+pub(crate) fn raw<const LEAST: u8>(out: &mut Vec<u8>, value: &[u8], max: usize) {
+    if value.len() <= max && are_plain::<LEAST>(value) {
         return out.extend_from_slice(value);
     }
-    escaped(out, value, max, least);
+    escaped::<LEAST>(out, value, max);
 }
 
-fn escaped(out: &mut Vec<u8>, value: &[u8], max: usize, least: u8) {
+#[cold]
+fn escaped<const LEAST: u8>(out: &mut Vec<u8>, value: &[u8], max: usize) {
     for byte in &value[..value.len().min(max)] {
         let escape = [b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-        let is_plain = is_plain(*byte, least);
+        let is_plain = is_plain::<LEAST>(byte);
         out.extend_from_slice(if is_plain { std::slice::from_ref(byte) } else { &escape });
     }
     if value.len() > max {
@@ -42,21 +42,20 @@ fn escaped(out: &mut Vec<u8>, value: &[u8], max: usize, least: u8) {
     }
 }
 
-fn is_plain(byte: u8, least: u8) -> bool {
-    (least..=b'~').contains(&byte) && !matches!(byte, b'"' | b'\\')
+fn is_plain<const LEAST: u8>(byte: &u8) -> bool {
+    (LEAST..=b'~').contains(byte) && !matches!(byte, b'"' | b'\\')
 }
 
 /// Returns true if no byte needs an escape.
-fn are_plain(value: &[u8], least: u8) -> bool {
-    let Some(last) = value.last_chunk() else { return value.iter().all(|byte| is_plain(*byte, least)) };
+fn are_plain<const LEAST: u8>(value: &[u8]) -> bool {
+    let Some(last) = value.last_chunk() else { return value.iter().all(is_plain::<LEAST>) };
     // The last eight overlap those before them, which is cheaper than single bytes.
-    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain(*eight, least));
-    found | find_unplain(*last, least) == 0
+    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain::<LEAST>(*eight));
+    found | find_unplain::<LEAST>(*last) == 0
 }
 
 /// Sets the highest bit of each byte that needs an escape, and possibly those of bytes above one.
-#[inline]
-fn find_unplain(eight: [u8; 8], least: u8) -> u64 {
+fn find_unplain<const LEAST: u8>(eight: [u8; 8]) -> u64 {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
@@ -66,7 +65,7 @@ fn find_unplain(eight: [u8; 8], least: u8) -> u64 {
     let are_quotes = are_below(word ^ each(b'"'), 1);
     let are_backslashes = are_below(word ^ each(b'\\'), 1);
     let are_above = word | word.wrapping_add(each(0x80 - 0x7F));
-    (are_below(word, least) | are_quotes | are_backslashes | are_above) & each(0x80)
+    (are_below(word, LEAST) | are_quotes | are_backslashes | are_above) & each(0x80)
 }
 
 /// Appends a JSON string (RFC 8259 section 7); `null` for an absent value. Bytes that aren't UTF-8 become U+FFFD.
@@ -78,7 +77,7 @@ pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) -> bool 
     };
     out.push(b'"');
     let is_cut = value.len() > max;
-    if !is_cut && are_plain(value, SPACED) {
+    if !is_cut && are_plain::<SPACED>(value) {
         out.extend_from_slice(value);
     } else {
         json_text(out, &value[..if is_cut { char_start(value, max) } else { value.len() }]);
@@ -172,16 +171,16 @@ mod tests {
     #[test]
     fn finds_a_byte_to_escape_at_any_place() {
         for len in 0..70 {
-            assert!(are_plain(&vec![b'~'; len], UNSPACED));
+            assert!(are_plain::<UNSPACED>(&vec![b'~'; len]));
             for at in 0..len {
                 for byte in [0, 31, b'"', b'\\', 127, 128, 255] {
                     let mut value = vec![b' '; len];
                     value[at] = byte;
-                    assert!(!are_plain(&value, SPACED), "{byte} at {at} of {len}");
+                    assert!(!are_plain::<SPACED>(&value), "{byte} at {at} of {len}");
                 }
                 let mut value = vec![b'!'; len];
                 value[at] = b' ';
-                assert!(are_plain(&value, SPACED) && !are_plain(&value, UNSPACED), "{at} of {len}");
+                assert!(are_plain::<SPACED>(&value) && !are_plain::<UNSPACED>(&value), "{at} of {len}");
             }
         }
     }

@@ -166,7 +166,7 @@ impl Format {
         self.append_bounded(out, entry, time, LOG_LINE_BYTES_MAX);
     }
 
-    /// Appends a line of at most `line_max` bytes: as long as it is longer, its values are cut to half of the length.
+    /// Appends a line of at most `line_max` bytes: the values of a longer one are cut to half of the length until it fits.
     pub(crate) fn append_bounded(
         &self,
         out: &mut Vec<u8>,
@@ -174,21 +174,18 @@ impl Format {
         time: &mut TimeCache,
         line_max: usize,
     ) {
-        let (start, mut max) = (out.len(), LOG_VALUE_BYTES_MAX);
-        loop {
-            self.append_cut(out, entry, time, max, start + line_max);
-            let is_longer = out.len() > start + line_max;
-            if is_longer && max > 0 {
-                out.truncate(start);
-                max /= 2;
-                continue;
-            }
-            if is_longer {
-                out.truncate(start + line_max - escape::CUT.len());
-                out.extend_from_slice(escape::CUT);
-            }
-            return out.push(b'\n');
+        let (mut max, end) = (LOG_VALUE_BYTES_MAX, out.len() + line_max);
+        self.append_cut(out, entry, time, max, end);
+        while out.len() > end && max > 0 {
+            max /= 2;
+            out.truncate(end - line_max);
+            self.append_cut(out, entry, time, max, end);
         }
+        if out.len() > end {
+            out.truncate(end - escape::CUT.len());
+            out.extend_from_slice(escape::CUT);
+        }
+        out.push(b'\n');
     }
 
     /// Appends a line without its end, with at most `max` bytes of each value; ceases soon after `end`.
@@ -198,9 +195,9 @@ impl Format {
             Self::Combined => {
                 common(out, entry, time, max);
                 out.extend_from_slice(b" \"");
-                escape::text(out, (entry.field)("referer"), max, SPACED);
+                escape::text::<SPACED>(out, (entry.field)("referer"), max);
                 out.extend_from_slice(b"\" \"");
-                escape::text(out, (entry.field)("user-agent"), max, SPACED);
+                escape::text::<SPACED>(out, (entry.field)("user-agent"), max);
                 out.push(b'"');
             }
             Self::Json => json(out, entry, time, max),
@@ -209,7 +206,7 @@ impl Format {
                     match part {
                         Part::Text(text) => out.extend_from_slice(text.as_bytes()),
                         Part::Variable(variable) => append_variable(*variable, out, entry, time, max),
-                        Part::Field(name) => escape::text(out, (entry.field)(name), max, SPACED),
+                        Part::Field(name) => escape::text::<SPACED>(out, (entry.field)(name), max),
                     }
                     if out.len() > end {
                         return;
@@ -292,11 +289,11 @@ fn append_variable(
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
         Variable::Request => append_request_line(out, entry, max),
-        Variable::Method => escape::text(out, Some(entry.method), max, UNSPACED),
-        Variable::Target => escape::text(out, Some(entry.target), max, UNSPACED),
-        Variable::Path => escape::text(out, Some(entry.path()), max, UNSPACED),
-        Variable::Query => escape::text(out, entry.query(), max, UNSPACED),
-        Variable::Protocol => escape::text(out, Some(entry.version.as_bytes()), max, UNSPACED),
+        Variable::Method => escape::text::<UNSPACED>(out, Some(entry.method), max),
+        Variable::Target => escape::text::<UNSPACED>(out, Some(entry.target), max),
+        Variable::Path => escape::text::<UNSPACED>(out, Some(entry.path()), max),
+        Variable::Query => escape::text::<UNSPACED>(out, entry.query(), max),
+        Variable::Protocol => escape::text::<UNSPACED>(out, Some(entry.version.as_bytes()), max),
         Variable::Status => escape::number(out, entry.status.unwrap_or(NO_RESPONSE).into()),
         Variable::BodyBytesReceived => escape::number(out, entry.body_bytes_received),
         Variable::BodyBytesSent => escape::number(out, entry.body_bytes_sent),
@@ -315,14 +312,14 @@ fn append_request_line(out: &mut Vec<u8>, entry: &Entry<'_>, max: usize) {
     if entry.method.is_empty() && entry.target.is_empty() {
         return out.push(b'-');
     }
-    escape::raw(out, entry.method, max, UNSPACED);
+    escape::raw::<UNSPACED>(out, entry.method, max);
     let (target, version) = match entry.version {
         "" => split_version(entry.target),
         known => (entry.target, known.as_bytes()),
     };
     for rest in [target, version].into_iter().filter(|rest| !rest.is_empty()) {
         out.push(b' ');
-        escape::raw(out, rest, max, UNSPACED);
+        escape::raw::<UNSPACED>(out, rest, max);
     }
 }
 

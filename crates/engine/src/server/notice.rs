@@ -1,6 +1,6 @@
 //! Reports to the operator, and their texts.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::path::PathBuf;
 
 use shearwater_http1::visible::OneLine;
@@ -313,10 +313,7 @@ struct Line<'a>(&'a str);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.split_inclusive('\\').try_for_each(|piece| {
-            OneLine(piece).fmt(f)?;
-            if piece.ends_with('\\') { f.write_char('\\') } else { Ok(()) }
-        })
+        OneLine(&self.0.replace('\\', r"\\")).fmt(f)
     }
 }
 
