@@ -202,7 +202,7 @@ pub use driver::{
 };
 pub use listeners::acceptor::Dispatcher;
 pub use listeners::inbox::Inbox;
-pub use listeners::{Entrances, FileIdentity, Listener, ListenerHandle};
+pub use listeners::{Entrances, FileIdentity, Listener, ListenerHandle, SharedLimit};
 pub use listeners::{acceptor, bind as listen, inbox};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;
