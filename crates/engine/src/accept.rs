@@ -65,6 +65,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
         self.state.counters.hit_connections.add(1);
+        if error == AcceptError::ProcessDescriptors && self.is_full() {
+            self.search_room();
+        }
         if !self.is_pause_reported {
             self.is_pause_reported = true;
             let notice = self.pause_notice(error);
@@ -82,10 +85,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn pause_notice(&self, error: AcceptError) -> Notice {
         let worker = self.state.worker;
         match self.connections_asked {
-            Some(connections_max)
-                if error == AcceptError::ProcessDescriptors
-                    && self.driver.connections() >= connections_max =>
-            {
+            Some(connections_max) if error == AcceptError::ProcessDescriptors && self.is_full() => {
                 Notice::Full { worker, connections_max }
             }
             _ => Notice::AcceptPaused { worker, error },
@@ -97,6 +97,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let has_room = std::mem::take(&mut self.has_room);
         if self.accept_again_ms.is_some_and(|at_ms| has_room || at_ms <= self.driver.now_ms()) {
             self.accept_again_ms = None;
+            self.state.limit.ask(false);
             self.driver.accept_resume();
         }
     }
@@ -113,6 +114,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.served.check_leaving(state.leaving.has_marked());
         state.table.free(token);
         self.has_room = true;
+        if state.limit.is_awaited() {
+            state.control.wake();
+        }
     }
 }
 

@@ -45,6 +45,7 @@ mod proxies;
 mod request;
 mod request_loop;
 mod response;
+mod room;
 mod server;
 mod service;
 mod timers {

@@ -77,6 +77,9 @@ pub const IDLE_TRIM_AFTER_MS: u64 = 1000;
 /// Minimum number of events before an idle trim.
 pub const IDLE_TRIM_EVENTS_MIN: usize = 64;
 
+/// Slots that a turn examines for idle connections to close while others wait to be accepted.
+pub const IDLE_SCAN_MAX: usize = 1024;
+
 /// Delay in milliseconds before accepting is retried after descriptors ran out, unless a connection closes
 /// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
@@ -200,8 +203,8 @@ pub struct Limits {
     /// Deferred requests of a worker ([`Response::defer`](crate::Response::defer)), including tasks that
     /// outlive their response; `503` beyond. Default 65,536.
     pub calls_max: usize,
-    /// Connections of a worker; beyond, new ones wait in the kernel's queue. Default: bounded by descriptors
-    /// only. A configured number is bounded by them too, except on io_uring from Linux 6.8 on, where idle
+    /// Connections of all workers together; beyond, the longest idle ones are closed for new ones, which wait if none
+    /// is idle. Default: bounded by descriptors only. A configured number is bounded by them too, except on io_uring from Linux 6.8 on, where idle
     /// connections need none.
     pub connections_max: usize,
     /// Connections per client address, over all workers; beyond, a new one is reset. Default 0: unlimited,

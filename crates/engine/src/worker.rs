@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shearwater_http1::HeadParser;
-use shearwater_io::{Driver, Event};
+use shearwater_io::{Driver, Event, SharedLimit};
 use shearwater_tasks::{Options as TaskOptions, Order};
 
 use crate::accept::Addresses;
@@ -25,6 +25,7 @@ use crate::observe::finished::ExchangeListener;
 use crate::proxies::{Proxies, ProxyOptions};
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
+use crate::room::Room;
 use crate::server::control::Control;
 use crate::server::counters::Counters;
 use crate::server::drain::{Accepting, Lifecycle};
@@ -59,6 +60,8 @@ pub struct Setup {
     pub listeners: Vec<ExchangeListener>,
     /// Heartbeat for the watchdog.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
+    /// Limit that the driver's connections count for; that of all workers.
+    pub limit: SharedLimit,
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// Configured connection limit, unless descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
@@ -83,6 +86,7 @@ impl Setup {
             at_rest: None,
             listeners: Vec::new(),
             heartbeat: None,
+            limit: SharedLimit::default(),
             addresses,
             connections_asked,
             descriptors_max: usize::MAX,
@@ -110,6 +114,8 @@ pub struct Worker<D, S> {
     pub(crate) listening_number: u64,
     /// The pause of accepting has been reported.
     pub(crate) is_pause_reported: bool,
+    /// The search for connections to close while others wait.
+    pub(crate) room: Room,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
     /// Connections accepted in this turn.
@@ -162,6 +168,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             responder: Responder::new(driver.unix_seconds()),
             outputs: Outputs::default(),
             addresses: setup.addresses,
+            limit: setup.limit,
             counters,
             control: setup.control,
             evicted: Vec::new(),
@@ -180,6 +187,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             connections_asked: setup.connections_asked,
             listening_number: 0,
             is_pause_reported: false,
+            room: Room::default(),
             has_room: false,
             arrived: 0,
             disconnects: Disconnects::default(),
@@ -223,6 +231,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.state.reports.due_ms() <= now_ms {
             self.state.report_waiting(now_ms);
         }
+        if self.room.until_ms <= now_ms {
+            self.end_shortage();
+        }
+        let makes_room = self.room.is_searched();
         self.state.calls.timers.set_now_ms(self.state.now_ms);
         self.state.responder.preamble.refresh(self.driver.unix_seconds());
         let mut events = 0;
@@ -234,6 +246,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.resume_ready();
         self.run_tasks();
         self.handle_disconnects();
+        if makes_room {
+            self.make_room();
+        }
         self.end_evicted();
         self.state.blocks.pool.release();
         self.expire(events);
@@ -311,7 +326,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Returns true if the next turn has work without an event: pending input, disconnected clients, ready
-    /// tasks, or memory to be freed.
+    /// tasks, memory to be freed, or room to be made.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let state = &self.state;
@@ -319,6 +334,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             || !self.disconnects.is_empty()
             || state.calls.tasks.ready() > 0
             || state.blocks.pool.is_busy()
+            || self.room.is_searched()
     }
 
     /// Returns the worker's driver.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shearwater_http1::HeadParser;
-use shearwater_io::{SlotArray, Token};
+use shearwater_io::{SharedLimit, SlotArray, Token};
 
 use crate::accept::{Addresses, Served};
 use crate::connection::{Conn, Flag, Phase};
@@ -49,6 +49,7 @@ pub(crate) struct WorkerState<S> {
     pub(crate) responder: Responder,
     pub(crate) outputs: Outputs,
     pub(crate) addresses: Option<Arc<Addresses>>,
+    pub(crate) limit: SharedLimit,
     pub(crate) counters: Arc<Counters>,
     pub(crate) control: Arc<Control>,
     /// Connections that were evicted in this turn.
@@ -144,6 +145,11 @@ impl Table {
     /// Returns the connections by slot, for the wheel, whose nodes they contain.
     pub(crate) fn conns_mut(&mut self) -> &mut SlotArray<Conn> {
         &mut self.conns
+    }
+
+    /// Returns the number of slots, used or not.
+    pub(crate) fn slots(&self) -> usize {
+        self.conns.len()
     }
 
     /// Returns the token of a slot that is in use.

@@ -28,10 +28,10 @@
 //! **A, accepting**
 //! - **A1** Each connection is reported once, by [`Event::Accepted`], before any other event of its token.
 //! - **A2** If the process or the system has no descriptor or memory left, or a connection exceeds the
-//!   driver's own bound, [`Event::AcceptFailed`] comes once and accepting is paused, as by
+//!   driver's own bound or its [`SharedLimit`], [`Event::AcceptFailed`] comes once and accepting is paused, as by
 //!   [`Driver::accept_pause`]; connections wait unreported, in the kernel's queue or the inbox. Room alone
-//!   does not end the pause. A driver never takes more descriptors from the kernel than its bound, and an
-//!   idle listener keeps no room from another.
+//!   does not end the pause. A driver never takes more connections from the kernel than its bound, and drivers
+//!   together never more than the limit that they share. An idle listener keeps no room from another.
 //! - **A3** After [`Driver::accept_pause`] only connections already taken from the kernel are reported (at
 //!   most [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes those queued in the meantime,
 //!   with no new arrival needed.
@@ -205,7 +205,7 @@ pub use driver::{
 };
 pub use listeners::acceptor::Dispatcher;
 pub use listeners::inbox::Inbox;
-pub use listeners::{Entrances, FileIdentity, Listener, ListenerHandle};
+pub use listeners::{Entrances, FileIdentity, Listener, ListenerHandle, SharedLimit};
 pub use listeners::{acceptor, bind as listen, inbox};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;

@@ -8,7 +8,6 @@ use shearwater_engine::{
     AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Limits, ListenAddress, ListeningSocket,
     Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
 };
-use shearwater_io::os;
 
 use crate::app::App;
 use crate::error::Error;
@@ -244,8 +243,7 @@ impl Server {
 
     /// Sets the maximum number of connections of all workers together.
     ///
-    /// Each worker gets an equal share, and at least one; it replaces [`Limits::connections_max`]. Fewer descriptors
-    /// lower it, except on io_uring from Linux 6.8 on: see [`StartReport::connections_max`](crate::StartReport::connections_max).
+    /// Any worker may hold any part of them. Replaces [`Limits::connections_max`]. Fewer descriptors lower it, except on io_uring from Linux 6.8 on: see [`StartReport::connections_max`](crate::StartReport::connections_max).
     #[must_use]
     pub fn connections_max(mut self, connections_max: u64) -> Self {
         self.connections_max = Some(connections_max);
@@ -389,7 +387,7 @@ impl Server {
         self.resolve()?;
         if let Some(connections_max) = self.connections_max {
             self.options.limits.connections_max =
-                connections_per_worker(connections_max, self.options.workers);
+                usize::try_from(connections_max).unwrap_or(usize::MAX).max(1);
         }
         if let Some(body_bytes_max) = self.body_bytes_max {
             self.options.limits.body_bytes_max = body_bytes_max;
@@ -463,12 +461,6 @@ impl Server {
     }
 }
 
-/// Returns a worker's share of all connections.
-fn connections_per_worker(connections_max: u64, workers: usize) -> usize {
-    let workers = if workers == 0 { os::cores().len() } else { workers };
-    usize::try_from(connections_max).unwrap_or(usize::MAX).checked_div(workers).unwrap_or(1).max(1)
-}
-
 fn resolve(given: &str) -> Result<ListenAddress, Error> {
     if let Some(path) = given.strip_prefix("unix:").filter(|path| !path.is_empty()) {
         return Ok(ListenAddress::unix(path));
@@ -477,21 +469,4 @@ fn resolve(given: &str) -> Result<ListenAddress, Error> {
     let mut found = given.to_socket_addrs().map_err(failed)?;
     let first = found.next().ok_or_else(|| failed(io::Error::other("the name has no address")))?;
     Ok(first.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::connections_per_worker;
-
-    #[test]
-    fn divides_connections_among_workers() {
-        for (connections_max, workers, each) in [(2_000_000, 32, 62_500), (10, 3, 3), (2, 3, 1), (0, 1, 1)] {
-            assert_eq!(
-                connections_per_worker(connections_max, workers),
-                each,
-                "{connections_max} over {workers}"
-            );
-        }
-        assert!(connections_per_worker(1000, 0) >= 1);
-    }
 }

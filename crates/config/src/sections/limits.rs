@@ -20,8 +20,9 @@ section! {
     /// Number of connections, their idle timeouts and buffer sizes.
     Performance {
         max_connections: u64 = 0, integer(0..=1_000_000_000),
-            "Maximum number of open connections, split evenly between workers; further ones wait in the kernel's queue. 0: as many as the \
-             descriptor limit allows, which is the upper bound in any case, except with `driver = \"uring\"` from Linux 6.8 on. The start report shows the effective value.";
+            "Maximum number of open connections of all workers together. When it is reached, the longest idle connections are closed for new \
+             ones, which wait while none is idle. 0: as many as the descriptor limit allows, which is the upper bound in any case, except with \
+             `driver = \"uring\"` from Linux 6.8 on. The start report shows the effective value.";
         connection_timeout: Duration = Duration::from_secs(10), duration(1..=DAY_MS),
             "Timeout from accepting a connection to the end of its first request head. Integers are seconds.";
         keep_alive_timeout: Duration = Duration::from_secs(75), duration(1..=DAY_MS),

@@ -111,7 +111,8 @@ pub(crate) struct Responder {
     draft: ResponseDraft,
     /// Closure of the `101` that was encoded last.
     pub(crate) taker: Option<Taker>,
-    pub(crate) draining: bool,
+    /// True during a drain, and while connections wait for room.
+    pub(crate) ends_connections: bool,
     /// Length of `out` before the response that was encoded last, and of that response's head.
     pub(crate) begun_at: u64,
     pub(crate) head_bytes: usize,
@@ -125,7 +126,7 @@ impl Responder {
             open_files: OpenFileCache::default(),
             draft: ResponseDraft::default(),
             taker: None,
-            draining: false,
+            ends_connections: false,
             begun_at: 0,
             head_bytes: 0,
         }
@@ -362,7 +363,7 @@ impl Responder {
             || facts.is_last
             || self.draft.close
             || self.draft.framing() == Some(ResponseFraming::Close) && content.is_whole()
-            || self.draining && !facts.is_followed
+            || self.ends_connections && !facts.is_followed
         {
             if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Last }
         } else {

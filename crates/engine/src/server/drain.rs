@@ -36,6 +36,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.free_returned();
         self.reload();
         self.change_listeners();
+        self.share_room();
         match self.state.control.order() {
             Order::Serve => {}
             Order::Drain => self.begin_drain(),
@@ -55,7 +56,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let now_ms = self.driver.now_ms();
         self.lifecycle =
             Lifecycle::Draining { until_ms: now_ms.saturating_add(self.state.control.drain_ms()) };
-        self.state.responder.draining = true;
+        self.state.responder.ends_connections = true;
         self.state.leaving.drain();
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();

@@ -23,7 +23,7 @@ use std::{fmt, io};
 
 use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::os::{self, DescriptorLimit};
-use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
+use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
 use crate::server::binding::{Binding, Bound, Entry, Holder, needs_acceptor};
@@ -64,12 +64,12 @@ impl fmt::Debug for Server {
     }
 }
 
-/// A worker's share of the process's descriptors.
+/// Connections of the process, and a worker's share of its descriptors.
 #[derive(Debug, Clone, Copy)]
 struct Share {
-    /// Connections that it may hold.
+    /// Connections that all workers together may hold.
     connections_max: usize,
-    /// Descriptors for these.
+    /// Descriptors for those of a worker; as many as connections if each connection has one.
     descriptors_max: usize,
     /// Connections that may be queued in its inbox.
     inbox: usize,
@@ -91,8 +91,7 @@ impl Server {
         let is_handed = needs_acceptor(&bound.of_acceptor, &bound.held);
         let found = FoundDescriptors { limit: descriptors.soft_now, open: os::open_descriptors() };
         let share = share(&options.limits, found, workers, is_handed, exceeds_descriptors(driver));
-        let connections_max = share.connections_max.saturating_mul(workers);
-        let found = Found::here(descriptors, connections_max);
+        let found = Found::here(descriptors, share.connections_max);
         if let Some(any) = bound.any_listener() {
             // Growing the table later would stall the first thousands of accepts.
             drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
@@ -107,10 +106,10 @@ impl Server {
             driver_reason,
             workers,
             descriptors,
-            connections_max,
+            connections_max: share.connections_max,
             buffered_bytes_max: options.limits.buffered_bytes(workers),
             backlog: found.backlog(options.backlog),
-            limit_warnings: found.limit_warnings(&options, workers),
+            limit_warnings: found.limit_warnings(&options),
         };
         let Bound { of_workers, of_acceptor, held, entries, .. } = bound;
         Ok(Self { options, of_workers, of_acceptor, held, share, entries, start_report })
@@ -151,7 +150,9 @@ impl Server {
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
         let Options { order, at_rest, proxies, listeners, .. } = self.options;
+        let limit = SharedLimit::new(limits.connections_max);
         let first = Setup {
+            limit: limit.clone(),
             connections_asked,
             descriptors_max: self.share.descriptors_max,
             proxies,
@@ -178,7 +179,7 @@ impl Server {
             let setup = Setup { worker, heartbeat, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
-            let entrances = Entrances { listeners, inbox };
+            let entrances = Entrances { listeners, inbox, limit: limit.clone() };
             match spawn_worker(setup, driver, entrances, core, Arc::clone(&make_service)) {
                 Ok(StartingWorker { thread, has_started }) => {
                     running.threads.push(thread);
@@ -272,8 +273,8 @@ struct FoundDescriptors {
     open: u64,
 }
 
-/// Returns one worker's share of the descriptors. A queued connection in the inbox needs one too. Only a configured
-/// number of connections exceeds them, on a driver that can.
+/// Returns the number of connections, and one worker's share of the descriptors. A queued connection in the inbox needs
+/// one too. Only a configured number of connections exceeds them, on a driver that can.
 fn share(limits: &Limits, found: FoundDescriptors, workers: usize, handed: bool, exceeds: bool) -> Share {
     let FoundDescriptors { limit, open } = found;
     let least = DESCRIPTORS_RESERVED_MIN.min(limit / 2);
@@ -282,9 +283,12 @@ fn share(limits: &Limits, found: FoundDescriptors, workers: usize, handed: bool,
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
     let inbox = if handed { INBOX_MAX.min(share / 2) } else { 0 };
     let descriptors_max = (share - inbox).max(1);
+    let all = descriptors_max.saturating_mul(workers);
     let exceeds = exceeds && limits.connections_max < usize::MAX;
-    let connections_max = limits.connections_max.min(if exceeds { usize::MAX } else { descriptors_max });
-    Share { connections_max: connections_max.max(1), descriptors_max, inbox: inbox.max(1) }
+    let connections_max = limits.connections_max.min(if exceeds { usize::MAX } else { all }).max(1);
+    // A worker may hold more than its share.
+    let descriptors_max = if connections_max > all { descriptors_max } else { all };
+    Share { connections_max, descriptors_max, inbox: inbox.max(1) }
 }
 
 /// Soft limit at the start of the process.
@@ -309,14 +313,14 @@ mod tests {
     #[test]
     fn reserves_descriptors_that_are_open_already() {
         for (limit, open, workers, handed, connections_max, inbox) in [
-            (1_048_576, 40, 2, false, 458_752, 1),
+            (1_048_576, 40, 2, false, 917_504, 1),
             (4_096, 20, 1, false, 3_584, 1),
             // A thousand folders are more than an eighth.
             (4_096, 1_020, 1, false, 2_820, 1),
-            (4_096, 3_500, 2, false, 170, 1),
+            (4_096, 3_500, 2, false, 340, 1),
             (4_096, 1_020, 1, true, 2_564, 256),
             (300, 10, 1, false, 140, 1),
-            (300, 400, 2, true, 1, 1),
+            (300, 400, 2, true, 2, 1),
             (0, 3, 1, false, 1, 1),
         ] {
             let found = FoundDescriptors { limit, open };

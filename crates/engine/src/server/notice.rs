@@ -11,19 +11,19 @@ use shearwater_io::AcceptError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Accepting has paused; connections wait in the kernel's queue.
+    /// Accepting has paused; connections wait.
     AcceptPaused {
         /// Number of the worker.
         worker: usize,
         /// The cause.
         error: AcceptError,
     },
-    /// Accepting has paused because the worker holds
-    /// [`Limits::connections_max`](crate::Limits::connections_max) connections.
+    /// A connection waits because all workers together hold
+    /// [`Limits::connections_max`](crate::Limits::connections_max) connections. Idle ones are closed to make room.
     Full {
         /// Number of the worker.
         worker: usize,
-        /// The worker's share of the limit.
+        /// The limit.
         connections_max: usize,
     },
     /// Accepting has resumed.
@@ -31,7 +31,7 @@ pub enum Notice {
         /// Number of the worker.
         worker: usize,
     },
-    /// The acceptor has paused; connections wait in the kernel's queue.
+    /// The acceptor has paused; connections wait.
     AcceptorPaused {
         /// The cause.
         error: AcceptError,
@@ -196,7 +196,7 @@ impl fmt::Display for Notice {
             Self::Full { worker, connections_max } => {
                 write!(
                     f,
-                    "worker {worker} accepts no connections for now: it holds {connections_max}, its share of max_connections{WAIT}"
+                    "worker {worker} accepts no connections for now: the server holds {connections_max}, its max_connections; idle ones are closed to make room"
                 )
             }
             Self::AcceptorPaused { error } => {
@@ -296,7 +296,7 @@ const UNANNOUNCED: &str = "systemd may end the service with this process; help: 
 const UNFINISHED: &str = "during a request or response";
 
 /// Suffix of reports about paused accepting.
-const WAIT: &str = "; new ones wait in the kernel's queue";
+const WAIT: &str = "; new ones wait";
 
 /// Parts of reports about full buffers.
 const FULL: &str = "a connection was rejected: unfinished requests hold buffered_bytes_max";

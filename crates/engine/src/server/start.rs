@@ -228,15 +228,14 @@ impl Found {
         self.backlog_max.map_or(asked, |max| asked.min(max))
     }
 
-    /// Compares the limits with `options` for so many workers.
-    pub(crate) fn limit_warnings(&self, options: &Options, workers: usize) -> Vec<LimitWarning> {
+    /// Compares the limits with `options`.
+    pub(crate) fn limit_warnings(&self, options: &Options) -> Vec<LimitWarning> {
         let soft = self.descriptors.soft_now;
         let asked = options.limits.connections_max;
         let connections = if asked == usize::MAX {
             LimitWarning::of(Wanted::Descriptors, DESCRIPTORS_WANTED, soft)
         } else {
-            let asked = asked.saturating_mul(workers) as u64;
-            LimitWarning::of(Wanted::Connections, asked, self.connections)
+            LimitWarning::of(Wanted::Connections, asked as u64, self.connections)
         };
         let backlog = u64::from(options.backlog);
         let queue = LimitWarning::of(Wanted::Backlog, backlog, u64::from(self.backlog(options.backlog)));
@@ -265,17 +264,17 @@ mod tests {
 
     #[test]
     fn reports_nothing_if_limits_suffice() {
-        assert_eq!(FOUND.limit_warnings(&options(4096, 8_750), 2), []);
+        assert_eq!(FOUND.limit_warnings(&options(4096, 17_500)), []);
         let many = DescriptorLimit { soft_now: 1 << 20, ..FOUND.descriptors };
         let found = Found { descriptors: many, backlog_max: None, system_files_max: None, ..FOUND };
-        assert_eq!(found.limit_warnings(&options(u32::MAX, usize::MAX), 2), []);
+        assert_eq!(found.limit_warnings(&options(u32::MAX, usize::MAX)), []);
         assert_eq!(found.backlog(u32::MAX), u32::MAX);
     }
 
     #[test]
     fn reports_each_low_limit_once_with_a_remedy() {
         let found = Found { system_files_max: Some(9000), ..FOUND };
-        let short = found.limit_warnings(&options(65_535, 1_000_000), 2);
+        let short = found.limit_warnings(&options(65_535, 2_000_000));
         let of = |wanted, asked, effective| LimitWarning { wanted, asked, effective };
         assert_eq!(
             short,
@@ -293,7 +292,7 @@ mod tests {
 
     #[test]
     fn compares_descriptors_without_a_connection_limit() {
-        let short = FOUND.limit_warnings(&options(77, usize::MAX), 2);
+        let short = FOUND.limit_warnings(&options(77, usize::MAX));
         assert_eq!(short, [LimitWarning { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
         assert!(short[0].to_string().contains("20000, recommended are 65536"));
     }

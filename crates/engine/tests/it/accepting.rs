@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use shearwater_engine::io::AcceptError;
 use shearwater_engine::io::sim::SimOptions;
-use shearwater_engine::limits::{ACCEPT_RETRY_MS, NOTICES_MAX};
+use shearwater_engine::limits::{ACCEPT_RETRY_MS, IDLE_SCAN_MAX, NOTICES_MAX};
 use shearwater_engine::{Limits, Notice};
 
 use crate::harness::{Setting, SimClient, SimWorld, Unit};
@@ -106,7 +106,7 @@ fn a_configured_limit_is_reported_differently_than_a_shortage() {
         world.end();
     }
     let said = FULL.to_string();
-    assert!(said.contains("it holds 2, its share of max_connections") && !said.contains("ulimit"), "{said}");
+    assert!(said.contains("the server holds 2, its max_connections") && !said.contains("ulimit"), "{said}");
 }
 
 #[test]
@@ -167,4 +167,131 @@ fn unread_notices_are_dropped_and_counted() {
     }
     assert_eq!(world.totals().hit_notices, NOTICES_MAX as u64);
     assert_eq!(world.notices().len(), NOTICES_MAX);
+}
+
+/// A world with room for so many connections.
+fn bounded(connections_max: usize) -> SimWorld {
+    let limits = Limits { connections_max, ..Limits::default() };
+    SimWorld::new(Setting { sim: with_descriptors(connections_max), limits, ..Setting::default() })
+}
+
+/// A world whose only two connections are idle, the second for longer.
+fn full_of_idle() -> (SimWorld, [SimClient; 2]) {
+    let mut world = bounded(2);
+    let mut clients = [world.connect(), world.connect()];
+    for index in [0, 1, 0] {
+        assert_served(&mut world, &mut clients[index]);
+        world.pass(5000);
+    }
+    (world, clients)
+}
+
+#[test]
+fn the_longest_idle_connection_makes_room_at_once() {
+    let (mut world, [mut younger, older]) = full_of_idle();
+    let at_ms = world.net.now_ms();
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+    assert_eq!(world.net.now_ms(), at_ms);
+    assert!(older.peer.saw_fin() && !younger.peer.saw_fin());
+    // The pressure has ended: connections are kept again.
+    world.pass(ACCEPT_RETRY_MS);
+    assert_served(&mut world, &mut younger);
+    world.pass(1000);
+    assert!(!younger.peer.saw_fin());
+}
+
+#[test]
+fn nothing_is_closed_while_nobody_waits() {
+    let (mut world, [younger, older]) = full_of_idle();
+    world.pass(2 * ACCEPT_RETRY_MS);
+    assert!(!younger.peer.saw_fin() && !older.peer.saw_fin());
+    assert_eq!(world.totals().hit_connections, 0);
+}
+
+/// Clients that ask again and again can't keep others out.
+#[test]
+fn busy_connections_end_while_others_wait() {
+    let mut world = bounded(2);
+    let mut clients = [world.connect(), world.connect()];
+    clients.iter_mut().for_each(|client| assert_served(&mut world, client));
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    world.settle();
+    assert_eq!(world.net.waiting(), 1, "used within the last second: their next response ends them");
+    clients[0].got.clear();
+    world.feed(&mut clients[0], Unit::get(1).bytes);
+    clients[0].assert_got(&[Unit::get(1).response.last()]);
+    clients[0].peer.finish();
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+    assert!(!clients[1].peer.saw_fin());
+}
+
+/// Without a further request, they are closed a moment later.
+#[test]
+fn connections_that_were_just_used_make_room_soon() {
+    let mut world = bounded(2);
+    let mut clients = [world.connect(), world.connect()];
+    clients.iter_mut().for_each(|client| assert_served(&mut world, client));
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    let at_ms = world.sleep_until(|net| net.waiting() == 0);
+    assert!(at_ms <= 256, "{at_ms} ms");
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+}
+
+#[test]
+fn silent_connections_make_room_but_not_at_once() {
+    let mut world = bounded(2);
+    let silent = [world.connect(), world.connect()];
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    world.settle();
+    assert_eq!(world.net.waiting(), 1, "their requests may be on the way");
+    let at_ms = world.sleep_until(|net| net.waiting() == 0);
+    assert!((256..=768).contains(&at_ms), "{at_ms} ms");
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+    assert_eq!(silent.iter().filter(|client| client.peer.saw_fin()).count(), 1);
+}
+
+/// Requests that are being received, handled or answered are never cut off.
+#[test]
+fn connections_at_work_make_no_room() {
+    let mut world = bounded(2);
+    let mut partial = world.connect();
+    world.feed(&mut partial, "GET /plain/1 HT");
+    let mut idle = world.connect();
+    assert_served(&mut world, &mut idle);
+    world.pass(2000);
+    let waiting: Vec<SimClient> = (0..3).map(|_| world.connect()).collect();
+    world.settle();
+    assert!(idle.peer.saw_fin() && !partial.peer.saw_fin());
+    assert_eq!(world.net.waiting(), 2);
+    world.pass(3000);
+    assert!(!partial.peer.saw_fin() && !partial.peer.saw_reset());
+    drop(waiting);
+}
+
+/// A search examines a bounded number of slots in a turn, and continues where it ended.
+#[test]
+fn finds_an_idle_connection_behind_many_busy_ones() {
+    let many = 2 * IDLE_SCAN_MAX;
+    let mut world = bounded(many + 1);
+    let mut busy: Vec<SimClient> = (0..many).map(|_| world.connect()).collect();
+    busy.iter_mut().for_each(|client| client.send("GET /plain/1 HT"));
+    world.settle();
+    let mut idle = world.connect();
+    assert_served(&mut world, &mut idle);
+    world.pass(2000);
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+    assert!(idle.peer.saw_fin());
+    assert!(busy.iter().all(|client| !client.peer.saw_fin()));
 }

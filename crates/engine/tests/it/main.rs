@@ -20,5 +20,6 @@ mod reports;
 mod responses;
 mod saturation;
 mod seeds;
+mod sharing;
 mod timeouts;
 mod unsent;

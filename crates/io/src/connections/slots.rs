@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::limits::SPARE_SENDS_MAX;
 use crate::slot_array::CHUNK;
-use crate::{Output, SendError, SlotArray, Token};
+use crate::{Output, SendError, SharedLimit, SlotArray, Token};
 
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -181,6 +181,14 @@ pub(crate) struct Slots<X> {
     used: usize,
     /// First generation of the slots of a new chunk: later than any that a freed chunk had.
     first_generation: u32,
+    /// Limit that used slots count for: whoever accepts takes the place.
+    pub(crate) limit: SharedLimit,
+}
+
+impl<X> Drop for Slots<X> {
+    fn drop(&mut self) {
+        self.limit.leave(self.used);
+    }
 }
 
 impl<X: SlotState> Slots<X> {
@@ -191,6 +199,7 @@ impl<X: SlotState> Slots<X> {
             with_room: Vec::new(),
             used: 0,
             first_generation: 0,
+            limit: SharedLimit::default(),
         }
     }
 
@@ -336,6 +345,7 @@ impl<X: SlotState> Slots<X> {
         free.used -= 1;
         self.with_room[chunk / WORD_BITS] |= 1 << (chunk % WORD_BITS);
         self.used -= 1;
+        self.limit.leave(1);
     }
 }
 

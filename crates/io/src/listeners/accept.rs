@@ -4,11 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::inbox::Inbox;
-use super::{Entrances, Listener};
+use super::{Entrances, Listener, SharedLimit};
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
 use crate::{AcceptError, Event, ListenerId, socket};
 
@@ -39,13 +38,6 @@ fn exhausted(errno: Errno) -> AcceptError {
         Errno::NOBUFS | Errno::NOMEM => AcceptError::Memory,
         errno => AcceptError::Other { errno: errno.raw_os_error() },
     }
-}
-
-/// Returns whether a connection is queued in the kernel.
-fn has_pending(listener: &Listener) -> bool {
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // On an error the next attempt to accept reports the reason.
-    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)) != Ok(0)
 }
 
 /// A listener's queue in the kernel.
@@ -137,6 +129,7 @@ pub(crate) struct Listeners {
     /// Connections from an acceptor: one more listener.
     pub(crate) inbox: Inbox,
     connections_max: usize,
+    pub(crate) limit: SharedLimit,
     is_paused: bool,
     stopping: Stopping,
     /// A connection that could not be placed: the next one to try.
@@ -157,7 +150,7 @@ impl Listeners {
     /// # Errors
     /// Fails for more listeners than [`ListenerId`] counts, or with the kernel's error.
     pub(crate) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
-        let Entrances { listeners, inbox } = entrances;
+        let Entrances { listeners, inbox, limit } = entrances;
         if listeners.len() > usize::from(ListenerId::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -167,6 +160,7 @@ impl Listeners {
             retired_until_ms: u64::MAX,
             inbox,
             connections_max,
+            limit,
             is_paused: false,
             stopping: Stopping::No,
             unplaced: None,
@@ -281,7 +275,7 @@ impl Listeners {
     /// Resumes accepting while `used` connections are held.
     pub(crate) fn resume(&mut self, used: usize) {
         self.is_paused = false;
-        self.inbox.release(used >= self.connections_max);
+        self.inbox.release(used >= self.connections_max || self.limit.is_full());
     }
 
     /// Ends accepting once all queued connections are accepted (A4), those included that arrived after the
@@ -346,7 +340,7 @@ impl Listeners {
             return None;
         }
         let has_room = used < self.connections_max;
-        if let Some((fd, listener)) = self.unplaced.take_if(|_| has_room) {
+        if let Some((fd, listener)) = self.unplaced.take_if(|_| has_room && self.limit.enter()) {
             return Some(Arrival::Connection(fd, listener));
         }
         if self.unplaced.is_some() {
@@ -356,7 +350,7 @@ impl Listeners {
             return Some(arrival);
         }
         if self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any() {
-            if !has_room {
+            if !has_room || !self.limit.enter() {
                 return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
             }
             let (fd, listener) = self.inbox.take()?;
@@ -381,15 +375,15 @@ impl Listeners {
                 (self.current, self.attempts) = (self.current + 1, 0);
                 continue;
             }
-            if !has_room {
-                if has_pending(&queue.listener) {
+            if !has_room || !self.limit.enter() {
+                if queue.listener.has_pending() {
                     return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));
                 }
                 queue.is_ready = false;
                 continue;
             }
             self.attempts += 1;
-            match socket::accept(&queue.listener) {
+            match socket::accept(&queue.listener).inspect_err(|_| self.limit.leave(1)) {
                 Ok(fd) => {
                     if let Stopping::Queues { accepted } = &mut self.stopping {
                         *accepted += 1;
@@ -423,6 +417,7 @@ impl Listeners {
 
     /// Keeps a connection that could not be placed.
     pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) {
+        self.limit.leave(1);
         self.unplaced = Some((fd, listener));
     }
 

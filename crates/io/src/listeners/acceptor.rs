@@ -12,7 +12,7 @@ use mio::Interest;
 use mio::unix::SourceFd;
 
 use super::accept::{Arrival, Listeners};
-use super::inbox::{Inbox, InboxSender, Refused, Room};
+use super::inbox::{InboxSender, Refused, Room};
 use super::{Entrances, Listener};
 use crate::clock::Clock;
 use crate::{AcceptError, Event, ListenerId, Waker};
@@ -84,7 +84,7 @@ impl Acceptor {
     pub fn new(listeners: Vec<Listener>, dispatcher: Dispatcher, retry_ms: u64) -> io::Result<Self> {
         let poll = mio::Poll::new()?;
         let waker = Waker::of_poll(poll.registry(), WAKER)?;
-        let entrances = Entrances { listeners, inbox: Inbox::default() };
+        let entrances = Entrances { listeners, ..Entrances::default() };
         let listeners = Listeners::new(entrances, usize::MAX)?;
         for (index, fd) in listeners.descriptors() {
             let token = mio::Token(usize::from(index));

@@ -7,6 +7,7 @@ pub(crate) mod accept;
 pub mod acceptor;
 pub mod bind;
 pub mod inbox;
+mod limit;
 
 use std::fs;
 use std::io;
@@ -17,9 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::ListenerId;
 use crate::limits::LISTENER_GRACE_MS;
 use inbox::Inbox;
+
+pub use limit::SharedLimit;
 
 /// A listening socket and its number in [`Event::Accepted`](crate::Event::Accepted).
 #[derive(Debug)]
@@ -44,6 +49,13 @@ impl Listener {
     #[must_use]
     pub fn exclusive(socket: OwnedFd, id: ListenerId) -> Self {
         Self { is_exclusive: true, ..Self::new(socket, id) }
+    }
+
+    /// Returns whether a connection is queued in the kernel.
+    fn has_pending(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // On an error the next attempt to accept reports the reason.
+        poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&at_once)) != Ok(0)
     }
 
     /// Wraps a Unix-domain socket whose file is removed with it.
@@ -161,6 +173,8 @@ pub struct Entrances {
     pub listeners: Vec<Listener>,
     /// Connections from an acceptor.
     pub inbox: Inbox,
+    /// Limit that its connections count for.
+    pub limit: SharedLimit,
 }
 
 /// Listeners alone, numbered in their order.
@@ -171,7 +185,7 @@ impl From<Vec<TcpListener>> for Entrances {
         let id = |index| ListenerId::try_from(index).expect("a listener's number fits ListenerId");
         let numbered = sockets.into_iter().enumerate();
         let listeners = numbered.map(|(index, socket)| Listener::new(socket.into(), id(index))).collect();
-        Self { listeners, inbox: Inbox::default() }
+        Self { listeners, ..Self::default() }
     }
 }
 

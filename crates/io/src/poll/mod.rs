@@ -104,10 +104,12 @@ impl Poll {
             poll.registry().register(&mut SourceFd(&fd), source::listener(index), Interest::READABLE)?;
         }
         listeners.inbox.attach(&waker);
+        let mut conns = Connections::new(waker.clone());
+        conns.slots.limit = listeners.limit.clone();
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
-            conns: Connections::new(waker.clone()),
+            conns,
             reads: FairQueue::new(Flags::READ_QUEUED),
             waker,
             alarm,

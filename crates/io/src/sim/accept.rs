@@ -41,7 +41,7 @@ impl Kernel {
     /// Chooses by the seed which queued connections were accepted just before the pause: at most
     /// [`ACCEPTS_PER_TURN_MAX`] in total.
     fn take_before_pause(&mut self) {
-        let room = self.options.connections_max.saturating_sub(self.connections);
+        let room = if self.is_full() { 0 } else { self.options.connections_max - self.connections };
         let mut left = ACCEPTS_PER_TURN_MAX.min(room);
         for listener in &mut self.listeners.all {
             let taken = self.rng.chance(self.options.accepts_after_pause);
@@ -51,7 +51,7 @@ impl Kernel {
     }
 
     pub(super) fn accept_resume(&mut self) {
-        self.listeners.release_inbox(self.connections >= self.options.connections_max);
+        self.listeners.release_inbox(self.is_full());
         match self.listeners.state {
             AcceptState::Paused => self.listeners.state = AcceptState::Open,
             AcceptState::StoppingPaused => self.listeners.state = AcceptState::Stopping,
@@ -62,7 +62,7 @@ impl Kernel {
     pub(super) fn accept_stop(&mut self) {
         if self.listeners.state != AcceptState::Stopped {
             self.listeners.state = AcceptState::Stopping;
-            self.listeners.release_inbox(self.connections >= self.options.connections_max);
+            self.listeners.release_inbox(self.is_full());
             self.listeners.inbox.note_wake();
         }
     }
@@ -95,10 +95,14 @@ impl Kernel {
         self.take_from_queue(index, fault)
     }
 
+    fn is_full(&self) -> bool {
+        self.connections >= self.options.connections_max || self.limit.is_full()
+    }
+
     fn accept_error(&mut self) -> Option<AcceptError> {
         const ERRORS: [AcceptError; 3] =
             [AcceptError::ProcessDescriptors, AcceptError::SystemFiles, AcceptError::Memory];
-        if self.connections >= self.options.connections_max {
+        if self.is_full() {
             return Some(AcceptError::ProcessDescriptors);
         }
         let drawn = self.rng.chance(self.options.accept_errors).then(|| ERRORS[self.rng.below(3)]);

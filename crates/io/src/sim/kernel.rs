@@ -14,7 +14,7 @@ use super::options::Rng;
 use super::options::SimOptions;
 use super::wire::Wire;
 use crate::clock::CatchUp;
-use crate::{Event, Inbox, Token};
+use crate::{Event, Inbox, SharedLimit, Token};
 
 /// A source of events in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,7 @@ pub(super) struct Kernel {
     pub(super) clock_ms: u64,
     pub(super) turn: u64,
     pub(super) connections: usize,
+    pub(super) limit: SharedLimit,
     /// Connections closed by the worker that still have bytes for their peers.
     pub(super) departed: Vec<Rc<RefCell<Wire>>>,
     /// Buffer for reading files.
@@ -70,6 +71,7 @@ impl Kernel {
             failed: None,
             turn: 0,
             connections: 0,
+            limit: SharedLimit::default(),
             departed: Vec::new(),
             file_scratch: Vec::new(),
             bytes_taken: 0,
@@ -364,6 +366,7 @@ impl Kernel {
         conn.enter_turn(self.turn);
         self.slots[slot].conn = Some(Box::new(conn));
         self.connections += 1;
+        self.limit.enter_anyway();
         token
     }
 
@@ -373,11 +376,18 @@ impl Kernel {
         self.slots[slot].generation = self.slots[slot].generation.wrapping_add(1);
         self.free.push(slot);
         self.connections -= 1;
+        self.limit.leave(1);
         Some(conn)
     }
 
     /// Returns the connections that are not yet closed, for panic messages.
     pub(super) fn open_tokens(&self) -> Vec<Token> {
         self.slots.iter().filter_map(|slot| slot.conn.as_deref().map(|conn| conn.token)).collect()
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.limit.leave(self.connections);
     }
 }

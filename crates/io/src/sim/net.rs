@@ -10,7 +10,7 @@ use super::operations::Operation;
 use super::options::Rng;
 use super::options::peer_address;
 use super::wire::Wire;
-use crate::{AcceptError, ListenerId};
+use crate::{AcceptError, ListenerId, SharedLimit};
 
 /// Operations that a panic message shows.
 const OPERATIONS_SHOWN: usize = 8;
@@ -62,6 +62,11 @@ impl SimNet {
         let wire = Wire::new(kernel.options.send_buffer_bytes, kernel.options.reset_losses, rng);
         let wire = Rc::new(RefCell::new(wire));
         (SimPeer::new(Rc::clone(&wire), address), SimArrival { wire, address })
+    }
+
+    /// Has the connections count for this limit. To be called before the first connection.
+    pub fn set_limit(&self, limit: SharedLimit) {
+        self.kernel.borrow_mut().limit = limit;
     }
 
     /// Makes the next accept fail. Several failures are queued.

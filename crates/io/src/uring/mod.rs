@@ -156,10 +156,12 @@ impl Uring {
         ring.await_wake(wake.as_raw_fd());
         let UringOptions { connections_max, descriptors_max, .. } = options;
         let store = (report.stored_files && connections_max > descriptors_max).then(Store::new);
+        let mut conns = Connections::new(waker);
+        conns.slots.limit = listeners.limit.clone();
         Ok(Self {
             ring,
             lent: None,
-            conns: Connections::new(waker),
+            conns,
             descriptors: Descriptors::new(store, descriptors_max),
             listeners,
             wake,

@@ -34,7 +34,7 @@ impl AcceptorWorld {
         let address = address.as_socket().expect("of TCP");
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox(capacity)).unzip();
         let driver = |inbox| {
-            let entrances = Entrances { listeners: Vec::new(), inbox };
+            let entrances = Entrances { inbox, ..Entrances::default() };
             Poll::new(entrances, PollOptions::default()).expect("a driver")
         };
         let drivers = inboxes.into_iter().map(driver).collect();

@@ -10,7 +10,7 @@ use std::{fs, thread};
 
 use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES, LISTENER_GRACE_MS};
 use shearwater_io::listen::{ListenOptions, bind, bind_unix, set_mode};
-use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox, Listener};
+use shearwater_io::{CloseKind, Driver, Entrances, Event, Listener};
 use socket2::SockRef;
 
 use crate::contract::Setup;
@@ -224,7 +224,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
     let folder = Tree::new();
     let path = folder.at("socket");
     let listener = bind_unix(&path, 0o600, 16, 9).expect("a listener");
-    let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
+    let entrances = Entrances { listeners: vec![listener], ..Entrances::default() };
     let mut driver = K::driver(entrances, Setup::default()).expect("a driver");
     let client = thread::spawn({
         let path = path.clone();
@@ -288,7 +288,7 @@ fn a_removed_listener_drops_connection_requests<K: Kernel>() {
     let address = socket.local_addr().expect("an address");
     let listeners = vec![Listener::exclusive(socket.into(), 0)];
     let mut driver =
-        K::driver(Entrances { listeners, inbox: Inbox::default() }, Setup::default()).expect("a driver");
+        K::driver(Entrances { listeners, ..Entrances::default() }, Setup::default()).expect("a driver");
     let _early = TcpStream::connect(address).expect("connects");
     let since = Instant::now();
     assert!(driver.listener_remove(0));
@@ -336,7 +336,7 @@ fn a_unix_socket_that_is_removed_is_gone_at_once() {
     let listener = bind_unix(&path, 0o600, 16, 0).expect("a listener");
     let other = listener.share().expect("one more descriptor");
     let driver = |listener| {
-        let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
+        let entrances = Entrances { listeners: vec![listener], ..Entrances::default() };
         ByReadiness::driver(entrances, Setup::default()).expect("a driver")
     };
     let (mut first, mut second) = (driver(listener), driver(other));

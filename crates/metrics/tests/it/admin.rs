@@ -10,7 +10,7 @@ use shearwater_metrics::limits::{
     ADMIN_BODY_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_HEAD_BYTES_MAX, ADMIN_REQUESTS_MAX, SITES_COUNTED_MAX,
 };
 use shearwater_metrics::{Admin, AdminError, AdminOptions, Metrics};
-use testkit::{TIMEOUT, TestClient, TestFolder, request, until_refused};
+use testkit::{Client, TIMEOUT, TestClient, TestFolder, request, until_refused};
 
 use crate::served::{FREE, on_each_driver};
 
@@ -199,14 +199,29 @@ fn has_small_limits_of_its_own() {
         drop(busy);
         let mut held: Vec<_> = (0..ADMIN_CONNECTIONS_MAX).map(|_| served.admin()).collect();
         held.iter_mut().for_each(|client| assert_eq!(client.get("/health").status, 200));
-        let mut waiting = served.admin();
-        waiting.ask("GET", "/health", &[]);
-        let timeout = Duration::from_millis(200);
-        waiting.stream().set_read_timeout(Some(timeout)).expect("a timeout");
-        let mut byte = [0];
-        std::io::Read::read(&mut waiting.stream(), &mut byte).expect_err("it waits in the kernel's queue");
-        waiting.stream().set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-        held.clear();
-        assert_eq!(waiting.response("GET").status, 200);
+        // Idle connections make room for others.
+        assert_eq!(served.admin().get("/health").status, 200);
+        drop(held);
+    });
+}
+
+/// However many clients hold connections, a probe gets its response.
+#[test]
+fn probes_get_through_beside_active_and_silent_clients() {
+    const ACTIVE: usize = ADMIN_CONNECTIONS_MAX + 1;
+    on_each_driver(Timeouts::default(), |served| {
+        let address = served.admin_address();
+        let connect = || Client::connect(address).expect("the kernel accepts it");
+        let mut active: Vec<Client> = (0..ACTIVE).map(|_| connect()).collect();
+        let _silent: Vec<_> = (0..400).map(|_| connect()).collect();
+        for _ in 0..3 {
+            // Each asks again and again, as monitors do, by a new connection where the server has closed the last.
+            for client in &mut active {
+                if client.get("/health").is_err() {
+                    *client = connect();
+                }
+            }
+            assert_eq!(served.admin().get("/ready").status, 200);
+        }
     });
 }

@@ -49,7 +49,11 @@ impl Served {
 
     /// Connects to the admin listener.
     pub(crate) fn admin(&self) -> TestClient {
-        TestClient::connect(self.admin.as_ref().and_then(Admin::address).expect("its address"))
+        TestClient::connect(self.admin_address())
+    }
+
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        self.admin.as_ref().and_then(Admin::address).expect("its address")
     }
 
     /// Returns all metrics.

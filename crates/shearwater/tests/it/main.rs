@@ -8,6 +8,7 @@ mod dispatch;
 mod drain;
 mod examples;
 mod fast;
+mod full;
 mod limits;
 mod middleware;
 mod misbehaving;

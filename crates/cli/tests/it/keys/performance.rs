@@ -18,17 +18,17 @@ pub(crate) fn max_connections() {
         let mut two = server.connect();
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
         assert_eq!(two.request("GET", "/f.txt", &[]).status, 200);
-        // The third waits in the kernel's queue until one of them closes.
+        // An idle one makes room for the third.
         let mut three = server.connect();
         three.ask("GET", "/f.txt", &[]);
         let line = server.next_line();
-        let full = "accepts no connections for now: it holds 2, its share of max_connections";
+        let full =
+            "accepts no connections for now: the server holds 2, its max_connections; idle ones are closed";
         assert!(line.contains(full), "{line}");
-        assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
-        let so_far = Summary::so_far(&mut server);
-        assert_eq!((so_far.count("connections"), so_far.count("open")), (2, 2));
-        drop(one);
         assert_eq!(three.response("GET").status, 200);
+        let so_far = Summary::so_far(&mut server);
+        assert_eq!(so_far.count("connections"), 3);
+        assert!(so_far.count("open") <= 2);
     });
 }
 
