@@ -73,7 +73,8 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 
 /// Returns whether a file of this type and name is compressed by gzip: an SVG image named `NAME.svgz`.
 pub(crate) fn is_gzipped(name: &[u8], media_type: &str) -> bool {
-    is_svgz(name) && media_type.starts_with("image/svg+xml")
+    let essence = media_type.split(';').next().unwrap_or_default();
+    is_svgz(name) && essence.trim_ascii_end().eq_ignore_ascii_case("image/svg+xml")
 }
 
 pub(crate) fn is_svgz(name: &[u8]) -> bool {
@@ -382,7 +383,8 @@ mod tests {
         assert_eq!(media_type(b"a.svgz"), media_type(b"a.svg"));
         for (name, media_type, expected) in [
             ("a.svgz", "image/svg+xml; charset=utf-8", true),
-            ("a/B.SVGZ", "image/svg+xml", true),
+            ("a/B.SVGZ", "Image/SVG+xml ;a=b", true),
+            ("a.svgz", "image/svg+xmlx", false),
             ("a.svgz", "application/gzip", false),
             ("a.svg", "image/svg+xml", false),
             (".svgz", "image/svg+xml", false),
