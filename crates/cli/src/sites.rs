@@ -191,11 +191,17 @@ fn folder_options(serving: &config::Serving) -> FolderOptions {
         listing: serving.listing,
         precompressed: serving.precompressed.iter().copied().map(coding).collect(),
         media_types: MediaTypeOptions {
-            by_extension: serving.mime.iter().map(|(name, kind)| (name.clone(), kind.clone())).collect(),
+            by_extension: pairs(&serving.mime),
+            by_name: pairs(&serving.mime_names),
             otherwise: None,
+            charset: Some(serving.charset.clone()),
         },
         cache_control: serving.cache_control.iter().filter_map(rule).collect(),
     }
+}
+
+fn pairs(types: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    types.iter().map(|(name, media_type)| (name.clone(), media_type.clone())).collect()
 }
 
 /// Returns a message for each invalid key, with the key relative to its table.
@@ -221,6 +227,11 @@ fn check_options(serving: &config::Serving) -> Vec<(String, String)> {
         let by_extension = || vec![(extension.clone(), kind.clone())];
         check(format!("mime.{extension}"), &|options| options.media_types.by_extension = by_extension());
     }
+    for (name, kind) in &serving.mime_names {
+        let by_name = || vec![(name.clone(), kind.clone())];
+        check(format!("mime_names.{name}"), &|options| options.media_types.by_name = by_name());
+    }
+    check("charset".to_owned(), &|options| options.media_types.charset = Some(serving.charset.clone()));
     for (index, rule) in serving.cache_control.iter().filter_map(rule).enumerate() {
         let value = CacheRule { files: FileMatch::Path("/*".to_owned()), value: rule.value.clone() };
         let path = CacheRule { files: rule.files, value: "no-cache".to_owned() };

@@ -16,7 +16,7 @@ use serde_json::Value;
 const SOURCES: [&str; 3] = ["iana", "apache", "nginx"];
 
 /// Extensions with another type than that, or with none.
-const OTHERS: [(&str, Option<&str>); 21] = [
+const OTHERS: [(&str, Option<&str>); 20] = [
     // IANA has several types: the one that browsers and players expect.
     ("3gpp", Some("video/3gpp")),
     ("mp4", Some("video/mp4")),
@@ -29,8 +29,6 @@ const OTHERS: [(&str, Option<&str>); 21] = [
     ("org", Some("text/x-org")),
     ("rs", None),
     ("vcf", Some("text/vcard")),
-    // Needs `Content-Encoding: gzip`, which a type can't express.
-    ("svgz", None),
     // Registered later: RFC 9559, RFC 9639, RFC 9512.
     ("mk3d", Some("video/matroska-3d")),
     ("mka", Some("audio/matroska")),

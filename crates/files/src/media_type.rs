@@ -1,12 +1,11 @@
-//! Media types by file name extension (RFC 9110 section 8.3): the built-in ones and those of a folder.
+//! Media types by file name and extension (RFC 9110 section 8.3): the built-in ones and those of a folder.
 //!
 //! The table is generated from mime-db 1.54.0 of 2025-03-17 (<https://github.com/jshttp/mime-db>, MIT licence), which
 //! collects the types of IANA, Apache and nginx. IANA has priority. `examples/media_types.rs` generates it and lists
 //! the exceptions with their reasons.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-
-use shearwater::engine::FieldLines;
 
 use crate::limits::MEDIA_TYPES_MAX;
 use crate::options::{BadOption, MediaTypeOptions};
@@ -20,6 +19,9 @@ const TABLE: &str = include_str!("media_types.txt");
 
 /// The longest extension of the table.
 const EXTENSION_BYTES_MAX: usize = 24;
+
+/// The charset of text in the table.
+const CHARSET: &str = "; charset=utf-8";
 
 /// Returns the media type for a file name, with `charset=utf-8` for text. `application/octet-stream` if the extension
 /// is unknown or absent.
@@ -69,21 +71,42 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
     (dot > 0).then(|| &file[dot + 1..])
 }
 
-/// Media types by extension.
+/// Returns whether a file of this type and name is compressed by gzip: an SVG image named `NAME.svgz`.
+pub(crate) fn is_gzipped(name: &[u8], media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    is_svgz(name) && essence.trim_ascii_end().eq_ignore_ascii_case("image/svg+xml")
+}
+
+pub(crate) fn is_svgz(name: &[u8]) -> bool {
+    extension(name).is_some_and(|extension| extension.eq_ignore_ascii_case(b"svgz"))
+}
+
+/// The media types of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MediaTypes {
-    /// Extensions in lower case, sorted.
+    /// Extensions in lower case, and whole names after a slash, sorted.
     own: Vec<(Vec<u8>, String)>,
     otherwise: String,
+    /// Charset of built-in text types, empty for none, if it isn't the usual one.
+    charset: Option<String>,
 }
 
 impl MediaTypes {
     pub(crate) fn new(options: &MediaTypeOptions) -> Result<Self, BadOption> {
+        let MediaTypeOptions { by_extension, by_name, otherwise, charset } = options;
         let mut own: Vec<(Vec<u8>, String)> = Vec::new();
-        for (extension, media_type) in &options.by_extension {
-            let key = extension.to_ascii_lowercase().into_bytes();
+        let extensions = by_extension.iter().map(|(extension, media_type)| {
+            let why = "an extension is the part of a name after its last dot";
+            (extension, extension.to_ascii_lowercase(), is_extension(extension), why, media_type)
+        });
+        let names = by_name.iter().map(|(name, media_type)| {
+            let is_name = !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0']);
+            (name, format!("/{name}"), is_name, "a name has no slash", media_type)
+        });
+        for (written, key, is_valid, why, media_type) in extensions.chain(names) {
+            let key = key.into_bytes();
             let why = match own.binary_search_by(|(known, _)| known.cmp(&key)) {
-                _ if !is_extension(extension) => "an extension is the part of a name after its last dot",
+                _ if !is_valid => why,
                 Ok(_) => "listed twice",
                 Err(_) if own.len() >= MEDIA_TYPES_MAX => "too many values",
                 Err(place) => {
@@ -91,21 +114,37 @@ impl MediaTypes {
                     continue;
                 }
             };
-            return Err(BadOption::new("media type", extension, why));
+            return Err(BadOption::new("media type", written, why));
         }
-        let otherwise = options.otherwise.as_deref().unwrap_or(UNKNOWN);
-        Ok(Self { own, otherwise: checked("default media type", otherwise)? })
+        if let Some(charset) = charset.as_ref().filter(|charset| !charset.is_empty() && !is_token(charset)) {
+            return Err(BadOption::new("charset", charset, "expected a charset such as utf-8"));
+        }
+        let otherwise = otherwise.as_deref().unwrap_or(UNKNOWN);
+        let otherwise = checked("default media type", otherwise)?;
+        Ok(Self { own, otherwise, charset: charset.clone() })
     }
 
-    /// Returns the media type of a file.
-    pub(crate) fn of(&self, name: &[u8]) -> &str {
+    /// Returns the media type of a file: one that was set is returned as it is.
+    pub(crate) fn of(&self, name: &[u8]) -> Cow<'_, str> {
+        let own = |key: &[u8]| {
+            let found = self.own.binary_search_by(|(known, _)| known.as_slice().cmp(key)).ok()?;
+            Some(Cow::from(&self.own[found].1))
+        };
+        let own_type = || {
+            let file = name.rsplit(|&byte| byte == b'/').next()?;
+            own(&[b"/", file].concat()).or_else(|| own(&extension(name)?.to_ascii_lowercase()))
+        };
         if !self.own.is_empty()
-            && let Some(key) = extension(name).map(<[u8]>::to_ascii_lowercase)
-            && let Ok(place) = self.own.binary_search_by(|(known, _)| known.cmp(&key))
+            && let Some(media_type) = own_type()
         {
-            return &self.own[place].1;
+            return media_type;
         }
-        known_type(name).unwrap_or(&self.otherwise)
+        let Some(built_in) = known_type(name) else { return Cow::from(&self.otherwise) };
+        match (&self.charset, built_in.strip_suffix(CHARSET)) {
+            (Some(charset), Some(bare)) if charset.is_empty() => bare.into(),
+            (Some(charset), Some(bare)) => format!("{bare}; charset={charset}").into(),
+            _ => built_in.into(),
+        }
     }
 }
 
@@ -113,28 +152,71 @@ fn is_extension(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/', '\0'])
 }
 
-/// Returns whether a text can be sent as a media type: `type/subtype`, perhaps with parameters.
+/// Returns whether a text is a media type, perhaps with parameters: `type/subtype *( OWS ";" OWS parameter )`
+/// (RFC 9110 section 8.3.1).
 #[must_use]
 pub fn is_media_type(text: &str) -> bool {
-    let has_both = |(kind, subtype): (&str, &str)| !kind.trim().is_empty() && !subtype.trim().is_empty();
-    text.split_once('/').is_some_and(has_both) && FieldLines::new().push("Content-Type", text).is_ok()
+    let (essence, parameters) = text.split_at(text.find([';', ' ', '\t']).unwrap_or(text.len()));
+    let is_type =
+        |(kind, subtype): (&str, &str)| is_token(kind) && is_token(subtype) && kind != "*" && subtype != "*";
+    essence.split_once('/').is_some_and(is_type) && are_parameters(parameters)
 }
 
-/// Validates a media type and adds a `charset` to text.
-fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
-    if !is_media_type(media_type) {
-        return Err(BadOption::new(option, media_type, "expected a media type such as text/plain"));
+/// Returns whether a text is `*( OWS ";" OWS name "=" value )`. Empty parameters, which recipients must ignore, aren't sent.
+fn are_parameters(mut text: &str) -> bool {
+    const OWS: [char; 2] = [' ', '\t'];
+    while !text.is_empty() {
+        let parameter =
+            text.trim_start_matches(OWS).strip_prefix(';').map(|rest| rest.trim_start_matches(OWS));
+        let Some((name, value)) = parameter.and_then(|parameter| parameter.split_once('=')) else {
+            return false;
+        };
+        let len = value_len(value);
+        if !is_token(name) || len == 0 {
+            return false;
+        }
+        text = &value[len..];
     }
-    let lower = media_type.to_ascii_lowercase();
-    let charset =
-        if lower.starts_with("text/") && !lower.contains("charset") { "; charset=utf-8" } else { "" };
-    Ok(format!("{media_type}{charset}"))
+    true
+}
+
+/// Returns the length of the token or quoted string that a text begins with, or 0.
+fn value_len(text: &str) -> usize {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return text.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(text.len());
+    };
+    let mut is_escaped = false;
+    for (place, byte) in quoted.bytes().enumerate() {
+        match byte {
+            b'"' if !is_escaped => return place + 2,
+            b'\t' | b' '..=b'~' => is_escaped = byte == b'\\' && !is_escaped,
+            _ => return 0,
+        }
+    }
+    0
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Validates a media type, which is sent as it is.
+fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
+    match is_media_type(media_type) {
+        true => Ok(media_type.to_owned()),
+        false => Err(BadOption::new(option, media_type, "expected a media type such as text/plain")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        EXTENSION_BYTES_MAX, MEDIA_TYPES_MAX, MediaTypeOptions, MediaTypes, TABLE, UNKNOWN, find, media_type,
+        EXTENSION_BYTES_MAX, MEDIA_TYPES_MAX, MediaTypeOptions, MediaTypes, TABLE, UNKNOWN, find, is_gzipped,
+        is_media_type, media_type,
     };
 
     /// Types that must not change with an update of the table.
@@ -201,11 +283,12 @@ mod tests {
         MediaTypeOptions {
             by_extension: pairs.iter().map(own).collect(),
             otherwise: otherwise.map(str::to_owned),
+            ..MediaTypeOptions::default()
         }
     }
 
     #[test]
-    fn own_types_come_first_and_text_gets_a_charset() {
+    fn own_types_come_first_and_are_sent_as_written() {
         let pairs = [
             ("FOO", "text/x-foo"),
             ("js", "application/javascript"),
@@ -214,16 +297,16 @@ mod tests {
         ];
         let types = MediaTypes::new(&options(&pairs, Some("text/plain"))).expect("types");
         for (name, media_type) in [
-            ("a.foo", "text/x-foo; charset=utf-8"),
-            ("a/b.FOO", "text/x-foo; charset=utf-8"),
+            ("a.foo", "text/x-foo"),
+            ("a/b.FOO", "text/x-foo"),
             ("a.js", "application/javascript"),
             ("a.t", "Text/X; Charset=x"),
             ("a.veryverylongextension", "a/b"),
             ("a.css", "text/css; charset=utf-8"),
             ("a.bin", "application/octet-stream"),
-            ("README", "text/plain; charset=utf-8"),
-            ("a.unknown", "text/plain; charset=utf-8"),
-            (".foo", "text/plain; charset=utf-8"),
+            ("README", "text/plain"),
+            ("a.unknown", "text/plain"),
+            (".foo", "text/plain"),
         ] {
             assert_eq!(types.of(name.as_bytes()), media_type, "{name}");
         }
@@ -248,10 +331,83 @@ mod tests {
     }
 
     #[test]
+    fn whole_names_come_before_extensions() {
+        let pair = |name: &str, media_type: &str| (name.to_owned(), media_type.to_owned());
+        let mut options = options(&[("txt", "text/x-ext"), ("license", "a/ext")], None);
+        options.by_name = vec![
+            pair("LICENSE", "text/plain"),
+            pair("robots.txt", "text/x-robots"),
+            pair("apple-app-site-association", "application/json"),
+        ];
+        let types = MediaTypes::new(&options).expect("types");
+        for (name, media_type) in [
+            ("LICENSE", "text/plain"),
+            ("a/b/LICENSE", "text/plain"),
+            ("license", UNKNOWN),
+            ("LICENSE/a", UNKNOWN),
+            ("a.license", "a/ext"),
+            ("robots.txt", "text/x-robots"),
+            ("norobots.txt", "text/x-ext"),
+            (".well-known/apple-app-site-association", "application/json"),
+        ] {
+            assert_eq!(types.of(name.as_bytes()), media_type, "{name}");
+        }
+        for name in ["", "a/b", "/a", ".", "..", "a\0", "LICENSE"] {
+            let mut bad = options.clone();
+            bad.by_name.push(pair(name, "a/b"));
+            assert!(MediaTypes::new(&bad).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_charset_of_built_in_types_can_be_set() {
+        for (charset, css, svg) in [
+            (None, "text/css; charset=utf-8", "image/svg+xml; charset=utf-8"),
+            (Some("windows-1252"), "text/css; charset=windows-1252", "image/svg+xml; charset=windows-1252"),
+            (Some(""), "text/css", "image/svg+xml"),
+        ] {
+            let mut options = options(&[("html", "text/html")], None);
+            options.charset = charset.map(str::to_owned);
+            let types = MediaTypes::new(&options).expect("types");
+            let all = [&b"a.css"[..], b"a.svg", b"a.png", b"a.html", b"a"].map(|name| types.of(name));
+            assert_eq!(all, [css, svg, "image/png", "text/html", UNKNOWN], "{charset:?}");
+        }
+        for charset in ["utf 8", "utf-8;", "\"utf-8\"", "\r\n"] {
+            let bad = MediaTypeOptions { charset: Some(charset.to_owned()), ..MediaTypeOptions::default() };
+            assert!(MediaTypes::new(&bad).is_err(), "{charset:?}");
+        }
+    }
+
+    #[test]
+    fn svgz_is_gzip_if_it_is_sent_as_svg() {
+        assert_eq!(media_type(b"a.svgz"), media_type(b"a.svg"));
+        for (name, media_type, expected) in [
+            ("a.svgz", "image/svg+xml; charset=utf-8", true),
+            ("a/B.SVGZ", "Image/SVG+xml ;a=b", true),
+            ("a.svgz", "image/svg+xmlx", false),
+            ("a.svgz", "application/gzip", false),
+            ("a.svg", "image/svg+xml", false),
+            (".svgz", "image/svg+xml", false),
+        ] {
+            assert_eq!(is_gzipped(name.as_bytes(), media_type), expected, "{name} {media_type}");
+        }
+    }
+
+    /// The crate of the configuration has the same cases.
+    #[test]
+    fn media_types_follow_the_grammar() {
+        for line in include_str!("../tests/media_types.txt").lines() {
+            let (verdict, text) = line.split_once(": ").expect("a verdict and a text");
+            assert_eq!(is_media_type(text), verdict == "valid", "{text:?}");
+        }
+    }
+
+    #[test]
     fn limits_the_number_of_types() {
         let many = |count: usize| MediaTypeOptions {
-            by_extension: (0..count).map(|number| (format!("x{number}"), "a/b".to_owned())).collect(),
-            otherwise: None,
+            by_extension: (1..count).map(|number| (format!("x{number}"), "a/b".to_owned())).collect(),
+            by_name: vec![("x0".to_owned(), "a/b".to_owned())],
+            ..MediaTypeOptions::default()
         };
         assert!(MediaTypes::new(&many(MEDIA_TYPES_MAX)).is_ok());
         assert!(MediaTypes::new(&many(MEDIA_TYPES_MAX + 1)).is_err());

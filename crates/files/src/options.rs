@@ -88,15 +88,19 @@ pub enum Hidden {
     Serve,
 }
 
-/// Media types that differ from the built-in ones ([`media_type`](crate::media_type)). Adds `charset=utf-8` to text
-/// without a `charset`.
+/// Media types that differ from the built-in ones ([`media_type`](crate::media_type)). They are sent as written: text
+/// without a `charset` stays without.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTypeOptions {
     /// Types by extension, without its dot and case-insensitive. At most
-    /// [`MEDIA_TYPES_MAX`](crate::limits::MEDIA_TYPES_MAX).
+    /// [`MEDIA_TYPES_MAX`](crate::limits::MEDIA_TYPES_MAX), including those by name.
     pub by_extension: Vec<(String, String)>,
+    /// Types by whole file name in any folder, such as `LICENSE`, case-sensitive. They come before those by extension.
+    pub by_name: Vec<(String, String)>,
     /// Type of files with an unknown extension. Default `application/octet-stream`.
     pub otherwise: Option<String>,
+    /// Charset of the built-in text types. Default `utf-8`; an empty one sends none.
+    pub charset: Option<String>,
 }
 
 /// A rule for `Cache-Control`.

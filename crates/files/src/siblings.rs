@@ -10,6 +10,7 @@ use shearwater_io::fs::{Coding, Kind, Meta, OpenError, Opened, Root, Timestamp, 
 
 use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
+use crate::media_type::is_svgz;
 use crate::negotiation::Codings;
 use crate::now::Now;
 
@@ -122,7 +123,7 @@ impl Siblings {
 
 /// Returns whether this is the name of a compressed file, which has no siblings.
 fn is_packed(name: &[u8]) -> bool {
-    Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()))
+    is_svgz(name) || Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()))
 }
 
 /// A file or one of its siblings, by name (RFC 9110 section 3.2: the representations of one resource).

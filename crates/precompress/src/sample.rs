@@ -47,8 +47,8 @@ const PACKED: &[&str] = &[
     "7z", "aac", "apk", "apng", "avi", "avif", "br", "bz2", "cab", "crx", "deb", "docx", "epub", "flac",
     "gif", "gz", "heic", "heif", "jar", "jpeg", "jpg", "jxl", "lz", "lz4", "lzma", "m4a", "m4v", "mkv",
     "mov", "mp3", "mp4", "mpeg", "mpg", "odp", "ods", "odt", "oga", "ogg", "ogv", "opus", "png", "pptx",
-    "rar", "rpm", "tbz", "tgz", "txz", "weba", "webm", "webp", "whl", "woff", "woff2", "xlsx", "xpi", "xz",
-    "zip", "zst",
+    "rar", "rpm", "svgz", "tbz", "tgz", "txz", "weba", "webm", "webp", "whl", "woff", "woff2", "xlsx", "xpi",
+    "xz", "zip", "zst",
 ];
 
 /// Returns whether a file of this name has a compressed format.

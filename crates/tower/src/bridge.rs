@@ -63,7 +63,7 @@ impl<M: Maker> Bridge<M> {
         // One budget for the future and its response's body.
         let polled = response.poll_now(|cx| {
             self.pool.budget.scope(cx, |cx| {
-                let future = waiting.as_mut().expect("polled once");
+                let future = waiting.as_mut().expect("not polled after completion");
                 let output = ready!(future.get().poll(cx));
                 // The future is dropped before the response's body is polled.
                 waiting.take().into_iter().for_each(|future| self.pool.futures.put(future));

@@ -35,7 +35,13 @@ section! {
              them.";
         mime: BTreeMap<String, String> = BTreeMap::new(),
             Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, MEDIA_TYPE),
-            "Media types by extension, in addition to the built-in ones. A route adds to those of its site.";
+            "Media types by extension, in addition to the built-in ones, sent as written. A route adds to those of its site.";
+        mime_names: BTreeMap<String, String> = BTreeMap::new(),
+            Map("a table by file name, such as { LICENSE = \"text/plain\" }", |name| Some(name.to_owned()), MEDIA_TYPE),
+            "Media types by whole file name, in any folder, before those by extension. A route adds to those of its site.";
+        charset: String = "utf-8".to_owned(), text("a charset, such as \"utf-8\", or \"\" for none"),
+            "Charset of built-in media types of text. Without one, browsers read it from the file (`<meta charset>`). Types in `mime` and \
+             `mime_names` are sent as written.";
         error_pages: BTreeMap<u16, String> = BTreeMap::new(),
             Map("a table by status, such as { 404 = \"/404.html\" }", |status| status.parse().ok(), text("a path of the site, such as \"/404.html\"")),
             "Error pages by status; the status of the response stays. A route adds to those of its site.";
@@ -55,6 +61,7 @@ section! {
             root: Some(PathBuf::from("public")),
             spa: Some("/index.html".to_owned()),
             mime: BTreeMap::from([("foo".to_owned(), "text/x-foo".to_owned())]),
+            mime_names: BTreeMap::from([("LICENSE".to_owned(), "text/plain".to_owned())]),
             error_pages: BTreeMap::from([(404, "/404.html".to_owned())]),
             cache_control: vec![CacheControl::example()],
             ..Self::default()
@@ -119,9 +126,8 @@ const FOLDER: Text<PathBuf> = Text {
 pub(crate) const MEDIA_TYPE: Text<String> = Text {
     allowed: "a media type, such as \"text/plain; charset=utf-8\"",
     parse: |text, _| {
-        let essence = text.split(';').next().unwrap_or_default().trim_end();
-        let is_printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        valid_media_type(text, is_media_type(essence, false) && is_printable && text.trim() == text)
+        let (essence, parameters) = text.split_at(text.find([';', ' ', '\t']).unwrap_or(text.len()));
+        valid_media_type(text, is_media_type(essence, false) && are_parameters(parameters))
     },
     ..text("")
 };
@@ -139,13 +145,51 @@ fn valid_media_type(text: &str, is_valid: bool) -> Result<String, String> {
 
 /// Returns whether a text is `type/subtype`, or `type/*` if `is_range`.
 fn is_media_type(text: &str, is_range: bool) -> bool {
-    let is_token = |part: &str| {
-        let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        !part.is_empty() && part.bytes().all(is_token_byte)
-    };
     text.split_once('/').is_some_and(|(kind, subtype)| {
         is_token(kind) && kind != "*" && is_token(subtype) && (is_range || subtype != "*")
     })
+}
+
+/// Returns whether a text is `*( OWS ";" OWS name "=" value )`. Empty parameters, which recipients must ignore, aren't sent.
+fn are_parameters(mut text: &str) -> bool {
+    const OWS: [char; 2] = [' ', '\t'];
+    while !text.is_empty() {
+        let parameter =
+            text.trim_start_matches(OWS).strip_prefix(';').map(|rest| rest.trim_start_matches(OWS));
+        let Some((name, value)) = parameter.and_then(|parameter| parameter.split_once('=')) else {
+            return false;
+        };
+        let len = value_len(value);
+        if !is_token(name) || len == 0 {
+            return false;
+        }
+        text = &value[len..];
+    }
+    true
+}
+
+/// Returns the length of the token or quoted string that a text begins with, or 0.
+fn value_len(text: &str) -> usize {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return text.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(text.len());
+    };
+    let mut is_escaped = false;
+    for (place, byte) in quoted.bytes().enumerate() {
+        match byte {
+            b'"' if !is_escaped => return place + 2,
+            b'\t' | b' '..=b'~' => is_escaped = byte == b'\\' && !is_escaped,
+            _ => return 0,
+        }
+    }
+    0
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 section! {
@@ -181,7 +225,18 @@ section! {
 
 #[cfg(test)]
 mod tests {
-    use super::is_media_type;
+    use std::path::Path;
+
+    use super::{MEDIA_TYPE, is_media_type};
+
+    /// The crate of the files has the same cases.
+    #[test]
+    fn media_types_follow_the_grammar() {
+        for line in include_str!("../../../files/tests/media_types.txt").lines() {
+            let (verdict, text) = line.split_once(": ").expect("a verdict and a text");
+            assert_eq!((MEDIA_TYPE.parse)(text, Path::new("")).is_ok(), verdict == "valid", "{text:?}");
+        }
+    }
 
     #[test]
     fn accepts_media_types_and_ranges() {

@@ -76,6 +76,8 @@ const SITE: &str = r#"
         listing = true
         precompressed = ["gzip"]
         mime = { ".FOO" = "text/x-foo", bar = "text/x-bar" }
+        mime_names = { LICENSE = "text/plain" }
+        charset = ""
         error_pages = { 404 = "/404.html", 500 = "/500.html" }
         cache_control = [ { type = "text/HTML", value = "no-cache" }, { path = "/assets/*", value = "max-age=1" } ]
         headers = { set = { X-Escaped = "$${SECRET}", X-Site = "${SECRET}" }, remove = ["Server"] }
@@ -86,6 +88,8 @@ const SITE: &str = r#"
         path = "/assets/*"
         try_files = ["{path}", "= 404"]
         mime = { bar = "text/x-other" }
+        mime_names = { "a.b" = "a/b" }
+        charset = "windows-1252"
         error_pages = { 404 = "/assets/404.html" }
         headers = { set = { X-Route = "r" } }
         [[site.route]]
@@ -112,6 +116,8 @@ symlinks = "never"
 listing = true
 precompressed = ["gzip"]
 mime = { bar = "text/x-bar", foo = "text/x-foo" }
+mime_names = { LICENSE = "text/plain" }
+charset = ""
 error_pages = { 404 = "/404.html", 500 = "/500.html" }
 cache_control = [{ type = "text/HTML", value = "no-cache" }, { path = "/assets/*", value = "max-age=1" }]
 headers = { set = { X-Escaped = "$${SECRET}", X-Site = "${SECRET}" }, remove = ["Server"] }
@@ -127,6 +133,8 @@ headers = { set = { X-Route = "r" }, remove = [] }
 try_files = ["{path}", "= 404"]
 spa = false
 mime = { bar = "text/x-other", foo = "text/x-foo" }
+mime_names = { LICENSE = "text/plain", "a.b" = "a/b" }
+charset = "windows-1252"
 error_pages = { 404 = "/assets/404.html", 500 = "/500.html" }
 
 [[site.route]]

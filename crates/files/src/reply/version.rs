@@ -15,6 +15,7 @@ use crate::conditional::preconditions::{self, PreconditionResult, if_range_holds
 use crate::conditional::range::{self, ByteRange, Selection};
 use crate::conditional::validators::Validators;
 
+use crate::media_type::is_gzipped;
 use crate::settings::FolderSettings;
 use crate::siblings::Representation;
 
@@ -52,9 +53,11 @@ impl FileVersion {
         settings: &FolderSettings,
         content: Item,
     ) -> (Self, Rc<Prebuilt>) {
-        let Representation { coding, .. } = entry;
         let media_type = settings.media_types.of(entry.name);
-        let cache_control = settings.cache_rules.of(entry.name, media_type);
+        // Sent to clients without gzip as well: there is no other representation (RFC 9110 section 12.5.3).
+        let own_coding = is_gzipped(entry.name, &media_type).then_some(Coding::Gzip);
+        let coding = entry.coding.or(own_coding);
+        let cache_control = settings.cache_rules.of(entry.name, &media_type);
         let varies = entry.varies();
         let last_modified = validators.modified.map(httpdate::fmt_http_date);
         let mut common = FieldLines::new();
@@ -65,7 +68,7 @@ impl FileVersion {
         push(&mut whole, ACCEPT_RANGES.0, Some(ACCEPT_RANGES.1));
         push(&mut whole, CACHE_CONTROL, cache_control);
         push(&mut whole, CONTENT_ENCODING, coding.map(Coding::name));
-        let prebuilt = Prebuilt::new(media_type, &whole, content).expect("options were validated");
+        let prebuilt = Prebuilt::new(&media_type, &whole, content).expect("options were validated");
         let cache_control = cache_control.map(|value| {
             let mut lines = FieldLines::new();
             push(&mut lines, CACHE_CONTROL, Some(value));

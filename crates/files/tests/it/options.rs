@@ -102,6 +102,7 @@ fn options() -> FolderOptions {
                 ("js".into(), "application/javascript".into()),
             ],
             otherwise: Some("text/plain".into()),
+            ..MediaTypeOptions::default()
         },
         ..FolderOptions::default()
     };
@@ -126,9 +127,9 @@ fn media_type_and_cache_control_are_those_of_the_sent_file() {
                 ("/assets/p.html", "text/html; charset=utf-8", long),
                 // The fallback is another file, whatever the path.
                 ("/assets/none", "text/html; charset=utf-8", Some("no-cache")),
-                ("/b.foo", "text/x-foo; charset=utf-8", Some("max-age=7")),
-                ("/large.foo", "text/x-foo; charset=utf-8", Some("max-age=7")),
-                ("/README", "text/plain; charset=utf-8", None),
+                ("/b.foo", "text/x-foo", Some("max-age=7")),
+                ("/large.foo", "text/x-foo", Some("max-age=7")),
+                ("/README", "text/plain", None),
             ] {
                 let response = client.get(target);
                 assert_eq!(response.field("Content-Type"), Some(media_type), "{target}");

@@ -392,3 +392,33 @@ fn sends_all_codings_in_one_turn() {
         }
     }
 }
+
+/// A compressed image is its only representation: all clients get it, with the same headers.
+#[test]
+fn sends_svgz_as_an_encoded_image_and_never_compressed_twice() {
+    for site in [TestSite::new(), TestSite::cached()] {
+        for len in SIZES {
+            let image = content("gzip", len);
+            site.file("a.svgz", &image);
+            for (coding, extension) in CODINGS {
+                site.file(format!("a.svgz.{extension}"), content(coding, len / 2));
+            }
+            let mut client = site.connect();
+            wait_until("the change", || get(&mut client, "/a.svgz", &[]).body.len() == len);
+            for accepted in ["br, zstd, gzip", "gzip", "br", "identity", "gzip;q=0"] {
+                let accepted = format!("Accept-Encoding: {accepted}");
+                let response = get(&mut client, "/a.svgz", &[&accepted]);
+                let fields = ["Content-Type", "Content-Encoding", "Vary", "Accept-Ranges"]
+                    .map(|name| response.field(name));
+                let expected = [Some("image/svg+xml; charset=utf-8"), Some("gzip"), None, Some("bytes")];
+                assert_eq!(fields, expected, "{accepted}");
+                assert!(response.body == image, "{accepted}");
+                let known = format!("If-None-Match: {}", tag(&response));
+                assert_eq!(get(&mut client, "/a.svgz", &[&accepted, &known]).status, 304);
+            }
+            let part = get(&mut client, "/a.svgz", &["Range: bytes=0-3"]);
+            assert_eq!((part.status, part.field("Content-Encoding")), (206, Some("gzip")));
+            assert_eq!(part.body, b"gzip");
+        }
+    }
+}
