@@ -272,7 +272,7 @@ impl Finder {
                 found.content.reply_page(status, response);
                 true
             }
-            Err(error) if WouldBlock::is(&error) => {
+            Err(error) if WouldBlock::is(&error) || self.store.disk.may_mend(&error) => {
                 let work = DiskWork::file(name, request);
                 // After a failure there is no time to wait for the page, too.
                 self.store.disk.wait_for(work, None, request, response, now).is_ok()
@@ -388,7 +388,7 @@ impl Finder {
         error: &OpenError,
         response: &mut Response<'_>,
     ) -> Result<(), WouldBlock> {
-        if WouldBlock::is(error) {
+        if WouldBlock::is(error) || self.store.disk.may_mend(error) {
             return Err(WouldBlock);
         }
         errors::cant_open(self.path_of(name), error, response);

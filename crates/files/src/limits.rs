@@ -18,6 +18,13 @@ pub const DISK_WAITING_MAX: usize = 1024;
 /// Seconds that a request waits for the disk; then it gets a `503`.
 pub const DISK_WAIT_S_MAX: u64 = 10;
 
+/// Seconds that an open is repeated; then the request gets a `503`. Shorter than `UNCHECKED_MS_MAX`, so that cached files
+/// outlast a request that waits.
+pub const OPEN_WAIT_S_MAX: u64 = 4;
+
+/// Milliseconds until an open is repeated that has found no descriptor, no memory or another process's lease.
+pub const OPEN_RETRY_MS: u64 = 10;
+
 /// Pieces of disk work in a folder for one request, one after the other; then it gets a `503`. One is enough unless files
 /// change meanwhile.
 pub const DISK_JOBS_PER_REQUEST_MAX: usize = 4;

@@ -8,11 +8,13 @@
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::ptr;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Resource, Signal, WaitOptions, getrlimit, kill_process, test_kill_process, waitpid,
 };
@@ -30,6 +32,8 @@ pub struct StartedProgram {
     child: Child,
     /// The program behind a relay.
     relayed: Option<Pid>,
+    /// A descriptor of that program, where the system has them: its number may become another process's.
+    handle: Option<OwnedFd>,
 }
 
 impl StartedProgram {
@@ -39,7 +43,7 @@ impl StartedProgram {
     /// Those of [`Command::spawn`].
     pub fn start(command: &mut Command, has_relay: bool) -> io::Result<Self> {
         if !has_relay {
-            return Ok(Self { child: command.spawn()?, relayed: None });
+            return Ok(Self { child: command.spawn()?, relayed: None, handle: None });
         }
         let (mut number, report) = io::pipe()?;
         let report_fd = report.as_raw_fd();
@@ -51,7 +55,7 @@ impl StartedProgram {
         let mut bytes = [0; size_of::<libc::pid_t>()];
         let read = number.read_exact(&mut bytes).map(|()| Pid::from_raw(libc::pid_t::from_ne_bytes(bytes)));
         match read {
-            Ok(Some(program)) => Ok(Self { child, relayed: Some(program) }),
+            Ok(Some(program)) => Ok(Self { child, relayed: Some(program), handle: handle_of(program) }),
             failed => {
                 drop(child.kill().and_then(|()| child.wait()));
                 Err(failed.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
@@ -76,10 +80,19 @@ impl StartedProgram {
     /// # Errors
     /// If it has ended already.
     pub fn kill(&mut self) -> io::Result<()> {
-        match self.relayed {
-            Some(program) => Ok(kill_process(program, Signal::KILL)?),
-            None => self.child.kill(),
+        match (self.relayed, &self.handle) {
+            (Some(_), Some(handle)) => kill_by(handle),
+            (Some(program), None) => Ok(kill_process(program, Signal::KILL)?),
+            (None, _) => self.child.kill(),
         }
+    }
+
+    /// Waits for the end of a program that was [released](Self::release). Returns false at once where the system can't
+    /// tell.
+    #[must_use]
+    pub fn await_end(&self) -> bool {
+        let Some(handle) = &self.handle else { return false };
+        retry_on_intr(|| poll(&mut [PollFd::new(handle, PollFlags::IN)], None)).is_ok()
     }
 
     /// Waits for the program's end.
@@ -112,6 +125,30 @@ impl StartedProgram {
             drop(self.child.wait());
         }
     }
+}
+
+/// Returns a descriptor of a process.
+#[cfg(target_os = "linux")]
+fn handle_of(program: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok()
+}
+
+/// Kills the process of a descriptor.
+#[cfg(target_os = "linux")]
+fn kill_by(handle: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::process::pidfd_send_signal(handle, Signal::KILL)?)
+}
+
+/// This system has no descriptors of processes.
+#[cfg(not(target_os = "linux"))]
+fn handle_of(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+/// Never called: there are no descriptors of processes.
+#[cfg(not(target_os = "linux"))]
+fn kill_by(_: &OwnedFd) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns true if a process runs. One that has ended doesn't, even if nobody has waited for it yet.
@@ -244,5 +281,13 @@ mod tests {
         line.clear();
         // Nobody else has the other end of its output.
         assert_eq!(output.read_line(&mut line).expect("its end"), 0);
+        if program.await_end() {
+            while is_running(program.id()) {
+                std::thread::yield_now();
+            }
+            // The number may be another process's as soon as its parent has waited for it.
+            let late = program.kill();
+            assert!(late.is_ok() || late.is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH)));
+        }
     }
 }

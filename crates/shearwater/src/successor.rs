@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitStatus};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -140,10 +140,15 @@ impl Successor {
         for name in OF_ONE_PROCESS {
             command.env_remove(name);
         }
-        let child = StartedProgram::start(&mut command, takes_notifications())
-            .map_err(|error| HandOverError::Start { program: PathBuf::from(command.get_program()), error })?;
-        // Its copy of the other end would hide that the process has ended.
-        drop(command);
+        let program = PathBuf::from(command.get_program());
+        // Its copy of the other end, dropped with it, would hide that the process has ended.
+        let start = move || StartedProgram::start(&mut command, takes_notifications());
+        let child = match start_within(start, end, || control.is_ending()) {
+            Ok(started) => started.map_err(|error| HandOverError::Start { program, error })?,
+            Err(Failed::Ending) => return Err(HandOverError::Listeners(StartError::Ending)),
+            Err(Failed::System(error)) => return Err(HandOverError::System(error)),
+            Err(_) => return Err(HandOverError::Late(timeout)),
+        };
         let mut new = NewProcess { child, channel, timeout, end };
         match new.hand_over(&passing, control) {
             Ok(()) => {
@@ -156,10 +161,8 @@ impl Successor {
                     control.notify(Notice::SuccessorUnannounced { process, error: error.to_string() });
                 }
                 passing.into_iter().for_each(|passing| passing.finish(process));
-                // The manager waits for its own child. Otherwise the thread does; the channel has room.
-                if !new.child.is_relayed() {
-                    drop(waiting.try_send(new.child));
-                }
+                // The channel has room.
+                drop(waiting.try_send(new.child));
                 Ok(process)
             }
             Err(failed) => {
@@ -199,14 +202,50 @@ fn announce(process: u32) -> io::Result<()> {
     }
 }
 
+/// Starts a program on a thread: a file system that hangs would hold up its caller without limit. A program that starts
+/// later is killed.
+fn start_within(
+    start: impl FnOnce() -> io::Result<StartedProgram> + Send + 'static,
+    end: Instant,
+    is_ending: impl Fn() -> bool,
+) -> Result<io::Result<StartedProgram>, Failed> {
+    // Without room, so that the thread learns whether the program was taken.
+    let (sender, started) = sync_channel(0);
+    let run = move || {
+        if let Err(SendError(Ok(mut late))) = sender.send(start()) {
+            drop(late.kill());
+            drop(late.wait());
+        }
+    };
+    thread::Builder::new().name("successor-start".to_owned()).spawn(run)?;
+    loop {
+        match started.recv_timeout(LOOK_INTERVAL) {
+            Ok(started) => return Ok(started),
+            Err(RecvTimeoutError::Disconnected) => return Err(Failed::Late),
+            Err(RecvTimeoutError::Timeout) if is_ending() => return Err(Failed::Ending),
+            Err(RecvTimeoutError::Timeout) if Instant::now() >= end => return Err(Failed::Late),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
 /// Starts a thread that waits for the process which it gets, and reports its end. Without one it ends.
 fn wait_for_end(end: SuccessorEnd) -> io::Result<SyncSender<StartedProgram>> {
     let (sender, child) = sync_channel::<StartedProgram>(1);
     let wait = move || {
-        if let Ok(mut child) = child.recv()
-            && let Ok(status) = child.wait()
-        {
-            end.note(child.id(), status);
+        match child.recv() {
+            // The service manager has its status, but the number must not be signalled any more.
+            Ok(child) if child.is_relayed() => {
+                if child.await_end() {
+                    end.forget();
+                }
+            }
+            Ok(mut child) => {
+                if let Ok(status) = child.wait() {
+                    end.note(child.id(), status);
+                }
+            }
+            Err(_) => {}
         }
     };
     thread::Builder::new().name("successor".to_owned()).spawn(wait)?;
@@ -421,7 +460,24 @@ impl std::error::Error for HandOverError {}
 mod tests {
     use shearwater_io::socket_channel::SocketChannel;
 
-    use super::{Failed, ListeningSocket};
+    use super::{Failed, ListeningSocket, start_within};
+
+    #[test]
+    fn a_start_that_hangs_ends_with_the_drain_or_in_time() {
+        use std::time::{Duration, Instant};
+        let later = Instant::now() + Duration::from_secs(600);
+        for (end, is_ending) in [(later, true), (Instant::now(), false)] {
+            let (_hangs, gate) = std::sync::mpsc::sync_channel::<()>(0);
+            let start = move || {
+                drop(gate.recv());
+                Err(std::io::ErrorKind::Other.into())
+            };
+            let failed = start_within(start, end, || is_ending).expect_err("it doesn't start");
+            assert_eq!(matches!(failed, Failed::Ending), is_ending, "{failed:?}");
+        }
+        let started = start_within(|| Err(std::io::ErrorKind::NotFound.into()), later, || false);
+        assert!(started.expect("it has failed in time").is_err());
+    }
 
     #[test]
     fn a_process_that_ends_with_unread_messages_has_closed_the_channel() {

@@ -1,8 +1,8 @@
 //! Faults of the machine: the server serves, the operator hears of each once, with what to do, and of its end.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -237,6 +237,67 @@ fn used_up_descriptors_are_reported_until_some_are_free() {
             }
         }
         assert!(has_ended);
+    }
+}
+
+/// Files of more requests than there are descriptors are sent one after the other.
+#[test]
+fn requests_wait_for_descriptors() {
+    const CLIENTS: usize = 200;
+    const BYTES: usize = 200_000;
+    for driver in drivers() {
+        let folder = with_site();
+        for number in 0..CLIENTS {
+            folder.file(&format!("site/{number}.bin"), vec![b'x'; BYTES]);
+        }
+        let arguments = ["site", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
+        let server = Server::of(&mut program_after("ulimit -n 64", &folder, &arguments));
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.ask("GET", &format!("/{number}.bin"), &[]);
+        }
+        for mut client in clients {
+            let response = client.response("GET");
+            assert_eq!((response.status, response.body.len()), (200, BYTES), "{driver}");
+        }
+    }
+}
+
+/// Another process has a lease on a file, as file servers do, and is asked to give it back.
+#[test]
+fn a_request_waits_for_the_end_of_a_lease() {
+    const HOLDER: &str = "import fcntl, os, signal, sys, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+signal.sigwait([signal.SIGIO])
+sys.stdin.readline()
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)";
+    for driver in drivers() {
+        let folder = with_site();
+        let arguments = ["site", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
+        let server = Server::of(&mut program(&folder, &arguments));
+        let mut python = Command::new("python3");
+        python.args(["-c", HOLDER, "site/index.html"]).current_dir(folder.path());
+        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let Ok(mut holder) = python.spawn() else {
+            println!("skipped: there is no python3");
+            return;
+        };
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+        if line != "held\n" {
+            println!("skipped: this file system has no leases");
+            return;
+        }
+        let (mut waiting, mut other) = (server.connect(), server.connect());
+        waiting.ask("GET", "/", &[]);
+        assert_eq!(other.get("/none").status, 404, "others don't wait");
+        // The holder has its signal once the file was tried.
+        holder.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        assert_eq!(waiting.response("GET").text(), "hello", "{driver}");
+        assert!(holder.wait().expect("it ends").success());
     }
 }
 

@@ -103,6 +103,11 @@ pub struct SuccessorEnd {
 }
 
 impl SuccessorEnd {
+    /// Notes that a process has ended whose status isn't known here.
+    pub fn forget(self) {
+        self.listening.forget_successor();
+    }
+
     /// Notes that the process has ended. Reports a failure ([`Notice::SuccessorFailed`]), and waits if many notices
     /// wait.
     pub fn note(self, process: u32, status: ExitStatus) {

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use shearwater_io::fs::{Meta, OpenError, Opened, Root};
 
 use crate::disk::{Disk, DiskHook, NamesResult};
+use crate::limits::{OPEN_RETRY_MS, OPEN_WAIT_S_MAX};
 use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::{ListOrder, ListPage};
 use crate::now::Now;
@@ -85,11 +87,23 @@ pub(crate) struct Recorder<'a> {
     /// Names of the folder that the worker has.
     known_names: Option<Arc<FolderNames>>,
     records: RefCell<Records>,
+    /// Returns false once no request waits for the results.
+    is_wanted: &'a dyn Fn() -> bool,
+    /// End of the time for opens that are repeated.
+    until: Instant,
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(root: &'a Root, hook: Option<DiskHook>, known_names: Option<Arc<FolderNames>>) -> Self {
-        Self { root, hook, known_names, records: RefCell::default() }
+    pub(crate) fn new(
+        root: &'a Root,
+        hook: Option<DiskHook>,
+        known_names: Option<Arc<FolderNames>>,
+        is_wanted: &'a dyn Fn() -> bool,
+        is_patient: bool,
+    ) -> Self {
+        let patience = if is_patient { Duration::from_secs(OPEN_WAIT_S_MAX) } else { Duration::ZERO };
+        let until = Instant::now() + patience;
+        Self { root, hook, known_names, records: RefCell::default(), is_wanted, until }
     }
 
     /// Returns the root, to read without recording.
@@ -102,6 +116,24 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// Repeats an open while another process holds a lease on the file, or no descriptor or memory is free.
+///
+/// An open that blocks would wait for a lease, but longer than a request does, and on a FIFO forever.
+fn open_patiently<T>(
+    is_wanted: impl Fn() -> bool,
+    until: Instant,
+    mut open: impl FnMut() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    loop {
+        match open() {
+            Err(error) if error.is_passing() && is_wanted() && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(OPEN_RETRY_MS));
+            }
+            result => return result,
+        }
+    }
+}
+
 impl Disk for Recorder<'_> {
     /// Opens each name once: a file that is replaced meanwhile stays the same one for this request.
     fn open(&self, name: &[u8]) -> Result<Opened, OpenError> {
@@ -111,10 +143,13 @@ impl Disk for Recorder<'_> {
         if let Some(hook) = &self.hook {
             hook(name);
         }
-        let (own, recorded) = match self.root.open_beneath(name).map(Opened::shared) {
-            Ok((own, recorded)) => (Ok(own), Ok(recorded)),
-            Err(error) => (Err(error.clone()), Err(error)),
-        };
+        let (own, recorded) =
+            match open_patiently(self.is_wanted, self.until, || self.root.open_beneath(name))
+                .map(Opened::shared)
+            {
+                Ok((own, recorded)) => (Ok(own), Ok(recorded)),
+                Err(error) => (Err(error.clone()), Err(error)),
+            };
         self.records.borrow_mut().opened.push((name.to_vec(), recorded));
         own
     }
@@ -150,5 +185,49 @@ impl Disk for Recorder<'_> {
         let page = self.root.rows(folder, order, names, start)?;
         self.records.borrow_mut().rows.push((folder.name.to_vec(), order.key(), Arc::clone(&page)));
         Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::ErrorKind::{
+        ExecutableFileBusy, Interrupted, Other, OutOfMemory, ResourceBusy, StaleNetworkFileHandle, WouldBlock,
+    };
+    use std::time::{Duration, Instant};
+
+    use shearwater_io::fs::OpenError;
+
+    use super::open_patiently;
+
+    #[test]
+    fn repeats_an_open_that_a_wait_may_mend() {
+        let later = Instant::now() + Duration::from_secs(60);
+        for kind in [None, Some(WouldBlock), Some(Interrupted), Some(OutOfMemory)] {
+            let error = || kind.map_or(OpenError::Descriptors, |kind| OpenError::Other(kind.into()));
+            let opens = Cell::new(0);
+            let open = || {
+                opens.set(opens.get() + 1);
+                if opens.get() < 4 { Err(error()) } else { Ok(()) }
+            };
+            assert!(open_patiently(|| true, later, open).is_ok() && opens.get() == 4, "{kind:?}");
+            for (is_wanted, until) in [(false, later), (true, Instant::now())] {
+                let failed = open_patiently(|| is_wanted, until, || Err::<(), _>(error()));
+                assert!(failed.is_err_and(|error| error.is_passing()), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn repeats_no_other_open() {
+        let later = Instant::now() + Duration::from_secs(60);
+        for kind in [Other, StaleNetworkFileHandle, ResourceBusy, ExecutableFileBusy] {
+            let opens = Cell::new(0);
+            let open = || {
+                opens.set(opens.get() + 1);
+                Err::<(), _>(OpenError::Other(kind.into()))
+            };
+            assert!(open_patiently(|| true, later, open).is_err() && opens.get() == 1, "{kind:?}");
+        }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct DiskWork {
     accepted: Vec<Vec<u8>>,
     /// The query, which selects the page of a list.
     query: Option<String>,
+    /// Repeats an open that a wait may mend. The first work doesn't: the worker may have the file in its cache.
+    pub(crate) is_patient: bool,
 }
 
 impl DiskWork {
@@ -48,7 +50,7 @@ impl DiskWork {
     /// Opens the file of a name.
     pub(crate) fn file(name: &[u8], request: &Request<'_>) -> Self {
         let accepted = request.head().all(KnownField::AcceptEncoding).map(<[u8]>::to_vec).collect();
-        Self { name: name.to_vec(), shape: None, accepted, query: None }
+        Self { name: name.to_vec(), shape: None, accepted, query: None, is_patient: false }
     }
 }
 
@@ -200,7 +202,7 @@ fn run(
         if root.is_remote() {
             root.look_up();
         }
-        let disk = Recorder::new(&root, threads.hook.clone(), names);
+        let disk = Recorder::new(&root, threads.hook.clone(), names, &is_wanted, work.is_patient);
         Preparation { disk: &disk, settings: &settings, limits, work, now }.run();
         records = disk.into_records();
     }
@@ -318,7 +320,8 @@ mod tests {
 
     fn start(folder: &WorkFolder, name: &str) -> WaitingRequest {
         let shape = Some(Shape::File);
-        let work = DiskWork { name: name.into(), shape, accepted: Vec::new(), query: None };
+        let work =
+            DiskWork { name: name.into(), shape, accepted: Vec::new(), query: None, is_patient: false };
         Job::start(folder.clone(), work, None, Now { ms: 1, unix_seconds: 1 })
     }
 

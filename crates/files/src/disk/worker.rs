@@ -26,13 +26,20 @@ pub(crate) struct WorkerDisk {
     found: Vec<Rc<Found>>,
     /// The present request waits here for the disk: it can't be called again.
     waits: bool,
+    /// An open for the present request was repeated without success.
+    has_waited: bool,
+    /// The next work for the present request repeats its opens.
+    is_patient: Cell<bool>,
     /// False once the file system was found unable to read without waiting.
     reads_cached: Cell<bool>,
 }
 
 /// Results of a request's disk work so far, in several folders.
 #[derive(Clone, Default)]
-struct FoundSoFar(Vec<Rc<Found>>);
+struct FoundSoFar {
+    all: Vec<Rc<Found>>,
+    has_waited: bool,
+}
 
 /// Disk work that came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +55,23 @@ pub(crate) enum DiskFailure {
 impl WorkerDisk {
     pub(crate) fn new(folder: WorkFolder) -> Self {
         let (jobs, found, reads_cached) = (Vec::new(), Vec::new(), Cell::new(true));
-        Self { folder, jobs, found, waits: false, reads_cached }
+        Self {
+            folder,
+            jobs,
+            found,
+            waits: false,
+            has_waited: false,
+            is_patient: Cell::new(false),
+            reads_cached,
+        }
     }
 
     /// Begins a request. Takes what was found for it, and returns the time from which on that is valid.
     pub(crate) fn begin(&mut self, request: &Request<'_>, response: &Response<'_>, now: Now) -> Now {
         self.waits = !response.can_be_deferred();
-        let Some(FoundSoFar(all)) = request.retried() else { return now };
+        (self.has_waited, self.is_patient) = (false, Cell::new(false));
+        let Some(FoundSoFar { all, has_waited }) = request.retried() else { return now };
+        self.has_waited = *has_waited;
         let own = all.iter().filter(|found| found.threads.is(&self.folder.threads));
         self.found = own.cloned().collect();
         self.found.first().map_or(now, |first| first.now)
@@ -93,19 +110,22 @@ impl WorkerDisk {
     /// If earlier work for this request has failed, or there was too much.
     pub(crate) fn wait_for(
         &mut self,
-        work: DiskWork,
+        mut work: DiskWork,
         names: Option<Arc<FolderNames>>,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
     ) -> Result<(), DiskFailure> {
         may_continue(&self.found)?;
+        work.is_patient = self.is_patient.get();
+        let has_waited = self.has_waited || work.is_patient;
         let job = self.job(work, names, now);
         let mut so_far = request.retried::<FoundSoFar>().cloned().unwrap_or_default();
         response.retry_when(request, |timers| {
             let sleep = timers.sleep(Duration::from_secs(DISK_WAIT_S_MAX));
             async move {
-                so_far.0.push(job.found(sleep).await);
+                so_far.has_waited = has_waited;
+                so_far.all.push(job.found(sleep).await);
                 Rc::new(so_far) as Rc<dyn std::any::Any>
             }
         });
@@ -131,6 +151,13 @@ impl WorkerDisk {
     /// Returns whether metadata of an opened file can be read here.
     pub(crate) fn has_cached_meta(&self) -> bool {
         self.waits || !self.root().is_remote() && !self.is_cold()
+    }
+
+    /// Returns whether another thread should repeat an open that has failed for the present request: once.
+    pub(crate) fn may_mend(&self, error: &OpenError) -> bool {
+        let is_first = error.is_passing() && !self.waits && !self.has_waited;
+        self.is_patient.set(self.is_patient.get() || is_first);
+        is_first
     }
 
     pub(crate) fn root(&self) -> &Root {

@@ -1,5 +1,6 @@
 //! Responses without a file to send: errors, and redirects to canonical paths.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use shearwater::{Request, Response};
@@ -23,9 +24,21 @@ pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Respons
         OpenError::Descriptors => {
             response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
         }
+        error if may_succeed_later(error) => {
+            response.status(503).field("Retry-After", "1").text("The file can't be read now. Try again.\n")
+        }
         _ => response.status(500).text("The file can't be read.\n"),
     };
     response.report_file(path, error);
+}
+
+/// Returns whether a later request may get the file. A file server that is gone or slow, and a file in exclusive use,
+/// aren't worth a thread that waits.
+fn may_succeed_later(error: &OpenError) -> bool {
+    use ErrorKind::{ExecutableFileBusy, ResourceBusy, StaleNetworkFileHandle, TimedOut};
+    let is_busy =
+        |kind| matches!(kind, ExecutableFileBusy | ResourceBusy | StaleNetworkFileHandle | TimedOut);
+    error.is_passing() || matches!(error, OpenError::Other(error) if is_busy(error.kind()))
 }
 
 /// Responds to disk work that came to nothing.

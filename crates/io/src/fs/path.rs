@@ -49,6 +49,22 @@ impl OpenError {
     }
 }
 
+impl OpenError {
+    /// Returns whether the same open may succeed soon: descriptors or memory have run out, or another process holds a
+    /// lease on the file.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Descriptors => true,
+            Self::Other(error) => {
+                use io::ErrorKind::{Interrupted, OutOfMemory, WouldBlock};
+                matches!(error.kind(), WouldBlock | Interrupted | OutOfMemory)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Clone for OpenError {
     fn clone(&self) -> Self {
         match self {

@@ -366,12 +366,17 @@ fn completes(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Cancel | Purpose::Silent)
 }
 
-/// Ignores errors after which the next turn continues: a timeout, a signal, a full completion queue.
+/// Ignores errors after which the next turn continues: a timeout, a signal, a full completion queue, no memory.
+///
+/// After a lost completion the ring can't go on: its buffer or output would never be returned.
 fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
         Err(error) => match Errno::from_io_error(&error) {
-            Some(Errno::TIME | Errno::INTR | Errno::AGAIN | Errno::BUSY) => Ok(()),
+            Some(Errno::TIME | Errno::INTR | Errno::AGAIN | Errno::BUSY | Errno::NOMEM) => Ok(()),
+            Some(Errno::BADR) => {
+                Err(io::Error::other("the kernel has lost completions of an io_uring for lack of memory"))
+            }
             _ => Err(error),
         },
     }
@@ -419,6 +424,16 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
+
+    #[test]
+    fn a_turn_continues_after_a_shortage_but_not_after_a_lost_completion() {
+        for errno in [Errno::TIME, Errno::INTR, Errno::AGAIN, Errno::BUSY, Errno::NOMEM] {
+            assert!(passing(Err(errno.into())).is_ok(), "{errno}");
+        }
+        let lost = passing(Err(Errno::BADR.into())).expect_err("its buffer is never returned");
+        assert!(lost.to_string().contains("lost completions"), "{lost}");
+        assert!(passing(Err(Errno::BADF.into())).is_err());
+    }
 
     /// Otherwise safe code could free an output that the kernel still reads.
     #[test]
