@@ -150,7 +150,7 @@ fn folder(settings: &str) -> TestFolder {
     ] {
         folder.file(format!("www/{name}"), content);
         // Without a cache, files that were just written have weak tags.
-        folder.set_modified(format!("www/{name}"), UNIX_EPOCH + Duration::from_secs(1_000_000_000));
+        folder.set_modified(format!("www/{name}"), UNIX_EPOCH + Duration::new(1_000_000_000, 500));
     }
     folder.file("other/index.html", "other").file("other/f.txt", "other content");
     folder.file("www/links/f.txt", "content");
