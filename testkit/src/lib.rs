@@ -17,6 +17,7 @@
 
 mod allocator;
 mod client;
+mod coded;
 mod error;
 mod folder;
 pub mod hostile_targets;
@@ -32,6 +33,7 @@ pub mod versions;
 
 pub use allocator::{Allocations, CountingAllocator};
 pub use client::{Client, TIMEOUT, request};
+pub use coded::coded;
 pub use error::Error;
 pub use folder::TestFolder;
 pub use message_cases::check_messages;

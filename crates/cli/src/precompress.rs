@@ -189,7 +189,7 @@ pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
         folders.entry(path.clone()).or_default().extend(formats);
     }
     let search = |(folder, formats): (PathBuf, Vec<Coding>)| {
-        let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
+        let unused = unused(&folder, &formats).ok().filter(|unused| unused.count + unused.damaged > 0)?;
         Some((folder, unused))
     };
     folders.into_iter().filter_map(search).collect()
@@ -210,13 +210,20 @@ pub(crate) fn warn_in_background(roots: Vec<Root>) {
 pub(crate) fn unused_as_text(found: &[UnusedIn]) -> String {
     let mut text = String::new();
     for (folder, unused) in found {
-        let (folder, count) = (folder.display(), grouped(unused.count));
-        let more = if unused.is_whole { "" } else { " or more" };
-        let example = example(unused);
-        text.push_str(&format!(
-            "warning: {count}{more} precompressed files in {folder} are not sent because their originals are newer, such as {example}\n\
-             help: `shearwater precompress {folder}` updates them\n"
-        ));
+        let (folder, more) = (folder.display(), if unused.is_whole { "" } else { " or more" });
+        for (count, why, example) in [
+            (unused.count, "not sent because their originals are newer", &unused.example),
+            (unused.damaged, "not sent because they are empty or not compressed", &unused.damaged_example),
+        ] {
+            if let Some(example) = example {
+                text.push_str(&format!(
+                    "warning: {}{more} precompressed files in {folder} are {why}, such as {}\n\
+                     help: `shearwater precompress {folder}` updates them\n",
+                    grouped(count),
+                    example.display()
+                ));
+            }
+        }
     }
     text
 }
@@ -227,13 +234,15 @@ pub(crate) fn unused_as_json(found: &[UnusedIn]) -> Vec<Value> {
         json!({
             "folder": folder.to_string_lossy(),
             "count": unused.count,
-            "example": example(unused).to_string(),
+            "example": example(&unused.example),
+            "damaged": unused.damaged,
+            "damaged_example": example(&unused.damaged_example),
             "is_whole": unused.is_whole,
         })
     };
     found.iter().map(folder).collect()
 }
 
-fn example(unused: &Unused) -> impl std::fmt::Display {
-    unused.example.as_deref().unwrap_or(Path::new("")).display()
+fn example(path: &Option<PathBuf>) -> String {
+    path.as_deref().unwrap_or(Path::new("")).display().to_string()
 }

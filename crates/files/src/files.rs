@@ -78,7 +78,7 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// page cache are read ahead by other threads.
 ///
 /// A sibling `NAME.br`, `NAME.zst` or `NAME.gz` is sent instead of `NAME` to clients that accept its coding. Neither of
-/// its times may be before that of `NAME`, and it must not record another content length
+/// its times may be before that of `NAME`, it must begin as its coding does and must not record another content length
 /// ([`is_current_sibling`](shearwater_io::fs::is_current_sibling)).
 ///
 /// Clones share their caches.

@@ -51,7 +51,7 @@ impl Siblings {
             match opened {
                 Ok(opened) => {
                     siblings.note(coding, Some(&opened.meta));
-                    if siblings.admit(disk, &opened)? {
+                    if siblings.admit(coding, disk, &opened)? {
                         siblings.codings.add(coding);
                     }
                 }
@@ -107,12 +107,12 @@ impl Siblings {
     }
 
     /// Returns whether an opened sibling may be sent instead of the file.
-    pub(crate) fn admit(self, disk: &dyn Disk, opened: &Opened) -> Result<bool, WouldBlock> {
+    pub(crate) fn admit(self, coding: Coding, disk: &dyn Disk, opened: &Opened) -> Result<bool, WouldBlock> {
         if opened.kind != Kind::File {
             return Ok(false);
         }
         let read_at = |bytes: &mut [u8], offset| disk.read_at(opened, bytes, offset);
-        is_current_sibling_by(&opened.meta, &self.file, read_at).map_err(|_| WouldBlock)
+        is_current_sibling_by(coding, &opened.meta, &self.file, read_at).map_err(|_| WouldBlock)
     }
 
     /// Returns whether an admitted sibling can have the file's present content.

@@ -103,7 +103,7 @@ mod tests {
                     fs::write(&path, &coded).expect("a file");
                     let file = File::open(&path).expect("it was written");
                     let meta = Meta::of(&file).expect("its metadata");
-                    let is_current = |len| is_current_sibling(&file, &meta, &Meta { len, ..meta });
+                    let is_current = |len| is_current_sibling(coding, &file, &meta, &Meta { len, ..meta });
                     assert!(is_current(len as u64) && (len == 0 || !is_current(len as u64 + 1)), "{case}");
                 }
             }

@@ -49,13 +49,17 @@ pub(crate) fn files(
     Ok(files.iter().filter(|file| bases(file, &Coding::ALL, &files).next().is_none()).cloned().collect())
 }
 
-/// Siblings that servers don't send, because they may have earlier content of their files.
+/// Siblings that servers don't send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
-    /// Number of these siblings.
+    /// Number of those that may have earlier content of their files.
     pub count: u64,
-    /// Path of the first one.
+    /// Path of the first of them.
     pub example: Option<PathBuf>,
+    /// Number of those that aren't in their coding, such as empty ones.
+    pub damaged: u64,
+    /// Path of the first of them.
+    pub damaged_example: Option<PathBuf>,
     /// `false` if the search stopped after [`UNUSED_NAMES_MAX`] names.
     pub is_whole: bool,
 }
@@ -75,14 +79,22 @@ pub fn unused(folder: &Path, codings: &[Coding]) -> io::Result<Unused> {
     sort(&mut files);
     let is_coded =
         |base: &Path| Coding::ALL.iter().any(|coding| bytes(base).ends_with(coding.extension().as_bytes()));
-    let is_unused = |sibling: &&PathBuf| {
-        let base = bases(sibling, codings, &files).next().filter(|base| !is_coded(base));
-        base.and_then(|base| fs::metadata(base).ok())
-            .is_some_and(|file| SiblingState::of(sibling, &Meta::from(&file)) == SiblingState::Unused)
+    let state = |sibling: &PathBuf| {
+        let coding = codings.iter().find(|coding| bytes(sibling).ends_with(coding.extension().as_bytes()))?;
+        let base = bases(sibling, codings, &files).next().filter(|base| !is_coded(base))?;
+        Some(SiblingState::of(sibling, *coding, &Meta::from(&fs::metadata(base).ok()?)))
     };
-    let mut found = files.iter().filter(is_unused);
-    let example = found.next().cloned();
-    Ok(Unused { count: u64::from(example.is_some()) + found.count() as u64, example, is_whole })
+    let mut unused = Unused { count: 0, example: None, damaged: 0, damaged_example: None, is_whole };
+    for sibling in &files {
+        let (count, example) = match state(sibling) {
+            Some(SiblingState::Unused) => (&mut unused.count, &mut unused.example),
+            Some(SiblingState::Damaged) => (&mut unused.damaged, &mut unused.damaged_example),
+            _ => continue,
+        };
+        *count += 1;
+        example.get_or_insert_with(|| sibling.clone());
+    }
+    Ok(unused)
 }
 
 /// Visits the files of a folder and of those within it. Returns false if it stopped after `names_max` names.

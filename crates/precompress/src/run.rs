@@ -238,7 +238,7 @@ impl CompressionRun<'_> {
     /// Checks, refreshes or makes one sibling.
     fn settle(&self, source: &mut SourceFile<'_>, format: Coding, level: u32) -> io::Result<SiblingOutcome> {
         let Options { dry_run, force, .. } = *self.options;
-        let state = SiblingState::of(&sibling::path(source.path, format), &source.meta);
+        let state = SiblingState::of(&sibling::path(source.path, format), format, &source.meta);
         let is_made_anew = force && !source.is_skipped;
         match state {
             // Times and length don't prove that it has this content.
@@ -264,7 +264,7 @@ impl CompressionRun<'_> {
         };
         let is_left = matches!(outcome, SiblingOutcome::Skipped | SiblingOutcome::NotSmaller);
         match state {
-            SiblingState::Unused if is_left => Ok(SiblingOutcome::Stale),
+            SiblingState::Unused | SiblingState::Damaged if is_left => Ok(SiblingOutcome::Stale),
             SiblingState::Current if is_left && !sibling::is_of_file(source.path, format)? => {
                 if !dry_run {
                     sibling::retire(source.path, format)?;

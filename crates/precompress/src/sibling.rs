@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
-use shearwater_io::fs::{Coding, Meta, is_current_sibling};
+use shearwater_io::fs::{Coding, Meta, is_coded, is_current_sibling};
 
 use crate::coding::{decode, encode};
 use crate::limits::SAVED_PERCENT_MIN;
@@ -41,17 +41,22 @@ pub(crate) enum SiblingState {
     Current,
     /// Servers don't send it: see [`is_current_sibling`].
     Unused,
+    /// It doesn't begin as its coding does: an empty file, a text.
+    Damaged,
 }
 
 impl SiblingState {
     /// Returns the state of the sibling of a file with this metadata.
-    pub(crate) fn of(sibling: &Path, file: &Meta) -> Self {
+    pub(crate) fn of(sibling: &Path, coding: Coding, file: &Meta) -> Self {
         let found = match fs::metadata(sibling) {
             Ok(found) if found.is_file() => Meta::from(&found),
             _ => return Self::Missing,
         };
         let is_current = match File::open(sibling) {
-            Ok(open) => is_current_sibling(&open, &found, file),
+            Ok(open) if !is_coded(coding, &open, found.len, file.len).unwrap_or(true) => {
+                return Self::Damaged;
+            }
+            Ok(open) => is_current_sibling(coding, &open, &found, file),
             // The server may have the permission to read it.
             Err(_) => found.is_current_for(file),
         };
@@ -103,7 +108,7 @@ pub(crate) fn refresh(path: &Path, coding: Coding, is_dry_run: bool) -> io::Resu
     let Ok(coded) = File::open(&sibling) else { return Ok(false) };
     let source = Meta::from(&before);
     let refreshed = Meta { len: coded.metadata()?.len(), ..source };
-    if !is_current_sibling(&coded, &refreshed, &source) || !is_of_content(coding, &coded, file)? {
+    if !is_current_sibling(coding, &coded, &refreshed, &source) || !is_of_content(coding, &coded, file)? {
         return Ok(false);
     }
     if is_dry_run {

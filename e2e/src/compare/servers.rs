@@ -12,7 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use testkit::versions::content;
-use testkit::{Program, free_address};
+use testkit::{Program, coded, free_address};
 
 use crate::context::CaseContext;
 use crate::report::CaseReport;
@@ -75,13 +75,14 @@ impl ComparedSites {
     pub(super) fn lay_out(context: &CaseContext<'_>) -> Result<Self> {
         let sites = Self { root: context.folder.join("root"), ..Self::parse()? };
         let date = |path: &Path| {
-            File::options().write(true).open(path)?.set_modified(UNIX_EPOCH + Duration::from_secs(DATED_S))
+            // With a fraction of a second: a date without one may be that of every version.
+            File::options().write(true).open(path)?.set_modified(UNIX_EPOCH + Duration::new(DATED_S, 500))
         };
         for (name, text) in &sites.files {
-            date(&context.write_file(&format!("root/{name}"), text.as_bytes())?)?;
+            date(&context.write_file(&format!("root/{name}"), &sites.content_of(name, text))?)?;
         }
         for (name, len, form) in GENERATED {
-            context.write_file(&format!("root/{name}"), &generated(len, form))?;
+            context.write_file(&format!("root/{name}"), &generated(name, len, form))?;
         }
         context.write_file("root/ranges/empty.bin", b"")?;
         date(&sites.root.join("ranges/dated.bin"))?;
@@ -92,12 +93,21 @@ impl ComparedSites {
         Ok(sites)
     }
 
+    /// Returns the content of a file: siblings begin as their codings do.
+    fn content_of(&self, name: &str, text: &str) -> Vec<u8> {
+        match name.rsplit_once('.').map(|(plain, extension)| (self.files.get(plain), extension)) {
+            Some((Some(plain), extension)) => coded(extension, text, plain.len()),
+            _ => text.as_bytes().to_vec(),
+        }
+    }
+
     /// Returns the name of a file by its content.
     pub(super) fn name_of(&self, content: &[u8]) -> Option<&str> {
-        let is_file = |(_, text): &(&String, &String)| !text.is_empty() && text.as_bytes() == content;
+        let is_file =
+            |(name, text): &(&String, &String)| !text.is_empty() && self.content_of(name, text) == content;
         let generated_file = || {
-            let is_file = |(_, len, form): &&(&str, usize, u32)| {
-                *len == content.len() && generated(*len, *form) == content
+            let is_file = |(name, len, form): &&(&str, usize, u32)| {
+                *len == content.len() && generated(name, *len, *form) == content
             };
             GENERATED.iter().find(is_file).map(|(name, ..)| *name)
         };
@@ -105,8 +115,14 @@ impl ComparedSites {
     }
 }
 
-fn generated(len: usize, form: u32) -> Vec<u8> {
-    content(form, 0, len)
+fn generated(name: &str, len: usize, form: u32) -> Vec<u8> {
+    let mut bytes = content(form, 0, len);
+    if name.ends_with(".gz") {
+        // Its magic number, and the length of `ranges/packed.bin`.
+        bytes[..3].copy_from_slice(&[0x1f, 0x8b, 8]);
+        bytes[len - 4..].copy_from_slice(&1024_u32.to_le_bytes());
+    }
+    bytes
 }
 
 impl Peer {

@@ -189,7 +189,9 @@ fn warns_about_unused_precompressed_files() {
     assert_eq!((code, stderr), (0, warned.clone()));
     let example = format!("{root}/a.css.br");
     let json: Value = serde_json::from_str(&run(&folder, &["check", "--json", "site.toml"]).1).expect("JSON");
-    let expected = json!([{ "folder": root, "count": 2, "example": example, "is_whole": true }]);
+    let expected = json!([{
+        "folder": root, "count": 2, "example": example, "damaged": 0, "damaged_example": "", "is_whole": true
+    }]);
     assert_eq!(json["unused_siblings"], expected);
     // The server warns as well, after its start.
     let mut server = Server::start(&folder, &["www"]);

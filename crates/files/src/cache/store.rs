@@ -284,6 +284,7 @@ impl FileStore {
         siblings: Siblings,
         now: Now,
     ) -> Result<Option<FileContent>, WouldBlock> {
+        let Some(coding) = entry.coding else { return Ok(None) };
         let kept = self.cached(entry.key);
         let current = kept.as_ref().filter(|cached| siblings.are_current(&cached.meta));
         if let Some(cached) = current.filter(|cached| now.is_fresh(cached.checked_ms.get())) {
@@ -303,7 +304,7 @@ impl FileStore {
             return Ok(Some(FileContent::Cached(Rc::clone(cached))));
         }
         let mut opened = match self.disk.open(path) {
-            Ok(opened) if siblings.admit(&self.disk, &opened)? => opened,
+            Ok(opened) if siblings.admit(coding, &self.disk, &opened)? => opened,
             Err(OpenError::WouldBlock) => return Err(WouldBlock),
             Err(error) if kept.as_ref().is_some_and(|cached| may_send_unchecked(&error, cached, now)) => {
                 return Ok(current.cloned().map(FileContent::Cached));

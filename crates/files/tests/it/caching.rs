@@ -45,8 +45,8 @@ fn cached_responses_equal_uncached_ones() {
             .file("a.css", "p {}")
             .file("empty", "")
             .file("64k", vec![7; 65_536]);
-        site.file("64k+1", vec![8; 65_537]).file("a.css.gz", "packed");
-        for name in ["a/index.html", "a.css", "a.css.gz", "empty", "64k", "64k+1"] {
+        site.file("64k+1", vec![8; 65_537]).file("a.css.br", "\u{c}packed");
+        for name in ["a/index.html", "a.css", "a.css.br", "empty", "64k", "64k+1"] {
             site.modified(name, written);
         }
     }
@@ -61,10 +61,10 @@ fn cached_responses_equal_uncached_ones() {
                 &[before],
                 &["If-None-Match: *"],
                 &["If-Match: \"x\""],
-                &["Accept-Encoding: gzip"],
+                &["Accept-Encoding: br"],
                 &["Range: bytes=1-2"],
                 &["Range: bytes=3-3,0-1,-1"],
-                &["Range: bytes=3-3,0-1,-1", "Accept-Encoding: gzip"],
+                &["Range: bytes=3-3,0-1,-1", "Accept-Encoding: br"],
                 &["Range: bytes=70000-"],
             ] {
                 // Three times: read, cached, cached.
@@ -179,12 +179,12 @@ fn in_own_process(test: fn()) {
 
 fn serve_without_descriptors() {
     let site = TestSite::cached();
-    site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.gz", "packed");
+    site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.br", "\u{c}packed");
     let mut client = site.connect();
     let asked = [
         ("/", &[][..], "<p>index"),
         ("/a.css", &[], "p {}"),
-        ("/a.css", &["Accept-Encoding: gzip"], "packed"),
+        ("/a.css", &["Accept-Encoding: br"], "\u{c}packed"),
     ];
     let all_are_sent = |client: &mut TestClient, when: &str| {
         for (target, fields, body) in asked {

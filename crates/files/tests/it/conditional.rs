@@ -191,7 +191,8 @@ const ORDER: &[(&[&str], u16, u16)] = &[
 fn evaluates_preconditions_in_order_for_each_coding() {
     for site in [TestSite::new(), TestSite::cached()] {
         for name in ["f.txt", "f.txt.gz"] {
-            site.file(name, "0123456789").modified(name, modified());
+            let coding = name.split('.').nth(2).unwrap_or_default();
+            site.file(name, testkit::coded(coding, "0123456789", 10)).modified(name, modified());
         }
         let mut client = site.connect();
         for accepted in ["Accept-Encoding: gzip", "Accept-Encoding: identity"] {
@@ -212,7 +213,8 @@ fn evaluates_preconditions_in_order_for_each_coding() {
                     assert_eq!(response.status, *status, "{method} {lines:?}");
                     assert_eq!(etag(&response), tag, "{method} {lines:?}");
                     if method == "GET" && *status == 206 {
-                        assert_eq!(response.text(), "23");
+                        let parts = [&b"23"[..], &[8, b'0']];
+                        assert!(parts.contains(&&response.body[..]), "{:?}", response.body);
                     }
                 }
             }

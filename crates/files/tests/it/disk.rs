@@ -226,7 +226,7 @@ fn responses_from_a_slow_disk_equal_the_others() {
     });
     let site = site.expect("a driver");
     site.file("a/index.html", "<p>index").file("a.css", "p {}").file("page.html", "page").file("empty", "");
-    site.file("64k", vec![7; 65_536]).file("100k", vec![8; 100_000]).file("a.css.gz", "packed");
+    site.file("64k", vec![7; 65_536]).file("100k", vec![8; 100_000]).file("a.css.br", "\u{c}packed");
     site.file("list/one", "1").file("list/sub/two", "2").link("list/link", "one").link("out", "/etc/passwd");
     let mut client = site.connect();
     for target in [
@@ -253,7 +253,7 @@ fn responses_from_a_slow_disk_equal_the_others() {
         for method in ["GET", "HEAD", "OPTIONS", "POST"] {
             for fields in [
                 &[][..],
-                &["Accept-Encoding: gzip"],
+                &["Accept-Encoding: br"],
                 &["If-None-Match: *"],
                 &["If-Match: \"x\""],
                 &["Range: bytes=1-2"],

@@ -11,7 +11,7 @@ use crate::site::{TestSite, wait_until};
 const TARGETS: [(&str, &[&str], &str); 5] = [
     ("/plain.txt", &[], "plain"),
     ("/styles.css", &[], "styles"),
-    ("/styles.css", &["Accept-Encoding: gzip"], "packed"),
+    ("/styles.css", &["Accept-Encoding: br"], "\u{c}packed"),
     ("/", &[], "index"),
     ("/d/f", &[], "inner"),
 ];
@@ -22,7 +22,7 @@ fn site() -> TestSite {
         .file("styles.css", "styles")
         .file("index.html", "index")
         .file("d/f", "inner");
-    site.file("styles.css.gz", "packed");
+    site.file("styles.css.br", "\u{c}packed");
     site
 }
 
@@ -101,24 +101,24 @@ fn shows_each_change_of_an_unchanged_tree() {
         (
             "a new sibling",
             |site| {
-                site.file("plain.txt.gz", "packed anew");
+                site.file("plain.txt.br", "\u{c}packed anew");
             },
-            ("/plain.txt", &["Accept-Encoding: gzip"]),
-            (200, "packed anew"),
+            ("/plain.txt", &["Accept-Encoding: br"]),
+            (200, "\u{c}packed anew"),
         ),
         (
             "a removed sibling",
-            |site| fs::remove_file(site.at("styles.css.gz")).expect("removed"),
-            ("/styles.css", &["Accept-Encoding: gzip"]),
+            |site| fs::remove_file(site.at("styles.css.br")).expect("removed"),
+            ("/styles.css", &["Accept-Encoding: br"]),
             (200, "styles"),
         ),
         (
             "a rewritten sibling",
             |site| {
-                site.file("styles.css.gz", "packed anew");
+                site.file("styles.css.br", "\u{c}packed anew");
             },
-            ("/styles.css", &["Accept-Encoding: gzip"]),
-            (200, "packed anew"),
+            ("/styles.css", &["Accept-Encoding: br"]),
+            (200, "\u{c}packed anew"),
         ),
     ];
     let sites = changes.map(|change| (site(), change));

@@ -14,4 +14,4 @@ mod walk;
 pub use opened::{Entry, EntryKind, Kind, Meta, OpenFile, Opened, Timestamp};
 pub use path::{Links, OpenError};
 pub use root::{Resolver, Root};
-pub use sibling::{Coding, is_current_sibling, is_current_sibling_by};
+pub use sibling::{Coding, is_coded, is_current_sibling, is_current_sibling_by};

@@ -48,25 +48,29 @@ const START_BYTES: usize = 32;
 /// Returns whether an open file can be a sibling of the present content of `source`. Server and `shearwater
 /// precompress` decide by this alone.
 ///
-/// Neither of its times may precede that of `source` ([`Meta::is_current_for`]), and it must not state
-/// another length. The times don't reveal an outdated sibling after `chmod -R`, `chown -R` or a copy touched
-/// it later than its file. The length reveals those, except for content of equal length and siblings that
+/// Neither of its times may precede that of `source` ([`Meta::is_current_for`]), it must begin as its coding does, and it
+/// must not state another length. The times don't reveal an outdated sibling after `chmod -R`, `chown -R` or a copy
+/// touched it later than its file. The length reveals those, except for content of equal length and siblings that
 /// state none.
+///
+/// gzip and Zstandard begin with a magic number. Brotli has none: the header of its first block must be valid and fit
+/// the lengths of both files, which about one text in twenty does by accident.
 ///
 /// gzip states the length (modulo 2³²) in its last bytes; Zstandard, if known, in the header of the first
 /// frame; Brotli in a metadata block that `shearwater precompress` writes. Only one of several members or
 /// frames is read, so a sibling of several isn't current.
 #[must_use]
-pub fn is_current_sibling(sibling: &File, meta: &Meta, source: &Meta) -> bool {
-    is_current_sibling_by(meta, source, |bytes, offset| sibling.read_at(bytes, offset)).unwrap_or(false)
+pub fn is_current_sibling(coding: Coding, sibling: &File, meta: &Meta, source: &Meta) -> bool {
+    is_current_sibling_by(coding, meta, source, |bytes, offset| sibling.read_at(bytes, offset))
+        .unwrap_or(false)
 }
 
 /// As [`is_current_sibling`], with a function that reads the sibling at an offset.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] if `read_at` fails with it. A sibling that can't be read for another reason states no
-/// length.
+/// [`io::ErrorKind::WouldBlock`] if `read_at` fails with it. A sibling that can't be read for another reason isn't one.
 pub fn is_current_sibling_by(
+    coding: Coding,
     meta: &Meta,
     source: &Meta,
     mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
@@ -74,24 +78,86 @@ pub fn is_current_sibling_by(
     if !meta.is_current_for(source) {
         return Ok(false);
     }
-    match states_another_length(&mut read_at, meta.len, source.len) {
+    match can_be_of(coding, &mut read_at, meta.len, source.len) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        stated => Ok(!stated.unwrap_or(false)),
+        can_be => Ok(can_be.unwrap_or(false)),
     }
+}
+
+/// Returns whether an open file of `coded_len` bytes begins as this coding does, for a content of `len` bytes.
+///
+/// # Errors
+/// It can't be read.
+pub fn is_coded(coding: Coding, sibling: &File, coded_len: u64, len: u64) -> io::Result<bool> {
+    let mut start = [0; START_BYTES];
+    let read = sibling.read_at(&mut start, 0)?;
+    Ok(begins_as(coding, &start[..read], coded_len, len))
 }
 
 /// Reads bytes of a file at an offset.
 type ReadAt<'a> = &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<usize>;
 
-/// Returns whether an encoded file of `coded_len` bytes states a content length other than `len`.
-fn states_another_length(read_at: ReadAt<'_>, coded_len: u64, len: u64) -> io::Result<bool> {
+/// Returns whether a file of `coded_len` bytes can be a content of `len` bytes in this coding.
+fn can_be_of(coding: Coding, read_at: ReadAt<'_>, coded_len: u64, len: u64) -> io::Result<bool> {
     let mut start = [0; START_BYTES];
     let read = read_at(&mut start, 0)?;
-    Ok(match &start[..read] {
-        [0x1f, 0x8b, 8, ..] => gzip_len(read_at, coded_len)?.is_some_and(|stated| stated != len as u32),
-        [0x28, 0xb5, 0x2f, 0xfd, header @ ..] => zstd_len(header).is_some_and(|stated| stated != len),
-        start => br_len(start).is_some_and(|stated| stated != len),
-    })
+    let start = &start[..read];
+    let states_another = match (coding, start) {
+        (Coding::Gzip, _) => gzip_len(read_at, coded_len)?.is_some_and(|stated| stated != len as u32),
+        (Coding::Zstd, [_, _, _, 0xfd, header @ ..]) => zstd_len(header).is_some_and(|stated| stated != len),
+        (Coding::Zstd, _) => false,
+        (Coding::Br, start) => br_len(start).is_some_and(|stated| stated != len),
+    };
+    Ok(!states_another && begins_as(coding, start, coded_len, len))
+}
+
+fn begins_as(coding: Coding, start: &[u8], coded_len: u64, len: u64) -> bool {
+    match (coding, start) {
+        // RFC 1952 section 2.3.1: the only method is 8.
+        (Coding::Gzip, [0x1f, 0x8b, 8, ..]) => true,
+        // RFC 8878 sections 3.1.1 and 3.1.2: a frame, or one to be skipped.
+        (Coding::Zstd, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) => true,
+        (Coding::Br, start) => begins_as_br(start, coded_len, len).unwrap_or(false),
+        _ => false,
+    }
+}
+
+/// Checks the window's size and the first block's header (RFC 7932 sections 9.1 and 9.2). `None` if it is truncated.
+fn begins_as_br(start: &[u8], coded_len: u64, len: u64) -> Option<bool> {
+    let mut at = 0;
+    let mut take = |count: usize| {
+        let bit = |place: usize| start.get(place / 8).map(|byte| u64::from(byte >> (place % 8) & 1));
+        let value = (0..count).try_fold(0, |value, number| Some(value | bit(at + number)? << number));
+        at += count;
+        value
+    };
+    // Of the windows' sizes, only this one is reserved.
+    if take(1)? == 1 && take(3)? == 0 && take(3)? == 1 {
+        return Some(false);
+    }
+    let is_last = take(1)? == 1;
+    if is_last && take(1)? == 1 {
+        return Some(len == 0);
+    }
+    // Of a number, the highest digit isn't zero unless there is no shorter form.
+    let is_shortest = |value: u64, digits: u64, bits: u64, least: u64| {
+        digits <= least || value >> ((digits - 1) * bits) != 0
+    };
+    match take(2)? {
+        // Metadata: a reserved bit, the number of its bytes.
+        3 => {
+            let (reserved, bytes) = (take(1)?, take(2)?);
+            let skipped = take(8 * bytes as usize)?;
+            Some(!is_last && reserved == 0 && is_shortest(skipped, bytes, 8, 1) && skipped < coded_len)
+        }
+        more => {
+            let digits = 4 + more;
+            let coded = take(4 * digits as usize)?;
+            let is_plain = !is_last && take(1)? == 1;
+            let fits = if is_last { coded + 1 == len } else { coded < len };
+            Some(is_shortest(coded, digits, 4, 4) && fits && (!is_plain || coded + 1 < coded_len))
+        }
+    }
 }
 
 /// Reads `ISIZE` (RFC 1952 section 2.3.1).
@@ -139,7 +205,7 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::FileExt;
 
-    use super::states_another_length;
+    use super::{Coding, begins_as, can_be_of};
 
     #[test]
     fn reads_the_length_of_each_coding() {
@@ -165,23 +231,65 @@ mod tests {
             (zstd(&[0xa0, 1, 2, 3]), None),
             (zstd(&[]), None),
             (vec![0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0], None),
-            (br(&[0x6b, 5], &[0x7f]), Some(127)),
+            (br(&[0x2c, 3], &[0x7f]), Some(127)),
             (br(&[0x6b, 5, 0], &[0x80, 1]), Some(128)),
             (br(&[0x6b, 5, 0], &[0xff; 20]), None),
-            (br(&[0x6b], &[1]), None),
-            (b"as if in brotli".to_vec(), None),
-            (Vec::new(), None),
+            (br(&[0x0c], &[1]), None),
         ] {
             fs::write(&path, &coded).expect("a file");
             let file = File::open(&path).expect("it was written");
-            let states_another = |len| {
-                let mut read_at = |bytes: &mut [u8], offset| file.read_at(bytes, offset);
-                states_another_length(&mut read_at, coded.len() as u64, len).expect("it can be read")
+            let coding = match coded[0] {
+                0x1f => Coding::Gzip,
+                0x28 | 0x50 => Coding::Zstd,
+                _ => Coding::Br,
             };
-            assert!(!states_another(stated.unwrap_or(5)), "{coded:x?}");
-            let other = stated.map_or(5, |len| len + 1);
-            assert_eq!(states_another(other), stated.is_some(), "{coded:x?}");
+            let can_be_of = |len| {
+                let mut read_at = |bytes: &mut [u8], offset| file.read_at(bytes, offset);
+                can_be_of(coding, &mut read_at, coded.len() as u64, len).expect("it can be read")
+            };
+            assert!(can_be_of(stated.unwrap_or(5)), "{coded:x?}");
+            let other = stated.map_or(6, |len| len + 1);
+            assert_eq!(can_be_of(other), stated.is_none(), "{coded:x?}");
         }
         fs::remove_file(path).expect("the file can be removed");
+    }
+
+    #[test]
+    fn siblings_begin_as_their_coding_does() {
+        let starts = [
+            (Coding::Gzip, &[0x1f, 0x8b, 8, 0][..]),
+            (Coding::Zstd, &[0x28, 0xb5, 0x2f, 0xfd, 0]),
+            (Coding::Zstd, &[0x5f, 0x2a, 0x4d, 0x18, 4]),
+            // An empty one; ten bytes as they are; compressed ones in the last block, and in another; metadata.
+            (Coding::Br, &[0x0b, 4, 0x80, b'0']),
+            (Coding::Br, &[0x8b, 4, 0x80, b'0']),
+            (Coding::Br, &[0x1b, 9, 0, 0xf8]),
+            (Coding::Br, &[0x0c]),
+        ];
+        for (of, start) in starts {
+            for coding in Coding::ALL {
+                let is_of = [10, 5].iter().any(|&len| begins_as(coding, start, 40, len));
+                assert_eq!(is_of, coding == of, "{coding:?} {start:x?}");
+            }
+        }
+        for text in
+            ["", "<!DOCTYPE html>", "<html>", "{\"a\": 1}", "packed", "not found\n", "version 1", "hello"]
+        {
+            for coding in Coding::ALL {
+                assert!(!begins_as(coding, text.as_bytes(), 40, 1_000), "{coding:?} {text}");
+            }
+        }
+        // Cut off, another length, more plain bytes than the file has, the reserved window and bit.
+        for (start, len) in [
+            (&[0x1b][..], 10),
+            (&[0x1b, 9, 0, 0xf8], 11),
+            (&[0x8b, 0x7f, 0x80, b'0'], 256),
+            (&[0x11, 0, 0, 0], 10),
+            (&[0x1c], 10),
+            (&[0x06], 10),
+        ] {
+            assert!(!begins_as(Coding::Br, start, 40, len), "{start:x?}");
+        }
+        assert!(begins_as(Coding::Br, &[0x06], 40, 0), "an empty content");
     }
 }

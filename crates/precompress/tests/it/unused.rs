@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shearwater_precompress::limits::UNUSED_NAMES_MAX;
 use shearwater_precompress::{Coding, Options, Unused, precompress, unused};
 
-use testkit::TestFolder;
+use testkit::{TestFolder, coded};
 
 fn seconds(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
@@ -22,10 +22,11 @@ fn counts_unused_siblings() {
     for name in names {
         folder.file(name, "x".repeat(2000));
         for format in Coding::ALL {
-            folder.file(format!("{name}{}", format.extension()), "coded");
+            let extension = format.extension();
+            folder.file(format!("{name}{extension}"), coded(&extension[1..], "coded", 2000));
         }
     }
-    let none = Unused { count: 0, example: None, is_whole: true };
+    let none = Unused { count: 0, example: None, damaged: 0, damaged_example: None, is_whole: true };
     assert_eq!(found(&folder, &Coding::ALL), none);
     folder.tick();
     for name in names {
@@ -36,7 +37,7 @@ fn counts_unused_siblings() {
     folder.file("alone.gz", "").file("a.css.br.gz", "").set_modified("a.css.br.gz", seconds(1));
     folder.link("link", "a.css");
     assert_eq!(found(&folder, &Coding::ALL).count, 9);
-    let Unused { count, example, is_whole } = found(&folder, &[Coding::Zstd]);
+    let Unused { count, example, is_whole, .. } = found(&folder, &[Coding::Zstd]);
     assert!(
         count == 3 && is_whole && example.is_some_and(|path| path.extension().is_some_and(|of| of == "zst"))
     );
@@ -46,10 +47,28 @@ fn counts_unused_siblings() {
 }
 
 #[test]
+fn counts_siblings_that_are_not_in_their_coding() {
+    let folder = TestFolder::new();
+    for (name, bad) in [("a.css", ""), ("b.css", "<p>a text")] {
+        folder.file(name, "x".repeat(2000));
+        for format in Coding::ALL {
+            folder.file(format!("{name}{}", format.extension()), bad);
+        }
+    }
+    let Unused { count, damaged, damaged_example, .. } = found(&folder, &Coding::ALL);
+    assert_eq!((count, damaged, damaged_example), (0, 6, Some(folder.at("a.css.br"))));
+    precompress(folder.path(), &Options::default(), &|_, _| {}).expect("the folder can be read");
+    assert_eq!(found(&folder, &Coding::ALL).damaged, 0, "they are made anew");
+}
+
+#[test]
 fn limits_the_names_searched() {
     let folder = TestFolder::new();
     // An old sibling, in a folder that is searched first.
-    folder.file("a.css.gz", "coded").set_modified("a.css.gz", seconds(1000)).file("a.css", "new");
+    folder
+        .file("a.css.gz", coded("gz", "coded", 3))
+        .set_modified("a.css.gz", seconds(1000))
+        .file("a.css", "new");
     std::fs::create_dir(folder.at("deep")).expect("a folder");
     for number in 0..UNUSED_NAMES_MAX {
         std::fs::write(folder.at(format!("deep/{number}")), "").expect("a file");

@@ -40,7 +40,7 @@ const FILES: [(&str, &str); 4] = [
     ("one/f.txt", "file"),
     ("one/a/f.txt", "file of a"),
     ("one/b/f.txt", "file of b"),
-    ("one/b/f.txt.gz", "packed"),
+    ("one/b/f.txt.br", "\u{c}packed"),
 ];
 
 /// Returns the head of the response to a request, and closes the connection.
@@ -137,7 +137,7 @@ fn removes_headers_from_every_response() {
     on_each_driver(&FILES, &sites(), |served| {
         for (line, fields) in [
             ("GET /b/f.txt", ""),
-            ("GET /b/f.txt", "Accept-Encoding: gzip\r\n"),
+            ("GET /b/f.txt", "Accept-Encoding: br\r\n"),
             ("GET /b/f.txt", "Range: bytes=0-1\r\n"),
             ("GET /b/f.txt", "If-None-Match: *\r\n"),
             ("GET /b/none", "Accept: text/html\r\n"),
