@@ -47,6 +47,7 @@ use crate::upgrade::Upgrader;
 static ALLOCATOR: shearwater_allocator::MiMalloc = shearwater_allocator::MiMalloc;
 
 fn main() -> ExitCode {
+    shearwater::engine::set_signals_for_program();
     let arguments: Vec<_> = std::env::args_os().collect();
     let command_line = match CommandLine::try_parse_from(&arguments) {
         Ok(command_line) => command_line,

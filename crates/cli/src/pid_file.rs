@@ -4,8 +4,21 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use shearwater::engine::FileIdentity;
+use shearwater::engine::written::{check_replaceable, read_own, replace};
 
 use crate::failure::Failure;
+
+/// Permissions of the file, whatever the umask is: others may read the number, and nobody else may change it.
+const MODE: u32 = 0o644;
+
+/// Bytes of a PID file: a number and the end of the line.
+const LEN_MAX: u64 = 32;
+
+/// The file that this process has written last.
+static WRITTEN: Mutex<Option<FileIdentity>> = Mutex::new(None);
 
 /// A place for a file that will have the number of this process. It was writable when the server was about to start.
 pub(crate) struct PreparedPidFile(PathBuf);
@@ -13,9 +26,24 @@ pub(crate) struct PreparedPidFile(PathBuf);
 /// A file with the number of this process, removed when this is dropped.
 pub(crate) struct PidFile {
     path: PathBuf,
-    text: String,
     /// Another process writes its number there.
     is_left: bool,
+}
+
+fn written() -> MutexGuard<'static, Option<FileIdentity>> {
+    WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes the number of this process there.
+fn write(path: &Path) -> io::Result<()> {
+    *written() = Some(replace(path, text().as_bytes(), MODE)?);
+    Ok(())
+}
+
+/// Returns true if the file is still the one that this process has written.
+fn is_ours(path: &Path) -> bool {
+    let found = read_own(path, LEN_MAX);
+    found.is_ok_and(|(content, file)| content == text().as_bytes() && Some(file) == *written())
 }
 
 fn text() -> String {
@@ -32,10 +60,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 impl PidFile {
     /// Checks that the file can be written. Nothing stays there: the process may be killed before it serves.
     pub(crate) fn prepare(path: &Path) -> Result<PreparedPidFile, Failure> {
-        let new = under_first_name(path);
-        let is_folder = path.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory));
-        let written = is_folder.map_or_else(|| fs::write(&new, text()), Err);
-        written.and_then(|()| fs::remove_file(&new)).map_err(|error| failed(path, &error))?;
+        check_replaceable(path).map_err(|error| failed(path, &error))?;
         Ok(PreparedPidFile(path.to_owned()))
     }
 }
@@ -44,36 +69,22 @@ impl PreparedPidFile {
     /// Writes the file, in place of one of another process: a killed server, or the one that this one succeeds. A failure
     /// is logged: connections are accepted by now.
     pub(crate) fn write(self) -> Option<PidFile> {
-        let (Self(path), text) = (self, text());
-        if let Err(error) = replace(&path, &text) {
+        let Self(path) = self;
+        if let Err(error) = write(&path) {
             let path = path.display();
             tracing::error!(target: "shearwater", kind = "pid_file_failed", "can't write the PID file {path}: {error}");
             return None;
         }
-        Some(PidFile { path, text, is_left: false })
+        Some(PidFile { path, is_left: false })
     }
-}
-
-/// Puts a file in place by renaming it, so that nobody reads a part of it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = under_first_name(path);
-    // A full disk may have left an empty one.
-    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
 }
 
 /// Writes the number of this process again if it is there: `shearwater upgrade` takes that for a refusal.
 pub(crate) fn renew(path: &Path) {
-    if fs::read_to_string(path).is_ok_and(|found| found == text()) {
+    if is_ours(path) {
         // Otherwise the command waits longer.
-        drop(replace(path, &text()));
+        drop(write(path));
     }
-}
-
-/// Returns the name of a file until it is complete.
-fn under_first_name(path: &Path) -> PathBuf {
-    let mut new = path.to_owned().into_os_string();
-    new.push(".new");
-    new.into()
 }
 
 impl PidFile {
@@ -86,7 +97,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         // Another server may have replaced it.
-        if !self.is_left && fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+        if !self.is_left && is_ours(&self.path) {
             // Nothing is left to do for a file that can't be removed: its number belongs to no server.
             drop(fs::remove_file(&self.path));
         }
@@ -114,6 +125,11 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.at("pid")).expect("a file"), super::text());
         drop(written);
         assert_eq!(names().count(), 0);
+        let written = PidFile::prepare(&folder.at("pid")).expect("writable").write().expect("writable");
+        fs::rename(folder.at("pid"), folder.at("moved")).expect("renamed");
+        fs::copy(folder.at("moved"), folder.at("pid")).expect("a file with the same content");
+        drop(written);
+        assert!(folder.at("pid").exists(), "another file is left alone");
         assert!(PidFile::prepare(folder.path()).is_err(), "a folder");
         assert!(PidFile::prepare(&folder.at("missing/pid")).is_err(), "no folder");
     }

@@ -125,7 +125,9 @@ fn url(address: SocketAddr, path: &str) -> String {
 
 fn descriptors(start_report: &StartReport) -> String {
     let limit = start_report.descriptors;
-    let limit = if limit.soft_now > limit.soft_before {
+    let limit = if !limit.is_known {
+        format!("limit hidden by the system, {} assumed", grouped(limit.soft_now))
+    } else if limit.soft_now > limit.soft_before {
         format!("limit raised from {} to {}", grouped(limit.soft_before), grouped(limit.soft_now))
     } else {
         format!("limit {}", grouped(limit.soft_now))

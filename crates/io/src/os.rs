@@ -1,11 +1,17 @@
 //! System differences that concern the process: descriptors, backlog, cores, memory limits, coarse clock.
 
+#![expect(
+    unsafe_code,
+    reason = "rustix reads results of `getrlimit` and `uname` that a sandbox has refused to write"
+)]
+
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 #[cfg(not(any(
     target_os = "linux",
@@ -22,6 +28,12 @@ compile_error!(
 /// Limit to request if the system has no hard limit (macOS then refuses more than `OPEN_MAX`).
 const UNLIMITED_DESCRIPTORS: u64 = 10_240;
 
+/// Limit of descriptors that is assumed if a sandbox hides it: Linux's usual soft limit.
+pub(crate) const UNKNOWN_DESCRIPTORS: u64 = 1024;
+
+/// Bytes for the name of this machine. Longer ones are cut.
+const HOST_NAME_BYTES: usize = 256;
+
 /// The process's limit of open descriptors (`RLIMIT_NOFILE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
@@ -31,6 +43,43 @@ pub struct DescriptorLimit {
     pub soft_now: u64,
     /// The hard limit: the most that this process can set. `u64::MAX` if there is none.
     pub hard: u64,
+    /// False if the system hides the limit: a usual one is assumed.
+    pub is_known: bool,
+}
+
+/// Returns the soft and the hard limit of descriptors, `u64::MAX` for none; `None` if the system hides them.
+#[must_use]
+pub fn descriptor_limits() -> Option<(u64, u64)> {
+    limits_of(Resource::Nofile).ok().map(|(soft, hard)| (soft.unwrap_or(u64::MAX), hard.unwrap_or(u64::MAX)))
+}
+
+/// Returns the soft and the hard limit of a resource, `None` for none.
+///
+/// # Errors
+/// Fails if a sandbox refuses the call.
+fn limits_of(resource: Resource) -> io::Result<(Option<u64>, Option<u64>)> {
+    let mut found = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: there is space for a limit.
+    if unsafe { libc::getrlimit(resource as _, found.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, and filled it.
+    let found = unsafe { found.assume_init() };
+    let finite = |value: libc::rlim_t| {
+        (value != libc::RLIM_INFINITY).then_some(u64::from_ne_bytes(value.to_ne_bytes()))
+    };
+    Ok((finite(found.rlim_cur), finite(found.rlim_max)))
+}
+
+/// Returns the name of this machine; `None` if a sandbox hides it.
+#[must_use]
+pub fn host_name() -> Option<String> {
+    let mut name = [0_u8; HOST_NAME_BYTES];
+    // SAFETY: there is space for so many bytes. One remains for the end of a name that is cut.
+    if unsafe { libc::gethostname(name.as_mut_ptr().cast(), HOST_NAME_BYTES - 1) } != 0 {
+        return None;
+    }
+    name.split(|byte| *byte == 0).next().map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Raises the soft limit of descriptors to `wanted`, or as near as the hard limit permits. Never lowers it.
@@ -38,25 +87,29 @@ pub struct DescriptorLimit {
 /// # Errors
 /// Fails if the system refuses a value within the hard limit. The limit is then unchanged.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<DescriptorLimit> {
-    let found = getrlimit(Resource::Nofile);
-    let soft_before = found.current.unwrap_or(u64::MAX);
-    let hard = found.maximum.unwrap_or(u64::MAX);
+    let Ok(found) = limits_of(Resource::Nofile) else {
+        let assumed = UNKNOWN_DESCRIPTORS;
+        return Ok(DescriptorLimit {
+            soft_before: assumed,
+            soft_now: assumed,
+            hard: assumed,
+            is_known: false,
+        });
+    };
+    let soft_before = found.0.unwrap_or(u64::MAX);
+    let hard = found.1.unwrap_or(u64::MAX);
+    let limit = DescriptorLimit { soft_before, soft_now: soft_before, hard, is_known: true };
     let goal = wanted.min(hard);
     if goal <= soft_before {
-        return Ok(DescriptorLimit { soft_before, soft_now: soft_before, hard });
+        return Ok(limit);
     }
-    let soft_now = match set_descriptor_limit(goal, found) {
-        Err(_) if found.maximum.is_none() && soft_before < UNLIMITED_DESCRIPTORS => {
-            set_descriptor_limit(UNLIMITED_DESCRIPTORS, found)?
-        }
+    let set =
+        |soft| setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum: found.1 }).map(|()| soft);
+    let soft_now = match set(goal) {
+        Err(_) if found.1.is_none() && soft_before < UNLIMITED_DESCRIPTORS => set(UNLIMITED_DESCRIPTORS)?,
         other => other?,
     };
-    Ok(DescriptorLimit { soft_before, soft_now, hard })
-}
-
-fn set_descriptor_limit(soft: u64, found: Rlimit) -> io::Result<u64> {
-    setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum: found.maximum })?;
-    Ok(soft)
+    Ok(DescriptorLimit { soft_now, ..limit })
 }
 
 /// Grows the process's descriptor table to `entries`, by using the last of these briefly.
@@ -178,7 +231,7 @@ pub fn mappable() -> Option<u64> {
     #[cfg(target_os = "openbsd")]
     let limits = [(Resource::Data, "VmData:")];
     let left = |(limit, has)| {
-        Some(getrlimit(limit).current?.saturating_sub(listed_bytes(&status, has).unwrap_or(0)))
+        Some(limits_of(limit).ok()?.0?.saturating_sub(listed_bytes(&status, has).unwrap_or(0)))
     };
     limits.into_iter().filter_map(left).min()
 }

@@ -15,9 +15,9 @@ use std::ptr;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
-use rustix::process::{
-    Pid, Resource, Signal, WaitOptions, getrlimit, kill_process, test_kill_process, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
+
+use crate::os::descriptor_limits;
 
 /// Added to the signal that has ended the program, in the relay's exit code: as shells do.
 const SIGNALLED: i32 = 128;
@@ -209,7 +209,7 @@ unsafe fn close_all() {
     if unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) } == 0 {
         return;
     }
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
+    let most = descriptor_limits().map_or(DESCRIPTORS_MAX, |(soft, _)| soft.min(DESCRIPTORS_MAX));
     for fd in 0..most as RawFd {
         // SAFETY: the caller's promise.
         unsafe { libc::close(fd) };

@@ -8,7 +8,7 @@ use std::mem::{self, MaybeUninit};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::{fmt, ptr, thread};
+use std::{fmt, process, ptr, thread};
 
 use crate::limits::SIGNALS_QUEUED_MAX;
 
@@ -35,7 +35,10 @@ const SIGNALS: [Signal; 6] =
 const NUMBERS: [c_int; SIGNALS.len()] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR2];
 
-/// Catches the signals until it is dropped.
+/// Byte in the handler's pipe for a change of the caught signals.
+const MASK_CHANGED: u8 = u8::MAX;
+
+/// Catches the signals until it is dropped, also those that the caller's threads block.
 ///
 /// They are queued until [`act`](Self::act) sets an action. A handler that the program had installed before
 /// is called too. Dropping the last `Signals` of the process restores each signal's previous action.
@@ -79,12 +82,12 @@ impl Signals {
         if WRITER.get().is_none() {
             start_thread()?;
         }
-        if let Err(error) = process.install(signals) {
-            if process.listeners.is_empty() {
-                process.restore();
-            }
-            return Err(error);
+        let installed = process.install(signals);
+        if installed.is_err() && process.listeners.is_empty() {
+            process.restore();
         }
+        change_mask();
+        installed?;
         process.listeners.push(Arc::clone(&listener));
         Ok(Self(listener))
     }
@@ -114,8 +117,29 @@ impl Drop for Signals {
         process.listeners.retain(|listener| !Arc::ptr_eq(listener, &self.0));
         if process.listeners.is_empty() {
             process.restore();
+            change_mask();
         }
     }
+}
+
+/// Sets the signals of a program that writes files and may be process 1. Call it first in `main`.
+///
+/// `SIGXFSZ` is ignored: a write beyond `RLIMIT_FSIZE` fails with `EFBIG` then. `SIGCHLD` is ignored by process 1, so that
+/// the system reaps orphans, and has its usual effect otherwise, whatever the parent has set: only then a process can
+/// wait for its children. A process 1 that starts children can't wait for them.
+pub fn set_for_program() {
+    let child = if process::id() == 1 { libc::SIG_IGN } else { libc::SIG_DFL };
+    for (number, effect) in [(libc::SIGXFSZ, libc::SIG_IGN), (libc::SIGCHLD, child)] {
+        // SAFETY: integers and nullable pointers, for which zero is a valid value.
+        let mut new: libc::sigaction = unsafe { mem::zeroed() };
+        new.sa_sigaction = effect;
+        // A sandbox that refuses it leaves the parent's choice.
+        drop(action(number, Some(&new)));
+    }
+    // Children of the program that this one has replaced, such as a shell's: they ended before. Each turn has one fewer.
+    while process::id() == 1
+        && matches!(rustix::process::wait(rustix::process::WaitOptions::NOHANG), Ok(Some(_)))
+    {}
 }
 
 /// Sends `SIGHUP` to another process.
@@ -156,9 +180,20 @@ fn start_thread() -> io::Result<()> {
     Ok(())
 }
 
+/// Has the thread unblock the signals that are caught by now.
+fn change_mask() {
+    // The pipe is full only if thousands of signals are undelivered.
+    let _ = WRITER.get().map(|writer| rustix::io::write(writer, &[MASK_CHANGED]));
+}
+
 fn deliver(mut reader: PipeReader) {
+    let inherited = exchange_mask(None);
     let mut byte = [0];
     while reader.read_exact(&mut byte).is_ok() {
+        if byte[0] == MASK_CHANGED {
+            unblock(inherited, &lock(&PROCESS).before);
+            continue;
+        }
         let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
         // An action may drop a `Signals`, which needs the lock.
         let listeners = lock(&PROCESS).listeners.clone();
@@ -167,6 +202,26 @@ fn deliver(mut reader: PipeReader) {
             let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).handle(signal)));
         }
     }
+}
+
+/// Sets this thread's mask: the inherited one without the signals that are caught. Programs
+/// that wait for signals block them, and their children inherit that.
+fn unblock(mut mask: libc::sigset_t, caught: &[Option<libc::sigaction>; SIGNALS.len()]) {
+    for (number, _) in NUMBERS.into_iter().zip(caught).filter(|(_, before)| before.is_some()) {
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigdelset(&raw mut mask, number) };
+    }
+    exchange_mask(Some(&mask));
+}
+
+/// Sets this thread's mask of blocked signals, if given, and returns the previous one.
+fn exchange_mask(new: Option<&libc::sigset_t>) -> libc::sigset_t {
+    // SAFETY: integers, for which zero is a valid value. It remains if a sandbox refuses the call.
+    let mut old: libc::sigset_t = unsafe { mem::zeroed() };
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `new` is null or a set, and `old` has space for one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, new, &raw mut old) };
+    old
 }
 
 impl Process {

@@ -1,4 +1,4 @@
-//! Signals to this process: caught while a listener exists, then restored. A separate binary with one test.
+//! Signals to this process: caught while a listener exists, then restored. A separate binary.
 
 #![expect(unsafe_code, reason = "handlers of a program are installed by a system call")]
 
@@ -59,6 +59,38 @@ fn listening(signals: &Signals) -> Receiver<Signal> {
 
 fn calls() -> usize {
     CALLS.swap(0, Ordering::Relaxed)
+}
+
+/// Blocks or unblocks a signal in this thread, and in those that it starts.
+fn mask(how: c_int, signal: c_int) {
+    // SAFETY: integers, for which zero is a valid value: the empty set.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigaddset(&raw mut set, signal) };
+    // SAFETY: the set is initialised; no previous one is asked for.
+    assert_eq!(unsafe { libc::pthread_sigmask(how, &raw const set, ptr::null_mut()) }, 0);
+}
+
+/// Starts this test alone in a process whose threads all block `SIGTERM`.
+#[test]
+fn catches_signals_that_the_parent_blocks() {
+    const CHILD: &str = "SHEARWATER_TEST_BLOCKED";
+    if std::env::var_os(CHILD).is_none() {
+        mask(libc::SIG_BLOCK, libc::SIGTERM);
+        let mut command = std::process::Command::new(std::env::current_exe().expect("a test"));
+        command.args(["--exact", "catches_signals_that_the_parent_blocks", "--nocapture"]).env(CHILD, "1");
+        let status = command.status().expect("it starts");
+        mask(libc::SIG_UNBLOCK, libc::SIGTERM);
+        assert!(status.success(), "{status}");
+        return;
+    }
+    let signals = Signals::catch(&[Signal::Terminate]).expect("the system permits it");
+    let heard = listening(&signals);
+    // SAFETY: it has no preconditions.
+    let own = unsafe { libc::getpid() };
+    // SAFETY: it has no preconditions.
+    assert_eq!(unsafe { libc::kill(own, libc::SIGTERM) }, 0);
+    assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
 }
 
 #[test]

@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
+use shearwater_io::fs::written::append;
 
 use crate::limits::LOG_RETRY_INTERVAL;
 use crate::syslog::{Syslog, SyslogAddress};
@@ -17,7 +18,7 @@ use crate::syslog::{Syslog, SyslogAddress};
 const PIPE_BYTES: usize = 4096;
 
 /// Permissions of a new log file: lines have addresses of clients.
-const FILE_MODE: RawMode = 0o640;
+const FILE_MODE: u32 = 0o640;
 
 /// A log's destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,9 +99,8 @@ impl std::error::Error for OpenError {}
 pub(crate) fn help(destination: &Destination, error: &io::Error) -> &'static str {
     let is_syslog = matches!(destination, Destination::Syslog(_));
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "free space on its file system"
-        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space on its file system",
+        ErrorKind::FileTooLarge => "rotate it, or raise the limit of a file's size (ulimit -f)",
         ErrorKind::NotFound | ErrorKind::ConnectionRefused if is_syslog => "start the syslog daemon",
         ErrorKind::NotFound => "create its folder",
         ErrorKind::IsADirectory => "name a file in it",
@@ -151,7 +151,7 @@ impl Sink {
         match destination {
             Destination::Stdout => Self::of(io::stdout().as_fd().try_clone_to_owned()?.into()),
             Destination::Stderr => Self::of(io::stderr().as_fd().try_clone_to_owned()?.into()),
-            Destination::File(path) => match open_file(path) {
+            Destination::File(path) => match append(path, FILE_MODE) {
                 Err(error) => standard_socket(path).ok_or(error).and_then(Self::of),
                 Ok(file) => Self::of(file),
             },
@@ -192,17 +192,6 @@ impl Sink {
         let id = |file: &File| rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
         id(file).is_some_and(|own| Some(own) == id(other))
     }
-}
-
-/// Opens a file to append to. A pipe without a reader is an error instead of a wait.
-fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::CLOEXEC
-        | OFlags::NOCTTY
-        | OFlags::NONBLOCK;
-    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?.into())
 }
 
 /// Returns standard output or standard error if it is a socket that a path leads to, such as a link to `/dev/stdout`.

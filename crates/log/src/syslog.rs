@@ -82,7 +82,7 @@ impl Syslog {
                 Socket::Udp(socket)
             }
         };
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let name = shearwater_io::os::host_name().unwrap_or_default();
         let is_name = |byte: u8| byte.is_ascii_graphic();
         let is_valid = !name.is_empty() && name.len() <= HOST_BYTES_MAX && name.bytes().all(is_name);
         let host = if is_valid { name } else { "-".to_owned() };

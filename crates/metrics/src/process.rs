@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::param::{clock_ticks_per_second, page_size};
-use rustix::process::{Resource, getrlimit};
+use shearwater::engine::descriptor_limits;
 
 /// Figures of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -27,7 +27,7 @@ impl ProcessFigures {
             virtual_bytes,
             cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_seconds(&stat)),
             open_descriptors: open_descriptors(fs::metadata("/proc/self/fd").map_or(0, |fd| fd.len())),
-            descriptors_max: getrlimit(Resource::Nofile).current,
+            descriptors_max: descriptor_limits().map(|(soft, _)| soft).filter(|soft| *soft < u64::MAX),
         }
     }
 }

@@ -10,8 +10,10 @@ pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
     is_same_protocol, visible,
 };
-pub use shearwater_engine::io::os::DescriptorLimit;
-pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
+pub use shearwater_engine::io::fs::written;
+pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits};
+pub use shearwater_engine::io::signals::set_for_program as set_signals_for_program;
+pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
     BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces, Prebuilt,

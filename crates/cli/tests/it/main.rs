@@ -16,6 +16,7 @@ mod resources;
 mod service_manager;
 mod signals;
 mod sites;
+mod surroundings;
 mod top;
 mod troubleshooting;
 mod upgrade;

@@ -24,6 +24,13 @@ pub(crate) fn program_after(line: &str, folder: &TestFolder, arguments: &[&str])
     piped(shell, folder, arguments)
 }
 
+/// Returns another program that executes this one, such as `env --block-signal=TERM`.
+pub(crate) fn program_under(launcher: &[&str], folder: &TestFolder, arguments: &[&str]) -> Command {
+    let mut command = Command::new(launcher[0]);
+    command.args(&launcher[1..]).arg(env!("CARGO_BIN_EXE_shearwater"));
+    piped(command, folder, arguments)
+}
+
 fn piped(mut command: Command, folder: &TestFolder, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(folder.path()).env_remove("NO_COLOR");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -89,7 +89,9 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is taken by another program: choose another port, or end that program")
             }
             Self::Bind { address, error } if error.kind() == io::ErrorKind::PermissionDenied => {
-                write!(f, "{address}: permission denied (ports below 1024 need a privilege)")
+                let low = matches!(address, ListenAddress::Tcp(address) if address.port() < 1024);
+                let why = if low { "ports below 1024 need a privilege" } else { "a sandbox or firewall forbids it" };
+                write!(f, "{address}: permission denied ({why})")
             }
             Self::Bind { address, error } => write!(f, "can't listen on {address}: {error}"),
             Self::Socket(error) => write!(f, "can't use the inherited listening socket: {error}"),
@@ -251,7 +253,7 @@ mod tests {
     use crate::limits::Limits;
 
     const FOUND: Found = Found {
-        descriptors: DescriptorLimit { soft_before: 1024, soft_now: 20_000, hard: 20_000 },
+        descriptors: DescriptorLimit { soft_before: 1024, soft_now: 20_000, hard: 20_000, is_known: true },
         connections: 17_500,
         backlog_max: Some(4096),
         system_files_max: Some(u64::MAX),

@@ -10,6 +10,7 @@ mod path;
 mod root;
 mod sibling;
 mod walk;
+pub mod written;
 
 pub use opened::{Entry, EntryKind, Kind, Meta, OpenFile, Opened, Timestamp};
 pub use path::{Links, OpenError};

@@ -1,17 +1,19 @@
 //! Binds addresses and listens: TCP, and Unix-domain sockets, whose address is a file.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Error, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, RawMode, fchmod};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::{FileIdentity, Listener, SocketFile};
+pub use crate::fs::written::set_mode;
+
+use super::{Listener, SocketFile};
 use crate::ListenerId;
 
 #[cfg(not(target_os = "openbsd"))]
@@ -257,19 +259,6 @@ pub fn bind_unix(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Re
     set_mode(path, file.identity, mode)?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     Ok(Listener::with_file(socket.into(), id, file))
-}
-
-/// Sets the permissions of a Unix-domain socket's file: the bits of `chmod`.
-///
-/// # Errors
-/// [`ErrorKind::AlreadyExists`] if another file or a link is there by now; otherwise the kernel's error: the file is
-/// gone, or another user's.
-pub fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
-    // `chmod` follows links, and not every system has a call that doesn't.
-    if FileIdentity::of(&fs::symlink_metadata(path)?) != file {
-        return Err(Error::new(ErrorKind::AlreadyExists, "another file has replaced the socket's"));
-    }
-    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Removes a dead server's socket file at `path`; fails for any other file.

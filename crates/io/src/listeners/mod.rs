@@ -199,7 +199,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    fn of(found: &fs::Metadata) -> Self {
+    pub(crate) fn of(found: &fs::Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }
     }
 

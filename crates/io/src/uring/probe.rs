@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg, Timeout, TimeoutUpdate};
@@ -131,6 +132,22 @@ impl Unavailable {
 /// # Errors
 /// The first missing feature.
 pub fn probe() -> Result<Report, Unavailable> {
+    on_own_thread(probe_here)
+}
+
+/// Calls a function on a thread of its own, which takes the work with it that a closed ring leaves to its thread: that
+/// would interrupt a later system call of the caller.
+fn on_own_thread<T: std::marker::Send>(
+    probe: impl FnOnce() -> Result<T, Unavailable> + std::marker::Send,
+) -> Result<T, Unavailable> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("probe".to_owned()).spawn_scoped(scope, probe);
+        let probed = thread.map_err(Unavailable::Other)?.join();
+        probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn probe_here() -> Result<Report, Unavailable> {
     let (mut ring, no_array) = match Ring::new(TRIAL_ENTRIES, TRIAL_ENTRIES, true) {
         Ok(ring) => (ring, true),
         Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
@@ -155,7 +172,11 @@ pub fn probe() -> Result<Report, Unavailable> {
 /// # Errors
 /// The first missing feature, or [`Unavailable::Memory`].
 pub fn probe_for(workers: usize) -> Result<Report, Unavailable> {
-    let report = probe()?;
+    on_own_thread(|| probe_for_here(workers))
+}
+
+fn probe_for_here(workers: usize) -> Result<Report, Unavailable> {
+    let report = probe_here()?;
     let mut rings = Vec::new();
     for _ in 0..workers.saturating_mul(2) {
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array).and_then(|mut ring| {

@@ -10,9 +10,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use io_uring::types::Fixed;
 use io_uring::{IoUring, opcode, squeue};
-use rustix::process::{Resource, getrlimit};
 
 use crate::limits::STORED_FILES_PER_RING;
+use crate::os::{UNKNOWN_DESCRIPTORS, descriptor_limits};
 
 /// Entries of a table's ring: one, and those that earlier calls failed to submit.
 const ENTRIES: u32 = 4;
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Table {
 impl Store {
     /// Creates an empty store with tables as long as the descriptor limit permits.
     pub(super) fn new() -> Self {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let limit = descriptor_limits().map_or(UNKNOWN_DESCRIPTORS, |(soft, _)| soft);
         Self::with_tables_of(usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, STORED_FILES_PER_RING))
     }
 

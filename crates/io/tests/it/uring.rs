@@ -444,3 +444,16 @@ fn refuse_io_uring(errno: i32) {
     };
     assert_eq!(set, 0, "the filter is set");
 }
+
+#[test]
+fn a_probe_interrupts_no_later_call_of_its_thread() {
+    use std::io::{ErrorKind, Read};
+    let (mut ours, _theirs) = std::os::unix::net::UnixStream::pair().expect("sockets");
+    ours.set_read_timeout(Some(std::time::Duration::from_millis(20))).expect("a timeout");
+    for _ in 0..20 {
+        // It may be forbidden here; then nothing is left either.
+        drop(shearwater_io::uring::probe_for(2));
+        let error = ours.read(&mut [0]).expect_err("nobody writes");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
+}

@@ -11,6 +11,7 @@ mod directories;
 mod mounts;
 mod race;
 mod table;
+mod written;
 
 /// Returns the root with each resolver of this system; all have the walk.
 fn roots(path: &Path) -> Vec<Root> {
