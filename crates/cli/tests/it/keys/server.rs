@@ -334,6 +334,8 @@ pub(crate) fn backlog() {
         on_each_driver(&settings, |_, server: Server| {
             let mut first = server.connect();
             assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
+            // An idle one would make room.
+            first.send("GET /f.txt HTTP/1.1\r\nHost: a\r\n");
             let address = server.address();
             let waiting: Vec<_> = (0..held).map(|_| server.connect()).collect();
             until("a full queue", |sockets| {

@@ -125,7 +125,9 @@ impl Conversation {
         if self.trouble == Trouble::Fin {
             allowed.push(expected(units, sent, ClientEnd::Finish));
         }
-        if self.steps.iter().any(|(_, step)| matches!(step, Act::Drain(_))) {
+        // A full server ends connections as a drain does.
+        let may_be_full = self.setting.limits.connections_max < self.clients.len();
+        if may_be_full || self.steps.iter().any(|(_, step)| matches!(step, Act::Drain(_))) {
             allowed.extend(drained(units, sent));
         }
         if was_reset || end == ClientEnd::Gone {
