@@ -25,7 +25,7 @@ struct SlotState {
     /// Index of its group, else `NONE`.
     group: u32,
     port: u16,
-    /// It has exchanges in `unsettled`.
+    /// Some of its exchanges are in `unsettled`.
     is_unsettled: bool,
     address: Option<IpAddr>,
 }

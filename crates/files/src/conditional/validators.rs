@@ -33,7 +33,7 @@ pub(crate) struct Validators {
 pub(crate) enum ContentHash {
     /// The hash of all its bytes.
     Known(u128),
-    /// It is computed, or will be.
+    /// Being computed, or waiting for it.
     Unknown,
     /// Such a file is never hashed.
     TooLarge,
