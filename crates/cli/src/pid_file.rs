@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const MODE: u32 = 0o644;
 
 /// Bytes of a PID file: a number and the end of the line.
-const LEN_MAX: u64 = 32;
+pub(crate) const LEN_MAX: u64 = 32;
 
 /// The file that this process has written last.
 static WRITTEN: Mutex<Option<FileIdentity>> = Mutex::new(None);

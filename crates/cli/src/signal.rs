@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use shearwater::engine::written::read_own;
 
 use crate::args::Running;
 use crate::failure::Failure;
-use crate::report;
+use crate::{pid_file, report};
 
 /// Longest wait for a new process: more than it is given to start and to serve, after a reload that is still running.
 const UPGRADE_WAIT_MAX: Duration = Duration::from_secs(45);
@@ -94,8 +95,9 @@ fn find(process: &str) -> Result<Pid, Failure> {
 }
 
 fn read(file: &Path) -> Result<Pid, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    parse(text.trim()).map_err(|error| format!("{}: {error}", file.display()))
+    let text = read_own(file, pid_file::LEN_MAX).map_err(|error| error.to_string());
+    let pid = text.and_then(|(text, _)| parse(String::from_utf8_lossy(&text).trim()));
+    pid.map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn parse(text: &str) -> Result<Pid, String> {
@@ -126,13 +128,28 @@ fn send(pid: Pid, signal: Signal) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::process::Command;
     use std::thread;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use rustix::process::Pid;
     use testkit::TestFolder;
 
-    use super::{Waited, await_other, identity};
+    use super::{Waited, await_other, identity, read};
+
+    #[test]
+    fn what_is_no_pid_file_is_an_error_at_once() {
+        let folder = TestFolder::new();
+        folder.file("long", "1".repeat(100)).file("number", "1");
+        symlink("number", folder.at("link")).expect("a link");
+        mknodat(CWD, folder.at("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+        for name in ["long", "link", "pipe"] {
+            let error = read(&folder.at(name)).expect_err("not read");
+            assert!(error.contains(name), "{error}");
+        }
+        assert_eq!(read(&folder.at("number")), Ok(Pid::INIT));
+    }
 
     #[test]
     fn the_wait_ends_with_the_process() {

@@ -75,7 +75,8 @@ pub fn read_own(path: &Path, len_max: u64) -> io::Result<(Vec<u8>, FileIdentity)
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() || found.len() > len_max {
-        return Err(ErrorKind::InvalidData.into());
+        let why = format!("it is no regular file of at most {len_max} bytes");
+        return Err(io::Error::new(ErrorKind::InvalidData, why));
     }
     let mut content = Vec::new();
     file.take(len_max).read_to_end(&mut content)?;
