@@ -66,7 +66,7 @@ pub use conditional::range;
 pub use files::Files;
 pub use folder::{FileCache, Folder};
 pub use limits::CacheLimits;
-pub use media_type::{is_media_type, media_type};
+pub use media_type::media_type;
 pub use options::{
     BadOption, CacheRule, FileMatch, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions,
 };

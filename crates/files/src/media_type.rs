@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use shearwater::engine::media_type::{is_media_type, is_token};
+
 use crate::limits::MEDIA_TYPES_MAX;
 use crate::options::{BadOption, MediaTypeOptions};
 
@@ -152,58 +154,6 @@ fn is_extension(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/', '\0'])
 }
 
-/// Returns whether a text is a media type, perhaps with parameters: `type/subtype *( OWS ";" OWS parameter )`
-/// (RFC 9110 section 8.3.1).
-#[must_use]
-pub fn is_media_type(text: &str) -> bool {
-    let (essence, parameters) = text.split_at(text.find([';', ' ', '\t']).unwrap_or(text.len()));
-    let is_type =
-        |(kind, subtype): (&str, &str)| is_token(kind) && is_token(subtype) && kind != "*" && subtype != "*";
-    essence.split_once('/').is_some_and(is_type) && are_parameters(parameters)
-}
-
-/// Returns whether a text is `*( OWS ";" OWS name "=" value )`. Empty parameters, which recipients must ignore, aren't sent.
-fn are_parameters(mut text: &str) -> bool {
-    const OWS: [char; 2] = [' ', '\t'];
-    while !text.is_empty() {
-        let parameter =
-            text.trim_start_matches(OWS).strip_prefix(';').map(|rest| rest.trim_start_matches(OWS));
-        let Some((name, value)) = parameter.and_then(|parameter| parameter.split_once('=')) else {
-            return false;
-        };
-        let len = value_len(value);
-        if !is_token(name) || len == 0 {
-            return false;
-        }
-        text = &value[len..];
-    }
-    true
-}
-
-/// Returns the length of the token or quoted string that a text begins with, or 0.
-fn value_len(text: &str) -> usize {
-    let Some(quoted) = text.strip_prefix('"') else {
-        return text.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(text.len());
-    };
-    let mut is_escaped = false;
-    for (place, byte) in quoted.bytes().enumerate() {
-        match byte {
-            b'"' if !is_escaped => return place + 2,
-            b'\t' | b' '..=b'~' => is_escaped = byte == b'\\' && !is_escaped,
-            _ => return 0,
-        }
-    }
-    0
-}
-
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token_byte)
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
 /// Validates a media type, which is sent as it is.
 fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
     match is_media_type(media_type) {
@@ -216,7 +166,7 @@ fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> 
 mod tests {
     use super::{
         EXTENSION_BYTES_MAX, MEDIA_TYPES_MAX, MediaTypeOptions, MediaTypes, TABLE, UNKNOWN, find, is_gzipped,
-        is_media_type, media_type,
+        media_type,
     };
 
     /// Types that must not change with an update of the table.
@@ -390,15 +340,6 @@ mod tests {
             (".svgz", "image/svg+xml", false),
         ] {
             assert_eq!(is_gzipped(name.as_bytes(), media_type), expected, "{name} {media_type}");
-        }
-    }
-
-    /// The crate of the configuration has the same cases.
-    #[test]
-    fn media_types_follow_the_grammar() {
-        for line in include_str!("../tests/media_types.txt").lines() {
-            let (verdict, text) = line.split_once(": ").expect("a verdict and a text");
-            assert_eq!(is_media_type(text), verdict == "valid", "{text:?}");
         }
     }
 

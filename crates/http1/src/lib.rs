@@ -31,6 +31,7 @@ pub mod encode;
 mod framing;
 mod known_field;
 mod limits;
+pub mod media_type;
 mod method;
 mod parse;
 mod parse_error;

@@ -1,5 +1,6 @@
 //! Changes to response headers, checked and encoded.
 
+use shearwater::engine::media_type::is_token;
 use shearwater::engine::{HeaderRules, On};
 
 use crate::options::{Headers, InvalidValue, invalid};
@@ -74,9 +75,7 @@ fn check(name: &str, change: Option<&str>) -> Result<(), InvalidValue> {
     if let Some((_, why)) = OWN.iter().chain([more]).find(|(names, _)| is_named(names)) {
         return Err(invalid(format!("header can't be {verb}"), *why));
     }
-    // Token characters, RFC 9110 section 5.6.2.
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) {
+    if !is_token(name) {
         return Err(invalid(
             "invalid header name",
             "use letters, digits and hyphens, without a space or colon",

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
 
+use shearwater_http1::media_type::{is_media_range, is_media_type, is_token};
+
 use crate::context::Context;
 use crate::rules::collections::{List, Map, Optional, Table};
 use crate::rules::strings::{Choice, Flag, OrFalse, Text, choices, text};
@@ -39,7 +41,7 @@ section! {
         mime_names: BTreeMap<String, String> = BTreeMap::new(),
             Map("a table by file name, such as { LICENSE = \"text/plain\" }", |name| Some(name.to_owned()), MEDIA_TYPE),
             "Media types by whole file name, in any folder, before those by extension. A route adds to those of its site.";
-        charset: String = "utf-8".to_owned(), text("a charset, such as \"utf-8\", or \"\" for none"),
+        charset: String = "utf-8".to_owned(), CHARSET,
             "Charset of built-in media types of text. Without one, browsers read it from the file (`<meta charset>`). Types in `mime` and \
              `mime_names` are sent as written.";
         error_pages: BTreeMap<u16, String> = BTreeMap::new(),
@@ -125,71 +127,27 @@ const FOLDER: Text<PathBuf> = Text {
 /// A media type with parameters (RFC 9110 section 8.3.1).
 pub(crate) const MEDIA_TYPE: Text<String> = Text {
     allowed: "a media type, such as \"text/plain; charset=utf-8\"",
-    parse: |text, _| {
-        let (essence, parameters) = text.split_at(text.find([';', ' ', '\t']).unwrap_or(text.len()));
-        valid_media_type(text, is_media_type(essence, false) && are_parameters(parameters))
-    },
+    parse: |text, _| valid_media_type(text, is_media_type(text)),
     ..text("")
+};
+
+const CHARSET: Text<String> = Text {
+    parse: |text, _| match text.is_empty() || is_token(text) {
+        true => Ok(text.to_owned()),
+        false => Err("invalid charset".to_owned()),
+    },
+    ..text("a charset, such as \"utf-8\", or \"\" for none")
 };
 
 /// A media type without parameters, or a range of them, `image/*`.
 const MEDIA_RANGE: Text<String> = Text {
     allowed: "a media type without parameters, such as \"text/html\" or \"image/*\"",
-    parse: |text, _| valid_media_type(text, is_media_type(text, true)),
+    parse: |text, _| valid_media_type(text, is_media_range(text)),
     ..text("")
 };
 
 fn valid_media_type(text: &str, is_valid: bool) -> Result<String, String> {
     if is_valid { Ok(text.to_owned()) } else { Err("invalid media type".to_owned()) }
-}
-
-/// Returns whether a text is `type/subtype`, or `type/*` if `is_range`.
-fn is_media_type(text: &str, is_range: bool) -> bool {
-    text.split_once('/').is_some_and(|(kind, subtype)| {
-        is_token(kind) && kind != "*" && is_token(subtype) && (is_range || subtype != "*")
-    })
-}
-
-/// Returns whether a text is `*( OWS ";" OWS name "=" value )`. Empty parameters, which recipients must ignore, aren't sent.
-fn are_parameters(mut text: &str) -> bool {
-    const OWS: [char; 2] = [' ', '\t'];
-    while !text.is_empty() {
-        let parameter =
-            text.trim_start_matches(OWS).strip_prefix(';').map(|rest| rest.trim_start_matches(OWS));
-        let Some((name, value)) = parameter.and_then(|parameter| parameter.split_once('=')) else {
-            return false;
-        };
-        let len = value_len(value);
-        if !is_token(name) || len == 0 {
-            return false;
-        }
-        text = &value[len..];
-    }
-    true
-}
-
-/// Returns the length of the token or quoted string that a text begins with, or 0.
-fn value_len(text: &str) -> usize {
-    let Some(quoted) = text.strip_prefix('"') else {
-        return text.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(text.len());
-    };
-    let mut is_escaped = false;
-    for (place, byte) in quoted.bytes().enumerate() {
-        match byte {
-            b'"' if !is_escaped => return place + 2,
-            b'\t' | b' '..=b'~' => is_escaped = byte == b'\\' && !is_escaped,
-            _ => return 0,
-        }
-    }
-    0
-}
-
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token_byte)
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 section! {
@@ -220,42 +178,5 @@ section! {
 
     fn example() -> Self {
         Self { media_type: Some("text/html".to_owned()), path: None, value: "no-cache".to_owned() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::{MEDIA_TYPE, is_media_type};
-
-    /// The crate of the files has the same cases.
-    #[test]
-    fn media_types_follow_the_grammar() {
-        for line in include_str!("../../../files/tests/media_types.txt").lines() {
-            let (verdict, text) = line.split_once(": ").expect("a verdict and a text");
-            assert_eq!((MEDIA_TYPE.parse)(text, Path::new("")).is_ok(), verdict == "valid", "{text:?}");
-        }
-    }
-
-    #[test]
-    fn accepts_media_types_and_ranges() {
-        for (text, is_type, is_range) in [
-            ("text/html", true, true),
-            ("a/b+c", true, true),
-            ("image/*", false, true),
-            ("*/*", false, false),
-            ("text/html; q=1", false, false),
-            ("text", false, false),
-            ("text/", false, false),
-            ("/x", false, false),
-            ("", false, false),
-        ] {
-            assert_eq!(
-                (is_media_type(text, false), is_media_type(text, true)),
-                (is_type, is_range),
-                "{text}"
-            );
-        }
     }
 }
