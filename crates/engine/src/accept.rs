@@ -18,7 +18,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.arrived += 1;
         let state = &mut self.state;
         state.counters.connections_accepted.add(1);
-        state.table.open(token);
+        state.table.open(token, state.now_ms);
         state.served.open(token);
         state.leaving.open(token, listener);
         state.served.check_leaving(state.leaving.has_marked());
