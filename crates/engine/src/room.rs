@@ -11,40 +11,20 @@ use crate::timers::wheel::{TICK_MS, coarse_tick_at};
 use crate::worker::Worker;
 
 /// The search for connections to close.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Room {
     /// Slots to examine before the search ends without a result; 0 without a search.
-    left: usize,
+    pub(crate) left: usize,
     /// Slot to examine next.
-    next: usize,
+    pub(crate) next: usize,
     /// Closes even those that were used within the last second.
-    takes_any: bool,
-    /// Age from which a connection without a request is closed, in milliseconds.
-    silent_ms: u64,
-    /// The search has found a younger one.
-    has_silent: bool,
+    pub(crate) takes_any: bool,
+    /// Closes connections without a request earlier.
+    pub(crate) is_crowded: bool,
+    /// The search has found one that is too young.
+    pub(crate) has_silent: bool,
     /// Time until which responses end their connections; `u64::MAX` if they don't.
     pub(crate) until_ms: u64,
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Self {
-            left: 0,
-            next: 0,
-            takes_any: false,
-            silent_ms: SILENT_MS_MIN,
-            has_silent: false,
-            until_ms: u64::MAX,
-        }
-    }
-}
-
-impl Room {
-    /// Returns true during a search.
-    pub(crate) fn is_searched(&self) -> bool {
-        self.left > 0
-    }
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
@@ -75,7 +55,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Lets responses keep their connections again.
     #[cold]
     pub(crate) fn end_shortage(&mut self) {
-        self.room = Room { left: self.room.left, next: self.room.next, ..Room::default() };
+        self.room =
+            Room { left: self.room.left, next: self.room.next, until_ms: u64::MAX, ..Room::default() };
         self.state.responder.ends_connections = self.lifecycle != Lifecycle::Serving;
     }
 
@@ -116,11 +97,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return;
         }
         self.room.left = 0;
-        let wait_ms = match self.room.has_silent {
-            // Those of this search are old enough by then. If that isn't room enough, many wait.
-            true => std::mem::replace(&mut self.room.silent_ms, SILENT_CROWDED_MS_MIN),
-            false => TICK_MS,
-        };
+        // Those that it found are old enough by then. If that isn't room enough, many wait.
+        let wait_ms = if self.room.has_silent { self.silent_ms() } else { TICK_MS };
+        self.room.is_crowded |= self.room.has_silent;
         self.room.takes_any |= !self.room.has_silent;
         if self.accept_again_ms.is_none() {
             return;
@@ -135,6 +114,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.control.wake();
     }
 
+    /// Returns the age from which a connection without a request is closed.
+    fn silent_ms(&self) -> u64 {
+        if self.room.is_crowded { SILENT_CROWDED_MS_MIN } else { SILENT_MS_MIN }
+    }
+
     /// Returns the time in milliseconds since which a connection that may be closed has been idle.
     fn idle_since(&mut self, token: Token) -> Option<u64> {
         let (now_ms, timeouts) = (self.state.now_ms, &self.state.timeouts);
@@ -147,8 +131,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 // Input may have been fetched up to an earlier time than that of the accept.
                 let age = (self.driver.caught_up_ms() as u32).wrapping_sub(conn.number).cast_signed();
                 let age_ms = u64::try_from(age).unwrap_or(0);
-                self.room.has_silent |= age_ms < self.room.silent_ms;
-                return (age_ms >= self.room.silent_ms).then(|| now_ms.saturating_sub(age_ms));
+                let is_old = age_ms >= self.silent_ms();
+                self.room.has_silent |= !is_old;
+                return is_old.then(|| now_ms.saturating_sub(age_ms));
             }
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => (timeouts.idle_ms, self.room.takes_any),
             // Its last response has arrived.
