@@ -18,7 +18,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.arrived += 1;
         let state = &mut self.state;
         state.counters.connections_accepted.add(1);
-        state.table.open(token);
+        state.table.open(token, state.now_ms);
         state.served.open(token);
         state.leaving.open(token, listener);
         state.served.check_leaving(state.leaving.has_marked());
@@ -65,13 +65,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
         self.state.counters.hit_connections.add(1);
-        if error == AcceptError::ProcessDescriptors && self.is_full() {
+        let is_full = error == AcceptError::ProcessDescriptors && self.is_full();
+        if is_full {
             self.search_room();
         }
         if !self.is_pause_reported {
             self.is_pause_reported = true;
-            let notice = self.pause_notice(error);
-            self.state.notify(notice);
+            let worker = self.state.worker;
+            // Distinguishes the configured connection limit from the system's limits.
+            self.state.notify(match self.connections_asked {
+                Some(connections_max) if is_full => Notice::Full { worker, connections_max },
+                _ => Notice::AcceptPaused { worker, error },
+            });
         }
     }
 
@@ -79,17 +84,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
         let address = self.state.control.listening.address_of(listener);
         self.state.notify(Notice::ListenerFailed { worker: Some(self.state.worker), address, errno });
-    }
-
-    /// Distinguishes the configured connection limit from the system's limits.
-    fn pause_notice(&self, error: AcceptError) -> Notice {
-        let worker = self.state.worker;
-        match self.connections_asked {
-            Some(connections_max) if error == AcceptError::ProcessDescriptors && self.is_full() => {
-                Notice::Full { worker, connections_max }
-            }
-            _ => Notice::AcceptPaused { worker, error },
-        }
     }
 
     /// Resumes accepting once a connection has closed or the retry is due.

@@ -122,8 +122,8 @@ pub(crate) struct Conn {
     pub(crate) block: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
-    /// Two numbers that are never needed at once: see `measure_send` and `discard`.
-    number: u32,
+    /// The time of its accept in milliseconds until its first request; later see `measure_send` and `discard`.
+    pub(crate) number: u32,
     pub(crate) timer: Node,
     /// The timer's bucket in the wheel.
     pub(crate) bucket: u16,
@@ -157,9 +157,9 @@ impl Conn {
     }
 
     /// Initializes the slot of an accepted connection.
-    pub(crate) fn open(&mut self, generation: u32) {
+    pub(crate) fn open(&mut self, generation: u32, now_ms: u64) {
         self.enter(Phase::First); // driver contract K1: the slot is free after `Closed`
-        *self = Self { generation, phase: Phase::First, ..Self::default() };
+        *self = Self { generation, phase: Phase::First, number: now_ms as u32, ..Self::default() };
         self.restart_deadline();
     }
 

@@ -80,6 +80,12 @@ pub const IDLE_TRIM_EVENTS_MIN: usize = 64;
 /// Slots that a turn examines for idle connections to close while others wait to be accepted.
 pub const IDLE_SCAN_MAX: usize = 1024;
 
+/// Age in milliseconds from which a connection without a request makes room for others: the request may be on the way.
+pub const SILENT_MS_MIN: u64 = 256;
+
+/// The same once that hasn't made room enough: many wait.
+pub const SILENT_CROWDED_MS_MIN: u64 = 32;
+
 /// Delay in milliseconds before accepting is retried after descriptors ran out, unless a connection closes
 /// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;

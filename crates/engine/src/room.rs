@@ -4,40 +4,27 @@ use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, Phase};
-use crate::limits::{ACCEPT_RETRY_MS, IDLE_SCAN_MAX};
+use crate::limits::{ACCEPT_RETRY_MS, IDLE_SCAN_MAX, SILENT_CROWDED_MS_MIN, SILENT_MS_MIN};
 use crate::server::drain::Lifecycle;
 use crate::service::Service;
-use crate::timers::wheel::{TICK_MS, Tick, coarse_tick_at, tick_at};
+use crate::timers::wheel::{TICK_MS, coarse_tick_at};
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
-
-/// Ticks for which a connection without a request is kept: its request may be on the way.
-const SILENT_TICKS_MIN: Tick = 2;
 
 /// The search for connections to close.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Room {
     /// Slots to examine before the search ends without a result; 0 without a search.
-    left: usize,
+    pub(crate) left: usize,
     /// Slot to examine next.
-    next: usize,
+    pub(crate) next: usize,
     /// Closes even those that were used within the last second.
-    takes_any: bool,
+    pub(crate) takes_any: bool,
+    /// Closes connections without a request earlier.
+    pub(crate) is_crowded: bool,
+    /// The search has found one that is too young.
+    pub(crate) has_silent: bool,
     /// Time until which responses end their connections; `u64::MAX` if they don't.
     pub(crate) until_ms: u64,
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Self { left: 0, next: 0, takes_any: false, until_ms: u64::MAX }
-    }
-}
-
-impl Room {
-    /// Returns true during a search.
-    pub(crate) fn is_searched(&self) -> bool {
-        self.left > 0
-    }
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
@@ -60,6 +47,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn search_room(&mut self) {
         // At least one turn: other workers are asked even without a slot.
         self.room.left = self.state.table.slots().max(1);
+        self.room.has_silent = false;
         self.room.until_ms = self.driver.now_ms().saturating_add(ACCEPT_RETRY_MS);
         self.state.responder.ends_connections = true;
     }
@@ -67,55 +55,39 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Lets responses keep their connections again.
     #[cold]
     pub(crate) fn end_shortage(&mut self) {
-        self.room.until_ms = u64::MAX;
-        self.room.takes_any = false;
+        self.room =
+            Room { left: self.room.left, next: self.room.next, until_ms: u64::MAX, ..Room::default() };
         self.state.responder.ends_connections = self.lifecycle != Lifecycle::Serving;
     }
 
-    /// Examines a bounded number of slots and closes the longest idle connections among them. If there is none, the next search, a tick later, also takes those that were used within the last second.
+    /// Examines a bounded number of slots and closes the longest idle connections among them, a sixteenth of all at most.
     #[cold]
     pub(crate) fn make_room(&mut self) {
         let slots = self.state.table.slots();
-        let mut idle = [(Tick::MAX, 0_u32); IDLE_SCAN_MAX];
+        let mut idle = [(u64::MAX, 0_u32); IDLE_SCAN_MAX];
         let mut count = 0;
         for _ in 0..self.room.left.min(IDLE_SCAN_MAX).min(slots) {
             let slot = self.room.next % slots;
             self.room.next = slot + 1;
             self.room.left -= 1;
-            let token = self.state.table.token(slot);
-            if let Some(since) = self.state.idle_since(token, self.room.takes_any) {
-                idle[count] = (since, slot as u32);
+            if let Some(since_ms) = self.idle_since(self.state.table.token(slot)) {
+                idle[count] = (since_ms, slot as u32);
                 count += 1;
             }
         }
-        // Of several workers that were asked for room, the first one makes it.
-        let may_close = count == 0 || self.accept_again_ms.is_some() || self.state.limit.take_request();
-        if may_close && !self.close_longest(&mut idle[..count]) {
+        if count == 0 {
             return self.end_search();
         }
         self.room.left = 0;
-    }
-
-    /// Closes the longest idle of these connections, a sixteenth of all at most. Returns false if it has closed none.
-    fn close_longest(&mut self, idle: &mut [(Tick, u32)]) -> bool {
-        idle.sort_unstable();
-        let mut left = (self.state.table.len() / 16).clamp(1, ACCEPTS_PER_TURN_MAX);
-        let all = left;
-        for (_, slot) in idle {
-            let token = self.state.table.token(*slot as usize);
-            if left > 0 && self.is_settled(token) {
-                self.shut(token, CloseKind::Normal);
-                left -= 1;
-            }
+        // Of several workers that were asked for room, the first one makes it.
+        if self.accept_again_ms.is_none() && !self.state.limit.take_request() {
+            return;
         }
-        left < all
-    }
-
-    /// Returns false if input is pending, or a last response has not arrived.
-    fn is_settled(&mut self, token: Token) -> bool {
-        !self.driver.reads_later(token)
-            && (self.state.table.get(token).phase() != Phase::Linger
-                || self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0))
+        let most = (self.state.table.len() / 16).clamp(1, ACCEPTS_PER_TURN_MAX);
+        idle[..count].sort_unstable();
+        for (_, slot) in &idle[..count.min(most)] {
+            self.shut(self.state.table.token(*slot as usize), CloseKind::Normal);
+        }
     }
 
     /// Continues a search in the next turn, or ends it without a result: the next one takes more connections, and other
@@ -125,40 +97,55 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return;
         }
         self.room.left = 0;
-        self.room.takes_any = true;
-        if self.accept_again_ms.is_some() && self.is_full() {
-            self.accept_again_ms = Some(self.driver.now_ms() + TICK_MS);
-            self.state.limit.ask(true);
-            self.state.control.wake();
+        // Those that it found are old enough by then. If that isn't room enough, many wait.
+        let wait_ms = if self.room.has_silent { self.silent_ms() } else { TICK_MS };
+        self.room.is_crowded |= self.room.has_silent;
+        self.room.takes_any |= !self.room.has_silent;
+        if self.accept_again_ms.is_none() {
+            return;
         }
+        if !self.is_full() {
+            // Another worker has made room since.
+            self.has_room = true;
+            return;
+        }
+        self.accept_again_ms = Some(self.driver.now_ms() + wait_ms);
+        self.state.limit.ask(true);
+        self.state.control.wake();
     }
-}
 
-impl<S> WorkerState<S> {
-    /// Returns the tick since which a connection that may be closed has been idle.
-    fn idle_since(&mut self, token: Token, takes_any: bool) -> Option<Tick> {
-        let (now_ms, timeouts) = (self.now_ms, &self.timeouts);
-        let conn = self.table.get(token);
-        if conn.has(Flag::Sending) || conn.has(Flag::Queued) {
+    /// Returns the age from which a connection without a request is closed.
+    fn silent_ms(&self) -> u64 {
+        if self.room.is_crowded { SILENT_CROWDED_MS_MIN } else { SILENT_MS_MIN }
+    }
+
+    /// Returns the time in milliseconds since which a connection that may be closed has been idle.
+    fn idle_since(&mut self, token: Token) -> Option<u64> {
+        let (now_ms, timeouts) = (self.state.now_ms, &self.state.timeouts);
+        let conn = self.state.table.get(token);
+        if conn.has(Flag::Sending) || conn.has(Flag::Queued) || self.driver.reads_later(token) {
             return None;
         }
-        let deadline = conn.timer.deadline;
-        let (wait_ms, is_old) = match conn.phase() {
+        let (wait_ms, takes_any) = match conn.phase() {
             Phase::First | Phase::ProxyHeader => {
-                let of_new = tick_at(now_ms.saturating_add(timeouts.first_head_ms));
-                (timeouts.first_head_ms, deadline + SILENT_TICKS_MIN <= of_new)
+                // Input may have been fetched up to an earlier time than that of the accept.
+                let age = (self.driver.caught_up_ms() as u32).wrapping_sub(conn.number).cast_signed();
+                let age_ms = u64::try_from(age).unwrap_or(0);
+                let is_old = age_ms >= self.silent_ms();
+                self.room.has_silent |= !is_old;
+                return is_old.then(|| now_ms.saturating_sub(age_ms));
             }
-            Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
-                let of_new = coarse_tick_at(now_ms.saturating_add(timeouts.idle_ms));
-                (timeouts.idle_ms, takes_any || deadline < of_new)
-            }
-            // Its last response is sent.
-            Phase::Linger => {
-                let of_new = coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms));
-                (timeouts.linger_ms, deadline < of_new)
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => (timeouts.idle_ms, self.room.takes_any),
+            // Its last response has arrived.
+            Phase::Linger if self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0) => {
+                (timeouts.linger_ms, false)
             }
             _ => return None,
         };
-        is_old.then(|| deadline.saturating_sub(tick_at(wait_ms)))
+        // Of a moment ago, because coarse deadlines begin anew at any time.
+        let recent = coarse_tick_at(now_ms.saturating_sub(SILENT_MS_MIN).saturating_add(wait_ms));
+        let deadline = conn.timer.deadline;
+        let is_old = takes_any || deadline < recent;
+        is_old.then(|| (u64::from(deadline) * TICK_MS).saturating_sub(wait_ms))
     }
 }

@@ -187,7 +187,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             connections_asked: setup.connections_asked,
             listening_number: 0,
             is_pause_reported: false,
-            room: Room::default(),
+            room: Room { until_ms: u64::MAX, ..Room::default() },
             has_room: false,
             arrived: 0,
             disconnects: Disconnects::default(),
@@ -234,7 +234,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.room.until_ms <= now_ms {
             self.end_shortage();
         }
-        let makes_room = self.room.is_searched();
+        let makes_room = self.room.left > 0;
         self.state.calls.timers.set_now_ms(self.state.now_ms);
         self.state.responder.preamble.refresh(self.driver.unix_seconds());
         let mut events = 0;
@@ -334,7 +334,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             || !self.disconnects.is_empty()
             || state.calls.tasks.ready() > 0
             || state.blocks.pool.is_busy()
-            || self.room.is_searched()
+            || self.room.left > 0
     }
 
     /// Returns the worker's driver.

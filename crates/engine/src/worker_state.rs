@@ -115,10 +115,10 @@ pub(crate) struct Table {
 
 impl Table {
     /// Initializes the slot of an accepted connection.
-    pub(crate) fn open(&mut self, token: Token) {
+    pub(crate) fn open(&mut self, token: Token, now_ms: u64) {
         let slot = token.slot();
         self.conns.grow_to(slot);
-        self.conns[slot].open(token.generation());
+        self.conns[slot].open(token.generation(), now_ms);
         self.open += 1;
     }
 

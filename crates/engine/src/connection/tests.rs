@@ -79,7 +79,7 @@ fn allows_the_transitions_of_the_table() {
 fn a_trimmed_table_keeps_open_connections_only() {
     let mut table = Table::default();
     let tokens: Vec<_> = (0..300).map(|slot| Token::new(slot, 0)).collect();
-    tokens.iter().for_each(|token| table.open(*token));
+    tokens.iter().for_each(|token| table.open(*token, 0));
     for token in &tokens[5..] {
         table.get(*token).close();
         table.free(*token);
@@ -88,6 +88,6 @@ fn a_trimmed_table_keeps_open_connections_only() {
     assert!((5..tokens.len()).contains(&slots), "{slots} slots");
     assert!(table.find(tokens[4]).is_some() && table.find(tokens[299]).is_none());
     let again = Token::new(299, 1);
-    table.open(again);
+    table.open(again, 0);
     assert!(table.find(again).is_some() && table.find(tokens[299]).is_none());
 }

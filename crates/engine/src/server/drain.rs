@@ -136,7 +136,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Closes a connection that was accepted while ending.
     pub(crate) fn close_accepted(&mut self, token: Token) {
         self.state.counters.connections_accepted.add(1);
-        self.state.table.open(token);
+        self.state.table.open(token, self.state.now_ms);
         self.shut(token, CloseKind::Normal);
     }
 }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use shearwater_engine::io::AcceptError;
 use shearwater_engine::io::sim::SimOptions;
-use shearwater_engine::limits::{ACCEPT_RETRY_MS, IDLE_SCAN_MAX, NOTICES_MAX};
+use shearwater_engine::limits::{
+    ACCEPT_RETRY_MS, IDLE_SCAN_MAX, NOTICES_MAX, SILENT_CROWDED_MS_MIN, SILENT_MS_MIN,
+};
 use shearwater_engine::{Limits, Notice};
 
 use crate::harness::{Setting, SimClient, SimWorld, Unit};
@@ -259,7 +261,30 @@ fn silent_connections_make_room_but_not_at_once() {
     assert_eq!(silent.iter().filter(|client| client.peer.saw_fin()).count(), 1);
 }
 
-/// Requests that are being received, handled or answered are never cut off.
+/// Clients that send nothing delay others by less than a second, however many wait before them; a request that is on
+/// the way has its time.
+#[test]
+fn a_long_queue_of_silent_connections_is_soon_over() {
+    const PLACES: usize = 64;
+    let mut world = bounded(PLACES);
+    let silent: Vec<_> = (0..400).map(|_| world.connect()).collect();
+    let mut late = world.connect();
+    let mut newcomer = world.connect();
+    newcomer.send(Unit::get(2).bytes);
+    let behind: Vec<_> = (0..PLACES).map(|_| world.connect()).collect();
+    let taken_ms = world.sleep_until(|net| net.waiting() <= behind.len());
+    world.settle();
+    newcomer.assert_got(&[Unit::get(2).response.last()]);
+    world.sleep_until(|net| net.now_ms() >= taken_ms + SILENT_CROWDED_MS_MIN - 1);
+    late.send(Unit::get(2).bytes);
+    world.settle();
+    late.assert_got(&[Unit::get(2).response.last()]);
+    let rounds = (silent.len() / PLACES) as u64;
+    let at_once_ms = SILENT_MS_MIN + rounds * SILENT_CROWDED_MS_MIN;
+    assert!((SILENT_MS_MIN..=at_once_ms).contains(&taken_ms), "{taken_ms} ms");
+}
+
+/// Requests that are being received, handled or responded to are never cut off.
 #[test]
 fn connections_at_work_make_no_room() {
     let mut world = bounded(2);

@@ -138,6 +138,26 @@ fn a_close_at_one_worker_makes_room_at_the_other() {
     pair.stop();
 }
 
+/// A connection of another worker ends after one was found to be waiting, and before other workers are asked.
+#[test]
+fn room_that_another_worker_makes_meanwhile_is_used_at_once() {
+    let mut pair = Pair::new(2, SimOptions::default);
+    let mut busy: Vec<_> = (0..2).map(|_| SimClient::new(pair.workers[0].1.connect())).collect();
+    busy.iter_mut().for_each(|client| client.send("GET /plain/1 HT"));
+    pair.settle();
+    let mut newcomer = pair.connect(1);
+    while pair.control.totals().hit_connections == 0 {
+        pair.workers[1].0.turn().expect("the simulated driver doesn't break");
+    }
+    busy[0].peer.reset();
+    while pair.limit.held() == 2 {
+        pair.workers[0].0.turn().expect("the simulated driver doesn't break");
+    }
+    pair.settle();
+    newcomer.assert_got(&[Unit::get(1).response.last()]);
+    pair.stop();
+}
+
 /// With faults of all kinds, nobody waits for ever and the count stays right.
 #[test]
 fn every_client_of_full_workers_ends_well() {
