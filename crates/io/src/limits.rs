@@ -115,6 +115,9 @@ pub const PROMISED_END_BYTES: usize = 1024;
 /// Bytes of a file read ahead at once, on another thread.
 pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 
+/// Bytes of a file on a server read ahead at once, which are kept for their send.
+pub const FETCH_KEPT_BYTES: u64 = 128 * 1024;
+
 /// Fetches that one driver may have queued; further sends wait for the disk themselves.
 pub const FETCHES_MAX: usize = 1024;
 

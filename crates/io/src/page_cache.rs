@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use rustix::io::{Errno, retry_on_intr};
+
 use crate::fs::Meta;
 use crate::limits::{FETCH_CHECK_MS, FETCH_CHECKS_MAX};
 
@@ -30,7 +32,7 @@ fn steps(offset: u64, len: u64) -> impl Iterator<Item = u64> {
 
 #[cfg(target_os = "linux")]
 fn is_in_memory(file: &File, offset: u64) -> bool {
-    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    use rustix::io::{ReadWriteFlags, preadv2};
     let mut byte = [0; 1];
     let mut into = [std::io::IoSliceMut::new(&mut byte)];
     preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
@@ -42,7 +44,7 @@ fn is_in_memory(file: &File, offset: u64) -> bool {
 /// `WouldBlock` if nothing is, `Unsupported` if the file system can't tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn read_cached(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
-    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    use rustix::io::{ReadWriteFlags, preadv2};
     let mut into = [std::io::IoSliceMut::new(bytes)];
     match preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Err(std::io::ErrorKind::Unsupported.into()),
@@ -92,6 +94,14 @@ pub(crate) fn fetch(file: impl AsFd, offset: u64, len: u64) {
     for at in steps(offset, len) {
         let _ = rustix::io::pread(&file, &mut byte, at);
     }
+}
+
+/// Reads a range of a file once; less at its end.
+pub(crate) fn read(file: impl AsFd, offset: u64, len: u64) -> Result<Vec<u8>, Errno> {
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let read = retry_on_intr(|| rustix::io::pread(&file, &mut bytes, offset))?;
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 /// Lowers this thread's priority below that of the workers.

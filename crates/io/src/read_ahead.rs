@@ -1,18 +1,50 @@
 //! Reads ahead on other threads, so that other connections of the worker don't wait for the disk.
 //!
 //! It serves ranges of files of `FETCH_CHECK_BYTES_MIN` and more that are to be sent and aren't in the page
-//! cache, and all ranges of files on a server. The worker itself reads shorter ranges, and those on file systems that
+//! cache, and all ranges of files on a server: of these it keeps what it has read, since nothing else may. The worker itself reads shorter ranges, and those on file systems that
 //! can't report what is cached.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::{io, thread};
 
-use crate::limits::{FETCH_BYTES, FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX};
+use rustix::io::Errno;
+
+use crate::limits::{
+    FETCH_BYTES, FETCH_CHECK_BYTES_MIN, FETCH_KEPT_BYTES, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX,
+};
 use crate::page_cache::{self, CheckedRanges, are_in_memory};
 use crate::{FileSlice, Token, Waker};
+
+/// A fetch that a send wants, and what it has read of a file on a server.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched(OnceLock<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    file: Arc<File>,
+    offset: u64,
+    bytes: Result<Vec<u8>, Errno>,
+}
+
+impl Fetched {
+    /// Returns whether it has read a file on a server.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Returns what was read of the beginning of a slice, empty at the file's end; `None` if it wasn't.
+    pub(crate) fn start_of(&self, slice: &FileSlice) -> Option<Result<&[u8], Errno>> {
+        let kept = self.0.get().filter(|kept| slice.file.is_part(&kept.file))?;
+        let from = usize::try_from(slice.offset.checked_sub(kept.offset)?).ok()?;
+        match &kept.bytes {
+            Ok(bytes) => bytes.get(from..).filter(|left| from == 0 || !left.is_empty()).map(Ok),
+            Err(errno) => Some(Err(*errno)),
+        }
+    }
+}
 
 /// One driver's read-ahead. Threads start on demand.
 #[derive(Debug)]
@@ -44,17 +76,19 @@ impl ReadAhead {
     /// Queues a fetch of the next `len` bytes of a slice, so that sending them waits until
     /// [`ReadAhead::next_fetched`] returns the connection. Returns `None` if they are cached, few, or can't be
     /// fetched. Dropping the returned handle cancels the fetch.
-    pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<()>> {
+    pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<Fetched>> {
         let is_short = len < FETCH_CHECK_BYTES_MIN;
-        if !slice.file.is_remote() && (is_short || self.finds(slice, len)) {
+        let keeps = slice.file.is_remote();
+        if !keeps && (is_short || self.finds(slice, len)) {
             return None;
         }
-        let wants = Arc::new(());
+        let wants = Arc::default();
         let fetch = Fetch {
             token,
             file: slice.file.part(),
             offset: slice.offset,
-            len: slice.len.min(FETCH_BYTES),
+            len: slice.len.min(if keeps { FETCH_KEPT_BYTES } else { FETCH_BYTES }),
+            keeps,
             wanted: Arc::downgrade(&wants),
         };
         self.started(Fetcher::start)?.take(fetch).then_some(wants)
@@ -94,15 +128,27 @@ impl ReadAhead {
     }
 }
 
-/// A range of a file to read into the page cache for a connection.
+/// A range of a file to read for a connection.
 #[derive(Debug)]
 struct Fetch {
     token: Token,
     file: Arc<File>,
     offset: u64,
     len: u64,
+    /// True if the bytes are for the send, instead of for the page cache.
+    keeps: bool,
     /// Dead once the send that requested it has ended.
-    wanted: Weak<()>,
+    wanted: Weak<Fetched>,
+}
+
+impl Fetch {
+    fn keep(&self) {
+        let bytes = page_cache::read(&self.file, self.offset, self.len);
+        if let Some(wanted) = self.wanted.upgrade() {
+            // Never set before: a handle has one fetch.
+            let _ = wanted.0.set(Kept { file: Arc::clone(&self.file), offset: self.offset, bytes });
+        }
+    }
 }
 
 /// Queues to and from the read-ahead threads. Once dropped, each thread ends after its present fetch.
@@ -181,7 +227,9 @@ impl Shared {
     fn fetch_all(&self) {
         while let Some(fetch) = self.next() {
             let is_wanted = fetch.wanted.strong_count() > 0;
-            if is_wanted {
+            if is_wanted && fetch.keeps {
+                fetch.keep();
+            } else if is_wanted {
                 (self.read)(&fetch.file, fetch.offset, fetch.len);
             }
             self.unfinished.fetch_sub(1, Ordering::Relaxed);
@@ -209,7 +257,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX, Fetch, Fetcher, ReadAhead,
+        FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, FETCHERS_MAX, FETCHES_MAX, Fetch, Fetched, Fetcher,
+        ReadAhead,
     };
     use crate::{FileSlice, SharedFile, Token, Waker};
 
@@ -249,9 +298,9 @@ mod tests {
         assert!(ahead.started(Fetcher::start).is_some(), "a thread starts again");
     }
 
-    fn fetch(slot: u32, wanted: Weak<()>) -> Fetch {
+    fn fetch(slot: u32, wanted: Weak<Fetched>) -> Fetch {
         let file = Arc::new(File::open("/dev/null").expect("the file opens"));
-        Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, wanted }
+        Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, keeps: false, wanted }
     }
 
     /// Time after which a test fails.
@@ -262,7 +311,7 @@ mod tests {
         let (woken, wakes) = mpsc::sync_channel(3);
         let mut fetcher =
             Fetcher::start(Waker::new(move || woken.send(()).expect("the test waits"))).expect("a thread");
-        let wants = Arc::new(());
+        let wants = Arc::default();
         for slot in 0..3 {
             assert!(fetcher.take(fetch(slot, Arc::downgrade(&wants))));
         }
@@ -293,7 +342,7 @@ mod tests {
         let gate = GATE.lock().expect("it is free");
         let (woken, wakes) = mpsc::sync_channel(8);
         let mut fetcher = Fetcher::new(Waker::new(move || woken.send(()).expect("the test waits")), hang);
-        let wants = Arc::new(());
+        let wants = Arc::default();
         let hanging = FETCHERS_MAX as u32 - 1;
         for slot in 0..hanging {
             assert!(fetcher.take(Fetch { offset: 7, ..fetch(slot, Arc::downgrade(&wants)) }));
@@ -326,7 +375,7 @@ mod tests {
     fn fetches_nothing_for_ended_sends() {
         let mut fetcher = Fetcher::new(Waker::new(|| {}), |_, _, _| ());
         fetcher.threads = FETCHERS_MAX; // none runs
-        let wants = Arc::new(());
+        let wants = Arc::default();
         for slot in 0..4 {
             let wanted = if slot % 2 == 0 { Weak::new() } else { Arc::downgrade(&wants) };
             assert!(fetcher.take(fetch(slot, wanted)));

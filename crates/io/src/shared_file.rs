@@ -74,7 +74,7 @@ impl SharedFile {
         Self { is_lent: false, ..self }
     }
 
-    /// Has another thread read all that is sent, just before, and checks the version by what this system knows of it: the
+    /// Sends what another thread has read just before, and checks the version by what this system knows of it: the
     /// file is on a file system whose every call may wait for a server ([`Root::is_remote`](crate::fs::Root::is_remote)).
     #[must_use]
     pub fn remote(self) -> Self {
@@ -119,6 +119,11 @@ impl SharedFile {
     /// Returns the file, for another thread.
     pub(crate) fn part(&self) -> Arc<File> {
         Arc::clone(&self.file)
+    }
+
+    /// Returns whether it is the file that [`part`](Self::part) has returned.
+    pub(crate) fn is_part(&self, part: &Arc<File>) -> bool {
+        Arc::ptr_eq(&self.file, part)
     }
 
     /// Returns the file's identity; `None` if the system doesn't report it.

@@ -18,6 +18,8 @@ use crate::now::Now;
 pub(crate) struct Records {
     opened: Vec<(Vec<u8>, Result<Opened, OpenError>)>,
     read: Vec<(Meta, u64, Vec<u8>)>,
+    /// The system's code of the last read that has failed.
+    pub(crate) read_error: Option<i32>,
     /// Metadata at the open and after reading.
     metas: Vec<(Meta, Meta)>,
     names: Vec<(Vec<u8>, bool, NamesResult)>,
@@ -155,7 +157,9 @@ impl Disk for Recorder<'_> {
     }
 
     fn read_at(&self, opened: &Opened, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.root.read_at(opened, bytes, offset)?;
+        let read = self.root.read_at(opened, bytes, offset).inspect_err(|error| {
+            self.records.borrow_mut().read_error = error.raw_os_error();
+        })?;
         self.records.borrow_mut().read.push((opened.meta, offset, bytes[..read].to_vec()));
         Ok(read)
     }

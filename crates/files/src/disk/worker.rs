@@ -50,6 +50,8 @@ pub(crate) enum DiskFailure {
     Late,
     /// The work has panicked.
     Panicked,
+    /// Each read has failed, the last with this code of the system.
+    Unreadable(i32),
 }
 
 impl WorkerDisk {
@@ -178,7 +180,10 @@ impl WorkerDisk {
 fn may_continue(found: &[Rc<Found>]) -> Result<(), DiskFailure> {
     match found.iter().find_map(|found| found.failure) {
         Some(failure) => Err(failure),
-        None if found.len() >= DISK_JOBS_PER_REQUEST_MAX => Err(DiskFailure::Busy),
+        None if found.len() >= DISK_JOBS_PER_REQUEST_MAX => {
+            let error = found.iter().find_map(|found| found.records.read_error);
+            Err(error.map_or(DiskFailure::Busy, DiskFailure::Unreadable))
+        }
         None => Ok(()),
     }
 }
@@ -269,6 +274,11 @@ mod tests {
         let done = vec![found(None); DISK_JOBS_PER_REQUEST_MAX];
         assert_eq!(may_continue(&done[1..]), Ok(()));
         assert_eq!(may_continue(&done), Err(DiskFailure::Busy));
+        let mut failed = found(None);
+        Rc::get_mut(&mut failed).expect("the only one").records.read_error = Some(5);
+        let failed = vec![failed; DISK_JOBS_PER_REQUEST_MAX];
+        assert_eq!(may_continue(&failed[1..]), Ok(()), "the next read may succeed");
+        assert_eq!(may_continue(&failed), Err(DiskFailure::Unreadable(5)));
         assert_eq!(may_continue(&[found(None), found(Some(DiskFailure::Late))]), Err(DiskFailure::Late));
     }
 }

@@ -1,6 +1,6 @@
 //! Responses without a file to send: errors, and redirects to canonical paths.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use shearwater::{Request, Response};
@@ -35,9 +35,24 @@ pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Respons
 /// Returns whether a later request may get the file. A file server that is gone or slow, and a file in exclusive use,
 /// aren't worth a thread that waits.
 fn may_succeed_later(error: &OpenError) -> bool {
-    use ErrorKind::{ExecutableFileBusy, ResourceBusy, StaleNetworkFileHandle, TimedOut};
-    let is_busy =
-        |kind| matches!(kind, ExecutableFileBusy | ResourceBusy | StaleNetworkFileHandle | TimedOut);
+    use ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, ExecutableFileBusy, HostUnreachable,
+        NetworkDown, NetworkUnreachable, NotConnected, ResourceBusy, StaleNetworkFileHandle, TimedOut,
+    };
+    let is_busy = |kind| match kind {
+        ExecutableFileBusy | ResourceBusy => true,
+        // A file server, or a program that serves one, is gone.
+        StaleNetworkFileHandle
+        | TimedOut
+        | NotConnected
+        | ConnectionAborted
+        | ConnectionRefused
+        | ConnectionReset
+        | HostUnreachable
+        | NetworkDown
+        | NetworkUnreachable => true,
+        _ => false,
+    };
     error.is_passing() || matches!(error, OpenError::Other(error) if is_busy(error.kind()))
 }
 
@@ -47,6 +62,10 @@ pub(crate) fn disk_failed(path: PathBuf, failure: DiskFailure, response: &mut Re
         DiskFailure::Busy => (503, "too many files wait for the disk"),
         DiskFailure::Late => (503, "the disk doesn't respond"),
         DiskFailure::Panicked => (500, "reading it has panicked"),
+        DiskFailure::Unreadable(code) => {
+            let error = OpenError::Other(io::Error::from_raw_os_error(code));
+            return cant_open(path, &error, response);
+        }
     };
     response.status(status);
     match status {
@@ -137,7 +156,24 @@ pub(crate) fn encode(path: &mut String, name: &[u8], marks: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::encoded;
+    use std::io;
+
+    use shearwater_io::fs::OpenError;
+
+    use super::{encoded, may_succeed_later};
+
+    #[test]
+    fn a_gone_file_server_may_come_back_and_a_failed_disk_not() {
+        use io::ErrorKind::{
+            ConnectionAborted, HostUnreachable, NotConnected, Other, ReadOnlyFilesystem,
+            StaleNetworkFileHandle,
+        };
+        let may = |kind: io::ErrorKind| may_succeed_later(&OpenError::Other(kind.into()));
+        for kind in [NotConnected, ConnectionAborted, HostUnreachable, StaleNetworkFileHandle] {
+            assert!(may(kind), "{kind:?}");
+        }
+        assert!(!may(Other) && !may(ReadOnlyFilesystem));
+    }
 
     #[test]
     fn encodes_names_once() {

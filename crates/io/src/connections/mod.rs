@@ -172,7 +172,8 @@ impl<X: SlotState> Connections<X> {
                 continue;
             }
             prepare();
-            let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
+            let keeps = sending.wants.as_ref().is_some_and(|wants| wants.is_kept());
+            let fetch_for = (keeps || !slot.flags.has(Flags::FETCHED)).then_some(token);
             let Push { cost, end } = push(fetch_for, fd, sending, share, context);
             work.cost += cost;
             work.sends.retire(&mut slot.flags);

@@ -1,11 +1,11 @@
 //! Passes bytes to the kernel by hand, up to a share.
 
-use std::io::{self, IoSlice};
+use std::io::IoSlice;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::slots::Sending;
@@ -15,7 +15,7 @@ use crate::limits::{
 };
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::watches::Watches;
-use crate::read_ahead::ReadAhead;
+use crate::read_ahead::{Fetched, ReadAhead};
 #[cfg(target_os = "linux")]
 use crate::watches::Watches;
 use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
@@ -37,7 +37,7 @@ pub(crate) enum PushStop {
     /// The turn's share of bytes or calls is used up.
     Share,
     /// The next range is being fetched from disk while this handle is kept: [`ReadAhead`] reports its completion.
-    Fetching(Arc<()>),
+    Fetching(Arc<Fetched>),
     /// The send has failed.
     Failed(SendError),
 }
@@ -146,20 +146,20 @@ fn push_share(
             return Err(PushStop::Share);
         }
         let left = share.saturating_sub(context.weigh(sending.done - before));
-        sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
+        sending.done += push_once(fetch_for, socket, sending, left, context)?;
     }
     Ok(())
 }
 
-/// Makes one system call for the output at `offset`, at most `left` bytes. Returns the number accepted.
+/// Makes one system call for what follows of an output, at most `left` bytes. Returns the number accepted.
 fn push_once(
     fetch_for: Option<Token>,
     socket: BorrowedFd<'_>,
-    output: &Output,
-    offset: u64,
+    sending: &Sending,
     left: u64,
     context: &mut PushContext,
 ) -> Result<u64, PushStop> {
+    let (output, offset) = (&sending.output, sending.done);
     if left == 0 {
         return Err(PushStop::Share);
     }
@@ -173,12 +173,19 @@ fn push_once(
             let more = slice.len < output.len() - offset;
             let len = slice.len.min(left);
             let ends = len == slice.len;
-            if let Some(wants) = fetch_for.and_then(|token| context.ahead.fetch(token, &slice, len)) {
+            let kept = sending.wants.as_ref().and_then(|wants| wants.start_of(&slice));
+            if kept.is_none()
+                && let Some(wants) = fetch_for.and_then(|token| context.ahead.fetch(token, &slice, len))
+            {
                 return Err(PushStop::Fetching(wants));
             }
             slice.len = len;
             let piece = FilePiece { slice: &slice, ends, more };
-            send_file_piece(socket, piece, context)
+            match kept {
+                Some(Ok(bytes)) => send_read(socket, piece, at_most(bytes, len), context),
+                Some(Err(errno)) => Err(PushStop::Failed(SendError::FileUnreadable(errno.into()))),
+                None => send_file_piece(socket, piece, context),
+            }
         }
         _ => send_gathered(socket, output, offset, left),
     }
@@ -262,25 +269,35 @@ fn send_copied(
     piece: FilePiece<'_>,
     context: &mut PushContext,
 ) -> Result<u64, PushStop> {
-    let FilePiece { slice, ends, more } = piece;
-    let copy_buffer = &mut context.copy_buffer;
-    copy_buffer.resize(FILE_COPY_BYTES, 0);
+    let slice = piece.slice;
+    let mut buffer = mem::take(&mut context.copy_buffer);
+    buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
-    let read = loop {
-        match slice.file.read_at(&mut copy_buffer[..wanted], slice.offset) {
-            Ok(0) => return Err(PushStop::Failed(SendError::FileShort)),
-            Ok(read) => break read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(PushStop::Failed(SendError::FileUnreadable(error))),
-        }
-    };
     context.calls += 1;
-    let is_last = read as u64 == slice.len;
-    if is_last && ends {
-        check_version(slice, context)?;
+    let sent = match retry_on_intr(|| pread(&*slice.file, &mut buffer[..wanted], slice.offset)) {
+        Ok(read) => send_read(socket, piece, &buffer[..read], context),
+        Err(errno) => Err(PushStop::Failed(SendError::FileUnreadable(errno.into()))),
+    };
+    context.copy_buffer = buffer;
+    sent
+}
+
+/// Sends what was read of a range of a file.
+fn send_read(
+    socket: BorrowedFd<'_>,
+    piece: FilePiece<'_>,
+    bytes: &[u8],
+    context: &mut PushContext,
+) -> Result<u64, PushStop> {
+    if bytes.is_empty() {
+        return Err(PushStop::Failed(SendError::FileShort));
     }
-    let more = if more || !is_last { socket::MORE } else { SendFlags::empty() };
-    let sent = send_bytes(socket, &context.copy_buffer[..read], more)?;
+    let is_last = bytes.len() as u64 == piece.slice.len;
+    if is_last && piece.ends {
+        check_version(piece.slice, context)?;
+    }
+    let more = if piece.more || !is_last { socket::MORE } else { SendFlags::empty() };
+    let sent = send_bytes(socket, bytes, more)?;
     context.copied_bytes += sent;
     Ok(sent)
 }
@@ -305,13 +322,17 @@ fn broken(errno: Errno) -> PushStop {
 mod tests {
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::unix::fs::FileExt;
     use std::os::unix::net::UnixStream;
     use std::rc::Rc;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     use rustix::net::sockopt::tcp_cork;
 
     use super::{CORKED_BYTES_MIN, Push, PushContext, PushStop, SEND_CALL_BYTES, Sending, push};
-    use crate::{FileSlice, Item, Output, SharedFile, Waker};
+    use crate::limits::FETCH_KEPT_BYTES;
+    use crate::{FileSlice, Item, Output, SharedFile, Token, Waker};
 
     /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
     #[test]
@@ -374,5 +395,37 @@ mod tests {
         let Push { cost, end } = push(None, &socket, &mut Sending::new(output, 0), share, &mut context);
         assert!(end.is_ok(), "{end:?}");
         assert_eq!(cost, 3 * SEND_CALL_BYTES, "of the head, of the version check and of the file");
+    }
+
+    /// Otherwise a server whose files aren't cached would be read twice, the second time while the worker waits.
+    #[test]
+    fn sends_what_was_read_of_a_file_on_a_server() {
+        let (socket, mut peer) = UnixStream::pair().expect("a pair");
+        let file = crate::test_file(FETCH_KEPT_BYTES + 1);
+        let written = file.try_clone().expect("another descriptor");
+        let file = Rc::new(SharedFile::new(file).remote());
+        let mut output = Output::new();
+        output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_KEPT_BYTES + 1 }));
+        let mut sending = Sending::new(output, 0);
+        let (woken, wakes) = mpsc::sync_channel(2);
+        let mut context = PushContext::new(Waker::new(move || woken.send(()).expect("the test waits")));
+        let mut received = vec![0; FETCH_KEPT_BYTES as usize + 1];
+        let mut left = &mut received[..];
+        for (from, len) in [(0, FETCH_KEPT_BYTES), (FETCH_KEPT_BYTES, 1)] {
+            let token = Some(Token::new(0, 0));
+            written.write_all_at(b"a", from).expect("it can be written");
+            let Push { end, .. } = push(token, &socket, &mut sending, u64::MAX, &mut context);
+            let Err(PushStop::Fetching(wants)) = end else { panic!("{end:?} at {from}") };
+            sending.wants = Some(wants);
+            wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
+            assert_eq!(sending.done, from);
+            written.write_all_at(b"b", from).expect("it can be written");
+            let Push { .. } = push(None, &socket, &mut sending, len, &mut context);
+            assert_eq!(sending.done, from + len);
+            let (part, rest) = left.split_at_mut(len as usize);
+            peer.read_exact(part).expect("it comes");
+            assert_eq!(part[0], b'a', "at {from}");
+            left = rest;
+        }
     }
 }

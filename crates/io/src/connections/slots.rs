@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::limits::SPARE_SENDS_MAX;
+use crate::read_ahead::Fetched;
 use crate::slot_array::CHUNK;
 use crate::{Output, SendError, SharedLimit, SlotArray, Token};
 
@@ -357,8 +358,8 @@ pub(crate) struct Sending {
     pub(crate) done: u64,
     /// Result; `None` while it is in flight.
     pub(crate) result: Option<Result<(), SendError>>,
-    /// Kept while this send wants its fetch: nothing is fetched for a closed connection.
-    pub(crate) wants: Option<Arc<()>>,
+    /// Kept while this send wants its fetch, or what that has read: nothing is fetched for a closed connection.
+    pub(crate) wants: Option<Arc<Fetched>>,
     /// True if the socket holds back partial segments until this send has ended.
     pub(crate) corked: bool,
 }

@@ -44,6 +44,8 @@ impl OpenError {
             Errno::LOOP => Self::TooManyLinks,
             Errno::NAMETOOLONG => Self::NameTooLong,
             Errno::MFILE | Errno::NFILE => Self::Descriptors,
+            // The standard library has no kind for it; an SMB server that is gone has it.
+            Errno::HOSTDOWN => Self::Other(Errno::HOSTUNREACH.into()),
             errno => Self::Other(errno.into()),
         }
     }
@@ -154,3 +156,19 @@ pub(super) const DEPTH_MAX: usize = 256;
 
 /// Attempts to open during concurrent renames.
 pub(super) const TRIES_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::{Errno, OpenError};
+
+    #[test]
+    fn a_gone_server_has_a_kind() {
+        for errno in [Errno::HOSTDOWN, Errno::HOSTUNREACH] {
+            let error = OpenError::of(errno);
+            assert!(matches!(&error, OpenError::Other(found) if found.kind() == ErrorKind::HostUnreachable));
+            assert!(!error.is_passing(), "a server takes longer than a request");
+        }
+    }
+}
