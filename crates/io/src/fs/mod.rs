@@ -11,7 +11,7 @@ mod root;
 mod sibling;
 mod walk;
 
-pub use opened::{Entry, EntryKind, Kind, Meta, OpenFile, Opened, Timestamp};
+pub use opened::{Entry, EntryKind, Kind, Meta, OpenFile, Opened, Timestamp, leave_descriptors};
 pub use path::{Links, OpenError};
 pub use root::{Resolver, Root};
 pub use sibling::{Coding, is_current_sibling, is_current_sibling_by};

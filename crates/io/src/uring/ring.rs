@@ -368,7 +368,7 @@ fn completes(purpose: Purpose) -> bool {
 
 /// Ignores errors after which the next turn continues: a timeout, a signal, a full completion queue, no memory.
 ///
-/// After a lost completion the ring can't go on: its buffer or output would never be returned.
+/// After a lost completion the ring can't continue: its buffer or output would never be returned.
 fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
