@@ -469,7 +469,7 @@ mod tests {
         for (end, is_ending) in [(later, true), (Instant::now(), false)] {
             let (_hangs, gate) = std::sync::mpsc::sync_channel::<()>(0);
             let start = move || {
-                drop(gate.recv());
+                let _ = gate.recv();
                 Err(std::io::ErrorKind::Other.into())
             };
             let failed = start_within(start, end, || is_ending).expect_err("it doesn't start");

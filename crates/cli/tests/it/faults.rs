@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -240,25 +241,45 @@ fn used_up_descriptors_are_reported_until_some_are_free() {
     }
 }
 
-/// Files of more requests than there are descriptors are sent one after the other.
+/// More clients than descriptors download a file each, at once: requests wait for files, and sends for connections.
 #[test]
 fn requests_wait_for_descriptors() {
     const CLIENTS: usize = 200;
-    const BYTES: usize = 200_000;
+    const BYTES: usize = 8_000_000; // more than two sockets take
+    let folder = with_site();
+    for number in 0..CLIENTS {
+        let file = File::create(folder.at(format!("site/{number}.bin"))).expect("a file");
+        file.set_len(BYTES as u64).expect("a file system with holes");
+    }
+    let settings = format!("[performance]\nmax_connections = {}\n[[site]]\nroot = \"site\"\n", 2 * CLIENTS);
+    folder.file("d.toml", settings);
     for driver in drivers() {
-        let folder = with_site();
-        for number in 0..CLIENTS {
-            folder.file(&format!("site/{number}.bin"), vec![b'x'; BYTES]);
-        }
-        let arguments = ["site", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
-        let server = Server::of(&mut program_after("ulimit -n 64", &folder, &arguments));
-        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
-        for (number, client) in clients.iter_mut().enumerate() {
-            client.ask("GET", &format!("/{number}.bin"), &[]);
-        }
-        for mut client in clients {
-            let response = client.response("GET");
-            assert_eq!((response.status, response.body.len()), (200, BYTES), "{driver}");
+        for limit in [64, 128] {
+            let arguments = ["-c", "d.toml", "--workers", "1", "--listen", "127.0.0.1:0", "--driver", driver];
+            let server = Server::of(&mut program_after(&format!("ulimit -n {limit}"), &folder, &arguments));
+            // Otherwise connections wait in the kernel's queue until others close.
+            let are_all_held = server.banner.contains(&format!("up to {} connections", 2 * CLIENTS));
+            let all_have_asked = Barrier::new(CLIENTS);
+            let download = |number: usize| {
+                let mut client = server.connect();
+                client.ask("GET", &format!("/{number}.bin"), &[]);
+                if are_all_held {
+                    all_have_asked.wait();
+                }
+                let response = client.response("GET");
+                ((response.status, response.body.len()), are_all_held.then_some(client))
+            };
+            thread::scope(|scope| {
+                let download = &download;
+                let clients: Vec<_> =
+                    (0..CLIENTS).map(|number| scope.spawn(move || download(number))).collect();
+                // Idle connections are there until the end.
+                let all: Vec<_> =
+                    clients.into_iter().map(|client| client.join().expect("a response")).collect();
+                let found = all.iter().map(|(found, _)| *found);
+                let others: Vec<_> = found.filter(|found| *found != (200, BYTES)).collect();
+                assert!(others.is_empty(), "{driver} {limit}: {}: {others:?}", others.len());
+            });
         }
     }
 }

@@ -23,7 +23,7 @@ use std::{fmt, io};
 
 use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::os::{self, DescriptorLimit};
-use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, uring};
+use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, fs, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
 use crate::server::binding::{Binding, Bound, Entry, Holder, needs_acceptor};
@@ -40,6 +40,9 @@ use crate::worker::Setup;
 /// Minimum number of descriptors reserved for listeners, drivers and files; an eighth of the limit if that is
 /// more.
 const DESCRIPTORS_RESERVED_MIN: u64 = 256;
+
+/// Part of the least reserve that files leave to connections, if these exceed the descriptors.
+const LEFT_PART: u64 = 2;
 
 /// Initial size of the process's descriptor table.
 const DESCRIPTOR_TABLE_ENTRIES: u64 = 65_536;
@@ -91,6 +94,9 @@ impl Server {
         let is_handed = needs_acceptor(&bound.of_acceptor, &bound.held);
         let found = FoundDescriptors { limit: descriptors.soft_now, open: os::open_descriptors() };
         let share = share(&options.limits, found, workers, is_handed, exceeds_descriptors(driver));
+        if share.connections_max > share.descriptors_max.saturating_mul(workers) {
+            fs::leave_descriptors(found.files_end());
+        }
         let found = Found::here(descriptors, share.connections_max);
         if let Some(any) = bound.any_listener() {
             // Growing the table later would stall the first thousands of accepts.
@@ -273,6 +279,14 @@ struct FoundDescriptors {
     open: u64,
 }
 
+impl FoundDescriptors {
+    /// Returns the least descriptor that files leave to connections.
+    fn files_end(self) -> u64 {
+        let free = self.limit.saturating_sub(self.open);
+        self.limit - DESCRIPTORS_RESERVED_MIN.min(free / 2) / LEFT_PART
+    }
+}
+
 /// Returns the number of connections, and one worker's share of the descriptors. A queued connection in the inbox needs
 /// one too. Only a configured number of connections exceeds them, on a driver that can.
 fn share(limits: &Limits, found: FoundDescriptors, workers: usize, handed: bool, exceeds: bool) -> Share {
@@ -328,6 +342,15 @@ mod tests {
                 let share = share(&Limits::default(), found, workers, handed, exceeds);
                 assert_eq!((share.connections_max, share.inbox), (connections_max, inbox), "{limit} {open}");
             }
+        }
+    }
+
+    #[test]
+    fn files_leave_descriptors_to_stored_connections() {
+        for (limit, open, files_end) in
+            [(64, 20, 53), (128, 20, 101), (1_024, 20, 896), (1_024, 1_000, 1_018), (10, 20, 10)]
+        {
+            assert_eq!(FoundDescriptors { limit, open }.files_end(), files_end, "{limit} {open}");
         }
     }
 

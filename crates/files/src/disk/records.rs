@@ -1,9 +1,9 @@
 //! Results of disk work on another thread, for the worker that responds from them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shearwater_io::fs::{Meta, OpenError, Opened, Root};
 
@@ -91,8 +91,8 @@ pub(crate) struct Recorder<'a> {
     records: RefCell<Records>,
     /// Returns false once no request waits for the results.
     is_wanted: &'a dyn Fn() -> bool,
-    /// End of the time for opens that are repeated.
-    until: Instant,
+    /// Number of times that opens may still be repeated.
+    repeats_left: Cell<u64>,
 }
 
 impl<'a> Recorder<'a> {
@@ -103,9 +103,8 @@ impl<'a> Recorder<'a> {
         is_wanted: &'a dyn Fn() -> bool,
         is_patient: bool,
     ) -> Self {
-        let patience = if is_patient { Duration::from_secs(OPEN_WAIT_S_MAX) } else { Duration::ZERO };
-        let until = Instant::now() + patience;
-        Self { root, hook, known_names, records: RefCell::default(), is_wanted, until }
+        let repeats_left = Cell::new(if is_patient { OPEN_WAIT_S_MAX * 1000 / OPEN_RETRY_MS } else { 0 });
+        Self { root, hook, known_names, records: RefCell::default(), is_wanted, repeats_left }
     }
 
     /// Returns the root, to read without recording.
@@ -123,12 +122,13 @@ impl<'a> Recorder<'a> {
 /// An open that blocks would wait for a lease, but longer than a request does, and on a FIFO forever.
 fn open_patiently<T>(
     is_wanted: impl Fn() -> bool,
-    until: Instant,
+    repeats_left: &Cell<u64>,
     mut open: impl FnMut() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     loop {
         match open() {
-            Err(error) if error.is_passing() && is_wanted() && Instant::now() < until => {
+            Err(error) if error.is_passing() && is_wanted() && repeats_left.get() > 0 => {
+                repeats_left.set(repeats_left.get() - 1);
                 std::thread::sleep(Duration::from_millis(OPEN_RETRY_MS));
             }
             result => return result,
@@ -146,7 +146,7 @@ impl Disk for Recorder<'_> {
             hook(name);
         }
         let (own, recorded) =
-            match open_patiently(self.is_wanted, self.until, || self.root.open_beneath(name))
+            match open_patiently(self.is_wanted, &self.repeats_left, || self.root.open_beneath(name))
                 .map(Opened::shared)
             {
                 Ok((own, recorded)) => (Ok(own), Ok(recorded)),
@@ -198,7 +198,6 @@ mod tests {
     use std::io::ErrorKind::{
         ExecutableFileBusy, Interrupted, Other, OutOfMemory, ResourceBusy, StaleNetworkFileHandle, WouldBlock,
     };
-    use std::time::{Duration, Instant};
 
     use shearwater_io::fs::OpenError;
 
@@ -206,7 +205,6 @@ mod tests {
 
     #[test]
     fn repeats_an_open_that_a_wait_may_mend() {
-        let later = Instant::now() + Duration::from_secs(60);
         for kind in [None, Some(WouldBlock), Some(Interrupted), Some(OutOfMemory)] {
             let error = || kind.map_or(OpenError::Descriptors, |kind| OpenError::Other(kind.into()));
             let opens = Cell::new(0);
@@ -214,9 +212,9 @@ mod tests {
                 opens.set(opens.get() + 1);
                 if opens.get() < 4 { Err(error()) } else { Ok(()) }
             };
-            assert!(open_patiently(|| true, later, open).is_ok() && opens.get() == 4, "{kind:?}");
-            for (is_wanted, until) in [(false, later), (true, Instant::now())] {
-                let failed = open_patiently(|| is_wanted, until, || Err::<(), _>(error()));
+            assert!(open_patiently(|| true, &Cell::new(3), open).is_ok() && opens.get() == 4, "{kind:?}");
+            for (is_wanted, repeats) in [(false, 60), (true, 0), (true, 2)] {
+                let failed = open_patiently(|| is_wanted, &Cell::new(repeats), || Err::<(), _>(error()));
                 assert!(failed.is_err_and(|error| error.is_passing()), "{kind:?}");
             }
         }
@@ -224,14 +222,13 @@ mod tests {
 
     #[test]
     fn repeats_no_other_open() {
-        let later = Instant::now() + Duration::from_secs(60);
         for kind in [Other, StaleNetworkFileHandle, ResourceBusy, ExecutableFileBusy] {
             let opens = Cell::new(0);
             let open = || {
                 opens.set(opens.get() + 1);
                 Err::<(), _>(OpenError::Other(kind.into()))
             };
-            assert!(open_patiently(|| true, later, open).is_err() && opens.get() == 1, "{kind:?}");
+            assert!(open_patiently(|| true, &Cell::new(3), open).is_err() && opens.get() == 1, "{kind:?}");
         }
     }
 }

@@ -2,15 +2,27 @@
 
 use std::fs::{File, Metadata};
 use std::ops::Deref;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
 use super::path::OpenError;
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::dates_names;
+
+/// Least descriptor that no file may have.
+static FILES_END: AtomicI32 = AtomicI32::new(i32::MAX);
+
+/// Leaves the process's descriptors from `first` on to connections. The kernel always gives the lowest free one, so a
+/// higher one means that hardly any are left, and the file isn't opened ([`OpenError::Descriptors`]).
+///
+/// Otherwise files could take all of them while each waits for a connection's descriptor to be sent.
+pub fn leave_descriptors(first: u64) {
+    FILES_END.store(i32::try_from(first).unwrap_or(i32::MAX), Ordering::Relaxed);
+}
 
 /// An open file or directory.
 #[derive(Debug)]
@@ -96,6 +108,9 @@ pub struct Timestamp {
 impl Opened {
     /// Reads kind and metadata from the descriptor, so that they can't be another file's.
     pub(super) fn new(descriptor: OwnedFd) -> Result<Self, OpenError> {
+        if descriptor.as_raw_fd() >= FILES_END.load(Ordering::Relaxed) {
+            return Err(OpenError::Descriptors);
+        }
         let file = File::from(descriptor);
         let metadata = file.metadata().map_err(OpenError::Other)?;
         let kind = match metadata.file_type() {

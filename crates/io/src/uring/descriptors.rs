@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::store::Store;
@@ -18,6 +19,10 @@ use crate::limits::{
 
 /// Part of the bound that stays free between turns: new connections and those with input take it.
 const FREE_PART: usize = 8;
+
+/// Number of times that the process had no descriptor for a connection. Idle connections of all drivers give theirs up
+/// then.
+static SHORTAGES: AtomicUsize = AtomicUsize::new(0);
 
 /// Account of the descriptors of a driver's connections.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ pub(super) struct Descriptors {
     is_short: bool,
     /// True if a file could not be stored in this turn.
     is_full: bool,
+    /// The shortages for which idle connections were stored.
+    shortages: usize,
 }
 
 impl Descriptors {
@@ -56,6 +63,7 @@ impl Descriptors {
             scan_left: DESCRIPTOR_SHORTAGE_SCAN_MAX,
             is_short: false,
             is_full: false,
+            shortages: SHORTAGES.load(Ordering::Relaxed),
         }
     }
 
@@ -166,7 +174,10 @@ impl Uring {
                 slot.fd = Some(fd);
                 self.descriptors.open += 1;
             }
-            Err(_) => self.descriptors.is_short = true,
+            Err(_) => {
+                self.descriptors.is_short = true;
+                SHORTAGES.fetch_add(1, Ordering::Relaxed);
+            }
         }
         !self.descriptors.is_short
     }
@@ -184,12 +195,15 @@ impl Uring {
     }
 
     /// Stores idle connections after an enter, as long as there are too many descriptors. Connections that were
-    /// active in the last turns keep theirs unless the bound is exceeded.
+    /// active in the last turns keep theirs unless the bound is exceeded, or a connection of any driver has found none.
     #[inline]
     pub(super) fn store_surplus(&mut self) {
-        let Descriptors { open, max, low, .. } = self.descriptors;
-        if open > low && self.ring.is_submitted() {
-            self.store_idle(low, DESCRIPTOR_SCAN_MAX, open <= max);
+        let Descriptors { open, max, low, shortages, .. } = self.descriptors;
+        let found = SHORTAGES.load(Ordering::Relaxed);
+        if (open > low || found != shortages) && self.ring.is_submitted() {
+            let low = if found == shortages { low } else { 0 };
+            self.store_idle(low, DESCRIPTOR_SCAN_MAX, low > 0 && open <= max);
+            self.descriptors.shortages = found;
         }
     }
 

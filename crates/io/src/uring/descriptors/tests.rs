@@ -174,6 +174,19 @@ fn active_connections_keep_their_descriptors() {
     assert!(has_descriptor(&driver, tokens[74]) && !has_descriptor(&driver, tokens[0]));
 }
 
+/// Another driver of the process, or this one, has found no descriptor.
+#[test]
+fn idle_connections_give_up_their_descriptors_in_a_shortage() {
+    let Some((mut driver, _)) = with_descriptors(80) else { return };
+    fill(&mut driver, 10);
+    assert!(driver.ring.submit_all());
+    driver.store_surplus();
+    assert_eq!(driver.descriptors.open, 10);
+    driver.descriptors.shortages = driver.descriptors.shortages.wrapping_sub(1);
+    driver.store_surplus();
+    assert_eq!(driver.descriptors.open, 0);
+}
+
 #[test]
 fn a_send_waits_for_a_descriptor() {
     for is_at_once in [false, true] {
