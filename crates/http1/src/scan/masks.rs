@@ -67,12 +67,11 @@ pub(super) const LANE_BYTES: usize = 16;
 /// Masks over a part of a request target, with the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TargetMasks {
-    /// Visible ASCII characters other than `#`.
-    pub(super) allowed: u32,
+    /// Visible ASCII characters other than `#`, and than `.` and `%` after a `/` of the same lane: a dot segment may begin
+    /// there.
+    pub(super) plain: u32,
     /// `?`
     pub(super) marks: u32,
-    /// `.` or `%` after a `/` of the same lane: a dot segment may begin here.
-    pub(super) dots: u32,
 }
 
 /// Masks over a host and port, with the first byte in the lowest bit.

@@ -90,7 +90,7 @@ pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
 #[inline(always)]
 fn target_lane(bytes: &[u8], at: usize, counts: u32) -> Option<u32> {
     let found = best::target(bytes.get(at..at + LANE_BYTES)?.first_chunk()?);
-    ((!found.allowed | found.dots) & counts == 0).then_some(found.marks & counts)
+    (!found.plain & counts == 0).then_some(found.marks & counts)
 }
 
 #[inline(always)]

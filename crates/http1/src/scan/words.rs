@@ -181,10 +181,10 @@ pub(super) mod portable {
     pub(in crate::scan) fn target(bytes: &[u8; LANE_BYTES]) -> TargetMasks {
         let allowed = |word: u64| within(word & LOW_BITS, b'!', b'~') & !word & !equal(word, b'#');
         let dots = |word| equal(word, b'.') | equal(word, b'%');
+        let after_slash = bits(bytes, |word| equal(word, b'/')) << 1;
         TargetMasks {
-            allowed: bits(bytes, allowed) as u32,
+            plain: (bits(bytes, allowed) & !(bits(bytes, dots) & after_slash)) as u32,
             marks: bits(bytes, |word| equal(word, b'?')) as u32,
-            dots: bits(bytes, dots) as u32 & (bits(bytes, |word| equal(word, b'/')) as u32) << 1,
         }
     }
 

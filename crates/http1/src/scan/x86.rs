@@ -3,9 +3,10 @@
 use super::lines::{self, FieldSpans, LineProgress, ScanStop};
 use super::masks::{BlockMasks, HALF_BYTES, LANE_BYTES, NameMasks, Scanner, TargetMasks};
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
-    _mm_set_epi64x, _mm_set1_epi8, _mm_sub_epi8, _mm256_andnot_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-    _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    __m128i, __m256i, _mm_and_si128, _mm_andnot_si128, _mm_bslli_si128, _mm_cmpeq_epi8, _mm_min_epu8,
+    _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8, _mm_sub_epi8, _mm256_andnot_si256,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+    _mm256_set1_epi8,
 };
 
 /// The scanner, which needs no detection.
@@ -52,9 +53,11 @@ fn find_lines(bytes: &[u8; HALF_BYTES]) -> BlockMasks {
 #[inline]
 fn find_target(bytes: &[u8; LANE_BYTES]) -> TargetMasks {
     let lane = load(bytes);
-    let allowed = _mm_andnot_si128(equal(lane, b'#'), within(lane, b'!', b'~'));
-    let dots = bits(_mm_or_si128(equal(lane, b'.'), equal(lane, b'%'))) & bits(equal(lane, b'/')) << 1;
-    TargetMasks { allowed: bits(allowed), marks: bits(equal(lane, b'?')), dots }
+    let after_slash = _mm_bslli_si128::<1>(equal(lane, b'/'));
+    let dots = _mm_and_si128(_mm_or_si128(equal(lane, b'.'), equal(lane, b'%')), after_slash);
+    let unusual = _mm_or_si128(equal(lane, b'#'), dots);
+    let plain = _mm_andnot_si128(unusual, within(lane, b'!', b'~'));
+    TargetMasks { plain: bits(plain), marks: bits(equal(lane, b'?')) }
 }
 
 #[target_feature(enable = "sse2")]
