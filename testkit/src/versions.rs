@@ -11,6 +11,8 @@ use std::thread;
 pub const WORD: usize = 8;
 /// Version in the first word of a file that is being rewritten in place.
 const HALF_WRITTEN: u32 = 0;
+/// Magic number of a Zstandard frame (RFC 8878 section 3.1.1).
+const ZSTD_MAGIC: u32 = 0xFD2F_B528;
 /// Bytes of one write when a file is rewritten.
 const WRITE_BYTES: usize = 64 * 1024;
 
@@ -25,7 +27,7 @@ pub enum Body {
     Mixture(String),
 }
 
-/// Returns `len` bytes of a version. `form` distinguishes a file from its compressed sibling.
+/// Returns `len` bytes of a version. `form` distinguishes a file, 0, from its sibling `.zst`, which begins as that coding does.
 pub fn content(version: u32, form: u32, len: usize) -> Vec<u8> {
     (0..len / WORD).flat_map(|index| word(version, form, index)).collect()
 }
@@ -36,6 +38,8 @@ pub fn half_written(form: u32) -> [u8; WORD] {
 }
 
 fn word(version: u32, form: u32, index: usize) -> [u8; WORD] {
+    let is_magic = form > 0 && index == 0 && version != HALF_WRITTEN;
+    let version = if is_magic { ZSTD_MAGIC } else { version };
     // Files have fewer than 2^31 words.
     (u64::from(version) | (u64::from(form) << 63) | ((index as u64) << 32)).to_le_bytes()
 }
@@ -56,6 +60,9 @@ pub fn read(bytes: &[u8], form: u32, offset: usize) -> Body {
         }
         if at == 0 && version == HALF_WRITTEN {
             return Body::HalfWritten;
+        }
+        if at == 0 && form > 0 {
+            continue;
         }
         let first = *found.get_or_insert(version);
         if version != first {

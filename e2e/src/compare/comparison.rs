@@ -250,7 +250,7 @@ pub(super) fn different(
         let start = start_of_row(number, request, ours.as_ref());
         if !rows.iter().any(|row| row.starts_with(&start)) {
             let response = ours.as_ref().map_or(String::new(), ComparedResponse::shown);
-            different.push(format!("{}: {}: {response}", number + 1, shown(request)));
+            different.push(format!("{start} {response}"));
         }
     }
     different

@@ -1,6 +1,6 @@
 //! The states of a file over time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -61,11 +61,13 @@ pub(super) struct FileForm {
     pub(super) history: History,
     /// The state that each entity tag belongs to, by whole responses.
     tags: Mutex<HashMap<String, State>>,
+    /// Versions that were received.
+    versions: Mutex<HashSet<u32>>,
 }
 
 impl FileForm {
     pub(super) fn new(file: VersionedFile) -> Self {
-        Self { file, history: History::default(), tags: Mutex::default() }
+        Self { file, history: History::default(), tags: Mutex::default(), versions: Mutex::default() }
     }
 
     pub(super) fn replace(&self, version: u32) -> io::Result<()> {
@@ -104,9 +106,18 @@ impl FileForm {
         self.known_tags().get(opaque(tag)).copied()
     }
 
-    /// Number of entity tags so far.
-    pub(super) fn tags(&self) -> usize {
-        self.known_tags().len()
+    /// Notes a version that was received.
+    pub(super) fn note_version(&self, version: u32) {
+        self.known_versions().insert(version);
+    }
+
+    /// Returns the number of versions that were received.
+    pub(super) fn versions(&self) -> usize {
+        self.known_versions().len()
+    }
+
+    fn known_versions(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known_tags(&self) -> MutexGuard<'_, HashMap<String, State>> {

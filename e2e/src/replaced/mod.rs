@@ -95,7 +95,7 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
         let path = |extension| root.join(format!("{}{extension}", &target[1..]));
         let mut forms = vec![FileForm::new(VersionedFile { path: path(""), len, form: 0 })];
         if has_sibling {
-            forms.push(FileForm::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
+            forms.push(FileForm::new(VersionedFile { path: path(".zst"), len: len / 2, form: 1 }));
         }
         forms.iter().try_for_each(|form| form.replace(1))?;
         Ok(Changing { what, target, forms, tally: Mutex::default() })
@@ -186,8 +186,8 @@ impl Changing {
         report.none(what("responses that break a promise"), &self.tally().errors);
         // Otherwise nothing was shown.
         report.within(what("whole responses"), self.count(Judgement::Whole), 1..=u64::MAX);
-        let versions: usize = self.forms.iter().map(FileForm::tags).sum();
-        report.within(what("versions seen whole"), versions as u64, 2..=u64::MAX);
+        let versions: usize = self.forms.iter().map(FileForm::versions).sum();
+        report.within(what("versions seen"), versions as u64, 2..=u64::MAX);
         if change.is_in_place() && self.forms[0].file.len > LARGE_BYTES {
             let short = self.count(Judgement::Short);
             report.within(what("connections closed short of the length"), short, 1..=u64::MAX);
