@@ -375,6 +375,11 @@ impl Listeners {
                 (self.current, self.attempts) = (self.current + 1, 0);
                 continue;
             }
+            // An attempt has a place while it lasts. One in vain would show another driver a full limit.
+            if has_room && self.limit.is_scarce() && !queue.listener.has_pending() {
+                queue.is_ready = false;
+                continue;
+            }
             if !has_room || !self.limit.enter() {
                 if queue.listener.has_pending() {
                     return Some(Arrival::Event(self.fail(AcceptError::ProcessDescriptors)));

@@ -51,6 +51,12 @@ impl SharedLimit {
         self.held() >= self.0.connections_max
     }
 
+    /// Returns whether the places that are left could be taken by one attempt of each driver.
+    pub(crate) fn is_scarce(&self) -> bool {
+        // The engine has clones too.
+        self.held().saturating_add(Arc::strong_count(&self.0)) >= self.0.connections_max
+    }
+
     /// Takes a place. Returns false if none is left.
     pub(crate) fn enter(&self) -> bool {
         let max = self.0.connections_max;
