@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use testkit::random::{self, Rng};
@@ -127,6 +127,25 @@ fn send(address: SocketAddr, request: &[u8], method: &str, closes: bool) -> Resu
     Ok(response)
 }
 
+/// Length of an entity tag that is the hash of a file.
+const HASH_TAG_LEN: usize = "\"\"".len() + 32;
+/// Time until a file has its hash: it must not have changed for two seconds.
+const HASH_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Waits until the entity tag of a file is the hash of its content, and stays. Returns the number of connections.
+fn await_hash(address: SocketAddr, name: &str) -> Result<usize> {
+    let end = Instant::now() + HASH_WAIT_MAX;
+    for connections in 1.. {
+        let response = send(address, &request("HEAD", &format!("/{name}"), &[]), "HEAD", false)?;
+        if response.header("etag").is_some_and(|tag| tag.len() == HASH_TAG_LEN) {
+            return Ok(connections);
+        }
+        ensure!(Instant::now() < end, "no hash of {name}");
+        thread::sleep(Duration::from_millis(100));
+    }
+    unreachable!("it ends in time")
+}
+
 impl SoakServers {
     /// Starts both servers and sends each request once.
     pub(super) fn start(context: &CaseContext<'_>) -> Result<Self> {
@@ -138,9 +157,11 @@ impl SoakServers {
             contents.push((name, bytes));
         }
         context.write_file("public/sub/index.html", INDEX)?;
-        // Entity tags are weak until a file has not changed for two seconds.
-        thread::sleep(Duration::from_secs(3));
         let files = context.serve(&context.folder.join("public"))?;
+        let mut awaited = 0;
+        for (name, _) in &contents {
+            awaited += await_hash(files.address(), name)?;
+        }
         let handlers = context.example(&[])?;
 
         let mut drafts = other_requests();
@@ -156,8 +177,9 @@ impl SoakServers {
             drafts.into_iter().partition(|draft| draft.content.len() <= SHORT_BYTES_MAX);
         let large = vec![Draft::new(format!("GET /{}", LARGE.0), "", 200, &contents[contents.len() - 1].1)];
         let (posts, refused) = (posts(&mut random), refused_requests());
-        let learnt =
-            2 * (short.len() + medium.len() + large.len() + posts.len() + refused.len()) + SMALL.len();
+        let learnt = 2 * (short.len() + medium.len() + large.len() + posts.len() + refused.len())
+            + SMALL.len()
+            + awaited;
         let learn_all = |server: &Program, drafts: Vec<Draft>| {
             drafts.iter().map(|draft| draft.learn(server.address())).collect::<Result<Vec<ExchangePair>>>()
         };
