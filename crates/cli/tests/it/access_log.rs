@@ -21,19 +21,27 @@ const LONGEST: Duration = Duration::from_secs(1);
 pub(crate) fn lines_of(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
+    undated(&text)
+}
+
+/// Returns the complete lines of a text without the dates in brackets.
+fn undated(text: &str) -> Vec<String> {
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     let undated = |line: &str| match (line.find('['), line.find(']')) {
         (Some(from), Some(until)) => format!("{}{}", &line[..=from], &line[until..]),
         _ => line.to_owned(),
     };
-    text.lines().map(undated).collect()
+    complete.lines().map(undated).collect()
 }
 
 /// Waits until a log has so many lines.
+///
+/// A reader beside the writer may see a part of a write that crosses a page.
 #[track_caller]
 fn until_lines(path: &Path, count: usize) -> Vec<String> {
     let start = Instant::now();
     loop {
-        let lines = lines_of(path);
+        let lines = undated(&fs::read_to_string(path).unwrap_or_default());
         if lines.len() >= count {
             return lines;
         }
