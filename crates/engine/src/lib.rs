@@ -23,7 +23,6 @@ mod deferred {
     pub(crate) mod exchange;
     pub(crate) mod pending;
     pub(crate) mod poll;
-    pub(crate) mod retry;
     pub(crate) mod stream;
 }
 mod disconnects;
@@ -57,7 +56,7 @@ mod worker;
 mod worker_state;
 
 pub use deferred::call::{Call, Gone};
-pub use deferred::retry::ResponseMark;
+pub use deferred::deferral::Around;
 pub use limits::{Limits, Timeouts};
 pub use observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange};
 pub use proxies::ProxyOptions;

@@ -3,10 +3,6 @@
 use shearwater_http1::{BodyLimits, HeadLimits};
 use shearwater_io::os;
 
-/// Times that a service may be called again with one request, by
-/// [`Response::retry_when`](crate::Response::retry_when).
-pub const RETRIES_MAX: u8 = 16;
-
 /// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 

@@ -175,8 +175,8 @@ impl Call {
     /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after
     /// [`begin`](Self::begin).
     pub fn upgrade(&mut self, protocol: &str, take: impl FnOnce(HandedOver) + 'static) {
-        let (exchange, mut response) = self.exchange_and_response();
-        let head = exchange.head();
+        let (request, mut response) = self.parts();
+        let head = request.head();
         response.upgrade_of(&head, protocol, Taker::new(&head, take));
     }
 }

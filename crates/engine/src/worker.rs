@@ -235,8 +235,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.end_shortage();
         }
         let makes_room = self.room.left > 0;
-        self.state.calls.timers.set_now_ms(self.state.now_ms);
-        self.state.responder.preamble.refresh(self.driver.unix_seconds());
+        let unix_seconds = self.driver.unix_seconds();
+        self.state.calls.clock.set(now_ms, unix_seconds);
+        self.state.responder.preamble.refresh(unix_seconds);
         let mut events = 0;
         while let Some(event) = self.driver.next() {
             self.handle(event);
@@ -290,7 +291,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
-        let timer_ms = self.state.calls.timers.next_due_ms();
+        let timer_ms = self.state.calls.clock.timers.next_due_ms();
         let files_ms = self.state.responder.open_files.due_ms();
         let wheel_ms = self.state.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
         // On every turn's path: compares plain numbers instead of options.
@@ -316,7 +317,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     #[must_use]
     pub fn waiting_in_use(&self) -> (usize, usize, usize) {
         let calls = &self.state.calls;
-        (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
+        (calls.tasks.len(), calls.held_bytes().get(), calls.clock.timers.len())
     }
 
     /// Returns the memory that counts for [`Limits::buffered_bytes_max`], in bytes: 0 without clients.

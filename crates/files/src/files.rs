@@ -1,33 +1,15 @@
-//! Responds to requests with the files of a folder: finds the file that a target names, and sends it.
+//! A folder as a service: responds at once, or once another thread has read what it needs.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
-
-use shearwater::engine::KnownField;
+use std::time::Duration;
 
 use shearwater::{Method, Request, Response, Service};
-use shearwater_io::fs::{OpenError, Opened};
 
-use crate::cache::cached_file::CachedFile;
-use crate::cache::lookups::{Known, Lookups};
-use crate::cache::store::FileStore;
-use crate::disk::WouldBlock;
-use crate::disk::work::DiskWork;
-use crate::folder::FolderNumber;
-use crate::listing::Listings;
-use crate::listing::names::ListedFolder;
-use crate::negotiation::names_media_type;
-use crate::now::Now;
-use crate::options::Hidden;
-use crate::reply::errors;
-use crate::resolve::path::{Shape, resolve_in_place};
-use crate::resolve::search::{Search, SearchResult, is_missing};
-use crate::settings::FolderSettings;
+use crate::disk::work::{Found, WaitingRequest};
+use crate::finder::{Finder, Page};
+use crate::limits::DISK_WAIT_S_MAX;
 
 /// Methods that files support (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -66,9 +48,9 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 ///
 /// A worker doesn't wait for a disk: it opens and reads what is in the kernel's caches, and leaves the rest to one of the
 /// folder's threads ([`DISK_THREADS_MAX`](crate::limits::DISK_THREADS_MAX)). Folders are always read there. Meanwhile the
-/// request is [deferred](Response::retry_when): the service is called again with it, and only its last response counts.
-/// So a handler that calls `respond` itself may run more than once for a request; a router's middleware doesn't. A
-/// request that the disk delays by more than [`DISK_WAIT_S_MAX`](crate::limits::DISK_WAIT_S_MAX) gets a `503`.
+/// response is [deferred](Response::defer). A request that the disk delays by more than
+/// [`DISK_WAIT_S_MAX`](crate::limits::DISK_WAIT_S_MAX) gets a `503`. A response that can't be deferred, such as that of a
+/// [`Call`](shearwater::Call), makes the worker wait.
 ///
 /// The worker still waits before Linux 5.12 and on other systems; where the page cache can't be asked (`EOPNOTSUPP`:
 /// overlayfs), for contents of a file whose name is cached; below a local folder, for file systems of a server that are
@@ -103,9 +85,8 @@ impl Files {
     /// The file is sent whole, in the client's preferred coding, and without validators, ranges and `Cache-Control`.
     /// Path options don't apply: the file may be hidden, and is sent even if its own path would be redirected.
     ///
-    /// Returns false and leaves the response unchanged if the file is missing or not readable. Earlier changes of the
-    /// response are kept, so pass a fresh one. Returns true if the disk must be waited for: then the service is called
-    /// again.
+    /// Leaves the response to `otherwise` if the file is missing or not readable. Earlier changes of the response are
+    /// kept, so pass a fresh one. The response is [deferred](Response::defer) if the disk must be waited for.
     ///
     /// # Panics
     /// If `status` is not a final status, 200 to 599.
@@ -115,9 +96,58 @@ impl Files {
         status: u16,
         request: &Request<'_>,
         response: &mut Response<'_>,
-    ) -> bool {
+        otherwise: impl FnOnce(&Request<'_>, &mut Response<'_>) + 'static,
+    ) {
         let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
-        self.finder.borrow_mut().respond_page(name, status, request, response)
+        match self.finder.borrow_mut().respond_page(name, status, None, request, response) {
+            Page::Sent => {}
+            Page::Missing => otherwise(request, response),
+            Page::Waits(waiting) => {
+                let name = name.to_vec();
+                let mut otherwise = Some(otherwise);
+                self.respond_later(waiting, request, response, move |finder, found, request, response| {
+                    match finder.respond_page(&name, status, Some(found), request, response) {
+                        Page::Sent => {}
+                        Page::Missing => {
+                            if let Some(otherwise) = otherwise.take() {
+                                otherwise(request, response);
+                            }
+                        }
+                        Page::Waits(next) => return Some(next),
+                    }
+                    None
+                });
+            }
+        }
+    }
+
+    /// Responds with what other threads find, as often as that makes further disk work necessary.
+    #[cold]
+    fn respond_later(
+        &self,
+        mut waiting: WaitingRequest,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        mut respond: impl FnMut(
+            &mut Finder,
+            &[Rc<Found>],
+            &Request<'_>,
+            &mut Response<'_>,
+        ) -> Option<WaitingRequest>
+        + 'static,
+    ) {
+        let finder = Rc::clone(&self.finder);
+        response.defer(request, |mut call| async move {
+            let mut found = Vec::new();
+            loop {
+                found.push(waiting.found(call.sleep(Duration::from_secs(DISK_WAIT_S_MAX))).await);
+                let (request, mut response) = call.parts();
+                match respond(&mut finder.borrow_mut(), &found, &request, &mut response) {
+                    Some(next) => waiting = next,
+                    None => return,
+                }
+            }
+        });
     }
 }
 
@@ -129,334 +159,17 @@ impl Service for Files {
     /// methods get `405` and unknown ones `501`.
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
-            Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),
+            Method::Get | Method::Head => {
+                let waiting = self.finder.borrow_mut().respond(None, request, response);
+                if let Some(waiting) = waiting {
+                    self.respond_later(waiting, request, response, |finder, found, request, response| {
+                        finder.respond(Some(found), request, response)
+                    });
+                }
+            }
             _ => {
                 response.unhandled_method(request, ALLOW);
             }
         }
     }
-}
-
-/// File lookup of one worker in one folder.
-pub(crate) struct Finder {
-    /// The folder's path in reports.
-    pub(crate) path: Arc<Path>,
-    pub(crate) settings: Arc<FolderSettings>,
-    pub(crate) names: NameBuffers,
-    pub(crate) lookups: Lookups,
-    pub(crate) store: FileStore,
-    pub(crate) listings: Listings,
-    /// Removes the folder's entries from the caches when it is dropped.
-    pub(crate) _number: FolderNumber,
-}
-
-/// Reused buffers for names.
-#[derive(Default)]
-pub(crate) struct NameBuffers {
-    /// Name of the request's path, if it had to be decoded.
-    decoded: Vec<u8>,
-    /// Name of the request's path, if it isn't in memory.
-    requested: Vec<u8>,
-    /// Name of the file.
-    file: Vec<u8>,
-    /// Canonical name, for redirects.
-    canonical: Vec<u8>,
-    /// Name of the file that is tried first, if it isn't that of the path.
-    first: Vec<u8>,
-}
-
-impl Finder {
-    /// Responds to `GET` and `HEAD`.
-    pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let (name, resolved) = match resolve_in_place(request.path(), &mut self.names.decoded) {
-            Ok(resolved) => resolved,
-            // The prefix of a mount, without a slash.
-            Err(_) if request.path().is_empty() => return errors::redirect_to_folder(request, response),
-            Err(_) => return errors::not_found(response),
-        };
-        if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
-            return errors::not_found(response);
-        }
-        let now = Now::of(request);
-        // Most requests end here: a file in memory that was checked recently, no other coding.
-        let first = self.settings.candidates.first(name, resolved.shape, &mut self.names.first);
-        let fresh = first.and_then(|file| self.store.fresh(file, now));
-        if let Some(cached) = fresh.as_ref().filter(|cached| cached.siblings.is_empty()) {
-            self.store.count_hit();
-            return cached.version.reply(&cached.content, request, response);
-        }
-        let known = fresh.map(Known::Cached);
-        let has_other_name = match known.or_else(|| self.lookups.known(name, now, &mut self.names.file)) {
-            Some(Known::Cached(cached)) => {
-                self.store.count_hit();
-                let file = &mut self.names.file;
-                match reply_cached(&mut self.store, cached, file, request, response, now) {
-                    Ok(()) => return,
-                    Err(WouldBlock) => true,
-                }
-            }
-            Some(Known::OtherName) => true,
-            None => false,
-        };
-        name.clone_into(&mut self.names.requested);
-        self.respond_from_disk(has_other_name, resolved.shape, request, response, now);
-    }
-
-    /// Responds with a file that wasn't checked recently, or has the request called again once another thread has found it.
-    #[inline(never)]
-    fn respond_from_disk(
-        &mut self,
-        has_other_name: bool,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) {
-        let valid_from = self.store.disk.begin(request, response, now);
-        let result = self.respond_uncached(has_other_name, shape, request, response, valid_from);
-        if result.is_err() {
-            self.wait_for_disk(shape, request, response, now);
-        }
-        self.store.disk.end();
-    }
-
-    #[cold]
-    fn wait_for_disk(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>, now: Now) {
-        let (requested, is_listing) = (&self.names.requested[..], self.settings.candidates.listing);
-        let work = DiskWork::search(requested, shape, is_listing, request);
-        let names = if is_listing { self.listings.known_names(requested, request, now) } else { None };
-        if let Err(failure) = self.store.disk.wait_for(work, names, request, response, now) {
-            errors::disk_failed(self.path_of(&self.names.requested), failure, response);
-        }
-    }
-
-    /// Responds with a file that wasn't checked recently: found within 500 ms under another name, cached and unchanged,
-    /// open, or to be searched for.
-    fn respond_uncached(
-        &mut self,
-        has_other_name: bool,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let is_another_root = self.look_up_root(now);
-        let Self { settings, names: NameBuffers { requested, file, first, .. }, store, .. } = self;
-        let content = if has_other_name && !is_another_root {
-            store.file(file, request, now).ok().map(|found| found.content)
-        } else if let Some(first) = settings.candidates.first(requested, shape, first) {
-            first.clone_into(file);
-            store.known_file(file, request, now).ok().flatten()
-        } else {
-            None
-        };
-        let Some(content) = content else { return self.search(shape, request, response, now) };
-        content.reply(request, response);
-        Ok(())
-    }
-
-    /// Responds with a file as the page of a status. Returns false without changing the response if it can't be sent.
-    pub(crate) fn respond_page(
-        &mut self,
-        name: &[u8],
-        status: u16,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) -> bool {
-        let now = Now::of(request);
-        let valid_from = self.store.disk.begin(request, response, now);
-        self.look_up_root(valid_from);
-        name.clone_into(&mut self.names.file);
-        let is_sent = match self.store.file(&mut self.names.file, request, valid_from) {
-            Ok(found) => {
-                found.content.reply_page(status, response);
-                true
-            }
-            Err(error) if WouldBlock::is(&error) || self.store.disk.may_mend(&error) => {
-                let work = DiskWork::file(name, request);
-                // After a failure there is no time to wait for the page, too.
-                self.store.disk.wait_for(work, None, request, response, now).is_ok()
-            }
-            Err(error) => {
-                if !is_missing(&error) {
-                    response.report_file(self.path_of(name), error);
-                }
-                false
-            }
-        };
-        self.store.disk.end();
-        is_sent
-    }
-
-    /// Returns the path of a file, for a report.
-    #[cold]
-    fn path_of(&self, name: &[u8]) -> PathBuf {
-        self.path.join(OsStr::from_bytes(name))
-    }
-
-    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
-    /// then.
-    fn look_up_root(&mut self, now: Now) -> bool {
-        let is_another = self.store.look_up_root(now);
-        if is_another {
-            self.lookups.clear();
-            self.listings.clear();
-        }
-        is_another
-    }
-
-    /// Searches for the file on disk and responds with it.
-    fn search(
-        &mut self,
-        shape: Shape,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let NameBuffers { requested, file, canonical, first, .. } = &mut self.names;
-        let first = self.settings.candidates.first(requested, shape, first);
-        let search = Search { disk: &self.store.disk, candidates: &self.settings.candidates };
-        let found = search.find(requested, shape, file);
-        if matches!(&found, Err(error) if WouldBlock::is(error)) {
-            return Err(WouldBlock);
-        }
-        if let Err(OpenError::Descriptors) = found {
-            let of_first = first.and_then(|first| self.store.recently_cached(first, now));
-            if let Some(cached) = of_first.or_else(|| self.lookups.recently_cached(requested, now)) {
-                return reply_cached(&mut self.store, cached, file, request, response, now);
-            }
-        }
-        let is_file = matches!(found, Ok(SearchResult::File { .. }));
-        for missing in [Some(&requested[..]), first].into_iter().flatten() {
-            if !is_file || file != missing {
-                self.store.evict(missing);
-            }
-        }
-        let result = match found {
-            Ok(SearchResult::File { opened, depends_on_path }) => {
-                let is_canonical = !self.settings.candidates.clean_urls || !depends_on_path;
-                match if is_canonical { Ok(None) } else { search.canonical(requested, file, canonical) } {
-                    Ok(None) => {
-                        let found = self.store.opened_file(opened, file, request, now)?;
-                        if first == Some(&file[..]) {
-                            // It is found without a lookup.
-                            self.lookups.remove(requested);
-                        } else {
-                            // A cached name is served without a look-up of the root, so it must not outlast the last one.
-                            let since = self.store.root_checked(now);
-                            self.lookups.note(requested, file, found.cached.as_ref(), since);
-                        }
-                        found.content.reply(request, response);
-                        Ok(())
-                    }
-                    Ok(Some(name)) => {
-                        errors::redirect_to_name(name, request, response);
-                        Ok(())
-                    }
-                    Err(error) => Err((&self.names.canonical, error)),
-                }
-            }
-            Ok(SearchResult::Folder) => {
-                errors::redirect_to_folder(request, response);
-                Ok(())
-            }
-            Ok(SearchResult::Listing(folder)) => return self.respond_list(&folder, request, response, now),
-            Ok(SearchResult::Status(status)) => {
-                errors::status(status, response);
-                Ok(())
-            }
-            Ok(SearchResult::Nothing) => match search.page_without_slash(requested, file) {
-                Ok(Some(page)) => {
-                    errors::redirect_to_name(page, request, response);
-                    Ok(())
-                }
-                Ok(None) => return self.respond_spa(request, response, now),
-                Err(error) => Err((&self.names.file, error)),
-            },
-            Err(error) => Err((&self.names.file, error)),
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err((name, error)) => self.cant_open(name, &error, response),
-        }
-    }
-
-    /// Responds to a file that can't be opened, unless it must be waited for.
-    fn cant_open(
-        &self,
-        name: &[u8],
-        error: &OpenError,
-        response: &mut Response<'_>,
-    ) -> Result<(), WouldBlock> {
-        if WouldBlock::is(error) || self.store.disk.may_mend(error) {
-            return Err(WouldBlock);
-        }
-        errors::cant_open(self.path_of(name), error, response);
-        Ok(())
-    }
-
-    fn respond_list(
-        &mut self,
-        opened: &Opened,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let (name, hidden) = (&self.names.requested[..], self.settings.hidden);
-        let folder = ListedFolder { opened, name, hidden };
-        match self.listings.respond(&self.store.disk, &folder, request, response, now) {
-            Ok(()) => Ok(()),
-            Err(error) => self.cant_open(name, &error, response),
-        }
-    }
-
-    /// Responds with the fallback file to navigation requests, else with `404`.
-    fn respond_spa(
-        &mut self,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        now: Now,
-    ) -> Result<(), WouldBlock> {
-        let Some(spa) = &self.settings.spa else {
-            errors::not_found(response);
-            return Ok(());
-        };
-        let NameBuffers { requested, file, .. } = &mut self.names;
-        // A navigation asks for a page, not for a resource of one: the last segment of its path has no extension, or
-        // `Accept` lists `text/html`.
-        let last = requested.rsplit(|&byte| byte == b'/').next().unwrap_or(requested);
-        let is_by_path = !last.contains(&b'.');
-        let is_navigation =
-            is_by_path || names_media_type(request.head().all(KnownField::Accept), b"text/html");
-        file.clone_from(spa);
-        match self.store.file(file, request, now) {
-            Ok(found) if is_navigation => {
-                if is_by_path {
-                    self.lookups.note(requested, file, found.cached.as_ref(), self.store.root_checked(now));
-                }
-                found.content.reply(request, response);
-            }
-            Ok(_) => errors::not_found(response),
-            Err(error) => self.cant_open(&self.names.file, &error, response)?,
-        }
-        if !is_by_path {
-            response.field("Vary", "Accept");
-        }
-        Ok(())
-    }
-}
-
-/// Responds with a file that was checked recently, or its sibling. Writes its name to `file`.
-#[inline(never)]
-fn reply_cached(
-    store: &mut FileStore,
-    cached: Rc<CachedFile>,
-    file: &mut Vec<u8>,
-    request: &Request<'_>,
-    response: &mut Response<'_>,
-    now: Now,
-) -> Result<(), WouldBlock> {
-    cached.name.as_ref().clone_into(file);
-    store.preferred(cached, file, request, now)?.reply(request, response);
-    Ok(())
 }

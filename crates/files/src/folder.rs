@@ -18,7 +18,8 @@ use crate::cache::statistics::CacheCounters;
 use crate::cache::store::FileStore;
 use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
-use crate::files::{Files, Finder, NameBuffers};
+use crate::files::Files;
+use crate::finder::{Finder, NameBuffers};
 use crate::limits::{
     CacheLimits, DIRECTORIES_MAX, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
     LOOKUPS_SHARE,

@@ -39,6 +39,7 @@ pub mod conditional {
 }
 mod disk;
 mod files;
+mod finder;
 mod folder;
 pub mod limits;
 mod listing;

@@ -261,10 +261,10 @@ impl App {
 
     /// Adds a step that runs after handlers, in the opposite order of [`before`](Self::before).
     ///
-    /// The step sees the status and may change the response, including one made by a `before` step. It doesn't see a
-    /// deferred response (of an async handler, a coroutine or a service), even if that is ready immediately; header
-    /// fields and header_rules that it sets are added to it. It doesn't run if the handler panics, nor for requests that
-    /// the server rejects itself.
+    /// The step sees the status and may change the response of any handler, including one made by a `before` step. For a
+    /// deferred response (of an async handler, a coroutine or a service) it runs once that is complete. Of a response that
+    /// is streamed it may change the head: replacing the body makes it a `500`. A handler that has failed reaches it as a
+    /// `500`. It doesn't run if the handler panics, nor for requests that the server rejects itself.
     pub fn after(
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,

@@ -16,6 +16,6 @@ pub use shearwater_engine::io::signals::set_for_program as set_signals_for_progr
 pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
-    BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces, Prebuilt,
-    ResponseMark, Wanted, raise_descriptor_limit,
+    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces,
+    Prebuilt, Wanted, raise_descriptor_limit,
 };

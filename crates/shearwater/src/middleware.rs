@@ -62,60 +62,39 @@ impl Middleware {
         Steps { before: indices(&self.before, &is_covered), after: indices(&self.after, &is_covered) }
     }
 
-    /// Runs a handler between the given steps.
-    pub(crate) fn run_steps(
+    /// Runs the given steps before a handler. Returns false if one of them has ended the request.
+    pub(crate) fn run_before(
         &self,
         steps: &Steps,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
-    ) {
-        let before = steps.before.iter().map(|&index| &self.before[index]);
-        let after = steps.after.iter().map(|&index| &self.after[index]);
-        self.run(before, after, request, response, handler);
+    ) -> bool {
+        steps.before.iter().all(|&index| (self.before[index].step)(request, response).is_continue())
     }
 
-    /// Runs a handler between the steps that match the request's path.
-    pub(crate) fn run_matching(
-        &self,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
-    ) {
-        let head = request.head();
-        let is_covered = prefix_matcher(head.path_bytes(), head.sent_path_bytes());
-        let before = self.before.iter().filter(|step| is_covered(&step.prefix));
-        let after = self.after.iter().filter(|step| is_covered(&step.prefix));
-        self.run(before, after, request, response, handler);
+    /// Runs the given steps after a handler.
+    pub(crate) fn run_after(&self, steps: &Steps, request: &Request<'_>, response: &mut Response<'_>) {
+        steps.after.iter().for_each(|&index| (self.after[index].step)(request, response));
     }
 
-    /// Runs the steps before the handler, the handler unless one of them ended the request, and the steps after it.
-    ///
-    /// If the handler has the request repeated, the steps before it run in the first call and those after it in the
-    /// last.
-    fn run<'a>(
-        &self,
-        mut before: impl Iterator<Item = &'a Scoped<Before>>,
-        after: impl Iterator<Item = &'a Scoped<After>>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
-    ) {
-        let router = std::ptr::from_ref(self).addr();
-        let start = response.mark();
-        let has_passed = request.restore_steps(router, response);
-        if has_passed || !before.any(|before| (before.step)(request, response).is_break()) {
-            let end = response.mark();
-            handler(request, response);
-            response.keep_steps(router, start, end);
-        }
-        if response.will_be_retried() {
-            return;
-        }
-        for after in after {
-            (after.step)(request, response);
-        }
+    /// Runs the steps that match the request's path before a handler. Returns false if one of them has ended the request.
+    pub(crate) fn run_matching_before(&self, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        let is_covered = request_matcher(request);
+        let mut matching = self.before.iter().filter(|step| is_covered(&step.prefix));
+        matching.all(|before| (before.step)(request, response).is_continue())
     }
+
+    /// Runs the steps that match the request's path after a handler.
+    pub(crate) fn run_matching_after(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let is_covered = request_matcher(request);
+        let matching = self.after.iter().filter(|step| is_covered(&step.prefix));
+        matching.for_each(|after| (after.step)(request, response));
+    }
+}
+
+fn request_matcher<'a>(request: &Request<'a>) -> impl Fn(&str) -> bool {
+    let head = request.head();
+    prefix_matcher(head.path_bytes(), head.sent_path_bytes())
 }
 
 /// Returns a test for prefixes of a path. Tests it both as it is and decoded, so that encoding doesn't evade a guard; and

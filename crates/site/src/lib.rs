@@ -13,6 +13,7 @@
 )]
 
 mod builder;
+mod error_pages;
 mod headers;
 mod hosts;
 pub mod limits;

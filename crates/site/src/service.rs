@@ -14,13 +14,11 @@ use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{CacheStatistics, FileCache, Files, Folder};
 
 use crate::builder;
+use crate::error_pages::{ErrorPages, PageSet};
 use crate::options::{Mistakes, Options};
 use crate::plan::{RouteAction, RouteMatch, SitesPlan, prefix_len};
-use crate::responses::{ALLOW, BuiltInPages, FixedResponse};
+use crate::responses::{ALLOW, FixedResponse};
 use crate::route_cache::RouteCache;
-
-/// Headers of an error that its page keeps (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3 and 12.5.5).
-const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
 
 /// Checked sites, shared by the workers.
 #[derive(Clone)]
@@ -127,7 +125,7 @@ pub struct SiteService {
     file_cache: FileCache,
     header_rules: Vec<Rc<HeaderRules>>,
     fixed: Vec<FixedResponse>,
-    built_in_pages: BuiltInPages,
+    error_pages: Rc<ErrorPages>,
     cache: RefCell<RouteCache>,
     scratch: RefCell<Scratch>,
 }
@@ -155,12 +153,13 @@ impl SiteService {
             let same = kept.as_ref().and_then(|(folders, files)| Some(&files[folders.find(folder)?]));
             same.map_or_else(|| folder.files_in(&file_cache), Files::clone)
         };
+        let files: Vec<Files> = plan.folders.iter().map(files).collect();
         Self {
-            files: plan.folders.iter().map(files).collect(),
+            error_pages: Rc::new(ErrorPages::new(Arc::clone(&plan), files.clone())),
+            files,
             file_cache,
             header_rules: plan.header_rules.iter().cloned().map(Rc::new).collect(),
             fixed: plan.fixed.iter().map(FixedResponse::new).collect(),
-            built_in_pages: BuiltInPages::new(),
             cache: RefCell::new(RouteCache::new()),
             scratch: RefCell::default(),
             plan,
@@ -219,25 +218,10 @@ impl SiteService {
                 false
             }
         };
-        if !is_whole && response.status_code() >= 400 && !response.will_be_retried() {
-            self.send_error_page(found, request, response);
+        let pages = PageSet { site: found.site, number: found.rule.pages };
+        if !is_whole && !response.around(&self.error_pages, pages.key()) && response.status_code() >= 400 {
+            self.error_pages.replace(pages, request, response);
         }
-    }
-
-    /// Replaces the body of an error with its page.
-    #[cold]
-    fn send_error_page(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
-        let status = response.status_code();
-        let pages = &self.plan.sites[found.site as usize].pages[found.rule.pages as usize];
-        if let Some(page) = pages.iter().find(|page| page.status == status) {
-            // Headers of the missing file don't apply to the page.
-            response.keep_fields(&OF_ERRORS);
-            let files = &self.files[page.folder as usize];
-            if files.respond_page(&page.path, status, request, response) {
-                return;
-            }
-        }
-        self.built_in_pages.respond(request, response);
     }
 }
 
@@ -250,6 +234,7 @@ fn respond_below(files: &Files, segments: u8, request: &Request<'_>, response: &
 }
 
 /// Hides a prefix of the path from a folder.
+#[derive(Clone, Copy)]
 struct StrippedPrefix {
     mount_len: usize,
     is_method_known: bool,
@@ -274,6 +259,10 @@ impl Context for StrippedPrefix {
 
     fn knows_method(&self, _: &str) -> bool {
         self.is_method_known
+    }
+
+    fn kept(&self) -> Option<Rc<dyn Context>> {
+        Some(Rc::new(*self))
     }
 }
 

@@ -61,7 +61,7 @@ impl<M: Maker> Bridge<M> {
     ) {
         let mut waiting = Some(self.pool.futures.take(future));
         // One budget for the future and its response's body.
-        let polled = response.poll_now(|cx| {
+        let polled = response.poll_first(|cx| {
             self.pool.budget.scope(cx, |cx| {
                 let future = waiting.as_mut().expect("not polled after completion");
                 let output = ready!(future.get().poll(cx));
@@ -84,7 +84,7 @@ impl<M: Maker> Bridge<M> {
             }),
             (Some(Poll::Pending), Some(future)) => {
                 let pool = Rc::clone(&self.pool);
-                response.defer_when_woken(request, |call| {
+                response.defer(request, |call| {
                     call::resume(until_gone(call), RequestBody::NONE, future, None, pool)
                 });
             }
@@ -94,9 +94,7 @@ impl<M: Maker> Bridge<M> {
     }
 
     fn send(&self, request: &Request<'_>, response: &mut Response<'_>, pending: PendingResponse<M::Service>) {
-        let Some(pending) = response.respond_now(|response| pending.send_whole(response, &self.pool)) else {
-            return;
-        };
+        let Some(pending) = pending.send_whole(response, &self.pool) else { return };
         let pool = Rc::clone(&self.pool);
         response.defer(request, |call| {
             let mut call = until_gone(call);

@@ -57,6 +57,7 @@ impl<S: HttpService> PendingResponse<S> {
         if self.is_head_only {
             return Some(self);
         }
+        response.body(b"");
         if let Some(mut body) = self.body.take() {
             let is_last = body.get().is_end_stream();
             let Some(whole) = whole::<S::ResponseBody>(&self.first, self.length, is_last) else {

@@ -1,6 +1,6 @@
 //! The handler's side of a deferred request.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use shearwater_http1::{Head, Method, ResponseFraming};
 use shearwater_tasks::{Sleep, Timers};
 
 use crate::deferred::exchange::Exchange;
-use crate::request::{ConnectionId, KEEP_IT, THROWN_AWAY};
+use crate::request::{ConnectionId, KEEP_IT, Request, THROWN_AWAY};
 use crate::response::{Body, Response, ResponseDraft};
 use crate::service::{decoded, state_of};
 
@@ -36,7 +36,6 @@ pub struct Call {
     draft: Option<Box<ResponseDraft>>,
     /// Piece of the body that was read last.
     piece: Vec<u8>,
-    timers: Rc<Timers>,
 }
 
 impl fmt::Debug for Call {
@@ -46,8 +45,8 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>, timers: Rc<Timers>) -> Self {
-        Self { exchange, draft: Some(draft), piece: Vec::new(), timers }
+    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>) -> Self {
+        Self { exchange, draft: Some(draft), piece: Vec::new() }
     }
 
     /// Returns the head: method, target, version and fields.
@@ -149,19 +148,19 @@ impl Call {
     /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.timers.now_ms()
+        self.timers().now_ms()
     }
 
     /// Returns the worker's timers, for waiting beyond this call.
     #[must_use]
     pub fn timers(&self) -> &Rc<Timers> {
-        &self.timers
+        self.exchange.timers()
     }
 
     /// Sleeps. Timers are checked once a turn, so it may be late by a turn's duration.
     #[must_use = "it waits when it is awaited"]
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        self.timers.sleep(duration)
+        self.timers().sleep(duration)
     }
 
     /// Drops the future and closes the connection as soon as the client sends a FIN before its response is
@@ -172,9 +171,12 @@ impl Call {
         self.exchange.end_with_client();
     }
 
-    /// Returns the shared state, and the response under construction.
-    pub(crate) fn exchange_and_response(&mut self) -> (&Exchange, Response<'_>) {
-        (&self.exchange, Response::resume(self.draft.get_or_insert_default()))
+    /// Returns the request and the response under construction, for code that serves immediate requests too.
+    ///
+    /// The response can't be deferred again, and changes after [`begin`](Self::begin) have no effect.
+    pub fn parts(&mut self) -> (Request<'_>, Response<'_>) {
+        let request = self.exchange.request(None).with_context(self.exchange.context());
+        (request, Response::resume(self.draft.get_or_insert_default()))
     }
 
     /// Returns the response under construction: status, fields, body. Changes after [`begin`](Self::begin)
@@ -297,11 +299,6 @@ impl Call {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.push(bytes);
         Ok(())
-    }
-
-    /// Has the service called again, with this result.
-    pub(crate) fn retry(self, result: Rc<dyn Any>) {
-        self.exchange.retry(result);
     }
 
     /// Aborts the response: a stream is truncated and its connection closed; any other response becomes a

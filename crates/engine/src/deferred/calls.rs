@@ -7,16 +7,13 @@ use std::rc::Rc;
 
 use shearwater_http1::HeadLimits;
 use shearwater_io::{Token, Waker};
-use shearwater_tasks::{Options, TaskId, Tasks, Timers};
+use shearwater_tasks::{Options, TaskId, Tasks};
 
 use crate::deferred::call::Call;
-use crate::deferred::exchange::Exchange;
-use crate::deferred::retry::PassedSteps;
+use crate::deferred::exchange::{Clock, Exchange};
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
 use crate::response::ResponseDraft;
-use crate::response::header_rules::HeaderRules;
-use crate::response::responder::Fault;
 use crate::server::panics;
 
 /// A request that was deferred.
@@ -25,26 +22,20 @@ pub(crate) struct Deferred {
     pub(crate) task: TaskId,
     /// The future was already polled with the waker of this task.
     pub(crate) is_polled: bool,
-    /// Fields and an header_rules that middleware set for the response.
-    pub(crate) inherited: Inherited,
-    /// The service is called again once the future is done.
-    pub(crate) retry: Option<Vec<PassedSteps>>,
+    /// Fields and settings that the deferring response got afterwards.
+    pub(crate) added: Option<Box<ResponseDraft>>,
 }
 
-/// Fields and settings of the deferring response, which apply to the deferred one.
-#[derive(Default)]
-pub(crate) struct Inherited {
-    pub(crate) fields: Vec<u8>,
-    pub(crate) header_rules: Option<Rc<HeaderRules>>,
-    pub(crate) fault: Option<Box<Fault>>,
-    pub(crate) close: bool,
-    pub(crate) tag: u16,
+impl Deferred {
+    pub(crate) fn with(self, added: Option<Box<ResponseDraft>>) -> Self {
+        Self { added, ..self }
+    }
 }
 
 /// Tasks and timers of a worker, and spare memory for the next calls.
 pub(crate) struct Calls {
     pub(crate) tasks: Tasks,
-    pub(crate) timers: Rc<Timers>,
+    pub(crate) clock: Rc<Clock>,
     limits: HeadLimits,
     peers: Peers,
     spare: Vec<Rc<Exchange>>,
@@ -59,7 +50,7 @@ impl Calls {
     pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker) -> Self {
         Self {
             tasks: Tasks::new(options, move || waker.wake()),
-            timers: Timers::new(),
+            clock: Rc::default(),
             limits,
             peers: Peers::default(),
             spare: Vec::new(),
@@ -68,26 +59,28 @@ impl Calls {
         }
     }
 
-    /// Creates a call of a request and spawns the future that responds to it. `None` if too many are
-    /// deferred.
+    /// Creates a call of a request, which continues `response`, and spawns the future that completes it. `None` if too
+    /// many are deferred.
     pub(crate) fn begin<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
+        response: &mut ResponseDraft,
+        is_polled: bool,
         make: impl FnOnce(Call) -> F,
     ) -> Option<Deferred> {
         let token = request.token();
         let peer = self.peer_of(request);
-        let mut exchange =
-            self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
+        let new = || Exchange::new(self.limits, Rc::clone(&self.held), Rc::clone(&self.clock));
+        let mut exchange = self.spare.pop().unwrap_or_else(|| Rc::new(new()));
         let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
         spare.open(request, token, peer, size_of::<F>());
-        let draft = self.spare_draft();
-        let call = Call::new(Rc::clone(&exchange), draft, Rc::clone(&self.timers));
+        let mut draft = self.spare_draft();
+        if !response.is_new() {
+            std::mem::swap(&mut *draft, response);
+        }
+        let call = Call::new(Rc::clone(&exchange), draft);
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => {
-                let inherited = Inherited::default();
-                Some(Deferred { exchange, task, is_polled: false, inherited, retry: None })
-            }
+            Ok(task) => Some(Deferred { exchange, task, is_polled, added: None }),
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);
@@ -113,20 +106,26 @@ impl Calls {
 
     /// Ends a call without a response: drops its future, unless that has already dropped its call.
     pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
+        if let Some(draft) = self.cancel(exchange, task) {
+            self.recycle_draft(draft);
+        }
+    }
+
+    /// As [`abandon`](Self::abandon), but returns the response as far as it was built.
+    pub(crate) fn cancel(&mut self, exchange: Rc<Exchange>, task: TaskId) -> Option<Box<ResponseDraft>> {
         if !exchange.is_over() {
             let tasks = &mut self.tasks;
             // A future that panics when it is dropped has no response left to fail; the panic hook has
             // reported it.
             let _ = panics::catch(|| tasks.cancel(task));
         }
+        let draft = exchange.take_draft();
         self.recycle(exchange);
+        draft
     }
 
     /// Recycles the memory of a call, unless the program still holds it.
     pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
-        if let Some(draft) = exchange.take_draft() {
-            self.recycle_draft(draft);
-        }
         if let Some(only) = Rc::get_mut(&mut exchange) {
             only.close();
             if self.spare.len() < SPARE_CALLS_MAX {
@@ -143,6 +142,16 @@ impl Calls {
         self.spare_drafts = Vec::new();
         self.peers.clear();
         self.tasks.forget_spare();
+    }
+
+    /// Takes what a response got after it was deferred.
+    pub(crate) fn take_additions(&mut self, draft: &mut ResponseDraft) -> Option<Box<ResponseDraft>> {
+        if draft.is_new() {
+            return None;
+        }
+        let mut added = self.spare_draft();
+        std::mem::swap(draft, &mut *added);
+        Some(added)
     }
 
     pub(crate) fn recycle_draft(&mut self, mut draft: Box<ResponseDraft>) {
@@ -214,11 +223,11 @@ mod calls_tests {
         let mut calls = Calls::for_tests();
         for _ in 0..3 * SPARE_CALLS_MAX {
             let held = calls.held_bytes();
-            calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held)));
+            calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held, Rc::default())));
             calls.recycle_draft(Box::default());
         }
         assert_eq!((calls.spare.len(), calls.spare_drafts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
-        let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes()));
+        let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes(), Rc::default()));
         calls.spare.clear();
         calls.recycle(Rc::clone(&one));
         assert!(calls.spare.is_empty(), "still in use");

@@ -1,8 +1,11 @@
-//! Handlers that defer their response or upgrade the connection.
+//! Handlers that defer their response or upgrade the connection, and the steps around them.
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::task::Context;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use shearwater_http1::ResponseFraming;
 
 use crate::deferred::call::Call;
 use crate::deferred::calls::Deferred;
@@ -18,10 +21,24 @@ pub(crate) enum Deferral {
     Full,
 }
 
+/// A step that changes a handler's response, such as a router's `after` steps or a site's error pages.
+///
+/// [`Response::around`] decides when it runs: at once, or when a deferred response is complete.
+pub trait Around {
+    /// Changes a response that is complete, or the head of one that is streamed. `key` is that of [`Response::around`].
+    ///
+    /// The request is that of the connection, without a router's context. The step may defer the response, unless it is
+    /// streamed: further steps wait for it. It must not replace the body of a response that is streamed.
+    fn response(self: Rc<Self>, key: u64, request: &Request<'_>, response: &mut Response<'_>);
+}
+
 impl Response<'_> {
     /// Defers the response. `make` receives the request as a [`Call`] and returns a future, which runs as a
-    /// task of this worker as soon as the handler returns. Fields set in this response, before or afterwards,
-    /// are added to those of the call; its status and body are discarded. The last call to `defer` wins.
+    /// task of this worker as soon as the handler returns.
+    ///
+    /// The call continues the response as it is now: status, fields and body that were set before are those of
+    /// [`Call::response`]. Fields set in this response afterwards are added to those of the call; its status and body
+    /// have no effect any more. The last call to `defer` wins.
     ///
     /// A future that is ready at once doesn't wait, and needs no allocation once the worker has spare memory.
     ///
@@ -29,71 +46,77 @@ impl Response<'_> {
     /// request is rejected with `503`.
     ///
     /// # Panics
-    /// Within a [`Call`], which is the response.
+    /// If the response [can't be deferred](Self::can_be_deferred).
     pub fn defer<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
     ) {
         self.drop_deferral();
+        let is_polled = std::mem::take(&mut self.is_polled);
         let calls = self.calls.as_deref_mut().expect("called within a call");
-        self.draft.deferral = Some(calls.begin(request, make).map_or(Deferral::Full, Deferral::Deferred));
+        let deferred = calls.begin(request, self.draft, is_polled, make);
+        self.draft.deferral = Some(deferred.map_or(Deferral::Full, Deferral::Deferred));
     }
 
-    /// Polls something that may be ready at once, and then needs no [`defer`](Self::defer) but
-    /// [`respond_now`](Self::respond_now). `poll_now` gets the context of the next future. If it isn't ready,
-    /// [`defer_when_woken`](Self::defer_when_woken) must follow for the last thing that was polled; only its
-    /// wake-ups count.
+    /// Polls something that may be ready at once, and then needs no [`defer`](Self::defer).
     ///
-    /// Returns `None` if no further request can be deferred: it is then rejected as there.
+    /// `poll` gets the context of the next future. If it is pending, `defer` must follow for the last thing that was
+    /// polled, which is polled again only once it has been woken.
+    ///
+    /// Returns `None` if no further request can be deferred: it is then rejected as by `defer`.
     ///
     /// # Panics
-    /// Within a [`Call`], which is the response.
-    pub fn poll_now<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+    /// If the response [can't be deferred](Self::can_be_deferred).
+    pub fn poll_first<T>(&mut self, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Option<Poll<T>> {
         self.drop_deferral();
         let calls = self.calls.as_deref_mut().expect("called within a call");
-        let looked = calls.tasks.poll_now(look);
-        if looked.is_none() {
-            self.draft.deferral = Some(Deferral::Full);
+        let polled = calls.tasks.poll_now(poll);
+        match &polled {
+            Some(polled) => self.is_polled = polled.is_pending(),
+            None => self.draft.deferral = Some(Deferral::Full),
         }
-        looked
+        polled
     }
 
-    /// Defers a future that was polled by [`poll_now`](Self::poll_now): it is polled again only once it has been
-    /// woken, and not at once.
-    ///
-    /// # Panics
-    /// Within a [`Call`].
-    pub fn defer_when_woken<F: Future<Output = ()> + 'static>(
-        &mut self,
-        request: &Request<'_>,
-        make: impl FnOnce(Call) -> F,
-    ) {
-        self.defer(request, make);
-        if let Some(Deferral::Deferred(deferred)) = &mut self.draft.deferral {
-            deferred.is_polled = true;
-        }
+    /// Returns false for the response of a [`Call`], which is deferred already.
+    #[must_use]
+    pub fn can_be_deferred(&self) -> bool {
+        self.calls.is_some()
     }
 
-    /// Responds as a [`Call`] that is ready at once: fields set in this response, before or afterwards, are
-    /// added to those that `respond_now` sets, as with [`defer`](Self::defer).
+    /// Returns false if the response is complete, so that the caller's step applies now. Else `step` runs with this `key`
+    /// once it is complete, after the steps that were added before.
     ///
-    /// # Panics
-    /// Within a [`Call`].
-    pub fn respond_now<T>(&mut self, tell: impl FnOnce(&mut Response<'_>) -> T) -> T {
-        self.drop_deferral();
-        let calls = self.calls.as_deref_mut().expect("called within a call");
-        let mut draft = calls.spare_draft();
-        let result = tell(&mut Response::new(&mut draft));
-        self.draft.immediate = Some(draft);
-        result
+    /// A handler's invalid field has made the response a `500` by then. Steps don't run for a response that the server
+    /// sends on its own: after a panic, or if the request is rejected.
+    pub fn around<T: Around + 'static>(&mut self, step: &Rc<T>, key: u64) -> bool {
+        if self.draft.deferral.is_none() && self.draft.fault.is_none() {
+            return false;
+        }
+        self.around_deferred(step.clone(), key)
+    }
+
+    #[cold]
+    fn around_deferred(&mut self, step: Rc<dyn Around>, key: u64) -> bool {
+        match &self.draft.deferral {
+            Some(Deferral::Deferred(deferred)) => {
+                deferred.exchange.add_step(step, key);
+                true
+            }
+            Some(Deferral::Full) => true,
+            Some(Deferral::Upgrade(_)) | None => {
+                self.draft.settle();
+                false
+            }
+        }
     }
 
     /// Returns the client's address as [`Request::client`], and queries that of the peer once per connection.
     pub fn client(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
-        match request.proxies() {
-            None => self.peer(request),
-            Some(_) => request.client(),
+        match (&mut self.calls, request.proxies()) {
+            (Some(calls), None) => calls.peer_of(request),
+            _ => request.client(),
         }
     }
 
@@ -105,21 +128,29 @@ impl Response<'_> {
         }
     }
 
+    /// Returns true if the response isn't the stream any more that it was.
+    pub(crate) fn is_replaced(&self, stream: Option<ResponseFraming>) -> bool {
+        self.draft.framing() != stream || self.draft.deferral.is_some()
+    }
+
     /// Drops a deferred handler that is no longer needed.
     #[inline]
     pub(crate) fn drop_deferral(&mut self) {
-        if self.draft.is_deferred() {
+        if self.draft.deferral.is_some() {
             self.drop_deferral_cold();
         }
     }
 
+    /// The response is again what it was before it was deferred, with the fields set since.
     #[cold]
     fn drop_deferral_cold(&mut self) {
-        let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
+        let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() else { return };
         let Some(calls) = &mut self.calls else { return };
-        if let Some(Deferral::Deferred(deferred)) = deferral {
-            calls.abandon(deferred.exchange, deferred.task);
+        if let Some(mut earlier) = calls.cancel(deferred.exchange, deferred.task) {
+            earlier.end_stream();
+            earlier.add(self.draft);
+            std::mem::swap(self.draft, &mut earlier);
+            calls.recycle_draft(earlier);
         }
-        immediate.into_iter().for_each(|draft| calls.recycle_draft(draft));
     }
 }

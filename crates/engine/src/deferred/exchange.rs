@@ -1,6 +1,5 @@
 //! State shared by a deferred handler and its worker. One thread: cells, no locks.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -8,12 +7,34 @@ use std::task::Waker;
 
 use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming};
 use shearwater_io::Token;
+use shearwater_tasks::Timers;
 
+use crate::deferred::deferral::Around;
 use crate::deferred::stream::Stream;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
-use crate::request::{ConnectionId, Request};
+use crate::proxies::Proxies;
+use crate::request::{ConnectionId, DriverView, Request};
 use crate::response::ResponseDraft;
 use crate::service::Context;
+
+/// Clock of a worker's turn, for requests that outlast one.
+pub(crate) struct Clock {
+    pub(crate) timers: Rc<Timers>,
+    unix_seconds: Cell<u64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { timers: Timers::new(), unix_seconds: Cell::new(0) }
+    }
+}
+
+impl Clock {
+    pub(crate) fn set(&self, now_ms: u64, unix_seconds: u64) {
+        self.timers.set_now_ms(now_ms);
+        self.unix_seconds.set(unix_seconds);
+    }
+}
 
 /// A deferred request. Recycled when both sides have dropped it.
 pub(crate) struct Exchange {
@@ -33,8 +54,11 @@ pub(crate) struct Exchange {
     own: Cell<usize>,
     /// The connection is closed; the call remains with the program.
     is_gone: Cell<bool>,
+    clock: Rc<Clock>,
     input: RefCell<Input>,
     output: RefCell<Output>,
+    /// Steps around the response with their keys, in the order in which they run.
+    steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,
 }
 
 /// Body queued for the handler.
@@ -60,8 +84,6 @@ struct Output {
     is_over: bool,
     /// Reason why the handler has aborted the response.
     cut: Option<String>,
-    /// Result with which the service is called again.
-    retry: Option<Rc<dyn Any>>,
     writer: Option<Waker>,
 }
 
@@ -69,7 +91,6 @@ impl Output {
     fn clear(&mut self) {
         self.stream.reset();
         (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
-        self.retry = None;
     }
 }
 
@@ -90,8 +111,6 @@ pub(crate) enum Progress {
     Streams,
     /// The whole response is ready.
     Whole,
-    /// The service is to be called again.
-    Retry,
     /// The stream has ended; its rest is to be sent.
     Ended,
     /// The stream can't be completed as its head has announced.
@@ -99,7 +118,7 @@ pub(crate) enum Progress {
 }
 
 impl Exchange {
-    pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>) -> Self {
+    pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>, clock: Rc<Clock>) -> Self {
         Self {
             parser: HeadParser::without_room(limits),
             head: Vec::new(),
@@ -113,8 +132,10 @@ impl Exchange {
             held,
             own: Cell::new(0),
             is_gone: Cell::new(false),
+            clock,
             input: RefCell::default(),
             output: RefCell::default(),
+            steps: RefCell::default(),
         }
     }
 
@@ -159,6 +180,7 @@ impl Exchange {
         (input.is_over, input.comes, input.is_wanted, input.reader) = (false, false, false, None);
         input.taken_bytes = 0;
         self.output.get_mut().clear();
+        self.steps.get_mut().clear();
     }
 
     /// Returns the memory held for its client, in bytes, including itself.
@@ -175,6 +197,7 @@ impl Exchange {
         let reader = input.reader.take();
         drop(input);
         self.clear_stream(&mut self.output.borrow_mut());
+        self.steps.borrow_mut().clear();
         reader.into_iter().for_each(Waker::wake);
         self.wake_writer();
     }
@@ -209,6 +232,11 @@ impl Exchange {
         }
     }
 
+    /// Returns the request, without a router's context.
+    pub(crate) fn request<'a>(&'a self, proxies: Option<&'a Proxies>) -> Request<'a> {
+        Request::new(self.head(), self.kept_body(), self, proxies, self.token)
+    }
+
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
@@ -223,6 +251,10 @@ impl Exchange {
 
     pub(crate) fn token(&self) -> Token {
         self.token
+    }
+
+    pub(crate) fn timers(&self) -> &Rc<Timers> {
+        &self.clock.timers
     }
 
     pub(crate) fn connection(&self) -> ConnectionId {
@@ -352,16 +384,6 @@ impl Exchange {
         self.output.borrow_mut().cut = Some(why);
     }
 
-    /// Handler: has the service called again.
-    pub(crate) fn retry(&self, result: Rc<dyn Any>) {
-        self.output.borrow_mut().retry = Some(result);
-    }
-
-    /// Worker: takes the result with which the service is called again.
-    pub(crate) fn take_result(&self) -> Option<Rc<dyn Any>> {
-        self.output.borrow_mut().retry.take()
-    }
-
     /// Worker: returns the reason for an aborted response.
     pub(crate) fn why_cut(&self) -> String {
         let why = self.output.borrow_mut().cut.take();
@@ -373,13 +395,17 @@ impl Exchange {
         self.output.borrow().is_over
     }
 
+    /// Worker: returns true if the bytes of a stream are sent: not for a method or status without a body.
+    pub(crate) fn sends_stream(&self) -> bool {
+        self.output.borrow().stream.is_sent()
+    }
+
     /// Worker: returns the progress of the response.
     pub(crate) fn progress(&self) -> Progress {
         let output = self.output.borrow();
         match (output.stream.is_begun(), output.is_over) {
             (false, false) => Progress::Nothing,
             (false, true) if output.cut.is_some() => Progress::Cut,
-            (false, true) if output.retry.is_some() => Progress::Retry,
             (false, true) => Progress::Whole,
             (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,
@@ -415,5 +441,44 @@ impl Exchange {
     /// Worker: returns true if the handler has pushed more than it had announced.
     pub(crate) fn has_surplus(&self) -> bool {
         self.output.borrow().stream.has_surplus()
+    }
+}
+
+/// Steps around the response.
+impl Exchange {
+    pub(crate) fn add_step(&self, step: Rc<dyn Around>, key: u64) {
+        self.steps.borrow_mut().push((step, key));
+    }
+
+    pub(crate) fn has_steps(&self) -> bool {
+        !self.steps.borrow().is_empty()
+    }
+
+    /// Returns the step with this number.
+    pub(crate) fn step(&self, number: usize) -> Option<(Rc<dyn Around>, u64)> {
+        self.steps.borrow().get(number).cloned()
+    }
+
+    /// Moves the steps from this number on behind those of an exchange that continues this one.
+    pub(crate) fn pass_steps(&self, from: usize, next: &Self) {
+        next.steps.borrow_mut().extend(self.steps.borrow_mut().drain(from..));
+    }
+}
+
+impl DriverView for Exchange {
+    fn peer_of(&self, _: Token) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    fn client_of(&self, _: Token, _: &Head<'_>, _: Option<&Proxies>) -> Option<SocketAddr> {
+        self.client
+    }
+
+    fn unix_now(&self) -> u64 {
+        self.clock.unix_seconds.get()
+    }
+
+    fn ms_now(&self) -> u64 {
+        self.clock.timers.now_ms()
     }
 }

@@ -38,26 +38,23 @@ impl<S: Service> WorkerState<S> {
         len: usize,
     ) -> Step {
         let has_room = self.has_room_for(token, &deferral, 0);
-        let result = self.defer(token, deferral, facts, has_room, None);
+        let result = self.defer(token, deferral, facts, has_room);
         Step::new(if result == StepResult::Refused { 0 } else { len }, result)
     }
 
-    /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready. `replaced` is
-    /// its service if a reload has replaced that meanwhile.
+    /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready.
     pub(crate) fn defer(
         &mut self,
         token: Token,
         deferral: Deferral,
         facts: RequestFacts,
         has_room: bool,
-        replaced: Option<Rc<dyn Service>>,
     ) -> StepResult {
         // An upgrade was already responded to with a `101`.
         let Deferral::Deferred(deferred) = deferral else {
             return self.refuse(token, Refusal::CallsFull).result;
         };
         let mut pending = PendingCall::new(deferred, facts);
-        pending.service = replaced;
         if !has_room {
             if let Some(exchanges) = &mut self.exchanges {
                 exchanges.describe(token, &pending.exchange.head(), self.proxies.as_deref());

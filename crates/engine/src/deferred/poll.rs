@@ -1,15 +1,19 @@
 //! Polls deferred handlers and moves their output into the turn's output.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use shearwater_http1::ResponseContent;
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::{Polled, TaskId};
 
-use crate::deferred::calls::{Deferred, Inherited};
+use crate::deferred::calls::Deferred;
+use crate::deferred::deferral::Deferral;
 use crate::deferred::exchange::{Exchange, Progress};
-use crate::deferred::retry::PassedSteps;
+use crate::memory::blocks::Destination;
+use crate::request::refusal::Refusal;
 use crate::response::responder::{Disposition, Fault, RequestFacts};
+use crate::response::{Response, ResponseDraft};
 use crate::server::panics;
 use crate::server::reports::named;
 use crate::service::Service;
@@ -29,25 +33,17 @@ pub(crate) struct PendingCall {
     pub(crate) is_new: bool,
     /// Disposition of the connection, once the head of a stream is encoded.
     pub(crate) disposition: Option<Disposition>,
-    /// The response has a body on the wire.
+    /// More of its body follows the head.
     has_body: bool,
     /// Fault that ended the handler before its response was complete.
     fault: Option<Box<Fault>>,
-    /// Fields inherited from the deferring response.
-    pub(crate) inherited: Inherited,
-    /// The head was replaced by a `500`.
-    is_failed: bool,
-    /// Service that was called, if a reload has replaced it since.
-    pub(crate) service: Option<Rc<dyn Service>>,
-    /// The service is called again once the future is done.
-    pub(crate) retry: Option<Vec<PassedSteps>>,
-    /// Times that it was.
-    pub(crate) retries: u8,
+    /// Fields and settings that the deferring response got afterwards.
+    added: Option<Box<ResponseDraft>>,
 }
 
 impl PendingCall {
     pub(crate) fn new(deferred: Deferred, facts: RequestFacts) -> Self {
-        let Deferred { exchange, task, is_polled, inherited, retry } = deferred;
+        let Deferred { exchange, task, is_polled, added } = deferred;
         Self {
             exchange,
             task,
@@ -58,19 +54,8 @@ impl PendingCall {
             disposition: None,
             has_body: true,
             fault: None,
-            inherited,
-            is_failed: false,
-            service: None,
-            retry,
-            retries: 0,
+            added,
         }
-    }
-
-    /// Creates the successor of a call whose service was called again and has deferred again.
-    pub(crate) fn after(earlier: &Self, deferred: Deferred) -> Self {
-        let Self { is_reading_body, owes_continue, retries, .. } = *earlier;
-        let (service, retries) = (earlier.service.clone(), retries + 1);
-        Self { is_reading_body, owes_continue, service, retries, ..Self::new(deferred, earlier.facts) }
     }
 }
 
@@ -103,22 +88,24 @@ impl<S: Service> WorkerState<S> {
             Progress::Whole => {
                 // The next request can't be found after an unread body.
                 pending.facts.is_last |= pending.is_reading_body;
-                return Some(self.append_head(pending, None));
+                return self.respond_whole(pending, None);
             }
-            Progress::Retry => return self.retry(pending),
-            Progress::Begun | Progress::Streams => {
-                self.append_stream(pending, false);
-                // Without a body on the wire the response is complete after its head.
-                if !pending.has_body || pending.is_failed {
-                    return pending.disposition;
+            progress @ (Progress::Begun | Progress::Streams | Progress::Ended) => {
+                if pending.disposition.is_none() {
+                    match self.respond_between_steps(pending, None) {
+                        ControlFlow::Continue(disposition) => pending.disposition = Some(disposition),
+                        ControlFlow::Break(later) => return later,
+                    }
                 }
-            }
-            Progress::Ended => {
-                self.append_stream(pending, true);
-                if pending.exchange.has_surplus() {
+                let is_end = progress == Progress::Ended;
+                pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, is_end);
+                if is_end && pending.exchange.has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
                 }
-                return pending.disposition;
+                // Without a body on the wire the response is complete after its head.
+                if is_end || !pending.has_body {
+                    return pending.disposition;
+                }
             }
             Progress::Cut => {
                 let why = pending.exchange.why_cut();
@@ -135,28 +122,112 @@ impl<S: Service> WorkerState<S> {
             self.faulty(*fault);
             return Some(Disposition::Truncated);
         }
-        Some(self.append_head(pending, Some(fault)))
+        self.respond_whole(pending, Some(fault))
     }
 
-    fn append_stream(&mut self, pending: &mut PendingCall, is_end: bool) {
-        if pending.disposition.is_none() {
-            pending.disposition = Some(self.append_head(pending, None));
-            if pending.is_failed {
-                pending.has_body = false;
+    fn respond_whole(&mut self, pending: &mut PendingCall, fault: Option<Box<Fault>>) -> Option<Disposition> {
+        match self.respond_between_steps(pending, fault) {
+            ControlFlow::Continue(disposition) => Some(disposition),
+            ControlFlow::Break(later) => later,
+        }
+    }
+
+    /// Has the steps around the handler change its response, and encodes that, or the head of a stream.
+    ///
+    /// Breaks if one of the steps has deferred the response: `pending` is now what that waits for.
+    fn respond_between_steps(
+        &mut self,
+        pending: &mut PendingCall,
+        fault: Option<Box<Fault>>,
+    ) -> ControlFlow<Option<Disposition>, Disposition> {
+        let mut draft = pending.exchange.take_draft().unwrap_or_else(|| self.calls.spare_draft());
+        if let Some(mut added) = pending.added.take() {
+            draft.add(&mut added);
+            self.calls.recycle_draft(added);
+        }
+        let is_panic = matches!(fault.as_deref(), Some(Fault::Panic(_)));
+        draft.fault = Fault::graver(fault, draft.fault.take());
+        if pending.exchange.has_steps() && !is_panic {
+            draft.settle();
+            if let Some(deferred) = self.run_steps(pending, &mut draft) {
+                self.calls.recycle_draft(draft);
+                return ControlFlow::Break(self.defer_again(pending, deferred));
             }
         }
-        pending.exchange.take_stream(self.responder.out.bytes_mut(), pending.has_body, is_end);
-    }
-
-    fn append_head(&mut self, pending: &mut PendingCall, fault: Option<Box<Fault>>) -> Disposition {
-        let mut draft = pending.exchange.take_draft().unwrap_or_default();
-        let inherited = std::mem::take(&mut pending.inherited);
-        let responded = self.responder.respond_with(&mut draft, inherited, pending.facts, fault);
-        pending.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
-        pending.has_body = ResponseContent::of(pending.facts.method, responded.status).is_whole();
+        let is_streamed = draft.framing().is_some();
+        let responded = self.responder.respond_with(&mut draft, pending.facts, None);
+        let is_failed = responded.fault.as_ref().is_some_and(|fault| fault.is_settled());
+        let content = ResponseContent::of(pending.facts.method, responded.status);
+        pending.has_body = is_streamed && !is_failed && content.is_whole();
         self.calls.recycle_draft(draft);
         self.note_deferred(pending, responded.status);
-        self.count(responded)
+        ControlFlow::Continue(self.count(responded))
+    }
+
+    /// Runs the steps around a handler until one of them defers the response.
+    #[cold]
+    fn run_steps(&mut self, pending: &PendingCall, draft: &mut ResponseDraft) -> Option<Deferred> {
+        let exchange = &pending.exchange;
+        // Bytes that are queued must fit the head.
+        let queued = draft.framing().filter(|_| exchange.sends_stream());
+        let mut number = 0;
+        while let Some((step, key)) = exchange.step(number) {
+            number += 1;
+            let request = exchange.request(self.proxies.as_deref());
+            let mut response = Response { calls: Some(&mut self.calls), ..Response::resume(&mut *draft) };
+            let fault = match panics::catch(|| step.response(key, &request, &mut response)) {
+                Err(mut panic) => {
+                    panic.request = Some(named(&exchange.head()));
+                    Fault::Panic(panic)
+                }
+                Ok(()) if queued.is_some() && response.is_replaced(queued) => {
+                    let why = "a step around a handler has replaced the body of a response that is streamed";
+                    Fault::Built(why.to_owned())
+                }
+                Ok(()) => match draft.deferral.take() {
+                    Some(Deferral::Deferred(deferred)) => {
+                        exchange.pass_steps(number, &deferred.exchange);
+                        return Some(deferred.with(self.calls.take_additions(draft)));
+                    }
+                    Some(Deferral::Full) => {
+                        self.counters.hit_calls.add(1);
+                        let refusal = Refusal::CallsFull;
+                        Response::new(draft).status(refusal.status()).text(&refusal.sentence()).close();
+                        continue;
+                    }
+                    upgrade => {
+                        draft.deferral = upgrade;
+                        draft.settle();
+                        continue;
+                    }
+                },
+            };
+            response.drop_deferral();
+            draft.fault = Some(Box::new(fault));
+            return None;
+        }
+        let content = ResponseContent::of(pending.facts.method, draft.status);
+        if queued.is_none() && content.is_whole() {
+            // The handler has sent no body for a status or method without one.
+            draft.end_stream();
+        }
+        None
+    }
+
+    /// Continues with the handler of a step that has deferred the response. The rest of the request's body is discarded.
+    #[cold]
+    fn defer_again(&mut self, pending: &mut PendingCall, deferred: Deferred) -> Option<Disposition> {
+        let PendingCall { is_reading_body, owes_continue, facts, .. } = *pending;
+        let next = PendingCall { is_reading_body, owes_continue, ..PendingCall::new(deferred, facts) };
+        self.release_call(std::mem::replace(pending, next));
+        if is_reading_body {
+            let index = self.table.get(pending.exchange.token()).block;
+            self.blocks.get_mut(index).into_iter().for_each(|block| block.destination = Destination::Discard);
+        }
+        if pending.is_new {
+            self.poll(pending);
+        }
+        self.pump(pending)
     }
 
     /// Sends `100 Continue` once the handler reads the body; returns true if the body may arrive from now on.
@@ -178,14 +249,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.state.calls.tasks;
         // A dropped task may still have a wake-up pending.
-        if !tasks.is_empty() || tasks.ready() > 0 || !self.state.calls.timers.is_empty() {
+        if !tasks.is_empty() || tasks.ready() > 0 || !self.state.calls.clock.timers.is_empty() {
             self.run_ready();
         }
     }
 
     fn run_ready(&mut self) {
         let calls = &mut self.state.calls;
-        calls.timers.expire();
+        calls.clock.timers.expire();
         calls.tasks.collect();
         let ready = calls.tasks.ready();
         if ready > 0 {

@@ -32,6 +32,10 @@ impl Stream {
         self.framing.is_some()
     }
 
+    pub(crate) fn is_sent(&self) -> bool {
+        self.is_begun() && !self.is_unsent
+    }
+
     /// Encodes a piece.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.framing {

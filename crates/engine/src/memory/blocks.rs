@@ -258,15 +258,13 @@ impl Blocks {
         self.counted_bytes() > self.limits.buffered_bytes_max
     }
 
-    /// Keeps a service that was replaced for the requests that it has begun. Those of earlier services keep theirs.
+    /// Keeps a service that was replaced for the requests whose body it is going to get. Those of earlier services keep
+    /// theirs.
     pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
         for block in self.used.iter_mut().flatten() {
-            let kept = match &mut block.call {
-                Some(pending) => &mut pending.service,
-                None if block.decoder.is_some() => &mut block.service,
-                None => continue,
-            };
-            kept.get_or_insert_with(|| Rc::clone(service));
+            if block.call.is_none() && block.decoder.is_some() {
+                block.service.get_or_insert_with(|| Rc::clone(service));
+            }
         }
     }
 

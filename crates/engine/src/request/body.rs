@@ -3,7 +3,6 @@
 use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head};
 use shearwater_io::Token;
 
-use crate::deferred::calls::Inherited;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::{Block, Destination};
 use crate::memory::buffer::PagePool;
@@ -88,10 +87,7 @@ impl<S: Service> WorkerState<S> {
             let replaced = block.service.take();
             let outcome = match &replaced {
                 None => self.responder.call(&self.service, &request, facts, &mut self.calls),
-                Some(old) => {
-                    let inherited = Inherited::default();
-                    self.responder.call_again(&**old, &request, facts, inherited, &mut self.calls)
-                }
+                Some(old) => self.responder.call_replaced(&**old, &request, facts, &mut self.calls),
             };
             // While the block is taken out: it is compared with others together with its copy.
             let has_room = match &outcome {
@@ -115,7 +111,7 @@ impl<S: Service> WorkerState<S> {
                     Step::new(consumed, StepResult::Responded)
                 }
                 Outcome::Deferred(deferral) => {
-                    Step::new(consumed, self.defer(token, deferral, facts, has_room, replaced))
+                    Step::new(consumed, self.defer(token, deferral, facts, has_room))
                 }
             };
         }

@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
-use crate::deferred::retry::Retried;
 use crate::proxies::Proxies;
 use crate::service::{Context, decoded, state_of};
 
@@ -57,6 +56,10 @@ impl<'a> Request<'a> {
     pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
         let Self { head, body, driver, proxies, token, .. } = *self;
         Request { head, body, driver, proxies, token, context: Some(context) }
+    }
+
+    pub(crate) fn with_context(self, context: Option<&'a dyn Context>) -> Self {
+        Self { context, ..self }
     }
 
     /// Returns the head: method, target, version and fields.
@@ -160,10 +163,7 @@ impl<'a> Request<'a> {
     /// Costs a system call on some drivers, unless there are trusted proxies: then it reads the request's header.
     #[must_use]
     pub fn client(&self) -> Option<SocketAddr> {
-        match self.proxies {
-            None => self.peer(),
-            Some(proxies) => proxies.client(self.token, &self.head),
-        }
+        self.driver.client_of(self.token, &self.head, self.proxies)
     }
 
     /// Returns the address at the other end of the socket: the client's, or its proxy's. `None` if it is disconnected or a
@@ -234,9 +234,12 @@ pub(crate) trait DriverView {
     fn unix_now(&self) -> u64;
     fn ms_now(&self) -> u64;
 
-    /// Returns the state of a repeated call.
-    fn retried(&self) -> Option<&Retried> {
-        None
+    /// Returns the client's address of a request.
+    fn client_of(&self, token: Token, head: &Head<'_>, proxies: Option<&Proxies>) -> Option<SocketAddr> {
+        match proxies {
+            None => self.peer_of(token),
+            Some(proxies) => proxies.client(token, head),
+        }
     }
 }
 

@@ -35,11 +35,6 @@ impl Preamble {
         preamble
     }
 
-    /// Returns the seconds since 1970 of this turn.
-    pub(crate) fn unix_seconds(&self) -> u64 {
-        self.unix_seconds
-    }
-
     /// Updates it, once a turn.
     pub(crate) fn refresh(&mut self, unix_seconds: u64) {
         if unix_seconds != self.unix_seconds {

@@ -38,8 +38,6 @@ pub(crate) struct ResponseDraft {
     pub(crate) header_rules: Option<Rc<HeaderRules>>,
     /// Action in place of an immediate response.
     pub(crate) deferral: Option<Deferral>,
-    /// Response of a call that was ready at once.
-    pub(crate) immediate: Option<Box<ResponseDraft>>,
     pub(crate) status: u16,
     /// Number for listeners of finished exchanges.
     pub(crate) tag: u16,
@@ -58,7 +56,6 @@ impl Default for ResponseDraft {
             prebuilt: None,
             header_rules: None,
             deferral: None,
-            immediate: None,
             status: 200,
             tag: 0,
             close: false,
@@ -106,7 +103,7 @@ impl ResponseDraft {
         self.body.is_some()
             || self.prebuilt.is_some()
             || self.header_rules.is_some()
-            || self.is_deferred()
+            || self.deferral.is_some()
             || self.fault.is_some()
     }
 
@@ -116,7 +113,6 @@ impl ResponseDraft {
         self.prebuilt = None;
         self.header_rules = None;
         self.deferral = None;
-        self.immediate = None;
         self.fault = None;
     }
 
@@ -132,10 +128,38 @@ impl ResponseDraft {
         self.content_type.shrink_to(bytes);
     }
 
-    /// Returns true if the draft isn't an immediate response.
-    #[inline]
-    pub(crate) fn is_deferred(&self) -> bool {
-        self.deferral.is_some() || self.immediate.is_some()
+    /// Returns true if nothing was set.
+    pub(crate) fn is_new(&self) -> bool {
+        let has_head = self.status != 200 || self.close || self.tag != 0 || !self.fields.is_empty();
+        !has_head && !self.has_more() && self.bytes.is_empty() && self.content_type.line().is_empty()
+    }
+
+    /// Adds what a later draft sets beside status and body.
+    pub(crate) fn add(&mut self, later: &mut Self) {
+        self.fields.extend_from_slice(&later.fields);
+        self.header_rules = later.header_rules.take().or(self.header_rules.take());
+        self.close |= later.close;
+        if later.tag != 0 {
+            self.tag = later.tag;
+        }
+        self.fault = Fault::graver(self.fault.take(), later.fault.take());
+    }
+
+    /// Replaces a failed response by a plain `500`, which steps around the handler may still change.
+    pub(crate) fn settle(&mut self) {
+        if let Some(fault) = self.fault.take_if(|fault| fault.fails()) {
+            let tag = self.tag;
+            let mut response = Response::new(self);
+            response.status(500).text("Internal Server Error\n").close().exchange_tag(tag);
+            self.fault = Some(Box::new(Fault::Settled(fault)));
+        }
+    }
+
+    /// Drops a streamed body that isn't sent.
+    pub(crate) fn end_stream(&mut self) {
+        if self.framing().is_some() {
+            self.clear_content();
+        }
     }
 
     /// Clears the body and its type.
@@ -186,6 +210,8 @@ pub struct Response<'a> {
     pub(crate) draft: &'a mut ResponseDraft,
     /// Means to defer the response; `None` if it is deferred already.
     pub(crate) calls: Option<&'a mut Calls>,
+    /// The future that is deferred next was polled and is pending.
+    pub(crate) is_polled: bool,
 }
 
 impl fmt::Debug for Response<'_> {
@@ -200,7 +226,7 @@ impl fmt::Debug for Response<'_> {
 impl<'a> Response<'a> {
     pub(crate) fn new(draft: &'a mut ResponseDraft) -> Self {
         draft.clear();
-        Self { draft, calls: None }
+        Self::resume(draft)
     }
 
     /// Returns a response that can be deferred.
@@ -210,7 +236,7 @@ impl<'a> Response<'a> {
 
     /// Continues a response that is under construction.
     pub(crate) fn resume(draft: &'a mut ResponseDraft) -> Self {
-        Self { draft, calls: None }
+        Self { draft, calls: None, is_polled: false }
     }
 
     /// Sets the status (RFC 9110 section 15).

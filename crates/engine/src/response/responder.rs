@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use shearwater_http1::{Method, ResponseContent, ResponseFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
-use crate::deferred::calls::{Calls, Deferred, Inherited};
+use crate::deferred::calls::Calls;
 use crate::deferred::deferral::Deferral;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
 use crate::proxies::receive::ProxyFault;
@@ -82,6 +82,8 @@ pub(crate) enum Fault {
         peer: String,
         fault: ProxyFault,
     },
+    /// A fault whose response is already a `500`.
+    Settled(Box<Fault>),
     /// A connection was evicted or rejected: unfinished requests hold as much memory as they may.
     BuffersFull {
         bytes_max: usize,
@@ -91,7 +93,12 @@ pub(crate) enum Fault {
 impl Fault {
     /// Returns true if the response can't be sent.
     pub(crate) fn fails(&self) -> bool {
-        !matches!(self, Self::File { .. } | Self::CutShort(_) | Self::Proxy { .. })
+        !matches!(self, Self::File { .. } | Self::CutShort(_) | Self::Proxy { .. } | Self::Settled(_))
+    }
+
+    /// Returns true if the response was replaced by a `500`.
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self, Self::Settled(_))
     }
 
     /// Returns the more severe of two faults, or the first one.
@@ -170,22 +177,17 @@ impl Responder {
         self.called(caught, request, facts, calls)
     }
 
-    /// Calls the service again with settings that the discarded response has left, or one that a reload has replaced.
+    /// Calls a service that a reload has replaced.
     #[cold]
-    pub(crate) fn call_again(
+    pub(crate) fn call_replaced(
         &mut self,
         service: &dyn Service,
         request: &Request<'_>,
         facts: RequestFacts,
-        inherited: Inherited,
         calls: &mut Calls,
     ) -> Outcome {
-        let Inherited { header_rules, fault, close, .. } = inherited;
         let draft = &mut self.draft;
-        let mut response = Response::or_later(draft, &mut *calls);
-        let kept = &mut *response.draft;
-        (kept.header_rules, kept.fault, kept.close) = (header_rules, fault, close);
-        let caught = panics::catch(|| service.respond(request, &mut response));
+        let caught = panics::catch(|| service.respond(request, &mut Response::or_later(draft, &mut *calls)));
         self.called(caught, request, facts, calls)
     }
 
@@ -200,62 +202,36 @@ impl Responder {
     ) -> Outcome {
         let fault = match caught {
             Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
-            Ok(()) if self.draft.is_deferred() => return self.handle_deferral(facts, calls),
+            Ok(()) if self.draft.deferral.is_some() => return self.handle_deferral(facts, calls),
             Ok(()) => self.draft.fault.take(),
         };
         Outcome::Responded(self.respond(facts, fault))
     }
 
-    /// Handles a call without an immediate response; fields that were set are inherited.
+    /// Handles a call without an immediate response.
     #[cold]
     fn handle_deferral(&mut self, facts: RequestFacts, calls: &mut Calls) -> Outcome {
-        let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
-        let mut inherited = Inherited {
-            fields: Vec::new(),
-            header_rules: self.draft.header_rules.take(),
-            fault: self.draft.fault.take(),
-            close: self.draft.close,
-            tag: self.draft.tag,
-        };
-        inherited.fields.extend_from_slice(&self.draft.fields);
-        match (immediate, deferral) {
-            (Some(mut immediate), _) => {
-                let responded = self.respond_with(&mut immediate, inherited, facts, None);
-                calls.recycle_draft(immediate);
-                Outcome::Responded(responded)
+        match self.draft.deferral.take() {
+            Some(Deferral::Upgrade(taker)) => {
+                let fault = self.draft.fault.take();
+                let fault = self.upgrade(taker, fault);
+                Outcome::Responded(self.respond(facts, fault))
             }
-            (None, Some(Deferral::Upgrade(taker))) => {
-                let mut own = std::mem::take(&mut self.draft);
-                own.deferral = Some(Deferral::Upgrade(taker));
-                // Its fields are still in the draft.
-                inherited.fields.clear();
-                Outcome::Responded(self.respond_with(&mut own, inherited, facts, None))
+            Some(Deferral::Deferred(deferred)) => {
+                let added = calls.take_additions(&mut self.draft);
+                Outcome::Deferred(Deferral::Deferred(deferred.with(added)))
             }
-            (None, Some(Deferral::Deferred(deferred))) => {
-                if deferred.retry.is_some() {
-                    inherited.fields.clear();
-                    // A fault of the discarded response is reported if it occurs again.
-                    inherited.fault = inherited.fault.filter(|fault| fault.fails());
-                }
-                Outcome::Deferred(Deferral::Deferred(Deferred { inherited, ..deferred }))
-            }
-            (None, deferral) => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
+            deferral => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
         }
     }
 
     #[cold]
     fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
-        self.drop_deferral(calls);
-        panic.request = Some(request);
-        Box::new(Fault::Panic(panic))
-    }
-
-    /// Drops a deferred handler that is no longer needed.
-    fn drop_deferral(&mut self, calls: &mut Calls) {
-        self.draft.immediate = None;
         if let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() {
             calls.abandon(deferred.exchange, deferred.task);
         }
+        panic.request = Some(request);
+        Box::new(Fault::Panic(panic))
     }
 
     /// Responds with a draft that was built elsewhere. Swaps drafts, so that
@@ -263,28 +239,21 @@ impl Responder {
     pub(crate) fn respond_with(
         &mut self,
         draft: &mut ResponseDraft,
-        inherited: Inherited,
         facts: RequestFacts,
         fault: Option<Box<Fault>>,
     ) -> Responded {
         std::mem::swap(&mut self.draft, draft);
-        self.draft.fields.extend_from_slice(&inherited.fields);
-        self.draft.header_rules = inherited.header_rules.or(self.draft.header_rules.take());
-        self.draft.close |= inherited.close;
-        if self.draft.tag == 0 {
-            self.draft.tag = inherited.tag;
+        let mut fault = Fault::graver(fault, self.draft.fault.take());
+        // A response that is built elsewhere can't be deferred.
+        if let Some(Deferral::Upgrade(taker)) = self.draft.deferral.take() {
+            fault = self.upgrade(taker, fault);
         }
-        let own = Fault::graver(inherited.fault, self.draft.fault.take());
-        let fault = Fault::graver(fault, own);
-        let fault = if self.draft.deferral.is_some() { self.upgrade(fault) } else { fault };
         self.respond(facts, fault)
     }
 
     /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
     #[cold]
-    fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
-        // A response that is built elsewhere can't be deferred.
-        let Some(Deferral::Upgrade(taker)) = self.draft.deferral.take() else { return fault };
+    fn upgrade(&mut self, taker: Taker, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
         if self.draft.framing().is_some() {
             let why = "a handler upgraded with a response that it streams".to_owned();
             fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
@@ -304,9 +273,10 @@ impl Responder {
     /// done or begins a stream for a deferred one.
     #[inline(always)]
     fn respond(&mut self, facts: RequestFacts, fault: Option<Box<Fault>>) -> Responded {
-        if fault.as_ref().is_some_and(|fault| fault.fails()) {
-            self.fail();
-        }
+        let fault = match fault {
+            None => None,
+            fault => self.settle(fault),
+        };
         let status = self.draft.status;
         let content = ResponseContent::of(facts.method, status);
         let disposition = self.disposition(facts, content);
@@ -351,10 +321,11 @@ impl Responder {
     }
 
     /// Replaces a failed response by a plain `500`.
-    fn fail(&mut self) {
-        let tag = self.draft.tag;
-        let mut response = Response::new(&mut self.draft);
-        response.status(500).text("Internal Server Error\n").close().exchange_tag(tag);
+    #[cold]
+    fn settle(&mut self, fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
+        self.draft.fault = fault;
+        self.draft.settle();
+        self.draft.fault.take()
     }
 
     #[inline(always)]

@@ -91,6 +91,7 @@ impl Fault {
     /// Returns the text that distinguishes kinds within a variant.
     fn kind(&self) -> &str {
         match self {
+            Self::Settled(fault) => fault.kind(),
             Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
             Self::Built(_) | Self::BuffersFull { .. } => "",
             Self::File { error, .. } | Self::CutShort(error) => error,
@@ -100,6 +101,7 @@ impl Fault {
 
     fn into_notice(self, worker: usize, left_out: u64) -> Notice {
         match self {
+            Self::Settled(fault) => fault.into_notice(worker, left_out),
             Self::Panic(panic) => {
                 let request = panic.request.map(cut);
                 let (message, place) = (cut(panic.message), panic.place);
@@ -124,6 +126,7 @@ impl<S> WorkerState<S> {
     #[cold]
     pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
+            Fault::Settled(fault) => return self.faulty(*fault),
             Fault::Panic(_) => self.counters.handler_panics.add(1),
             Fault::Built(_) => self.counters.handler_errors.add(1),
             Fault::CutShort(_) => self.counters.files_failed.add(1),

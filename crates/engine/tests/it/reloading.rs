@@ -1,19 +1,18 @@
 //! Reloads: a new service for new requests, the old one for those that have begun, and none of it kept longer.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use shearwater_engine::http1::Head;
 use shearwater_engine::{
-    BodyPolicy, Limits, Notice, Reload, ReloadError, Reloading, Request, Response, Service, Timeouts,
+    Around, BodyPolicy, Limits, Notice, Reload, ReloadError, Reloading, Request, Response, Service, Timeouts,
 };
 
 use crate::harness::unit::{get, head, post};
 use crate::harness::{Setting, SimClient, SimWorld};
 
-/// Time that `/later` and `/retry` wait.
+/// Time that `/later` and `/step` wait.
 const WAIT: Duration = Duration::from_millis(100);
 
 thread_local! {
@@ -26,18 +25,27 @@ fn alive() -> Vec<u32> {
 }
 
 /// A service that responds with its version.
-struct Versioned(u32);
+struct Versioned(Rc<Version>);
+
+/// A version that lives as long as its service, and requests that the service has begun.
+struct Version(u32);
 
 impl Versioned {
     fn new(version: u32) -> Self {
         ALIVE.with_borrow_mut(|alive| alive.push(version));
-        Self(version)
+        Self(Rc::new(Version(version)))
     }
 }
 
-impl Drop for Versioned {
+impl Drop for Version {
     fn drop(&mut self) {
         ALIVE.with_borrow_mut(|alive| alive.retain(|version| *version != self.0));
+    }
+}
+
+impl Around for Version {
+    fn response(self: Rc<Self>, first: u64, _: &Request<'_>, response: &mut Response<'_>) {
+        response.text(&format!("by {} after {first}", self.0));
     }
 }
 
@@ -46,29 +54,22 @@ impl Service for Versioned {
         match head.path() {
             "/call" => BodyPolicy::Call,
             // The new version accepts no body at all.
-            _ => BodyPolicy::Buffer { bytes_max: if self.0 == 1 { 1000 } else { 0 } },
+            _ => BodyPolicy::Buffer { bytes_max: if self.0.0 == 1 { 1000 } else { 0 } },
         }
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let version = self.0;
-        let text = format!("by {version}");
-        match request.path() {
-            "/later" | "/call" => response.defer(request, move |mut call| async move {
-                call.sleep(WAIT).await;
-                call.response().text(&text);
-            }),
-            "/retry" => match request.retried::<u32>() {
-                Some(first) => drop(response.text(&format!("by {version} after {first}"))),
-                None => response.retry_when(request, |timers| {
-                    let sleep = timers.sleep(WAIT);
-                    async move {
-                        sleep.await;
-                        Rc::new(version) as Rc<dyn Any>
-                    }
-                }),
-            },
-            _ => drop(response.text(&text)),
+        let version = Rc::clone(&self.0);
+        if !matches!(request.path(), "/later" | "/call" | "/step") {
+            response.text(&format!("by {}", version.0));
+            return;
+        }
+        response.defer(request, move |mut call| async move {
+            call.sleep(WAIT).await;
+            call.response().text(&format!("by {}", version.0));
+        });
+        if request.path() == "/step" {
+            response.around(&self.0, self.0.0.into());
         }
     }
 }
@@ -87,7 +88,7 @@ fn world_of(setting: Setting) -> World {
 
 fn to_version(version: u32) -> Reload<Versioned> {
     Reload::new(move |worker, old: &Versioned| {
-        assert!(worker == 0 && old.0 < version);
+        assert!(worker == 0 && old.0.0 < version);
         Versioned::new(version)
     })
 }
@@ -132,10 +133,10 @@ fn a_reload_changes_the_next_request_of_open_connections() {
 fn requests_that_have_begun_end_under_their_service() {
     for (path, body, expected) in [
         ("/later", "", "by 1"),
-        ("/retry", "", "by 1 after 1"),
+        ("/step", "", "by 1 after 1"),
         ("/buffered", "0123456789", "by 1"),
         ("/later", "0123456789", "by 1"),
-        ("/retry", "0123456789", "by 1 after 1"),
+        ("/step", "0123456789", "by 1 after 1"),
         ("/call", "0123456789", "by 1"),
     ] {
         let mut world = world();
@@ -176,7 +177,7 @@ fn a_partial_head_belongs_to_the_new_service() {
 #[test]
 fn pipelined_requests_after_one_that_waits_are_for_the_new_service() {
     let mut world = world();
-    let mut client = world.send([get("/retry"), get("/"), get("/retry")].concat());
+    let mut client = world.send([get("/step"), get("/"), get("/step")].concat());
     reload(&mut world, 2);
     world.pass(400);
     let text = client.text();
@@ -189,7 +190,7 @@ fn pipelined_requests_after_one_that_waits_are_for_the_new_service() {
 
 #[test]
 fn the_old_service_is_freed_when_its_last_client_leaves() {
-    for (path, body) in [("/retry", ""), ("/buffered", "0123456789"), ("/call", "0123456789")] {
+    for (path, body) in [("/step", ""), ("/buffered", "0123456789"), ("/call", "0123456789")] {
         let mut world = world();
         let request = post(path, body);
         let clients = [(); 2].map(|()| world.send(&request[..request.len() - body.len() / 2]));
@@ -265,7 +266,7 @@ fn a_reload_of_another_type_is_refused() {
 #[test]
 fn a_reload_during_a_drain_is_refused() {
     let mut world = world();
-    let mut client = world.send(get("/retry"));
+    let mut client = world.send(get("/step"));
     world.control.drain(60_000);
     assert_eq!(world.control.reload(to_version(2)).map(drop), Err(ReloadError::Ending));
     world.settle();
@@ -279,7 +280,7 @@ fn a_reload_during_a_drain_is_refused() {
 #[test]
 fn a_drain_right_after_a_reload_ends_every_request_under_its_service() {
     let mut world = world();
-    let mut begun = world.send(get("/retry"));
+    let mut begun = world.send(get("/step"));
     let mut idle = world.send(get("/"));
     let reloading = world.control.reload(to_version(2)).expect("it serves");
     world.control.drain(60_000);

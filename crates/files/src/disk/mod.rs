@@ -1,8 +1,8 @@
 //! Disk work: on the worker as long as the kernel's caches have what is needed, otherwise on a thread of a pool.
 //!
 //! All files are opened and read through [`Disk`]. A worker's [`WorkerDisk`] fails with `WouldBlock` instead of waiting.
-//! Then [`work`] does the same on another thread, which may wait, and records the results; the service is called again
-//! and responds by the same code from the records. So a slow disk delays only the responses that need it.
+//! Then [`work`] does the same on another thread, which may wait, and records the results; a deferred handler responds
+//! by the same code from the records. So a slow disk delays only the responses that need it.
 
 pub(crate) mod records;
 pub(crate) mod work;
@@ -116,7 +116,6 @@ pub(crate) type DiskHook = Arc<dyn Fn(&[u8]) + Send + Sync>;
 /// The threads of a folder, shared by all workers, so that one that hangs delays no other folder.
 #[derive(Clone)]
 pub(crate) struct DiskThreads {
-    id: Arc<()>,
     pub(crate) pool: OffloadPool,
     /// Set by tests: nothing counts as cached.
     pub(crate) hook: Option<DiskHook>,
@@ -125,17 +124,12 @@ pub(crate) struct DiskThreads {
 impl DiskThreads {
     pub(crate) fn new() -> Self {
         let pool = OffloadPool::new("shearwater-disk", DISK_THREADS_MAX, DISK_WAITING_MAX);
-        Self { id: Arc::default(), pool, hook: None }
+        Self { pool, hook: None }
     }
 
     /// Creates threads of a disk on which nothing counts as cached.
     pub(crate) fn with_hook(hook: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self { hook: Some(Arc::new(hook)), ..Self::new() }
-    }
-
-    /// Returns whether these are the threads of the same folder.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.id, &other.id)
     }
 }
 

@@ -65,11 +65,12 @@ pub(crate) struct WorkFolder {
 
 /// Results of work, and the time and root for which they are valid.
 pub(crate) struct Found {
-    pub(crate) threads: DiskThreads,
     pub(crate) root: Root,
     pub(crate) now: Now,
     pub(crate) records: Records,
     pub(crate) failure: Option<DiskFailure>,
+    /// Opens were repeated.
+    pub(crate) is_patient: bool,
 }
 
 /// Work of a worker's requests, until it is finished: a file that hangs occupies one thread, however many requests for it
@@ -147,8 +148,8 @@ impl Job {
     }
 
     fn failed(&self, failure: DiskFailure) -> Found {
-        let WorkFolder { threads, root, .. } = self.folder.clone();
-        Found { threads, root, now: self.now, records: Records::default(), failure: Some(failure) }
+        let (root, records) = (self.folder.root.clone(), Records::default());
+        Found { root, now: self.now, records, failure: Some(failure), is_patient: false }
     }
 }
 
@@ -209,7 +210,7 @@ fn run(
     if !is_wanted() {
         records = Records::default();
     }
-    Found { threads, root, now, records, failure: None }
+    Found { root, now, records, failure: None, is_patient: work.is_patient }
 }
 
 /// Opens and reads what the worker will probably need. If it needs something else, it asks again.

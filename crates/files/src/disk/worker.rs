@@ -4,14 +4,13 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use shearwater::{Request, Response};
+use shearwater::Response;
 use shearwater_io::fs::{Meta, OpenError, Opened, Root};
 
 use crate::disk::work::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
 use crate::disk::{Disk, NamesResult};
-use crate::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_WAIT_S_MAX};
+use crate::limits::DISK_JOBS_PER_REQUEST_MAX;
 use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::{ListOrder, ListPage};
 use crate::now::Now;
@@ -24,21 +23,14 @@ pub(crate) struct WorkerDisk {
     jobs: Vec<(DiskWork, Rc<Job>)>,
     /// Results for the present request, only while it is handled.
     found: Vec<Rc<Found>>,
-    /// The present request waits here for the disk: it can't be called again.
+    /// The present request waits here for the disk: its response can't be deferred.
     waits: bool,
-    /// An open for the present request was repeated without success.
-    has_waited: bool,
+    /// Time of the last request whose work has failed.
+    failed_ms: Option<u64>,
     /// The next work for the present request repeats its opens.
     is_patient: Cell<bool>,
     /// False once the file system was found unable to read without waiting.
     reads_cached: Cell<bool>,
-}
-
-/// Results of a request's disk work so far, in several folders.
-#[derive(Clone, Default)]
-struct FoundSoFar {
-    all: Vec<Rc<Found>>,
-    has_waited: bool,
 }
 
 /// Disk work that came to nothing.
@@ -62,20 +54,21 @@ impl WorkerDisk {
             jobs,
             found,
             waits: false,
-            has_waited: false,
+            failed_ms: None,
             is_patient: Cell::new(false),
             reads_cached,
         }
     }
 
-    /// Begins a request. Takes what was found for it, and returns the time from which on that is valid.
-    pub(crate) fn begin(&mut self, request: &Request<'_>, response: &Response<'_>, now: Now) -> Now {
-        self.waits = !response.can_be_deferred();
-        (self.has_waited, self.is_patient) = (false, Cell::new(false));
-        let Some(FoundSoFar { all, has_waited }) = request.retried() else { return now };
-        self.has_waited = *has_waited;
-        let own = all.iter().filter(|found| found.threads.is(&self.folder.threads));
-        self.found = own.cloned().collect();
+    /// Begins a request with what was found for it; `None` if its response isn't deferred yet.
+    pub(crate) fn begin(&mut self, found: Option<&[Rc<Found>]>, response: &Response<'_>) {
+        self.waits = found.is_none() && !response.can_be_deferred();
+        self.is_patient = Cell::new(false);
+        self.found = found.unwrap_or_default().to_vec();
+    }
+
+    /// Returns the time from which on the results for the present request are valid.
+    pub(crate) fn valid_from(&self, now: Now) -> Now {
         self.found.first().map_or(now, |first| first.now)
     }
 
@@ -106,7 +99,7 @@ impl WorkerDisk {
         Some(is_another)
     }
 
-    /// Has the request called again once another thread has done this work.
+    /// Has another thread do this work for the present request.
     ///
     /// # Errors
     /// If earlier work for this request has failed, or there was too much.
@@ -114,24 +107,16 @@ impl WorkerDisk {
         &mut self,
         mut work: DiskWork,
         names: Option<Arc<FolderNames>>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
         now: Now,
-    ) -> Result<(), DiskFailure> {
-        may_continue(&self.found)?;
+    ) -> Result<WaitingRequest, DiskFailure> {
+        may_continue(&self.found).inspect_err(|_| self.failed_ms = Some(now.ms))?;
         work.is_patient = self.is_patient.get();
-        let has_waited = self.has_waited || work.is_patient;
-        let job = self.job(work, names, now);
-        let mut so_far = request.retried::<FoundSoFar>().cloned().unwrap_or_default();
-        response.retry_when(request, |timers| {
-            let sleep = timers.sleep(Duration::from_secs(DISK_WAIT_S_MAX));
-            async move {
-                so_far.has_waited = has_waited;
-                so_far.all.push(job.found(sleep).await);
-                Rc::new(so_far) as Rc<dyn std::any::Any>
-            }
-        });
-        Ok(())
+        Ok(self.job(work, names, now))
+    }
+
+    /// Returns whether work has failed at this time, for this request or another one.
+    pub(crate) fn has_failed_at(&self, now: Now) -> bool {
+        self.failed_ms == Some(now.ms)
     }
 
     /// Has a request wait for this work: in progress for another one, or begun now.
@@ -157,7 +142,8 @@ impl WorkerDisk {
 
     /// Returns whether another thread should repeat an open that has failed for the present request: once.
     pub(crate) fn may_mend(&self, error: &OpenError) -> bool {
-        let is_first = error.is_passing() && !self.waits && !self.has_waited;
+        let has_waited = self.found.iter().any(|found| found.is_patient);
+        let is_first = error.is_passing() && !self.waits && !has_waited;
         self.is_patient.set(self.is_patient.get() || is_first);
         is_first
     }
@@ -260,13 +246,12 @@ mod tests {
     use shearwater_io::fs::Root;
 
     use super::{DISK_JOBS_PER_REQUEST_MAX, DiskFailure, Found, may_continue};
-    use crate::disk::DiskThreads;
     use crate::disk::records::Records;
     use crate::now::Now;
 
     fn found(failure: Option<DiskFailure>) -> Rc<Found> {
         let (root, now) = (Root::open("/".as_ref()).expect("it is there"), Now { ms: 1, unix_seconds: 1 });
-        Rc::new(Found { threads: DiskThreads::new(), root, now, records: Records::default(), failure })
+        Rc::new(Found { root, now, records: Records::default(), failure, is_patient: false })
     }
 
     #[test]

@@ -285,9 +285,9 @@ impl Service for StatusPages {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let (status, path) = request.path()[1..].split_once('/').expect("a status and a path");
         let status = status.parse().expect("a status");
-        if !self.0.respond_page(&format!("/{path}"), status, request, response) {
+        self.0.respond_page(&format!("/{path}"), status, request, response, |_, response| {
             response.status(500).text("no page\n");
-        }
+        });
     }
 }
 

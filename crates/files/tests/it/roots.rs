@@ -36,10 +36,11 @@ struct WithPage(Files);
 impl Service for WithPage {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         if request.path() != "/error-page" {
-            self.0.respond(request, response);
-        } else if !self.0.respond_page("/404.html", 404, request, response) {
-            response.status(404).text("no page\n");
+            return self.0.respond(request, response);
         }
+        self.0.respond_page("/404.html", 404, request, response, |_, response| {
+            response.status(404).text("no page\n");
+        });
     }
 }
 

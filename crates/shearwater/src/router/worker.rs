@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use matchit::Params;
 use shearwater_engine::tasks::Stacks;
-use shearwater_engine::{BodyPolicy, Context, FieldLines, Prebuilt, Request, Response, Service};
+use shearwater_engine::{Around, BodyPolicy, Context, FieldLines, Prebuilt, Request, Response, Service};
 use shearwater_http1::Head;
 
 use super::compile::{Definitions, compile};
@@ -119,10 +119,13 @@ impl WorkerRoutes {
         response: &mut Response<'_>,
     ) {
         let context = self.context(request, None, 0);
-        let middleware = &self.table.parts.middleware;
-        middleware.run_steps(node.steps(), &request.within(&context), response, |request, response| {
+        let (middleware, request) = (&self.table.parts.middleware, &request.within(&context));
+        if middleware.run_before(node.steps(), request, response) {
             self.call(target, request, response);
-        });
+        }
+        if !response.around(self, 0) {
+            middleware.run_after(node.steps(), request, response);
+        }
     }
 
     /// Routes a request whose exact path has no target, and calls what is found between its middleware.
@@ -140,9 +143,13 @@ impl WorkerRoutes {
             return self.dispatch(&resolved, request, response);
         }
         let context = self.context(request, resolved.params.as_ref(), 0);
-        middleware.run_matching(&request.within(&context), response, |request, response| {
+        let request = &request.within(&context);
+        if middleware.run_matching_before(request, response) {
             self.dispatch(&resolved, request, response);
-        });
+        }
+        if !response.around(self, 0) {
+            middleware.run_matching_after(request, response);
+        }
     }
 
     fn dispatch(
@@ -178,6 +185,10 @@ impl WorkerRoutes {
         self.locals.iter().find(|(known, _)| *known == of).map(|(_, local)| &**local)
     }
 
+    fn knows_method(&self, name: &str) -> bool {
+        self.table.extensions.iter().any(|known| **known == *name)
+    }
+
     #[inline(always)]
     fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
         match target {
@@ -187,6 +198,21 @@ impl WorkerRoutes {
             Target::Dynamic(dynamic) => respond_dynamic(dynamic, request, response),
             Target::Preflight(lines) => respond_preflight(lines, request, response),
         }
+    }
+}
+
+/// Runs the steps after a handler whose response was deferred.
+impl Around for WorkerRoutes {
+    fn response(self: Rc<Self>, _: u64, request: &Request<'_>, response: &mut Response<'_>) {
+        let (head, middleware) = (request.head(), &self.table.parts.middleware);
+        let exact = self.table.exact(head.method(), head.path_bytes());
+        if let Some((node, Some(_))) = exact {
+            let context = self.context(request, None, 0);
+            return middleware.run_after(node.steps(), &request.within(&context), response);
+        }
+        let resolved = self.table.find_inexact(exact.map(|(node, _)| node), &head);
+        let context = self.context(request, resolved.params.as_ref(), 0);
+        middleware.run_matching_after(&request.within(&context), response);
     }
 }
 
@@ -233,14 +259,15 @@ impl Context for RouteContext<'_> {
     }
 
     fn knows_method(&self, name: &str) -> bool {
-        self.is_method_known || self.worker.table.extensions.iter().any(|known| **known == *name)
+        self.is_method_known || self.worker.knows_method(name)
     }
 
     fn kept(&self) -> Option<Rc<dyn Context>> {
         let worker = Rc::clone(self.worker);
         let owned = |(name, value): (&str, &str)| (name.into(), value.into());
         let params = self.params.map(|params| params.iter().map(owned).collect()).unwrap_or_default();
-        Some(Rc::new(OwnedRouteContext { worker, params, mount_len: self.mount_len }))
+        let Self { mount_len, is_method_known, .. } = *self;
+        Some(Rc::new(OwnedRouteContext { worker, params, mount_len, is_method_known }))
     }
 }
 
@@ -249,6 +276,7 @@ struct OwnedRouteContext {
     worker: Rc<WorkerRoutes>,
     params: Vec<(Box<str>, Box<str>)>,
     mount_len: usize,
+    is_method_known: bool,
 }
 
 impl Context for OwnedRouteContext {
@@ -266,5 +294,9 @@ impl Context for OwnedRouteContext {
 
     fn local(&self, of: TypeId) -> Option<&dyn Any> {
         self.worker.local(of)
+    }
+
+    fn knows_method(&self, name: &str) -> bool {
+        self.is_method_known || self.worker.knows_method(name)
     }
 }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod app;
+mod around;
 mod bodies;
 mod deferred;
 mod dispatch;
@@ -18,7 +19,6 @@ mod patterns;
 mod process;
 mod proxies;
 mod reloading;
-mod retried;
 mod served;
 mod service_manager;
 mod sockets;

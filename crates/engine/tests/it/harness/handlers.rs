@@ -189,9 +189,9 @@ fn polled_now(request: &Request<'_>, response: &mut Response<'_>) {
         }
         presence
     });
-    match response.poll_now(|cx| waiting.as_mut().poll(cx)) {
+    match response.poll_first(|cx| waiting.as_mut().poll(cx)) {
         Some(Poll::Ready(_)) => drop(response.text("at once\n")),
-        Some(Poll::Pending) => response.defer_when_woken(request, |mut call| async move {
+        Some(Poll::Pending) => response.defer(request, |mut call| async move {
             let _presence = waiting.await;
             call.response().text("later\n");
         }),

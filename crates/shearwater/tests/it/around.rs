@@ -1,0 +1,264 @@
+//! Steps around a deferred response: they wait for it, run once, in order, and may defer it again.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Duration;
+
+use shearwater::engine::Around;
+use shearwater::tasks::Order;
+use shearwater::testing::{TestResponse, Tested};
+use shearwater::{App, Call, Limits, Request, Response, Service, Timeouts};
+
+const STEP: Duration = Duration::from_millis(10);
+
+/// What a step does with a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Sets a field with the status that it sees.
+    Looks,
+    /// Replaces the body.
+    Replaces,
+    /// Replaces the body later.
+    Defers,
+    Panics,
+}
+
+/// Wraps a service in a step, as a router or a site does.
+struct Wrapped<S> {
+    inner: S,
+    step: Rc<Step>,
+}
+
+struct Step(&'static str, Does);
+
+impl Around for Step {
+    fn response(self: Rc<Self>, key: u64, request: &Request<'_>, response: &mut Response<'_>) {
+        assert_eq!(key, request.path().len() as u64);
+        response.field("X-Step", format!("{} {}", self.0, response.status_code()));
+        match self.1 {
+            Does::Looks => {}
+            Does::Replaces => drop(response.status(404).text(self.0)),
+            Does::Panics => panic!("on purpose"),
+            Does::Defers => {
+                let name = self.0;
+                response.defer(request, move |mut call| async move {
+                    call.sleep(STEP).await;
+                    call.response().status(404).text(name);
+                });
+            }
+        }
+    }
+}
+
+impl<S: Service> Service for Wrapped<S> {
+    fn body_policy(&self, head: &shearwater::engine::Head<'_>) -> shearwater::engine::BodyPolicy {
+        self.inner.body_policy(head)
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        response.field("X-Before", self.step.0);
+        self.inner.respond(request, response);
+        let key = request.path().len() as u64;
+        if !response.around(&self.step, key) {
+            Rc::clone(&self.step).response(key, request, response);
+        }
+        response.field("X-Behind", self.step.0);
+    }
+}
+
+fn app() -> App {
+    let mut app = App::new();
+    app.get("/sync", |_: &Request, response: &mut Response| {
+        response.field("X-Handler", "1").text("handler");
+    });
+    app.get_async("/ready", async |call: &mut Call| {
+        call.response().field("X-Handler", "1").text("handler");
+    });
+    app.get_async("/later", async |call: &mut Call| {
+        call.sleep(STEP).await;
+        call.response().field("X-Handler", "1").text("handler");
+    });
+    app.get_async("/stream", async |call: &mut Call| {
+        call.sleep(STEP).await;
+        call.response().field("X-Handler", "1").text("replaced by the stream");
+        call.begin(Some(7));
+        call.push(b"handler");
+    });
+    app.get_async("/failed", async |call: &mut Call| {
+        call.response().field("X-Handler", "1").text("handler");
+        Err::<(), _>("on purpose")
+    });
+    app
+}
+
+/// Two steps around the app's routes: `inner` and `outer`.
+fn tested(inner: Does, outer: Does) -> Tested {
+    let routes = app().build().expect("valid routes");
+    let mut app = App::new();
+    app.mount("/", move |worker| {
+        let inner = Wrapped { inner: routes.service(worker), step: Rc::new(Step("inner", inner)) };
+        Wrapped { inner, step: Rc::new(Step("outer", outer)) }
+    });
+    Tested::new(app).expect("valid routes")
+}
+
+/// Returns a response's own fields in order, and its body.
+fn seen(response: &TestResponse) -> (u16, Vec<String>, String) {
+    let own = response.fields.iter().filter(|(name, _)| name.starts_with("X-"));
+    let fields = own.map(|(name, value)| format!("{name}: {value}")).collect();
+    (response.status, fields, response.text().to_owned())
+}
+
+fn get(tested: &mut Tested, target: &str) -> (u16, Vec<String>, String) {
+    let mut client = tested.connect();
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"));
+    tested.pass(STEP * 5);
+    seen(&client.response().expect("a response"))
+}
+
+#[test]
+fn each_step_runs_once_and_sees_the_handlers_status() {
+    let mut tested = tested(Does::Looks, Does::Looks);
+    for target in ["/ready", "/later", "/stream"] {
+        let (status, fields, body) = get(&mut tested, target);
+        assert_eq!((status, &*body), (200, "handler"), "{target}");
+        let expected = [
+            "X-Before: outer",
+            "X-Before: inner",
+            "X-Handler: 1",
+            "X-Behind: inner",
+            "X-Behind: outer",
+            "X-Step: inner 200",
+            "X-Step: outer 200",
+        ];
+        assert_eq!(fields, expected, "{target}: fields that a service sets behind `around` don't wait");
+    }
+    let (status, fields, _) = get(&mut tested, "/sync");
+    assert_eq!((status, fields.len()), (200, 7));
+}
+
+#[test]
+fn an_outer_step_sees_what_an_inner_one_made_of_the_response() {
+    for inner in [Does::Replaces, Does::Defers] {
+        let mut tested = tested(inner, Does::Looks);
+        for target in ["/sync", "/ready", "/later"] {
+            let (status, fields, body) = get(&mut tested, target);
+            assert_eq!((status, &*body), (404, "inner"), "{target} {inner:?}");
+            let steps: Vec<_> = fields.iter().filter(|field| field.starts_with("X-Step")).collect();
+            assert_eq!(steps, ["X-Step: inner 200", "X-Step: outer 404"], "{target} {inner:?}");
+        }
+    }
+}
+
+#[test]
+fn both_steps_may_defer() {
+    let mut tested = tested(Does::Defers, Does::Defers);
+    for target in ["/sync", "/later"] {
+        let (status, fields, body) = get(&mut tested, target);
+        assert_eq!((status, &*body), (404, "outer"), "{target}");
+        assert_eq!(fields.iter().filter(|field| field.starts_with("X-Step")).count(), 2, "{target}");
+    }
+}
+
+/// The head of a stream is all that can still be changed.
+#[test]
+fn a_step_that_replaces_the_body_of_a_stream_fails_the_request() {
+    for inner in [Does::Replaces, Does::Defers] {
+        let (status, _, body) = get(&mut tested(inner, Does::Looks), "/stream");
+        assert_eq!((status, &*body), (500, "Internal Server Error\n"), "{inner:?}");
+    }
+}
+
+/// No bytes are queued for a response without a body, so its head may become another one.
+#[test]
+fn a_step_may_replace_a_stream_that_is_not_sent() {
+    for (inner, expected) in [(Does::Looks, "200 7"), (Does::Replaces, "404 5"), (Does::Defers, "404 5")] {
+        let mut tested = tested(inner, Does::Looks);
+        let mut client = tested.connect();
+        client.send("HEAD /stream HTTP/1.1\r\nHost: test\r\n\r\nHEAD /sync HTTP/1.1\r\nHost: test\r\n\r\n");
+        tested.pass(STEP * 5);
+        let text = String::from_utf8_lossy(client.unread()).into_owned();
+        let heads: Vec<&str> = text.split_terminator("\r\n\r\n").collect();
+        assert_eq!(heads.len(), 2, "{text}");
+        for head in heads {
+            let (status, length) = expected.split_once(' ').expect("two numbers");
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{inner:?}: {head}");
+            assert!(head.contains(&format!("Content-Length: {length}")), "{inner:?}: {head}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_that_fails_reaches_the_steps_as_500() {
+    let (status, fields, body) = get(&mut tested(Does::Looks, Does::Replaces), "/failed");
+    assert_eq!((status, &*body), (404, "outer"));
+    assert_eq!(fields, ["X-Step: inner 500", "X-Step: outer 500"], "as if an immediate handler had failed");
+}
+
+#[test]
+fn a_panic_in_a_step_fails_the_request() {
+    for target in ["/sync", "/ready", "/later", "/stream"] {
+        let (status, fields, body) = get(&mut tested(Does::Panics, Does::Looks), target);
+        assert_eq!((status, &*body), (500, "Internal Server Error\n"), "{target}");
+        assert!(fields.is_empty(), "{target}: {fields:?}");
+    }
+}
+
+#[test]
+fn a_deferred_step_ends_with_its_client() {
+    let limits = Limits { calls_max: 1, ..Limits::default() };
+    let routes = app().build().expect("valid routes");
+    let mut app = App::new();
+    app.mount("/", move |worker| Wrapped {
+        inner: routes.service(worker),
+        step: Rc::new(Step("only", Does::Defers)),
+    });
+    let mut tested = Tested::with(app, limits, Timeouts::default(), Order::Fifo).expect("valid routes");
+    let [mut first, mut second] = [(); 2].map(|()| tested.connect());
+    for client in [&mut first, &mut second] {
+        client.send("GET /sync HTTP/1.1\r\nHost: test\r\n\r\n");
+        tested.settle();
+    }
+    assert_eq!(second.response().map(|response| response.status), Some(503));
+    first.reset();
+    tested.settle();
+    assert_eq!(get(&mut tested, "/later").0, 404, "the first one's place is free");
+}
+
+#[test]
+fn responses_of_a_connection_stay_in_order() {
+    let mut tested = tested(Does::Defers, Does::Looks);
+    let mut client = tested.connect();
+    for target in ["later", "sync", "ready", "sync"] {
+        client.send(format!("GET /{target} HTTP/1.1\r\nHost: test\r\n\r\n"));
+    }
+    tested.settle();
+    assert!(client.response().is_none());
+    tested.pass(STEP * 10);
+    for _ in 0..4 {
+        let response = client.response().expect("all have responses");
+        assert_eq!((response.status, response.text()), (404, "inner"));
+    }
+}
+
+/// A call continues the response that deferred it.
+#[test]
+fn a_call_begins_with_what_was_set_before() {
+    let mut app = App::new();
+    app.before(|_: &Request, response: &mut Response| {
+        response.status(202).field("X-Before", "1").text("before");
+        ControlFlow::Continue(())
+    });
+    app.get("/", |request: &Request, response: &mut Response| {
+        response.defer(request, |call| async move { drop(call) });
+        // The last one wins, and still begins with what was set before.
+        response.defer(request, |mut call| async move {
+            call.response().field("X-Call", "1");
+        });
+    });
+    let response = Tested::new(app).expect("valid routes").get("/");
+    assert_eq!(
+        seen(&response),
+        (202, vec!["X-Before: 1".to_owned(), "X-Call: 1".to_owned()], "before".to_owned())
+    );
+}
