@@ -25,10 +25,24 @@ impl ErrorPages {
         Self { plan, files, built_in: Rc::new(BuiltInPages::new()) }
     }
 
-    /// Replaces the body of an error with its page.
+    /// Replaces the body of an error with its page, now or once the response is complete.
     #[cold]
-    pub(crate) fn replace(&self, pages: PageSet, request: &Request<'_>, response: &mut Response<'_>) {
+    pub(crate) fn surround(
+        self: &Rc<Self>,
+        pages: PageSet,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        if !response.around(self, pages.key()) {
+            self.replace(pages, request, response);
+        }
+    }
+
+    fn replace(&self, pages: PageSet, request: &Request<'_>, response: &mut Response<'_>) {
         let status = response.status_code();
+        if status < 400 {
+            return;
+        }
         let built_in = Rc::clone(&self.built_in);
         let otherwise =
             move |request: &Request<'_>, response: &mut Response<'_>| built_in.respond(request, response);
@@ -46,9 +60,7 @@ impl ErrorPages {
 /// Replaces the errors of folders that had to wait for the disk.
 impl Around for ErrorPages {
     fn response(self: Rc<Self>, key: u64, request: &Request<'_>, response: &mut Response<'_>) {
-        if response.status_code() >= 400 {
-            self.replace(PageSet::of(key), request, response);
-        }
+        self.replace(PageSet::of(key), request, response);
     }
 }
 
@@ -60,7 +72,7 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    pub(crate) fn key(self) -> u64 {
+    fn key(self) -> u64 {
         u64::from(self.site) << 32 | u64::from(self.number)
     }
 

@@ -218,9 +218,9 @@ impl SiteService {
                 false
             }
         };
-        let pages = PageSet { site: found.site, number: found.rule.pages };
-        if !is_whole && !response.around(&self.error_pages, pages.key()) && response.status_code() >= 400 {
-            self.error_pages.replace(pages, request, response);
+        if !is_whole && (response.status_code() >= 400 || response.is_deferred()) {
+            let pages = PageSet { site: found.site, number: found.rule.pages };
+            self.error_pages.surround(pages, request, response);
         }
     }
 }

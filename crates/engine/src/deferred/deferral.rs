@@ -90,11 +90,16 @@ impl Response<'_> {
     ///
     /// A handler's invalid field has made the response a `500` by then. Steps don't run for a response that the server
     /// sends on its own: after a panic, or if the request is rejected.
+    #[inline]
     pub fn around<T: Around + 'static>(&mut self, step: &Rc<T>, key: u64) -> bool {
-        if self.draft.deferral.is_none() && self.draft.fault.is_none() {
-            return false;
-        }
-        self.around_deferred(step.clone(), key)
+        (self.is_deferred() || self.draft.fault.is_some()) && self.around_deferred(step.clone(), key)
+    }
+
+    /// Returns true if the response isn't complete when the handler returns.
+    #[inline]
+    #[must_use]
+    pub fn is_deferred(&self) -> bool {
+        self.draft.deferral.is_some()
     }
 
     #[cold]
@@ -136,7 +141,7 @@ impl Response<'_> {
     /// Drops a deferred handler that is no longer needed.
     #[inline]
     pub(crate) fn drop_deferral(&mut self) {
-        if self.draft.deferral.is_some() {
+        if self.is_deferred() {
             self.drop_deferral_cold();
         }
     }
