@@ -68,8 +68,8 @@ pub trait Context {
         false
     }
 
-    /// Returns an owned copy for a [deferred](crate::Response::defer) handler; `None` if the context is
-    /// empty.
+    /// Returns an owned copy for a [deferred](crate::Response::defer) handler. `None` if the context is empty: without a
+    /// copy the handler sees the whole path, even if there is a [mount](Self::mount_len).
     fn kept(&self) -> Option<Rc<dyn Context>> {
         None
     }

@@ -45,6 +45,10 @@ impl Service for CountedApp {
                 call.read().await;
                 std::future::pending::<()>().await;
             }),
+            "/field-waits" => response.field("X-Before", "1").defer(request, |call| async move {
+                std::future::pending::<()>().await;
+                drop(call);
+            }),
             "/large" => drop(response.body_with(|out| out.resize(LARGE_BYTES, b'x'))),
             "/large-later" => response.defer(request, |mut call| async move {
                 call.response().body_with(|out| out.resize(LARGE_BYTES, b'x'));
@@ -114,6 +118,7 @@ fn counts_all_memory_of_an_unfinished_request() {
         format!("POST /taken HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
         format!("POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
         format!("GET /waits HTTP/1.1\r\nHost: a\r\nX: {filler}\r\n\r\n"),
+        format!("GET /field-waits HTTP/1.1\r\nHost: a\r\nX: {filler}\r\n\r\n"),
         format!("GET /waits HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: {filler}"),
     ] {
         let (allocated, counted) = held_by_each(part.as_bytes());

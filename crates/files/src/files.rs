@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use shearwater::{Method, Request, Response, Service};
 
-use crate::disk::work::{Found, WaitingRequest};
+use crate::disk::work::WaitingRequest;
 use crate::finder::{Finder, Page};
 use crate::limits::DISK_WAIT_S_MAX;
 
 /// Methods that files support (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// Longest wait for the disk.
+const DISK_WAIT_MAX: Duration = Duration::from_secs(DISK_WAIT_S_MAX);
 
 /// The files of a folder, served by one worker.
 ///
@@ -99,55 +102,27 @@ impl Files {
         otherwise: impl FnOnce(&Request<'_>, &mut Response<'_>) + 'static,
     ) {
         let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
-        match self.finder.borrow_mut().respond_page(name, status, None, request, response) {
+        let page = self.finder.borrow_mut().respond_page(name, status, None, request, response);
+        match page {
             Page::Sent => {}
             Page::Missing => otherwise(request, response),
             Page::Waits(waiting) => {
-                let name = name.to_vec();
-                let mut otherwise = Some(otherwise);
-                self.respond_later(waiting, request, response, move |finder, found, request, response| {
-                    match finder.respond_page(&name, status, Some(found), request, response) {
-                        Page::Sent => {}
-                        Page::Missing => {
-                            if let Some(otherwise) = otherwise.take() {
-                                otherwise(request, response);
-                            }
-                        }
-                        Page::Waits(next) => return Some(next),
+                let (finder, name) = (Rc::clone(&self.finder), name.to_vec());
+                response.defer(request, |mut call| async move {
+                    let (mut page, mut found) = (Page::Waits(waiting), Vec::new());
+                    while let Page::Waits(waiting) = page {
+                        found.push(waiting.found(call.sleep(DISK_WAIT_MAX)).await);
+                        let (request, mut response) = call.parts();
+                        let mut finder = finder.borrow_mut();
+                        page = finder.respond_page(&name, status, Some(&found), &request, &mut response);
                     }
-                    None
+                    if let Page::Missing = page {
+                        let (request, mut response) = call.parts();
+                        otherwise(&request, &mut response);
+                    }
                 });
             }
         }
-    }
-
-    /// Responds with what other threads find, as often as that makes further disk work necessary.
-    #[cold]
-    fn respond_later(
-        &self,
-        mut waiting: WaitingRequest,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-        mut respond: impl FnMut(
-            &mut Finder,
-            &[Rc<Found>],
-            &Request<'_>,
-            &mut Response<'_>,
-        ) -> Option<WaitingRequest>
-        + 'static,
-    ) {
-        let finder = Rc::clone(&self.finder);
-        response.defer(request, |mut call| async move {
-            let mut found = Vec::new();
-            loop {
-                found.push(waiting.found(call.sleep(Duration::from_secs(DISK_WAIT_S_MAX))).await);
-                let (request, mut response) = call.parts();
-                match respond(&mut finder.borrow_mut(), &found, &request, &mut response) {
-                    Some(next) => waiting = next,
-                    None => return,
-                }
-            }
-        });
     }
 }
 
@@ -162,9 +137,7 @@ impl Service for Files {
             Method::Get | Method::Head => {
                 let waiting = self.finder.borrow_mut().respond(None, request, response);
                 if let Some(waiting) = waiting {
-                    self.respond_later(waiting, request, response, |finder, found, request, response| {
-                        finder.respond(Some(found), request, response)
-                    });
+                    respond_later(Rc::clone(&self.finder), waiting, request, response);
                 }
             }
             _ => {
@@ -172,4 +145,22 @@ impl Service for Files {
             }
         }
     }
+}
+
+/// Defers the response, and runs the finder again with each result of a disk thread until it responds.
+#[cold]
+fn respond_later(
+    finder: Rc<RefCell<Finder>>,
+    waiting: WaitingRequest,
+    request: &Request<'_>,
+    response: &mut Response<'_>,
+) {
+    response.defer(request, |mut call| async move {
+        let (mut waiting, mut found) = (Some(waiting), Vec::new());
+        while let Some(job) = waiting {
+            found.push(job.found(call.sleep(DISK_WAIT_MAX)).await);
+            let (request, mut response) = call.parts();
+            waiting = finder.borrow_mut().respond(Some(&found), &request, &mut response);
+        }
+    });
 }

@@ -186,9 +186,9 @@ impl Finder {
                 Page::Sent
             }
             Err(error) if WouldBlock::is(&error) || self.store.disk.may_mend(&error) => {
-                // After a failure there is no time to wait for the page, too.
+                // The page of a request that has waited in vain would double its wait.
                 let work = DiskWork::file(name, request);
-                let may_wait = !self.store.disk.has_failed_at(now);
+                let may_wait = !self.store.disk.has_failed_lately(now);
                 let waiting = may_wait.then(|| self.store.disk.wait_for(work, None, now).ok());
                 waiting.flatten().map_or(Page::Missing, Page::Waits)
             }

@@ -72,9 +72,9 @@ impl Middleware {
         steps.before.iter().all(|&index| (self.before[index].step)(request, response).is_continue())
     }
 
-    /// Runs the given steps after a handler.
-    pub(crate) fn run_after(&self, steps: &Steps, request: &Request<'_>, response: &mut Response<'_>) {
-        steps.after.iter().for_each(|&index| (self.after[index].step)(request, response));
+    /// Returns the given steps that run after a handler.
+    pub(crate) fn after<'a>(&'a self, steps: &'a Steps) -> impl Iterator<Item = &'a After> {
+        steps.after.iter().map(|&index| &self.after[index].step)
     }
 
     /// Runs the steps that match the request's path before a handler. Returns false if one of them has ended the request.
@@ -84,11 +84,10 @@ impl Middleware {
         matching.all(|before| (before.step)(request, response).is_continue())
     }
 
-    /// Runs the steps that match the request's path after a handler.
-    pub(crate) fn run_matching_after(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    /// Returns the steps that match the request's path and run after a handler.
+    pub(crate) fn matching_after(&self, request: &Request<'_>) -> impl Iterator<Item = &After> {
         let is_covered = request_matcher(request);
-        let matching = self.after.iter().filter(|step| is_covered(&step.prefix));
-        matching.for_each(|after| (after.step)(request, response));
+        self.after.iter().filter(move |step| is_covered(&step.prefix)).map(|step| &step.step)
     }
 }
 

@@ -26,12 +26,6 @@ pub(crate) struct Deferred {
     pub(crate) added: Option<Box<ResponseDraft>>,
 }
 
-impl Deferred {
-    pub(crate) fn with(self, added: Option<Box<ResponseDraft>>) -> Self {
-        Self { added, ..self }
-    }
-}
-
 /// Tasks and timers of a worker, and spare memory for the next calls.
 pub(crate) struct Calls {
     pub(crate) tasks: Tasks,
@@ -72,17 +66,23 @@ impl Calls {
         let peer = self.peer_of(request);
         let new = || Exchange::new(self.limits, Rc::clone(&self.held), Rc::clone(&self.clock));
         let mut exchange = self.spare.pop().unwrap_or_else(|| Rc::new(new()));
-        let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
-        spare.open(request, token, peer, size_of::<F>());
         let mut draft = self.spare_draft();
         if !response.is_new() {
             std::mem::swap(&mut *draft, response);
+            // It may have had a large response before.
+            draft.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
+        let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
+        spare.open(request, peer, size_of::<F>() + draft.capacity());
         let call = Call::new(Rc::clone(&exchange), draft);
         match self.tasks.spawn(tag_of(token), make(call)) {
             Ok(task) => Some(Deferred { exchange, task, is_polled, added: None }),
             Err(future) => {
                 drop(future);
+                if let Some(mut draft) = exchange.take_draft() {
+                    std::mem::swap(&mut *draft, response);
+                    self.recycle_draft(draft);
+                }
                 self.recycle(exchange);
                 None
             }
@@ -106,22 +106,28 @@ impl Calls {
 
     /// Ends a call without a response: drops its future, unless that has already dropped its call.
     pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
-        if let Some(draft) = self.cancel(exchange, task) {
+        if !exchange.is_over() {
+            self.cancel(task);
+        }
+        if let Some(draft) = exchange.take_draft() {
             self.recycle_draft(draft);
         }
+        self.recycle(exchange);
     }
 
-    /// As [`abandon`](Self::abandon), but returns the response as far as it was built.
-    pub(crate) fn cancel(&mut self, exchange: Rc<Exchange>, task: TaskId) -> Option<Box<ResponseDraft>> {
-        if !exchange.is_over() {
-            let tasks = &mut self.tasks;
-            // A future that panics when it is dropped has no response left to fail; the panic hook has
-            // reported it.
-            let _ = panics::catch(|| tasks.cancel(task));
-        }
-        let draft = exchange.take_draft();
-        self.recycle(exchange);
+    /// Drops a future that was never polled. Returns the response as far as it was built.
+    pub(crate) fn withdraw(&mut self, deferred: Deferred) -> Option<Box<ResponseDraft>> {
+        self.cancel(deferred.task);
+        let draft = deferred.exchange.take_draft();
+        self.recycle(deferred.exchange);
         draft
+    }
+
+    fn cancel(&mut self, task: TaskId) {
+        let tasks = &mut self.tasks;
+        // A future that panics when it is dropped has no response left to fail; the panic hook has
+        // reported it.
+        let _ = panics::catch(|| tasks.cancel(task));
     }
 
     /// Recycles the memory of a call, unless the program still holds it.
@@ -151,6 +157,7 @@ impl Calls {
         }
         let mut added = self.spare_draft();
         std::mem::swap(draft, &mut *added);
+        added.shrink_to(SPARE_BUFFER_BYTES_MAX);
         Some(added)
     }
 

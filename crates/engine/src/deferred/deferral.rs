@@ -37,8 +37,9 @@ impl Response<'_> {
     /// task of this worker as soon as the handler returns.
     ///
     /// The call continues the response as it is now: status, fields and body that were set before are those of
-    /// [`Call::response`]. Fields set in this response afterwards are added to those of the call; its status and body
-    /// have no effect any more. The last call to `defer` wins.
+    /// [`Call::response`]. Fields, header rules and a tag set in this response afterwards are added once the call's response
+    /// and the steps around it are complete; status, body and content type have no effect any more. The last call to
+    /// `defer` wins, and continues the response as far as the first call was built.
     ///
     /// A future that is ready at once doesn't wait, and needs no allocation once the worker has spare memory.
     ///
@@ -92,6 +93,7 @@ impl Response<'_> {
     /// sends on its own: after a panic, or if the request is rejected.
     #[inline]
     pub fn around<T: Around + 'static>(&mut self, step: &Rc<T>, key: u64) -> bool {
+        self.is_polled = false;
         (self.is_deferred() || self.draft.fault.is_some()) && self.around_deferred(step.clone(), key)
     }
 
@@ -146,12 +148,12 @@ impl Response<'_> {
         }
     }
 
-    /// The response is again what it was before it was deferred, with the fields set since.
+    /// The response is again that which was deferred, as far as the call was built, with the fields set since.
     #[cold]
     fn drop_deferral_cold(&mut self) {
         let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() else { return };
         let Some(calls) = &mut self.calls else { return };
-        if let Some(mut earlier) = calls.cancel(deferred.exchange, deferred.task) {
+        if let Some(mut earlier) = calls.withdraw(deferred) {
             earlier.end_stream();
             earlier.add(self.draft);
             std::mem::swap(self.draft, &mut earlier);

@@ -139,14 +139,8 @@ impl Exchange {
         }
     }
 
-    /// Copies the request, which the worker only lends. `future_bytes` is the size of its handler's future.
-    pub(crate) fn open(
-        &mut self,
-        request: &Request<'_>,
-        token: Token,
-        peer: Option<SocketAddr>,
-        future_bytes: usize,
-    ) {
+    /// Copies the request, which the worker only lends. `handler_bytes` is the memory of its handler's future and response.
+    pub(crate) fn open(&mut self, request: &Request<'_>, peer: Option<SocketAddr>, handler_bytes: usize) {
         let head = request.head();
         self.parser.adopt(&head);
         self.head.extend_from_slice(head.raw());
@@ -156,12 +150,12 @@ impl Exchange {
             None => peer,
             Some(_) => request.client(),
         };
-        (self.token, self.peer) = (token, peer);
+        (self.token, self.peer) = (request.token(), peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
         let buffers = self.head.capacity() + self.body.capacity() + self.input.get_mut().bytes.capacity();
         let response = size_of::<ResponseDraft>() + self.output.get_mut().stream.capacity();
-        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + response + future_bytes);
+        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + response + handler_bytes);
     }
 
     /// Drops the request; keeps a little memory.

@@ -85,11 +85,7 @@ impl<S: Service> WorkerState<S> {
         }
         match pending.exchange.progress() {
             Progress::Nothing => {}
-            Progress::Whole => {
-                // The next request can't be found after an unread body.
-                pending.facts.is_last |= pending.is_reading_body;
-                return self.respond_whole(pending, None);
-            }
+            Progress::Whole => return self.respond_whole(pending, None),
             progress @ (Progress::Begun | Progress::Streams | Progress::Ended) => {
                 if pending.disposition.is_none() {
                     match self.respond_between_steps(pending, None) {
@@ -141,24 +137,30 @@ impl<S: Service> WorkerState<S> {
         fault: Option<Box<Fault>>,
     ) -> ControlFlow<Option<Disposition>, Disposition> {
         let mut draft = pending.exchange.take_draft().unwrap_or_else(|| self.calls.spare_draft());
-        if let Some(mut added) = pending.added.take() {
-            draft.add(&mut added);
-            self.calls.recycle_draft(added);
-        }
         let is_panic = matches!(fault.as_deref(), Some(Fault::Panic(_)));
         draft.fault = Fault::graver(fault, draft.fault.take());
-        if pending.exchange.has_steps() && !is_panic {
-            draft.settle();
-            if let Some(deferred) = self.run_steps(pending, &mut draft) {
-                self.calls.recycle_draft(draft);
-                return ControlFlow::Break(self.defer_again(pending, deferred));
-            }
+        draft.settle();
+        if pending.exchange.has_steps()
+            && !is_panic
+            && let Some(deferred) = self.run_steps(&pending.exchange, &mut draft)
+        {
+            self.calls.recycle_draft(draft);
+            return ControlFlow::Break(self.defer_again(pending, deferred));
         }
-        let is_streamed = draft.framing().is_some();
-        let responded = self.responder.respond_with(&mut draft, pending.facts, None);
-        let is_failed = responded.fault.as_ref().is_some_and(|fault| fault.is_settled());
-        let content = ResponseContent::of(pending.facts.method, responded.status);
-        pending.has_body = is_streamed && !is_failed && content.is_whole();
+        if let Some(mut added) = pending.added.take() {
+            draft.add(&mut added);
+            draft.settle();
+            self.calls.recycle_draft(added);
+        }
+        let content = ResponseContent::of(pending.facts.method, draft.status);
+        if content.is_whole() && !pending.exchange.sends_stream() {
+            draft.end_stream();
+        }
+        pending.has_body = content.is_whole() && draft.framing().is_some() && draft.deferral.is_none();
+        // The next request can't be found after an unread body.
+        let ends_unread = pending.is_reading_body && draft.framing().is_none();
+        let facts = RequestFacts { is_last: pending.facts.is_last || ends_unread, ..pending.facts };
+        let responded = self.responder.respond_with(&mut draft, facts, None);
         self.calls.recycle_draft(draft);
         self.note_deferred(pending, responded.status);
         ControlFlow::Continue(self.count(responded))
@@ -166,50 +168,51 @@ impl<S: Service> WorkerState<S> {
 
     /// Runs the steps around a handler until one of them defers the response.
     #[cold]
-    fn run_steps(&mut self, pending: &PendingCall, draft: &mut ResponseDraft) -> Option<Deferred> {
-        let exchange = &pending.exchange;
-        // Bytes that are queued must fit the head.
-        let queued = draft.framing().filter(|_| exchange.sends_stream());
+    fn run_steps(&mut self, exchange: &Rc<Exchange>, draft: &mut ResponseDraft) -> Option<Deferred> {
         let mut number = 0;
         while let Some((step, key)) = exchange.step(number) {
             number += 1;
+            // Bytes that are queued must fit the head.
+            let queued = draft.framing().filter(|_| exchange.sends_stream());
             let request = exchange.request(self.proxies.as_deref());
             let mut response = Response { calls: Some(&mut self.calls), ..Response::resume(&mut *draft) };
             let fault = match panics::catch(|| step.response(key, &request, &mut response)) {
                 Err(mut panic) => {
                     panic.request = Some(named(&exchange.head()));
-                    Fault::Panic(panic)
+                    Some(Fault::Panic(panic))
                 }
                 Ok(()) if queued.is_some() && response.is_replaced(queued) => {
                     let why = "a step around a handler has replaced the body of a response that is streamed";
-                    Fault::Built(why.to_owned())
+                    Some(Fault::Built(why.to_owned()))
                 }
-                Ok(()) => match draft.deferral.take() {
-                    Some(Deferral::Deferred(deferred)) => {
-                        exchange.pass_steps(number, &deferred.exchange);
-                        return Some(deferred.with(self.calls.take_additions(draft)));
-                    }
-                    Some(Deferral::Full) => {
-                        self.counters.hit_calls.add(1);
-                        let refusal = Refusal::CallsFull;
-                        Response::new(draft).status(refusal.status()).text(&refusal.sentence()).close();
-                        continue;
-                    }
-                    upgrade => {
-                        draft.deferral = upgrade;
-                        draft.settle();
-                        continue;
-                    }
-                },
+                Ok(()) => None,
             };
-            response.drop_deferral();
-            draft.fault = Some(Box::new(fault));
-            return None;
-        }
-        let content = ResponseContent::of(pending.facts.method, draft.status);
-        if queued.is_none() && content.is_whole() {
-            // The handler has sent no body for a status or method without one.
-            draft.end_stream();
+            if let Some(fault) = fault {
+                response.drop_deferral();
+                if let Some(earlier) = draft.fault.replace(Box::new(fault)) {
+                    self.faulty(*earlier);
+                }
+                return None;
+            }
+            match draft.deferral.take() {
+                Some(Deferral::Deferred(mut deferred)) => {
+                    exchange.pass_steps(number, &deferred.exchange);
+                    deferred.added = self.calls.take_additions(draft);
+                    return Some(deferred);
+                }
+                Some(Deferral::Full) => {
+                    self.counters.hit_calls.add(1);
+                    let (fault, tag, refusal) = (draft.fault.take(), draft.tag, Refusal::CallsFull);
+                    let text = refusal.sentence() + "\n";
+                    Response::new(draft).status(refusal.status()).text(&text).close().exchange_tag(tag);
+                    draft.fault = fault;
+                    return None;
+                }
+                upgrade => {
+                    draft.deferral = upgrade;
+                    draft.settle();
+                }
+            }
         }
         None
     }
@@ -217,13 +220,23 @@ impl<S: Service> WorkerState<S> {
     /// Continues with the handler of a step that has deferred the response. The rest of the request's body is discarded.
     #[cold]
     fn defer_again(&mut self, pending: &mut PendingCall, deferred: Deferred) -> Option<Disposition> {
-        let PendingCall { is_reading_body, owes_continue, facts, .. } = *pending;
-        let next = PendingCall { is_reading_body, owes_continue, ..PendingCall::new(deferred, facts) };
-        self.release_call(std::mem::replace(pending, next));
-        if is_reading_body {
+        if pending.exchange.ends_with_client() {
+            deferred.exchange.end_with_client();
+        }
+        if pending.is_reading_body {
             let index = self.table.get(pending.exchange.token()).block;
             self.blocks.get_mut(index).into_iter().for_each(|block| block.destination = Destination::Discard);
         }
+        let PendingCall { is_reading_body, owes_continue, facts, .. } = *pending;
+        let mut next = PendingCall { is_reading_body, owes_continue, ..PendingCall::new(deferred, facts) };
+        // Fields that were set after the first `defer` come last.
+        if let Some(mut added) = pending.added.take() {
+            match &mut next.added {
+                Some(of_step) => of_step.add(&mut added),
+                none => *none = Some(added),
+            }
+        }
+        self.release_call(std::mem::replace(pending, next));
         if pending.is_new {
             self.poll(pending);
         }

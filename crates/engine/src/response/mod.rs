@@ -134,7 +134,7 @@ impl ResponseDraft {
         !has_head && !self.has_more() && self.bytes.is_empty() && self.content_type.line().is_empty()
     }
 
-    /// Adds what a later draft sets beside status and body.
+    /// Adds what a later draft sets beside status, body and content type.
     pub(crate) fn add(&mut self, later: &mut Self) {
         self.fields.extend_from_slice(&later.fields);
         self.header_rules = later.header_rules.take().or(self.header_rules.take());

@@ -51,7 +51,7 @@ pub(crate) struct RequestFacts {
 pub(crate) struct Responded {
     pub(crate) disposition: Disposition,
     pub(crate) status: u16,
-    /// Fault of the handler; the client got a `500`. Boxed, so that the struct fits registers.
+    /// Fault of the handler, to be reported. Boxed, so that the struct fits registers.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
@@ -96,15 +96,14 @@ impl Fault {
         !matches!(self, Self::File { .. } | Self::CutShort(_) | Self::Proxy { .. } | Self::Settled(_))
     }
 
-    /// Returns true if the response was replaced by a `500`.
-    pub(crate) fn is_settled(&self) -> bool {
-        matches!(self, Self::Settled(_))
-    }
-
-    /// Returns the more severe of two faults, or the first one.
+    /// Returns the more severe of two faults, or the first one. A response that is a `500` already isn't replaced again.
     pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
         match (&first, &second) {
-            (Some(one), Some(other)) if other.fails() && !one.fails() => second,
+            (Some(one), Some(other))
+                if other.fails() && !one.fails() && !matches!(**one, Self::Settled(_)) =>
+            {
+                second
+            }
             _ => first.or(second),
         }
     }
@@ -217,9 +216,9 @@ impl Responder {
                 let fault = self.upgrade(taker, fault);
                 Outcome::Responded(self.respond(facts, fault))
             }
-            Some(Deferral::Deferred(deferred)) => {
-                let added = calls.take_additions(&mut self.draft);
-                Outcome::Deferred(Deferral::Deferred(deferred.with(added)))
+            Some(Deferral::Deferred(mut deferred)) => {
+                deferred.added = calls.take_additions(&mut self.draft);
+                Outcome::Deferred(Deferral::Deferred(deferred))
             }
             deferral => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
         }
@@ -228,7 +227,7 @@ impl Responder {
     #[cold]
     fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
         if let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() {
-            calls.abandon(deferred.exchange, deferred.task);
+            calls.withdraw(deferred);
         }
         panic.request = Some(request);
         Box::new(Fault::Panic(panic))

@@ -102,9 +102,9 @@ impl Control {
 
     /// Has every worker replace its service between two events, while the server runs.
     ///
-    /// Requests that have begun by then (their body is being received, or their handler has deferred the response) end
-    /// under the old service, which each worker frees with the last of them. Connections stay open, and listeners aren't
-    /// touched: see [`change_addresses`](Self::change_addresses). `S` is the type that the server was started with.
+    /// Requests whose body is being received end under the old service, which each worker frees with the last of them.
+    /// Deferred handlers continue with what they own. Connections stay open, and listeners aren't touched: see
+    /// [`change_addresses`](Self::change_addresses). `S` is the type that the server was started with.
     ///
     /// Returns before the workers have done so: see [`Reloading::wait`]. A further reload may be ordered meanwhile; workers
     /// may skip the earlier one.

@@ -10,7 +10,7 @@ use shearwater_io::fs::{Meta, OpenError, Opened, Root};
 
 use crate::disk::work::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
 use crate::disk::{Disk, NamesResult};
-use crate::limits::DISK_JOBS_PER_REQUEST_MAX;
+use crate::limits::{DISK_JOBS_PER_REQUEST_MAX, DISK_WAIT_S_MAX};
 use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::{ListOrder, ListPage};
 use crate::now::Now;
@@ -25,7 +25,7 @@ pub(crate) struct WorkerDisk {
     found: Vec<Rc<Found>>,
     /// The present request waits here for the disk: its response can't be deferred.
     waits: bool,
-    /// Time of the last request whose work has failed.
+    /// Time at which the work of a request has failed last.
     failed_ms: Option<u64>,
     /// The next work for the present request repeats its opens.
     is_patient: Cell<bool>,
@@ -114,9 +114,9 @@ impl WorkerDisk {
         Ok(self.job(work, names, now))
     }
 
-    /// Returns whether work has failed at this time, for this request or another one.
-    pub(crate) fn has_failed_at(&self, now: Now) -> bool {
-        self.failed_ms == Some(now.ms)
+    /// Returns whether work has failed within the time that a request waits.
+    pub(crate) fn has_failed_lately(&self, now: Now) -> bool {
+        self.failed_ms.is_some_and(|failed_ms| now.ms < failed_ms + DISK_WAIT_S_MAX * 1000)
     }
 
     /// Has a request wait for this work: in progress for another one, or begun now.

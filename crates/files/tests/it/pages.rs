@@ -1,7 +1,9 @@
 //! Pages: without their extension, as a fallback for navigation, and as pages of other statuses.
 
-use shearwater::{Request, Response, Service};
-use shearwater_files::{CacheLimits, CacheRule, FileMatch, Files, FindOptions, FolderOptions};
+use shearwater::testing::Tested;
+use shearwater::{App, Request, Response, Service};
+use shearwater_files::{CacheLimits, CacheRule, FileMatch, Files, FindOptions, Folder, FolderOptions};
+use testkit::TestFolder;
 
 use crate::finding::{both, check, outcome, strings};
 use crate::site::TestSite;
@@ -353,4 +355,32 @@ fn serves_a_replaced_status_page() {
     assert_eq!(client.get("/404/404.html").text(), "one");
     site.replace("404.html", "two");
     assert_eq!(client.get("/404/404.html").text(), "two");
+}
+
+/// Has another page of the folder in place of a missing one.
+struct OtherPage(Files);
+
+impl Service for OtherPage {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let files = self.0.clone();
+        self.0.respond_page("/none.html", 404, request, response, move |request, response| {
+            files.respond_page("/404.html", 404, request, response, |_, response| {
+                response.status(500).text("no page\n");
+            });
+        });
+    }
+}
+
+#[test]
+fn a_page_in_place_of_a_missing_one_may_be_of_the_same_folder() {
+    for is_slow in [false, true] {
+        let folder = TestFolder::new();
+        folder.file("404.html", "page");
+        let opened = Folder::open(&folder.at(".")).expect("a folder");
+        let opened = if is_slow { opened.with_slow_disk(|_| ()) } else { opened };
+        let mut app = App::new();
+        app.mount("/", move |_| OtherPage(opened.files()));
+        let response = Tested::new(app).expect("valid routes").get("/");
+        assert_eq!((response.status, response.text()), (404, "page"), "{is_slow}");
+    }
 }

@@ -16,6 +16,7 @@ use super::table::{Resolved, RouteTable, Target, Unmatched};
 use crate::error::RouteErrors;
 use crate::fast::{ByOrigin, DynamicResponse, StaticResponse};
 use crate::handlers::{self, DeferredHandler};
+use crate::middleware::After;
 
 /// The compiled routes of an [`App`](crate::App), shared by all workers. Cheap to clone.
 #[derive(Clone)]
@@ -124,7 +125,7 @@ impl WorkerRoutes {
             self.call(target, request, response);
         }
         if !response.around(self, 0) {
-            middleware.run_after(node.steps(), request, response);
+            self.run_after(middleware.after(node.steps()), 0, request, response);
         }
     }
 
@@ -148,7 +149,23 @@ impl WorkerRoutes {
             self.dispatch(&resolved, request, response);
         }
         if !response.around(self, 0) {
-            middleware.run_matching_after(request, response);
+            self.run_after(middleware.matching_after(request), 0, request, response);
+        }
+    }
+
+    /// Runs the steps after a handler from number `from` on. If one of them defers the response, the others wait.
+    fn run_after<'a>(
+        self: &Rc<Self>,
+        steps: impl Iterator<Item = &'a After>,
+        from: u64,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        for (next, step) in (1..).zip(steps).skip(from as usize) {
+            step(request, response);
+            if response.around(self, next) {
+                return;
+            }
         }
     }
 
@@ -203,16 +220,18 @@ impl WorkerRoutes {
 
 /// Runs the steps after a handler whose response was deferred.
 impl Around for WorkerRoutes {
-    fn response(self: Rc<Self>, _: u64, request: &Request<'_>, response: &mut Response<'_>) {
+    fn response(self: Rc<Self>, from: u64, request: &Request<'_>, response: &mut Response<'_>) {
         let (head, middleware) = (request.head(), &self.table.parts.middleware);
         let exact = self.table.exact(head.method(), head.path_bytes());
         if let Some((node, Some(_))) = exact {
             let context = self.context(request, None, 0);
-            return middleware.run_after(node.steps(), &request.within(&context), response);
+            let request = &request.within(&context);
+            return self.run_after(middleware.after(node.steps()), from, request, response);
         }
         let resolved = self.table.find_inexact(exact.map(|(node, _)| node), &head);
         let context = self.context(request, resolved.params.as_ref(), 0);
-        middleware.run_matching_after(&request.within(&context), response);
+        let request = &request.within(&context);
+        self.run_after(middleware.matching_after(request), from, request, response);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use shearwater::engine::Around;
@@ -126,12 +127,12 @@ fn each_step_runs_once_and_sees_the_handlers_status() {
             "X-Before: outer",
             "X-Before: inner",
             "X-Handler: 1",
-            "X-Behind: inner",
-            "X-Behind: outer",
             "X-Step: inner 200",
             "X-Step: outer 200",
+            "X-Behind: inner",
+            "X-Behind: outer",
         ];
-        assert_eq!(fields, expected, "{target}: fields that a service sets behind `around` don't wait");
+        assert_eq!(fields, expected, "{target}");
     }
     let (status, fields, _) = get(&mut tested, "/sync");
     assert_eq!((status, fields.len()), (200, 7));
@@ -192,7 +193,8 @@ fn a_step_may_replace_a_stream_that_is_not_sent() {
 fn a_handler_that_fails_reaches_the_steps_as_500() {
     let (status, fields, body) = get(&mut tested(Does::Looks, Does::Replaces), "/failed");
     assert_eq!((status, &*body), (404, "outer"));
-    assert_eq!(fields, ["X-Step: inner 500", "X-Step: outer 500"], "as if an immediate handler had failed");
+    let behind = ["X-Step: inner 500", "X-Step: outer 500", "X-Behind: inner", "X-Behind: outer"];
+    assert_eq!(fields, behind, "as if an immediate handler had failed");
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn a_panic_in_a_step_fails_the_request() {
     for target in ["/sync", "/ready", "/later", "/stream"] {
         let (status, fields, body) = get(&mut tested(Does::Panics, Does::Looks), target);
         assert_eq!((status, &*body), (500, "Internal Server Error\n"), "{target}");
-        assert!(fields.is_empty(), "{target}: {fields:?}");
+        assert!(!fields.iter().any(|field| field.starts_with("X-Step")), "{target}: {fields:?}");
     }
 }
 
@@ -261,4 +263,150 @@ fn a_call_begins_with_what_was_set_before() {
         seen(&response),
         (202, vec!["X-Before: 1".to_owned(), "X-Call: 1".to_owned()], "before".to_owned())
     );
+}
+
+/// Returns what a client gets that sends this text to an app.
+fn sent(app: App, text: &str) -> String {
+    let mut tested = Tested::new(app).expect("valid routes");
+    let mut client = tested.connect();
+    client.send(text);
+    tested.pass(STEP * 10);
+    String::from_utf8_lossy(client.unread()).into_owned()
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+
+#[test]
+fn the_page_of_a_failed_handler_may_be_streamed() {
+    for is_sync in [false, true] {
+        let mut app = App::new();
+        match is_sync {
+            true => {
+                app.get("/", |_: &Request, response: &mut Response| drop(response.field("bad name", "x")))
+            }
+            false => app.get_async("/", async |_: &mut Call| Err::<(), _>("on purpose")),
+        };
+        app.after(|request: &Request, response: &mut Response| {
+            assert_eq!(response.status_code(), 500);
+            response.defer(request, |mut call| async move {
+                call.begin(Some(5));
+                call.push(b"sorry");
+            });
+        });
+        let text = sent(app, GET);
+        assert!(text.starts_with("HTTP/1.1 500 ") && text.ends_with("\r\n\r\nsorry"), "{text}");
+    }
+}
+
+/// A stream of a response without a body has no bytes for a head that announces some.
+#[test]
+fn a_stream_that_is_not_sent_is_no_body_of_another_status() {
+    for length in [None, Some(7)] {
+        let mut app = App::new();
+        app.get_async("/", async move |call: &mut Call| {
+            call.response().status(204);
+            call.begin(length);
+            call.push(b"handler");
+        });
+        app.after(|request: &Request, response: &mut Response| {
+            response.defer(request, |mut call| async move {
+                call.sleep(STEP).await;
+                call.response().status(200);
+            });
+        });
+        let text = sent(app, &GET.repeat(2));
+        assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{text}");
+        assert_eq!(text.matches("Content-Length: 0\r\n\r\n").count(), 2, "{text}");
+    }
+}
+
+#[test]
+fn a_routers_further_steps_wait_for_one_that_defers() {
+    for target in ["/sync", "/later"] {
+        let mut app = App::new();
+        app.get("/sync", |_: &Request, response: &mut Response| {
+            response.status(404).text("none");
+        });
+        app.get_async("/later", async |call: &mut Call| {
+            call.sleep(STEP).await;
+            call.response().status(404).text("none");
+        });
+        // The step that was added last runs first.
+        app.after(|_: &Request, response: &mut Response| {
+            let status = response.status_code();
+            response.field("X-Seen", status.to_string()).status(410);
+        });
+        app.after(|request: &Request, response: &mut Response| {
+            response.defer(request, |mut call| async move {
+                call.sleep(STEP).await;
+                call.response().text("page");
+            });
+        });
+        let (status, fields, body) = get(&mut Tested::new(app).expect("valid routes"), target);
+        assert_eq!((status, fields, &*body), (410, vec!["X-Seen: 404".to_owned()], "page"), "{target}");
+    }
+}
+
+#[test]
+fn a_steps_future_is_polled_whatever_the_handler_has_polled() {
+    let mut app = App::new();
+    app.get("/", |_: &Request, response: &mut Response| {
+        let polled = response.poll_first(|_| Poll::<()>::Pending);
+        assert!(matches!(polled, Some(Poll::Pending)));
+        response.status(503).text("busy");
+    });
+    app.after(|request: &Request, response: &mut Response| {
+        response.defer(request, |mut call| async move {
+            call.response().text("page");
+        });
+    });
+    assert_eq!(get(&mut Tested::new(app).expect("valid routes"), "/").2, "page");
+}
+
+#[test]
+fn a_connection_is_kept_if_the_body_is_complete_when_a_step_responds() {
+    let mut app = App::new();
+    app.post_async("/", async |call: &mut Call| {
+        call.response().status(404);
+    })
+    .read();
+    app.after(|request: &Request, response: &mut Response| {
+        response.defer(request, |mut call| async move {
+            call.sleep(STEP * 5).await;
+            call.response().text("page");
+        });
+    });
+    let mut tested = Tested::new(app).expect("valid routes");
+    let mut client = tested.connect();
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n01234");
+    tested.pass(STEP);
+    client.send("56789");
+    tested.pass(STEP * 10);
+    let response = client.response().expect("a response");
+    assert_eq!((response.status, response.field("Connection")), (404, None));
+    assert!(!client.is_closed());
+}
+
+/// A rejected step skips those around it, and the handler's own fault is still reported.
+#[test]
+fn a_step_that_is_rejected_skips_the_others() {
+    let limits = Limits { calls_max: 1, ..Limits::default() };
+    let mut inner = App::new();
+    inner.get("/", |request: &Request, response: &mut Response| {
+        response.defer(request, |call| async move {
+            call.cut("on purpose");
+            std::future::pending::<()>().await;
+        });
+    });
+    let routes = inner.build().expect("valid routes");
+    let mut app = App::new();
+    app.mount("/", move |worker| {
+        let inner = Wrapped { inner: routes.service(worker), step: Rc::new(Step("inner", Does::Defers)) };
+        Wrapped { inner, step: Rc::new(Step("outer", Does::Looks)) }
+    });
+    let mut tested = Tested::with(app, limits, Timeouts::default(), Order::Fifo).expect("valid routes");
+    let (status, fields, _) = get(&mut tested, "/");
+    assert_eq!(status, 503);
+    assert!(!fields.iter().any(|field| field.starts_with("X-Step: outer")), "{fields:?}");
+    assert_eq!(tested.totals().handler_errors, 1);
 }

@@ -2,7 +2,11 @@
 
 use std::fs;
 
-use shearwater_site::{Content, Route, Site};
+use shearwater::testing::Tested;
+use shearwater::{App, Request, Response, Service};
+use shearwater_files::{CacheLimits, Folder};
+use shearwater_site::{Content, Options, Route, Site, SiteService, Sites};
+use testkit::TestFolder;
 
 use crate::served::{on_each_driver, page, route, site};
 
@@ -145,4 +149,40 @@ fn malformed_requests_get_no_page_of_the_site() {
         assert_eq!(above.status, 400);
         assert!(!above.text().contains("own page") && above.field("Connection") == Some("close"));
     });
+}
+
+/// Sets a field around a site.
+struct Wrapped(SiteService);
+
+impl Service for Wrapped {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.0.respond(request, response);
+        response.field("X-Policy", "1");
+    }
+}
+
+/// A page keeps few fields of its error, but all of what surrounds the site.
+#[test]
+fn a_field_set_around_a_site_is_in_each_response() {
+    for is_slow in [false, true] {
+        let folder = TestFolder::new();
+        folder.file("404.html", "page").file("a.txt", "a");
+        let opened = Folder::open(&folder.at(".")).expect("a folder");
+        let opened = if is_slow { opened.with_slow_disk(|_| ()) } else { opened };
+        let site =
+            Site { content: Content::Files(0), error_pages: vec![page(404, "/404.html")], ..Site::default() };
+        let options = Options { folders: vec![opened], cache: CacheLimits::default(), sites: vec![site] };
+        let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let mut app = App::new();
+        app.mount("/", move |_| Wrapped(sites.service()));
+        let mut tested = Tested::new(app).expect("valid routes");
+        for (target, text) in [("/none", "page"), ("/a.txt", "a"), ("/none", "page"), ("/404.html", "page")] {
+            let response = tested.get(target);
+            assert_eq!(
+                (response.text(), response.field("X-Policy")),
+                (text, Some("1")),
+                "{is_slow} {target}"
+            );
+        }
+    }
 }
