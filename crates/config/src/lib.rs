@@ -5,12 +5,6 @@
 //! a path or a header is valid is decided by the crates that use them; their findings are located and reported here.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod config;
 mod context;

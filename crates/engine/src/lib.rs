@@ -7,12 +7,6 @@
 //! `memory`, `observe` (listeners for finished exchanges), and `server` around the workers.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod accept;
 mod connection;

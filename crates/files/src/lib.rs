@@ -10,12 +10,6 @@
 //! 4. `reply`: writes the response of a file's version, an error or a redirect. `listing` builds the list of a folder.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod cache {
     pub(crate) mod cached_file;

@@ -20,12 +20,6 @@
 //! assert_eq!(head.field(KnownField::Accept), Some(&b"*/*"[..]));
 //! ```
 #![deny(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 pub mod encode;
 mod framing;

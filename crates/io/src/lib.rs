@@ -161,13 +161,6 @@
 //! | `listener_remove` | a socket filter; later `accept4` until `EAGAIN`, one `epoll_ctl`, `close` | as poll, a cancel instead of the `epoll_ctl` | closes after the queue |
 //! | `detach` | deregistration | cancels; returned, with unread input, by the last completion of the receive | unsupported |
 
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
-
 mod clock;
 mod connections;
 mod driver;

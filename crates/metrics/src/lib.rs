@@ -26,12 +26,6 @@
 //! [`Control`]: shearwater::Control
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod admin;
 mod counts;

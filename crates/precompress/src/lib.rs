@@ -4,12 +4,6 @@
 //! that don't compress, `sibling` checks and atomically replaces siblings, `coding` encodes.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod coding;
 mod folder;

@@ -5,12 +5,6 @@
 //! page if it failed.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod builder;
 mod error_pages;

@@ -19,12 +19,6 @@
 //! assert_eq!(tasks.poll(id), Polled::Ready);
 //! ```
 #![deny(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod arena;
 mod coroutine;

@@ -29,12 +29,6 @@
 //!   protocols is ignored. `CONNECT` is rejected.
 
 #![forbid(unsafe_code)]
-#![warn(
-    missing_debug_implementations,
-    clippy::missing_errors_doc,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate
-)]
 
 mod body;
 mod body_channel;

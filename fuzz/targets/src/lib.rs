@@ -4,6 +4,7 @@
 //! Parts of the tests of `engine` and `http1` are included by path: no other crate needs them.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::missing_panics_doc, reason = "a panic is how a target reports a fault")]
 
 pub mod chunked;
 pub mod engine;
