@@ -2,18 +2,17 @@
 //! `Expect: 100-continue` and upgrades (RFC 9112 9.3, RFC 9110 10.1.1 and 7.8).
 
 use super::fields::{Field, FieldTable};
-use super::path::OtherPath;
 use super::request_line::RequestLine;
 use super::target::{Target, TargetForm};
-use crate::scan::{self, FieldSpans, HeadSpan};
+use crate::scan::{self, HeadSpan};
 use crate::{Framing, KnownField, Method, Version};
 
 /// A parsed head as offsets into its bytes.
 #[derive(Debug)]
 pub(super) struct ParsedHead {
     pub(super) request: RequestLine,
-    /// The path, if it isn't that of the target.
-    pub(super) path: OtherPath,
+    /// The path; empty if it is the target's own.
+    pub(super) path: String,
     pub(super) fields: FieldTable,
     pub(super) summary: HeadSummary,
 }
@@ -23,7 +22,7 @@ impl ParsedHead {
     pub(super) fn empty() -> Self {
         Self {
             request: RequestLine::NONE,
-            path: OtherPath::default(),
+            path: String::new(),
             fields: FieldTable::empty(),
             summary: HeadSummary::NONE,
         }
@@ -32,7 +31,7 @@ impl ParsedHead {
     /// Copies the contents of `other`, and allocates memory for its fields if necessary.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.request = other.request;
-        self.path.copy_from(&other.path);
+        self.path.clone_from(&other.path);
         self.fields.copy_from(&other.fields);
         self.summary = other.summary;
     }
@@ -119,9 +118,9 @@ impl<'a> Head<'a> {
     /// path and query, RFC 9112 3.2.4), and is empty for CONNECT.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        match self.parsed.path.get() {
-            Some(path) => path,
-            None => self.parsed.request.target.path.text(self.bytes),
+        match &*self.parsed.path {
+            "" => self.parsed.request.target.path.text(self.bytes),
+            path => path,
         }
     }
 
@@ -129,9 +128,9 @@ impl<'a> Head<'a> {
     #[inline]
     #[must_use]
     pub fn path_bytes(&self) -> &'a [u8] {
-        match self.parsed.path.get() {
-            Some(path) => path.as_bytes(),
-            None => self.sent_path_bytes(),
+        match self.parsed.path.as_bytes() {
+            [] => self.sent_path_bytes(),
+            path => path,
         }
     }
 
@@ -182,6 +181,13 @@ impl<'a> Head<'a> {
         self.parsed.fields.first(known).map(|field| field.value.bytes(self.bytes))
     }
 
+    /// Returns true if there are several fields with this name, in constant time.
+    #[inline]
+    #[must_use]
+    pub fn is_repeated(&self, known: KnownField) -> bool {
+        self.parsed.fields.is_repeated(known)
+    }
+
     /// Returns true if there is a field with one of these names; a constant list costs a single test.
     #[inline]
     #[must_use]
@@ -193,12 +199,18 @@ impl<'a> Head<'a> {
     /// names, else by search.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {
-        if let Some(known) = KnownField::from_name(name.as_bytes()) {
-            return self.field(known);
+        match KnownField::from_name(name.as_bytes()) {
+            Some(known) => self.field(known),
+            None => self.all_named(name).next(),
         }
-        let has_name =
-            |field: &&FieldSpans| field.name.bytes(self.bytes).eq_ignore_ascii_case(name.as_bytes());
-        self.parsed.fields.fields().iter().find(has_name).map(|field| field.value.bytes(self.bytes))
+    }
+
+    /// Iterates over the values of all fields with this name, case-insensitively, in order.
+    pub fn all_named<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        let bytes = self.bytes;
+        let fields = self.parsed.fields.fields().iter();
+        let named = fields.filter(move |field| field.name.bytes(bytes).eq_ignore_ascii_case(name.as_bytes()));
+        named.map(move |field| field.value.bytes(bytes))
     }
 
     /// Iterates over the values of all fields with this name, in order.

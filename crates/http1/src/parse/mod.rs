@@ -25,6 +25,9 @@ use crate::{Framing, HeadLimits, KnownField, ParseError, Version};
 use head::ParsedHead;
 use target::TargetForm;
 
+/// Bytes that the buffer of a resolved path keeps for the next request.
+const PATH_BYTES_KEPT_MAX: usize = 256;
+
 /// Progress of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
@@ -90,14 +93,17 @@ impl HeadParser {
     /// Returns its allocated memory in bytes, used or not.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.head.fields.held_bytes() + self.head.path.held_bytes()
+        self.head.fields.held_bytes() + self.head.path.capacity()
     }
 
     /// Prepares the parser for another head.
     pub fn reset(&mut self) {
         self.stage = HeadStage::Start;
         self.progress = LineProgress::START;
-        self.head.path.clear();
+        if !self.head.path.is_empty() {
+            self.head.path.clear();
+            self.head.path.shrink_to(PATH_BYTES_KEPT_MAX);
+        }
         self.head.fields.clear();
     }
 

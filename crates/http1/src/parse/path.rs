@@ -5,84 +5,50 @@
 use super::target::{TargetForm, TargetSpans};
 use crate::{Method, ParseError};
 
-/// A longer path's buffer is freed before the next request.
-const PATH_BYTES_KEPT_MAX: usize = 256;
-
-/// A path that isn't the text of its target. Reuses its buffer.
-#[derive(Debug, Default)]
-pub(super) struct OtherPath {
-    /// Empty if the path is the target's own. Never longer than the target, or one byte.
-    text: String,
+/// Sets `path` to the path of a target, at most as long or one byte; to an empty one if it is the target's own.
+///
+/// # Errors
+/// [`ParseError::PathAboveRoot`] if it leaves the root.
+#[cold]
+pub(super) fn find(
+    path: &mut String,
+    target: &TargetSpans,
+    bytes: &[u8],
+    method: Method,
+) -> Result<(), ParseError> {
+    path.clear();
+    let sent = target.path.text(bytes);
+    match target.form {
+        TargetForm::Absolute if sent.is_empty() => {
+            // The server as a whole (RFC 9112 3.2.4).
+            let is_asterisk = method == Method::Options && target.query().is_none();
+            path.push(if is_asterisk { '*' } else { '/' });
+            Ok(())
+        }
+        TargetForm::Origin | TargetForm::Absolute if sent.split('/').any(|part| dots(part) > 0) => {
+            resolve(path, sent)
+        }
+        _ => Ok(()),
+    }
 }
 
-impl OtherPath {
-    /// Returns the path, unless it is the target's own.
-    #[inline]
-    pub(super) fn get(&self) -> Option<&str> {
-        (!self.text.is_empty()).then_some(&*self.text)
-    }
-
-    pub(super) fn held_bytes(&self) -> usize {
-        self.text.capacity()
-    }
-
-    #[inline]
-    pub(super) fn clear(&mut self) {
-        if !self.text.is_empty() {
-            self.text.clear();
-            self.text.shrink_to(PATH_BYTES_KEPT_MAX);
+/// Writes a path that begins with a slash, without its dot segments.
+fn resolve(path: &mut String, sent: &str) -> Result<(), ParseError> {
+    let mut segments = sent[1..].split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let dots = dots(segment);
+        if dots == 2 {
+            let parent = path.rfind('/').ok_or(ParseError::PathAboveRoot)?;
+            path.truncate(parent);
+        }
+        if dots == 0 {
+            path.push('/');
+            path.push_str(segment);
+        } else if segments.peek().is_none() {
+            path.push('/');
         }
     }
-
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        self.text.clone_from(&other.text);
-    }
-
-    /// Finds the path of a target.
-    ///
-    /// # Errors
-    /// [`ParseError::PathAboveRoot`] if it leaves the root.
-    #[cold]
-    pub(super) fn find(
-        &mut self,
-        target: &TargetSpans,
-        bytes: &[u8],
-        method: Method,
-    ) -> Result<(), ParseError> {
-        self.clear();
-        let path = target.path.text(bytes);
-        match target.form {
-            TargetForm::Absolute if path.is_empty() => {
-                // The server as a whole (RFC 9112 3.2.4).
-                let is_asterisk = method == Method::Options && target.query().is_none();
-                self.text.push(if is_asterisk { '*' } else { '/' });
-            }
-            TargetForm::Origin | TargetForm::Absolute if path.split('/').any(|part| dots(part) > 0) => {
-                self.resolve(path)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Removes the dot segments of a path that begins with a slash.
-    fn resolve(&mut self, path: &str) -> Result<(), ParseError> {
-        let mut segments = path[1..].split('/').peekable();
-        while let Some(segment) = segments.next() {
-            let dots = dots(segment);
-            if dots == 2 {
-                let parent = self.text.rfind('/').ok_or(ParseError::PathAboveRoot)?;
-                self.text.truncate(parent);
-            }
-            if dots == 0 {
-                self.text.push('/');
-                self.text.push_str(segment);
-            } else if segments.peek().is_none() {
-                self.text.push('/');
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Returns the number of dots in a segment of one or two, of which each may be encoded; else 0.

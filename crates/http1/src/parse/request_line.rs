@@ -1,6 +1,6 @@
 //! The request line: method SP target SP version (RFC 9112 3).
 
-use super::path::OtherPath;
+use super::path;
 use super::target::{TargetForm, TargetSpans};
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
 use crate::scan::{self, HeadSpan};
@@ -28,11 +28,11 @@ impl RequestLine {
         bytes: &[u8],
         line: HeadSpan,
         limits: &HeadLimits,
-        path: &mut OtherPath,
+        path: &mut String,
     ) -> Result<(), ParseError> {
         if self.parse_common(bytes, line, limits).is_none() {
             let parsed = Self::parse(bytes, line, limits)?;
-            path.find(&parsed.target, bytes, parsed.method)?;
+            path::find(path, &parsed.target, bytes, parsed.method)?;
             *self = parsed;
         }
         Ok(())

@@ -123,9 +123,11 @@ fn check_lookups(head: &shearwater_http1::Head<'_>, fields: &[(String, Vec<u8>)]
             .map(|field| &field.1[..])
             .collect();
         assert_eq!(head.field_named(name), expected.first().copied(), "{name}");
+        assert_eq!(head.all_named(name).collect::<Vec<_>>(), expected, "{name}");
         if let Some(known) = KnownField::from_name(name.as_bytes()) {
             assert_eq!(head.field(known), expected.first().copied(), "{name}");
             assert_eq!(head.all(known).collect::<Vec<_>>(), expected, "{name}");
+            assert_eq!(head.is_repeated(known), expected.len() > 1, "{name}");
         }
     }
 }
