@@ -1,5 +1,7 @@
 //! The grammar of media types (RFC 9110 8.3.1) and of the tokens in them (5.6.2).
 
+use std::iter;
+
 use crate::scan;
 
 /// Optional white space (RFC 9110 5.6.3).
@@ -26,36 +28,33 @@ pub fn is_media_range(text: &str) -> bool {
 }
 
 /// Returns whether a text is `*( OWS ";" OWS name "=" value )`. Empty parameters, which recipients must ignore, aren't sent.
-fn are_parameters(mut text: &str) -> bool {
-    while !text.is_empty() {
-        let parameter =
-            text.trim_start_matches(OWS).strip_prefix(';').map(|rest| rest.trim_start_matches(OWS));
-        let Some((name, value)) = parameter.and_then(|parameter| parameter.split_once('=')) else {
-            return false;
-        };
-        let len = value_len(value);
-        if !is_token(name) || len == 0 {
-            return false;
-        }
-        text = &value[len..];
-    }
-    true
+fn are_parameters(text: &str) -> bool {
+    iter::successors(Some(text), |text| after_parameter(text)).last() == Some("")
 }
 
-/// Returns the length of the token or quoted string that a text begins with, or 0.
-fn value_len(text: &str) -> usize {
+/// Returns what follows the parameter that a text begins with.
+fn after_parameter(text: &str) -> Option<&str> {
+    let parameter = text.trim_start_matches(OWS).strip_prefix(';')?.trim_start_matches(OWS);
+    let (name, value) = parameter.split_once('=')?;
+    if is_token(name) { after_value(value) } else { None }
+}
+
+/// Returns what follows the token or quoted string that a text begins with.
+fn after_value(text: &str) -> Option<&str> {
     let Some(quoted) = text.strip_prefix('"') else {
-        return text.bytes().position(|byte| !scan::is_token_byte(byte)).unwrap_or(text.len());
+        let rest =
+            text.trim_start_matches(|letter: char| u8::try_from(letter).is_ok_and(scan::is_token_byte));
+        return (rest.len() < text.len()).then_some(rest);
     };
     let mut is_escaped = false;
     for (place, byte) in quoted.bytes().enumerate() {
         match byte {
-            b'"' if !is_escaped => return place + 2,
+            b'"' if !is_escaped => return Some(&quoted[place + 1..]),
             b'\t' | b' '..=b'~' => is_escaped = byte == b'\\' && !is_escaped,
-            _ => return 0,
+            _ => return None,
         }
     }
-    0
+    None
 }
 
 #[cfg(test)]

@@ -8,11 +8,7 @@ use std::fmt::{self, Write};
 /// characters such as those for text direction, unassigned) and Z but the space, and marks that combine with another one.
 #[must_use]
 pub fn is_visible(letter: char) -> bool {
-    match letter {
-        ' '..='~' => true,
-        '\0'..='\x7F' => false,
-        _ => letter.escape_debug().len() == 1,
-    }
+    matches!(letter, ' '..='~') || !letter.is_ascii() && letter.escape_debug().len() == 1
 }
 
 /// Text in one line of a message. Backslashes stay as they are: the message may have escapes.
