@@ -48,18 +48,24 @@ fn is_plain<const LEAST: u8>(byte: &u8) -> bool {
 
 /// Returns true if no byte needs an escape.
 fn are_plain<const LEAST: u8>(value: &[u8]) -> bool {
-    let Some(last) = value.last_chunk() else { return value.iter().all(is_plain::<LEAST>) };
-    // The last eight overlap those before them, which is cheaper than single bytes.
-    let found = value.as_chunks().0.iter().fold(0, |found, eight| found | find_unplain::<LEAST>(*eight));
-    found | find_unplain::<LEAST>(*last) == 0
+    let of_eight = |eight: &[u8; 8]| find_unplain::<LEAST>(u64::from_le_bytes(*eight));
+    let of_four = |four: &[u8; 4]| u64::from(u32::from_le_bytes(*four));
+    // The last ones overlap those before them, which is cheaper than single bytes.
+    match (value.last_chunk(), value.first_chunk(), value.last_chunk()) {
+        (Some(last), ..) => {
+            let found = value.as_chunks().0.iter().fold(0, |found, eight| found | of_eight(eight));
+            found | of_eight(last) == 0
+        }
+        (None, Some(first), Some(last)) => find_unplain::<LEAST>(of_four(first) << 32 | of_four(last)) == 0,
+        _ => value.iter().all(is_plain::<LEAST>),
+    }
 }
 
-/// Sets the highest bit of each byte that needs an escape, and possibly those of bytes above one.
-fn find_unplain<const LEAST: u8>(eight: [u8; 8]) -> u64 {
+/// Sets the highest bit of each of eight bytes that needs an escape, and possibly those of bytes above one.
+fn find_unplain<const LEAST: u8>(word: u64) -> u64 {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
-    let word = u64::from_le_bytes(eight);
     // Borrows and carries reach the next byte only from one that needs an escape itself.
     let are_below = |word: u64, byte: u8| word.wrapping_sub(each(byte)) & !word;
     let are_quotes = are_below(word ^ each(b'"'), 1);
@@ -75,12 +81,12 @@ pub(crate) fn json(out: &mut Vec<u8>, value: Option<&[u8]>, max: usize) -> bool 
         out.extend_from_slice(b"null");
         return false;
     };
-    out.push(b'"');
     let is_cut = value.len() > max;
-    if !is_cut && are_plain::<SPACED>(value) {
-        out.extend_from_slice(value);
-    } else {
-        json_text(out, &value[..if is_cut { char_start(value, max) } else { value.len() }]);
+    let value = if is_cut { &value[..char_start(value, max)] } else { value };
+    out.push(b'"');
+    match are_plain::<SPACED>(value) {
+        true => out.extend_from_slice(value),
+        false => json_text(out, value),
     }
     out.push(b'"');
     is_cut

@@ -14,8 +14,17 @@ pub struct Filter {
 impl Filter {
     /// Returns true if an entry is excluded. One without a response has no class. A path excludes no malformed request
     /// (`400`), whose path isn't certain, and none that may lead elsewhere: with dot segments, escapes or backslashes.
+    #[inline]
     #[must_use]
     pub fn excludes(&self, entry: &Entry<'_>) -> bool {
+        !self.is_empty() && self.finds(entry)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.classes.is_empty()
+    }
+
+    fn finds(&self, entry: &Entry<'_>) -> bool {
         entry.status.is_some_and(|status| self.classes.contains(&(status / 100)))
             || entry.status != Some(400) && self.paths.iter().any(|path| is_beneath(entry.path(), path))
     }

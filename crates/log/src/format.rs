@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::entry::Entry;
@@ -166,7 +167,8 @@ impl Format {
         self.append_bounded(out, entry, time, LOG_LINE_BYTES_MAX);
     }
 
-    /// Appends a line of at most `line_max` bytes: the values of a longer one are cut to half of the length until it fits.
+    /// Appends a line of at most `line_max` bytes.
+    #[inline]
     pub(crate) fn append_bounded(
         &self,
         out: &mut Vec<u8>,
@@ -174,18 +176,27 @@ impl Format {
         time: &mut TimeCache,
         line_max: usize,
     ) {
-        let (mut max, end) = (LOG_VALUE_BYTES_MAX, out.len() + line_max);
-        self.append_cut(out, entry, time, max, end);
-        while out.len() > end && max > 0 {
-            max /= 2;
-            out.truncate(end - line_max);
-            self.append_cut(out, entry, time, max, end);
-        }
-        if out.len() > end {
-            out.truncate(end - escape::CUT.len());
-            out.extend_from_slice(escape::CUT);
+        let line = out.len()..out.len() + line_max;
+        self.append_cut(out, entry, time, LOG_VALUE_BYTES_MAX, line.end);
+        if out.len() > line.end {
+            self.shorten(out, entry, time, line);
         }
         out.push(b'\n');
+    }
+
+    /// Replaces a line that is longer than its place: its values are cut to half of the length until it fits.
+    #[cold]
+    fn shorten(&self, out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, line: Range<usize>) {
+        let mut max = LOG_VALUE_BYTES_MAX;
+        while out.len() > line.end && max > 0 {
+            max /= 2;
+            out.truncate(line.start);
+            self.append_cut(out, entry, time, max, line.end);
+        }
+        if out.len() > line.end {
+            out.truncate(line.end - escape::CUT.len());
+            out.extend_from_slice(escape::CUT);
+        }
     }
 
     /// Appends a line without its end, with at most `max` bytes of each value; ceases soon after `end`.
@@ -373,11 +384,11 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
         (b",\"referer\":", (entry.field)("referer")),
         (b",\"user_agent\":", (entry.field)("user-agent")),
     ];
-    let mut cut = [&b""[..]; 6];
-    for (cut, (name, value)) in cut.iter_mut().zip(texts) {
+    let mut cut = Vec::new();
+    for (name, value) in texts {
         out.extend_from_slice(name);
         if escape::json(out, value, max) {
-            *cut = name;
+            cut.push(name);
         }
     }
     out.extend_from_slice(b",\"status\":");
@@ -400,25 +411,23 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
     }
     out.extend_from_slice(b",\"duration_ms\":");
     escape::thousandths(out, micros(entry.duration));
-    out.extend_from_slice(b",\"end\":");
-    out.push(b'"');
+    out.extend_from_slice(b",\"end\":\"");
     out.extend_from_slice(entry.end.as_bytes());
     out.push(b'"');
-    append_cut_names(out, cut);
+    if !cut.is_empty() {
+        append_cut_names(out, &cut);
+    }
     out.push(b'}');
 }
 
-/// Appends the member that names those whose values were cut, if there are any.
-fn append_cut_names(out: &mut Vec<u8>, cut: [&[u8]; 6]) {
-    let mut before = &b",\"cut\":["[..];
-    for name in cut.into_iter().filter(|name| !name.is_empty()) {
-        out.extend_from_slice(before);
-        out.extend_from_slice(&name[1..name.len() - 1]);
-        before = b",";
-    }
-    if before == b"," {
-        out.push(b']');
-    }
+/// Appends a member with the names of those whose values were cut. Each has a comma before it and a colon behind it.
+#[cold]
+fn append_cut_names(out: &mut Vec<u8>, cut: &[&[u8]]) {
+    out.extend_from_slice(b",\"cut\":");
+    let start = out.len();
+    cut.iter().for_each(|name| out.extend_from_slice(&name[..name.len() - 1]));
+    out[start] = b'[';
+    out.push(b']');
 }
 
 /// Appends an address and its port, each after its name.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use shearwater_http1::{Field, Head, KnownField, Version};
+use shearwater_http1::{Head, KnownField, Version};
 use shearwater_io::{Output, SlotArray, Token};
 
 use crate::connection::NONE;
@@ -159,11 +159,8 @@ impl Exchanges {
         let record = current.describe(head.method_name().as_bytes(), target, Some(head.version()));
         for (name, known) in names.iter().zip(known) {
             match known {
-                Some(known) => current.describe_field(head.all(*known)),
-                None => {
-                    let has_name = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name);
-                    current.describe_field(head.fields().filter(has_name).map(|field| field.value));
-                }
+                Some(known) if !head.is_repeated(*known) => current.describe_field(head.field(*known)),
+                _ => current.describe_values(head.all_named(name)),
             }
         }
         if let Some(proxies) = proxies {

@@ -110,27 +110,26 @@ impl Group {
         }
     }
 
-    /// Appends the values of the next field of the request that was described last.
-    #[inline]
-    pub(crate) fn describe_field<'a>(&mut self, values: impl IntoIterator<Item = &'a [u8]>) {
-        let at = self.text.len();
-        let mut values = values.into_iter();
-        let first = values.next().map(bounded);
-        let len = first.map_or(ABSENT, |value| value.len() as u16);
+    /// Appends the value of the next field of the request that was described last.
+    pub(crate) fn describe_field(&mut self, value: Option<&[u8]>) {
+        let value = value.map(bounded);
+        let len = value.map_or(ABSENT, |value| value.len() as u16);
         self.text.extend_from_slice(&len.to_ne_bytes());
-        self.text.extend_from_slice(first.unwrap_or_default());
-        values.for_each(|value| self.extend_field(at, value));
+        self.text.extend_from_slice(value.unwrap_or_default());
     }
 
-    /// Appends a further value of the last field, as in one line with all of them (RFC 9110 section 5.3).
+    /// Appends the next field with all its values, as in one line with all of them (RFC 9110 section 5.3).
     #[cold]
-    fn extend_field(&mut self, at: usize, value: &[u8]) {
-        let start = at + size_of::<u16>();
-        self.text.extend_from_slice(b", ");
-        self.text.extend_from_slice(value);
-        self.text.truncate(start + EXCHANGE_TEXT_BYTES_MAX);
-        let len = (self.text.len() - start) as u16;
-        self.text[at..start].copy_from_slice(&len.to_ne_bytes());
+    pub(crate) fn describe_values<'a>(&mut self, mut values: impl Iterator<Item = &'a [u8]>) {
+        let start = self.text.len() + size_of::<u16>();
+        self.describe_field(values.next());
+        for value in values {
+            self.text.extend_from_slice(b", ");
+            self.text.extend_from_slice(value);
+            self.text.truncate(start + EXCHANGE_TEXT_BYTES_MAX);
+            let len = (self.text.len() - start) as u16;
+            self.text[start - size_of::<u16>()..start].copy_from_slice(&len.to_ne_bytes());
+        }
     }
 
     /// Appends the address of the client of the request that was described last, after its fields.
@@ -267,7 +266,7 @@ mod tests {
             let target = format!("/{number}");
             let record = group.describe(b"GET", target.as_bytes(), None);
             group.records.push(record);
-            group.describe_field(Some(&b"value"[..]));
+            group.describe_field(Some(b"value"));
             group.drop_ended();
             let open = group.records[0];
             assert_eq!((group.records.len(), group.target(&open)), (1, target.as_bytes()));
