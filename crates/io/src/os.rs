@@ -5,7 +5,6 @@
     reason = "rustix reads results of `getrlimit` and `uname` that a sandbox has refused to write"
 )]
 
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -50,25 +49,19 @@ pub struct DescriptorLimit {
 /// Returns the soft and the hard limit of descriptors, `u64::MAX` for none; `None` if the system hides them.
 #[must_use]
 pub fn descriptor_limits() -> Option<(u64, u64)> {
-    limits_of(Resource::Nofile).ok().map(|(soft, hard)| (soft.unwrap_or(u64::MAX), hard.unwrap_or(u64::MAX)))
+    limits_of(Resource::Nofile).map(|(soft, hard)| (soft.unwrap_or(u64::MAX), hard.unwrap_or(u64::MAX)))
 }
 
-/// Returns the soft and the hard limit of a resource, `None` for none.
-///
-/// # Errors
-/// Fails if a sandbox refuses the call.
-fn limits_of(resource: Resource) -> io::Result<(Option<u64>, Option<u64>)> {
-    let mut found = MaybeUninit::<libc::rlimit>::uninit();
+/// Returns the soft and the hard limit of a resource, each `None` for none; `None` if a sandbox hides them.
+fn limits_of(resource: Resource) -> Option<(Option<u64>, Option<u64>)> {
+    let mut found = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: there is space for a limit.
-    if unsafe { libc::getrlimit(resource as _, found.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has succeeded, and filled it.
-    let found = unsafe { found.assume_init() };
+    let is_known = unsafe { libc::getrlimit(resource as _, &raw mut found) } == 0;
+    // The type differs between systems.
     let finite = |value: libc::rlim_t| {
         (value != libc::RLIM_INFINITY).then_some(u64::from_ne_bytes(value.to_ne_bytes()))
     };
-    Ok((finite(found.rlim_cur), finite(found.rlim_max)))
+    is_known.then_some((finite(found.rlim_cur), finite(found.rlim_max)))
 }
 
 /// Returns the name of this machine; `None` if a sandbox hides it.
@@ -87,26 +80,17 @@ pub fn host_name() -> Option<String> {
 /// # Errors
 /// Fails if the system refuses a value within the hard limit. The limit is then unchanged.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<DescriptorLimit> {
-    let Ok(found) = limits_of(Resource::Nofile) else {
-        let assumed = UNKNOWN_DESCRIPTORS;
-        return Ok(DescriptorLimit {
-            soft_before: assumed,
-            soft_now: assumed,
-            hard: assumed,
-            is_known: false,
-        });
-    };
-    let soft_before = found.0.unwrap_or(u64::MAX);
-    let hard = found.1.unwrap_or(u64::MAX);
-    let limit = DescriptorLimit { soft_before, soft_now: soft_before, hard, is_known: true };
+    let found = descriptor_limits();
+    let (soft_before, hard) = found.unwrap_or((UNKNOWN_DESCRIPTORS, UNKNOWN_DESCRIPTORS));
+    let limit = DescriptorLimit { soft_before, soft_now: soft_before, hard, is_known: found.is_some() };
     let goal = wanted.min(hard);
     if goal <= soft_before {
         return Ok(limit);
     }
-    let set =
-        |soft| setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum: found.1 }).map(|()| soft);
+    let maximum = Some(hard).filter(|hard| *hard < u64::MAX);
+    let set = |soft| setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum }).map(|()| soft);
     let soft_now = match set(goal) {
-        Err(_) if found.1.is_none() && soft_before < UNLIMITED_DESCRIPTORS => set(UNLIMITED_DESCRIPTORS)?,
+        Err(_) if maximum.is_none() && soft_before < UNLIMITED_DESCRIPTORS => set(UNLIMITED_DESCRIPTORS)?,
         other => other?,
     };
     Ok(DescriptorLimit { soft_now, ..limit })
@@ -230,9 +214,8 @@ pub fn mappable() -> Option<u64> {
     let limits = [(Resource::As, "VmSize:"), (Resource::Data, "VmData:")];
     #[cfg(target_os = "openbsd")]
     let limits = [(Resource::Data, "VmData:")];
-    let left = |(limit, has)| {
-        Some(limits_of(limit).ok()?.0?.saturating_sub(listed_bytes(&status, has).unwrap_or(0)))
-    };
+    let left =
+        |(limit, has)| Some(limits_of(limit)?.0?.saturating_sub(listed_bytes(&status, has).unwrap_or(0)));
     limits.into_iter().filter_map(left).min()
 }
 

@@ -1,8 +1,8 @@
 //! Reads ahead on other threads, so that other connections of the worker don't wait for the disk.
 //!
-//! It serves ranges of files of `FETCH_CHECK_BYTES_MIN` and more that are to be sent and aren't in the page
-//! cache, and all ranges of files on a server: of these it keeps what it has read, since nothing else may. The worker itself reads shorter ranges, and those on file systems that
-//! can't report what is cached.
+//! It serves ranges of files of `FETCH_CHECK_BYTES_MIN` and more that are to be sent and aren't in the page cache, and all
+//! ranges of files on a server: of these it keeps what it has read, since nothing else may. The worker itself reads
+//! shorter ranges, and those on file systems that can't report what is cached.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ impl Fetched {
 
     /// Returns what was read of the beginning of a slice, empty at the file's end; `None` if it wasn't.
     pub(crate) fn start_of(&self, slice: &FileSlice) -> Option<Result<&[u8], Errno>> {
-        let kept = self.0.get().filter(|kept| slice.file.is_part(&kept.file))?;
+        let kept = self.0.get().filter(|kept| Arc::ptr_eq(&slice.file.part(), &kept.file))?;
         let from = usize::try_from(slice.offset.checked_sub(kept.offset)?).ok()?;
         match &kept.bytes {
             Ok(bytes) => bytes.get(from..).filter(|left| from == 0 || !left.is_empty()).map(Ok),
@@ -141,16 +141,6 @@ struct Fetch {
     wanted: Weak<Fetched>,
 }
 
-impl Fetch {
-    fn keep(&self) {
-        let bytes = page_cache::read(&self.file, self.offset, self.len);
-        if let Some(wanted) = self.wanted.upgrade() {
-            // Never set before: a handle has one fetch.
-            let _ = wanted.0.set(Kept { file: Arc::clone(&self.file), offset: self.offset, bytes });
-        }
-    }
-}
-
 /// Queues to and from the read-ahead threads. Once dropped, each thread ends after its present fetch.
 #[derive(Debug)]
 struct Fetcher {
@@ -225,16 +215,20 @@ impl Fetcher {
 impl Shared {
     /// Runs fetches until the driver is dropped. Each thread takes the oldest.
     fn fetch_all(&self) {
-        while let Some(fetch) = self.next() {
-            let is_wanted = fetch.wanted.strong_count() > 0;
-            if is_wanted && fetch.keeps {
-                fetch.keep();
-            } else if is_wanted {
-                (self.read)(&fetch.file, fetch.offset, fetch.len);
+        while let Some(Fetch { token, file, offset, len, keeps, wanted }) = self.next() {
+            let wanted = wanted.upgrade();
+            match &wanted {
+                Some(wanted) if keeps => {
+                    let bytes = page_cache::read(&file, offset, len);
+                    // Never set before: a handle has one fetch.
+                    let _ = wanted.0.set(Kept { file, offset, bytes });
+                }
+                Some(_) => (self.read)(&file, offset, len),
+                None => {}
             }
             self.unfinished.fetch_sub(1, Ordering::Relaxed);
-            if is_wanted {
-                if self.fetched.send(fetch.token).is_err() {
+            if wanted.is_some() {
+                if self.fetched.send(token).is_err() {
                     return;
                 }
                 self.waker.wake();

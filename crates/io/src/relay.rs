@@ -81,8 +81,9 @@ impl StartedProgram {
     /// If it has ended already.
     pub fn kill(&mut self) -> io::Result<()> {
         match (self.relayed, &self.handle) {
-            (Some(_), Some(handle)) => kill_by(handle),
-            (Some(program), None) => Ok(kill_process(program, Signal::KILL)?),
+            #[cfg(target_os = "linux")]
+            (Some(_), Some(handle)) => Ok(rustix::process::pidfd_send_signal(handle, Signal::KILL)?),
+            (Some(program), _) => Ok(kill_process(program, Signal::KILL)?),
             (None, _) => self.child.kill(),
         }
     }
@@ -133,22 +134,10 @@ fn handle_of(program: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(program, rustix::process::PidfdFlags::empty()).ok()
 }
 
-/// Kills the process of a descriptor.
-#[cfg(target_os = "linux")]
-fn kill_by(handle: &OwnedFd) -> io::Result<()> {
-    Ok(rustix::process::pidfd_send_signal(handle, Signal::KILL)?)
-}
-
 /// This system has no descriptors of processes.
 #[cfg(not(target_os = "linux"))]
 fn handle_of(_: Pid) -> Option<OwnedFd> {
     None
-}
-
-/// Never called: there are no descriptors of processes.
-#[cfg(not(target_os = "linux"))]
-fn kill_by(_: &OwnedFd) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns true if a process runs. One that has ended doesn't, even if nobody has waited for it yet.

@@ -12,7 +12,7 @@ use crate::fs::Meta;
 use crate::limits::PROMISED_END_BYTES;
 #[cfg(not(target_os = "linux"))]
 use crate::not_linux::watches::{Watch, Watches};
-use crate::page_cache::{Inode, are_in_memory};
+use crate::page_cache::{Inode, are_in_memory, known_meta};
 #[cfg(target_os = "linux")]
 use crate::watches::{Watch, Watches};
 
@@ -88,7 +88,7 @@ impl SharedFile {
 
     /// Returns the present metadata; of a remote file what the system knows of it.
     fn meta(&self) -> std::io::Result<Meta> {
-        if self.is_remote { Meta::known_of(&self.file) } else { Meta::of(&self.file) }
+        if self.is_remote { known_meta(&self.file) } else { Meta::of(&self.file) }
     }
 
     /// Returns whether the kernel may send the file's own pages.
@@ -119,11 +119,6 @@ impl SharedFile {
     /// Returns the file, for another thread.
     pub(crate) fn part(&self) -> Arc<File> {
         Arc::clone(&self.file)
-    }
-
-    /// Returns whether it is the file that [`part`](Self::part) has returned.
-    pub(crate) fn is_part(&self, part: &Arc<File>) -> bool {
-        Arc::ptr_eq(&self.file, part)
     }
 
     /// Returns the file's identity; `None` if the system doesn't report it.

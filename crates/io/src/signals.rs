@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, process, ptr, thread};
 
+use rustix::process::{WaitOptions, wait};
+
 use crate::limits::SIGNALS_QUEUED_MAX;
 
 /// A caught signal.
@@ -35,7 +37,7 @@ const SIGNALS: [Signal; 6] =
 const NUMBERS: [c_int; SIGNALS.len()] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR2];
 
-/// Byte in the handler's pipe for a change of the caught signals.
+/// Byte in the handler's pipe for a change of the caught signals: the index of none.
 const MASK_CHANGED: u8 = u8::MAX;
 
 /// Catches the signals until it is dropped, also those that the caller's threads block.
@@ -137,9 +139,7 @@ pub fn set_for_program() {
         drop(action(number, Some(&new)));
     }
     // Children of the program that this one has replaced, such as a shell's: they ended before. Each turn has one fewer.
-    while process::id() == 1
-        && matches!(rustix::process::wait(rustix::process::WaitOptions::NOHANG), Ok(Some(_)))
-    {}
+    while process::id() == 1 && matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
 }
 
 /// Sends `SIGHUP` to another process.
@@ -190,11 +190,10 @@ fn deliver(mut reader: PipeReader) {
     let inherited = exchange_mask(None);
     let mut byte = [0];
     while reader.read_exact(&mut byte).is_ok() {
-        if byte[0] == MASK_CHANGED {
+        let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else {
             unblock(inherited, &lock(&PROCESS).before);
             continue;
-        }
-        let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
+        };
         // An action may drop a `Signals`, which needs the lock.
         let listeners = lock(&PROCESS).listeners.clone();
         for listener in &listeners {
@@ -204,8 +203,8 @@ fn deliver(mut reader: PipeReader) {
     }
 }
 
-/// Sets this thread's mask: the inherited one without the signals that are caught. Programs
-/// that wait for signals block them, and their children inherit that.
+/// Sets this thread's mask: the inherited one without the signals that are caught. Programs that wait for signals block
+/// them, and their children inherit that.
 fn unblock(mut mask: libc::sigset_t, caught: &[Option<libc::sigaction>; SIGNALS.len()]) {
     for (number, _) in NUMBERS.into_iter().zip(caught).filter(|(_, before)| before.is_some()) {
         // SAFETY: the set is initialised.

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    SendFlags, recvmsg, send, sendmsg,
 };
 
 use crate::limits::{CHANNEL_MESSAGE_BYTES_MAX, CHANNEL_SOCKETS_MAX};
@@ -79,21 +79,13 @@ impl SocketChannel {
         let mut control = SendAncillaryBuffer::new(&mut space);
         let sockets = [socket.as_fd()];
         control.push(SendAncillaryMessage::ScmRights(&sockets));
-        let sent = loop {
-            match sendmsg(&self.stream, &[IoSlice::new(&message)], &mut control, SEND) {
-                Err(Errno::INTR) => {}
-                sent => break sent?,
-            }
-        };
+        let sent = retry_on_intr(|| sendmsg(&self.stream, &[IoSlice::new(&message)], &mut control, SEND))?;
         self.send_rest(&message[sent..])
     }
 
     fn send_rest(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match rustix::net::send(&self.stream, bytes, SEND) {
-                Err(Errno::INTR) => {}
-                sent => bytes = &bytes[sent?..],
-            }
+            bytes = &bytes[retry_on_intr(|| send(&self.stream, bytes, SEND))?..];
         }
         Ok(())
     }
@@ -129,14 +121,10 @@ impl SocketChannel {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let parts = &mut [IoSliceMut::new(&mut bytes)];
-        let count = loop {
-            match recvmsg(&self.stream, parts, &mut control, RECEIVE) {
-                Ok(message) => break message.bytes,
-                // It has ended with unread messages.
-                Err(Errno::CONNRESET) => break 0,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+        let count = match retry_on_intr(|| recvmsg(&self.stream, parts, &mut control, RECEIVE)) {
+            // It has ended with unread messages.
+            Err(Errno::CONNRESET) => 0,
+            received => received?.bytes,
         };
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(sockets) = message {

@@ -244,16 +244,13 @@ fn send_file_piece(
         check_version(slice, context)?;
     }
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
-    loop {
-        return match socket::send_file(socket, &*slice.file, slice.offset, len) {
-            Ok(0) => Err(PushStop::Failed(SendError::FileShort)),
-            Ok(count) => Ok(count as u64),
-            Err(Errno::AGAIN) => Err(PushStop::Full),
-            Err(Errno::INTR) => continue,
-            Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
-            // Unsupported for this file, or an error of either side: reading and sending finds out which.
-            Err(_) => send_copied(socket, piece, context),
-        };
+    match retry_on_intr(|| socket::send_file(socket, &*slice.file, slice.offset, len)) {
+        Ok(0) => Err(PushStop::Failed(SendError::FileShort)),
+        Ok(count) => Ok(count as u64),
+        Err(Errno::AGAIN) => Err(PushStop::Full),
+        Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
+        // Unsupported for this file, or an error of either side: reading and sending finds out which.
+        Err(_) => send_copied(socket, piece, context),
     }
 }
 
@@ -303,14 +300,11 @@ fn send_read(
 }
 
 /// Repeats a call until no signal interrupts it.
-fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, PushStop> {
-    loop {
-        return match call() {
-            Ok(count) => Ok(count as u64),
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => Err(PushStop::Full),
-            Err(errno) => Err(broken(errno)),
-        };
+fn retry(call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, PushStop> {
+    match retry_on_intr(call) {
+        Ok(count) => Ok(count as u64),
+        Err(Errno::AGAIN) => Err(PushStop::Full),
+        Err(errno) => Err(broken(errno)),
     }
 }
 

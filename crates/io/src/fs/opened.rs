@@ -213,11 +213,6 @@ impl Meta {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 
-    /// Reads what the system knows of an open file without asking a server (Linux; elsewhere as [`of`](Self::of)).
-    pub(crate) fn known_of(file: &File) -> std::io::Result<Self> {
-        crate::page_cache::known_meta(file)
-    }
-
     /// Returns whether content and metadata are unchanged since the start of a second of the clock.
     #[must_use]
     pub fn is_older_than(&self, unix_seconds: u64) -> bool {

@@ -45,6 +45,9 @@ impl Coding {
 /// Bytes at the start of a sibling that state the content's length.
 const START_BYTES: usize = 32;
 
+/// Magic number of Zstandard.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// Returns whether an open file can be a sibling of the present content of `source`. Server and `shearwater
 /// precompress` decide by this alone.
 ///
@@ -102,23 +105,23 @@ fn can_be_of(coding: Coding, read_at: ReadAt<'_>, coded_len: u64, len: u64) -> i
     let mut start = [0; START_BYTES];
     let read = read_at(&mut start, 0)?;
     let start = &start[..read];
-    let states_another = match (coding, start) {
-        (Coding::Gzip, _) => gzip_len(read_at, coded_len)?.is_some_and(|stated| stated != len as u32),
-        (Coding::Zstd, [_, _, _, 0xfd, header @ ..]) => zstd_len(header).is_some_and(|stated| stated != len),
-        (Coding::Zstd, _) => false,
-        (Coding::Br, start) => br_len(start).is_some_and(|stated| stated != len),
-    };
-    Ok(!states_another && begins_as(coding, start, coded_len, len))
+    if !begins_as(coding, start, coded_len, len) {
+        return Ok(false);
+    }
+    Ok(match coding {
+        Coding::Gzip => gzip_len(read_at, coded_len)?.is_none_or(|stated| stated == len as u32),
+        Coding::Zstd => zstd_len(start).is_none_or(|stated| stated == len),
+        Coding::Br => br_len(start).is_none_or(|stated| stated == len),
+    })
 }
 
 fn begins_as(coding: Coding, start: &[u8], coded_len: u64, len: u64) -> bool {
-    match (coding, start) {
+    match coding {
         // RFC 1952 section 2.3.1: the only method is 8.
-        (Coding::Gzip, [0x1f, 0x8b, 8, ..]) => true,
+        Coding::Gzip => start.starts_with(&[0x1f, 0x8b, 8]),
         // RFC 8878 sections 3.1.1 and 3.1.2: a frame, or one to be skipped.
-        (Coding::Zstd, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) => true,
-        (Coding::Br, start) => begins_as_br(start, coded_len, len).unwrap_or(false),
-        _ => false,
+        Coding::Zstd => start.starts_with(&ZSTD) || matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]),
+        Coding::Br => begins_as_br(start, coded_len, len).unwrap_or(false),
     }
 }
 
@@ -168,9 +171,9 @@ fn gzip_len(read_at: ReadAt<'_>, coded_len: u64) -> io::Result<Option<u32>> {
     Ok((read == last.len()).then(|| u32::from_le_bytes(last)))
 }
 
-/// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1) after the magic number.
-fn zstd_len(header: &[u8]) -> Option<u64> {
-    let (&descriptor, rest) = header.split_first()?;
+/// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1).
+fn zstd_len(start: &[u8]) -> Option<u64> {
+    let (&descriptor, rest) = start.strip_prefix(&ZSTD)?.split_first()?;
     let is_single_segment = descriptor & 0x20 != 0;
     let window_bytes = usize::from(!is_single_segment);
     let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];

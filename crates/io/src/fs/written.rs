@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,10 @@ pub fn check_replaceable(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => return Err(ErrorKind::IsADirectory.into()),
         Ok(found) if !found.is_file() && !found.is_symlink() => {
-            return Err(io::Error::new(
-                ErrorKind::AlreadyExists,
-                "there is something that is no regular file",
-            ));
+            return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no regular file"));
         }
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
     Ok(rustix::fs::access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK)?)
 }
@@ -62,7 +58,9 @@ fn new_name(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(name))
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// Returns the folder of a file by its path.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -76,7 +74,7 @@ pub fn read_own(path: &Path, len_max: u64) -> io::Result<(Vec<u8>, FileIdentity)
     let found = file.metadata()?;
     if !found.is_file() || found.len() > len_max {
         let why = format!("it is no regular file of at most {len_max} bytes");
-        return Err(io::Error::new(ErrorKind::InvalidData, why));
+        return Err(Error::new(ErrorKind::InvalidData, why));
     }
     let mut content = Vec::new();
     file.take(len_max).read_to_end(&mut content)?;
@@ -92,12 +90,10 @@ pub fn read_own(path: &Path, len_max: u64) -> io::Result<(Vec<u8>, FileIdentity)
 /// # Errors
 /// [`ErrorKind::PermissionDenied`] for another user's link; otherwise the system's.
 pub fn append(path: &Path, mode: u32) -> io::Result<File> {
-    let open = |flags: OFlags| {
-        let mut options = OpenOptions::new();
-        options.append(true).mode(mode).custom_flags((FLAGS | flags).bits() as i32);
-        options
-    };
-    match open(OFlags::NOFOLLOW).create_new(true).open(path) {
+    let mut options = OpenOptions::new();
+    options.append(true).mode(mode).custom_flags(FLAGS.bits() as i32);
+    // This follows no link.
+    match options.clone().create_new(true).open(path) {
         Ok(file) => {
             let given = file.metadata()?.permissions().mode() & 0o777;
             if given & 0o600 != 0o600 {
@@ -105,15 +101,14 @@ pub fn append(path: &Path, mode: u32) -> io::Result<File> {
             }
             return Ok(file);
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => check_link(path)?,
         Err(error) => return Err(error),
     }
-    check_link(path)?;
-    let file = open(OFlags::empty()).create(true).open(path)?;
+    let file = options.create(true).open(path)?;
     // What was opened is what the name leads to, and no link has come in between.
     check_link(path)?;
     if FileIdentity::of(&fs::metadata(path)?) != FileIdentity::of(&file.metadata()?) {
-        return Err(io::Error::new(ErrorKind::PermissionDenied, "it was replaced while it was opened"));
+        return Err(Error::new(ErrorKind::PermissionDenied, "it was replaced while it was opened"));
     }
     Ok(file)
 }
@@ -122,7 +117,7 @@ pub fn append(path: &Path, mode: u32) -> io::Result<File> {
 fn check_link(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() && ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-        return Err(io::Error::new(ErrorKind::PermissionDenied, "it is another user's symbolic link"));
+        return Err(Error::new(ErrorKind::PermissionDenied, "it is another user's symbolic link"));
     }
     Ok(())
 }
@@ -131,34 +126,35 @@ fn check_link(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if another one has its name; otherwise the system's.
-pub fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
-    let found = fs::symlink_metadata(path)?;
-    if FileIdentity::of(&found) != file {
-        return Err(io::Error::new(ErrorKind::AlreadyExists, "another file has replaced the socket's"));
-    }
-    if found.permissions().mode() & 0o7777 == mode {
-        return Ok(());
-    }
-    change_mode(path, file, mode)
-}
-
-/// Changes the mode of the file that a descriptor without access names: the path isn't resolved again. `/proc` is needed
-/// because `fchmod` refuses such a descriptor.
 #[cfg(target_os = "linux")]
-fn change_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
+pub fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let named = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
-    let named = File::from(named);
-    if FileIdentity::of(&named.metadata()?) != file {
-        return Err(io::Error::new(ErrorKind::AlreadyExists, "another file has replaced the socket's"));
+    let named = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    if has_mode(&named.metadata()?, file, mode)? {
+        return Ok(());
     }
+    // Not by the path, which may lead elsewhere by now, and `fchmod` refuses a descriptor without access.
     fs::set_permissions(format!("/proc/self/fd/{}", named.as_raw_fd()), fs::Permissions::from_mode(mode))
 }
 
-/// Changes the mode of a name, and doesn't follow a link.
+/// Sets the permissions of a file that is still the same one, and never of one that a link of its name leads to.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] if another one has its name; otherwise the system's.
 #[cfg(not(target_os = "linux"))]
-fn change_mode(path: &Path, _: FileIdentity, mode: u32) -> io::Result<()> {
+pub fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, RawMode, chmodat};
+    if has_mode(&fs::symlink_metadata(path)?, file, mode)? {
+        return Ok(());
+    }
     Ok(chmodat(CWD, path, Mode::from_raw_mode(mode as RawMode), AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Returns whether a file has these permissions already; fails if it is another one.
+fn has_mode(found: &fs::Metadata, file: FileIdentity, mode: u32) -> io::Result<bool> {
+    if FileIdentity::of(found) != file {
+        return Err(Error::new(ErrorKind::AlreadyExists, "another file has replaced the socket's"));
+    }
+    Ok(found.permissions().mode() & 0o7777 == mode)
 }

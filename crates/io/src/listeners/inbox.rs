@@ -49,9 +49,7 @@ impl<C> InboxState<C> {
     }
 
     fn wake_driver(&self) {
-        if let Some(waker) = self.driver.get() {
-            waker.wake();
-        }
+        self.driver.get().into_iter().for_each(Waker::wake);
     }
 }
 
@@ -182,9 +180,7 @@ impl<C> Inbox<C> {
         let has_room = queue.room() == Room::Free;
         let wants_room = queue.wants_room.take_if(|_| has_room);
         drop(queue);
-        if let Some(waker) = wants_room {
-            waker.wake();
-        }
+        wants_room.iter().for_each(Waker::wake);
     }
 
     /// Returns whether it is worth checking.
@@ -227,9 +223,7 @@ impl<C> Inbox<C> {
         let wants_room = queue.wants_room.take_if(|_| has_room);
         let over = queue.sender_gone && queue.waiting.is_empty();
         drop(queue);
-        if let Some(waker) = wants_room {
-            waker.wake();
-        }
+        wants_room.iter().for_each(Waker::wake);
         if over {
             self.shared = None;
         }
@@ -246,9 +240,7 @@ impl<C> Drop for Inbox<C> {
         let wants_room = queue.wants_room.take();
         drop(queue);
         drop(left);
-        if let Some(waker) = wants_room {
-            waker.wake();
-        }
+        wants_room.iter().for_each(Waker::wake);
     }
 }
 

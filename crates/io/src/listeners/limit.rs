@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 #[derive(Debug, Clone)]
 pub struct SharedLimit(Arc<State>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     connections_max: usize,
     held: AtomicUsize,
@@ -31,12 +31,7 @@ impl SharedLimit {
     /// Returns a limit that nothing counts for yet.
     #[must_use]
     pub fn new(connections_max: usize) -> Self {
-        Self(Arc::new(State {
-            connections_max,
-            held: AtomicUsize::new(0),
-            is_wanted: AtomicBool::new(false),
-            is_awaited: AtomicBool::new(false),
-        }))
+        Self(Arc::new(State { connections_max, ..State::default() }))
     }
 
     /// Returns the number of connections that count for it.

@@ -137,9 +137,9 @@ pub fn probe() -> Result<Report, Unavailable> {
 
 /// Calls a function on a thread of its own, which takes the work with it that a closed ring leaves to its thread: that
 /// would interrupt a later system call of the caller.
-fn on_own_thread<T: std::marker::Send>(
-    probe: impl FnOnce() -> Result<T, Unavailable> + std::marker::Send,
-) -> Result<T, Unavailable> {
+fn on_own_thread(
+    probe: impl FnOnce() -> Result<Report, Unavailable> + std::marker::Send,
+) -> Result<Report, Unavailable> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("probe".to_owned()).spawn_scoped(scope, probe);
         let probed = thread.map_err(Unavailable::Other)?.join();
@@ -172,20 +172,16 @@ fn probe_here() -> Result<Report, Unavailable> {
 /// # Errors
 /// The first missing feature, or [`Unavailable::Memory`].
 pub fn probe_for(workers: usize) -> Result<Report, Unavailable> {
-    on_own_thread(|| probe_for_here(workers))
-}
-
-fn probe_for_here(workers: usize) -> Result<Report, Unavailable> {
-    let report = probe_here()?;
-    let mut rings = Vec::new();
-    for _ in 0..workers.saturating_mul(2) {
-        let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array).and_then(|mut ring| {
+    on_own_thread(|| {
+        let report = probe_here()?;
+        let new_ring = |_| {
+            let mut ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
             ring.provide_buffers(RECV_BUFFERS_MAX, RECV_BUFFER_BYTES_MAX)?;
             Ok(ring)
-        });
-        rings.push(ring.map_err(|error| Unavailable::from_error(error, "rings of this size"))?);
-    }
-    Ok(report)
+        };
+        let rings: io::Result<Vec<Ring>> = (0..workers.saturating_mul(2)).map(new_ring).collect();
+        rings.map_err(|error| Unavailable::from_error(error, "rings of this size")).map(|_| report)
+    })
 }
 
 fn check_features(ring: &Ring) -> Result<(), Unavailable> {
