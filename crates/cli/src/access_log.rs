@@ -6,7 +6,9 @@ use shearwater::engine::{EXCHANGE_TEXT_BYTES_MAX, Version};
 use shearwater::{FinishedExchange, MessageLevel, Server};
 use shearwater_config::{self as config, Config, Finding, Findings, StatusClass, nearest};
 use shearwater_log::limits::LOG_VALUE_BYTES_MAX;
-use shearwater_log::{Counts, Destination, Entry, Filter, Format, Log, LogNotice, Options, variables};
+use shearwater_log::{
+    Counts, Destination, Entry, Filter, Format, Log, LogEvent, LogNotice, Options, variables,
+};
 use shearwater_metrics::Metrics;
 
 use crate::args::Serve;
@@ -136,22 +138,22 @@ pub(crate) fn attach(
 
 /// Reports trouble of a log, and its end.
 fn report(notice: &LogNotice) {
-    let kind = notice.kind();
-    let errno = notice.error().and_then(std::io::Error::raw_os_error);
-    match level(notice) {
-        MessageLevel::Error => tracing::error!(target: "shearwater::log", kind, errno, "{notice}"),
-        MessageLevel::Warning => {
-            tracing::warn!(target: "shearwater::log", kind, lines = notice.lines(), "{notice}");
+    let kind = notice.event.kind();
+    match &notice.event {
+        LogEvent::Failing(error) | LogEvent::NotReopened(error) => {
+            tracing::error!(target: "shearwater::log", kind, errno = error.raw_os_error(), "{notice}");
         }
-        MessageLevel::Info => tracing::info!(target: "shearwater::log", kind, "{notice}"),
+        LogEvent::Recovered => tracing::info!(target: "shearwater::log", kind, "{notice}"),
+        LogEvent::Dropped(lines) => tracing::warn!(target: "shearwater::log", kind, lines, "{notice}"),
+        _ => tracing::warn!(target: "shearwater::log", kind, "{notice}"),
     }
 }
 
 /// Returns the level of a notice. Dropped lines are a warning: those that the end of the log loses have no other.
 fn level(notice: &LogNotice) -> MessageLevel {
-    match notice {
-        _ if notice.is_failure() => MessageLevel::Error,
-        LogNotice::Recovered { .. } => MessageLevel::Info,
+    match notice.event {
+        LogEvent::Failing(_) | LogEvent::NotReopened(_) => MessageLevel::Error,
+        LogEvent::Recovered => MessageLevel::Info,
         _ => MessageLevel::Warning,
     }
 }

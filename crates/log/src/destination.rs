@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use shearwater_io::fs::written::append;
+use shearwater_io::fs::written::{append, folder_of};
 
 use crate::limits::LOG_RETRY_INTERVAL;
 use crate::syslog::{Syslog, SyslogAddress};
@@ -56,8 +56,7 @@ impl Destination {
     pub fn check(&self) -> Result<(), OpenError> {
         let Self::File(path) = self else { return Ok(()) };
         let failed = |error| Err(OpenError { destination: self.clone(), error });
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match folder.metadata() {
+        match folder_of(path).metadata() {
             Err(error) => failed(error),
             Ok(folder) if !folder.is_dir() => failed(ErrorKind::NotADirectory.into()),
             Ok(_) if path.is_dir() => failed(ErrorKind::IsADirectory.into()),
@@ -197,12 +196,13 @@ impl Sink {
 /// Returns standard output or standard error if it is a socket that a path leads to, such as a link to `/dev/stdout`.
 fn standard_socket(path: &Path) -> Option<File> {
     let named = rustix::fs::stat(path).ok().filter(|stat| kind(stat) == FileType::Socket)?;
-    let of = |fd: BorrowedFd<'_>| {
-        let stat = rustix::fs::fstat(fd).ok()?;
-        let is_same = (stat.st_dev, stat.st_ino) == (named.st_dev, named.st_ino);
-        is_same.then(|| fd.try_clone_to_owned().ok().map(File::from))?
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let is_named = |fd: &BorrowedFd<'_>| {
+        let found = rustix::fs::fstat(fd);
+        found.is_ok_and(|found| (found.st_dev, found.st_ino) == (named.st_dev, named.st_ino))
     };
-    of(io::stdout().as_fd()).or_else(|| of(io::stderr().as_fd()))
+    let fd = [stdout.as_fd(), stderr.as_fd()].into_iter().find(is_named)?;
+    fd.try_clone_to_owned().ok().map(File::from)
 }
 
 /// Waits until a descriptor takes bytes, at most [`LOG_RETRY_INTERVAL`].

@@ -38,4 +38,4 @@ pub use filter::Filter;
 pub use format::{Custom, Format, FormatError, variables};
 pub use syslog::SyslogAddress;
 pub use time::TimeCache;
-pub use writer::{Counts, Log, LogNotice, Options};
+pub use writer::{Counts, Log, LogEvent, LogNotice, Options};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -51,16 +51,11 @@ impl fmt::Display for SyslogAddress {
     }
 }
 
-#[derive(Debug)]
-enum Socket {
-    Unix(UnixDatagram),
-    Udp(UdpSocket),
-}
-
 /// A connection to a daemon.
 #[derive(Debug)]
 pub(crate) struct Syslog {
-    socket: Socket,
+    /// Possibly a Unix-domain socket: the calls are the same.
+    socket: UdpSocket,
     host: String,
     time: TimeCache,
     message: Vec<u8>,
@@ -72,20 +67,18 @@ impl Syslog {
             SyslogAddress::Unix(path) => {
                 let socket = UnixDatagram::unbound()?;
                 socket.connect(path)?;
-                socket.set_nonblocking(true)?;
-                Socket::Unix(socket)
+                OwnedFd::from(socket).into()
             }
             SyslogAddress::Udp(address) => {
                 let socket = UdpSocket::bind(SocketAddr::new(address.ip(), 0))?;
                 socket.connect(address)?;
-                socket.set_nonblocking(true)?;
-                Socket::Udp(socket)
+                socket
             }
         };
-        let name = shearwater_io::os::host_name().unwrap_or_default();
-        let is_name = |byte: u8| byte.is_ascii_graphic();
-        let is_valid = !name.is_empty() && name.len() <= HOST_BYTES_MAX && name.bytes().all(is_name);
-        let host = if is_valid { name } else { "-".to_owned() };
+        socket.set_nonblocking(true)?;
+        let has_valid_bytes = |name: &str| name.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_valid = |name: &String| (1..=HOST_BYTES_MAX).contains(&name.len()) && has_valid_bytes(name);
+        let host = shearwater_io::os::host_name().filter(is_valid).unwrap_or_else(|| "-".to_owned());
         Ok(Self { socket, host, time: TimeCache::default(), message: Vec::new() })
     }
 
@@ -122,23 +115,9 @@ impl Syslog {
     }
 
     fn send_message(&self) -> io::Result<()> {
-        match &self.socket {
-            Socket::Unix(socket) => socket.send(&self.message).map(drop),
-            Socket::Udp(socket) => {
-                socket.send(&self.message)?;
-                // On this machine the rejection by a closed port is there already. The next call would fail for it, and
-                // this line would be lost.
-                socket.take_error()?.map_or(Ok(()), Err)
-            }
-        }
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Unix(socket) => socket.as_fd(),
-            Self::Udp(socket) => socket.as_fd(),
-        }
+        self.socket.send(&self.message)?;
+        // On this machine the rejection by a closed port is there already. The next call would fail for it, and this line
+        // would be lost.
+        self.socket.take_error()?.map_or(Ok(()), Err)
     }
 }

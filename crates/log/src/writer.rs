@@ -42,98 +42,63 @@ pub struct Counts {
 
 /// A message for the operator.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum LogNotice {
-    /// The destination can't be written to. Lines wait in the buffers.
-    Failing {
-        /// The destination.
-        destination: Destination,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The destination can't be opened again. The previous file is still written to.
-    NotReopened {
-        /// The destination.
-        destination: Destination,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The destination is written to again.
-    Recovered {
-        /// The destination.
-        destination: Destination,
-    },
-    /// A buffer is full and lines are dropped.
-    Dropping {
-        /// The destination.
-        destination: Destination,
-    },
-    /// Lines are no longer dropped.
-    Dropped {
-        /// The destination.
-        destination: Destination,
-        /// Lines dropped since they began to be.
-        lines: u64,
-    },
+pub struct LogNotice {
+    /// Destination of the log.
+    pub destination: Destination,
+    /// What has happened.
+    pub event: LogEvent,
 }
 
-impl LogNotice {
-    /// Returns true for a failure; else it is a warning, or news of its end.
-    #[must_use]
-    pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Failing { .. } | Self::NotReopened { .. })
-    }
+/// An event of a log.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LogEvent {
+    /// The destination can't be written to. Lines wait in the buffers.
+    Failing(io::Error),
+    /// The destination can't be opened again. The previous file is still written to.
+    NotReopened(io::Error),
+    /// The destination is written to again.
+    Recovered,
+    /// A buffer is full and lines are dropped.
+    Dropping,
+    /// Lines are no longer dropped; so many were.
+    Dropped(u64),
+}
 
+impl LogEvent {
     /// Returns a stable name.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Failing { .. } => "log_failing",
-            Self::NotReopened { .. } => "log_not_reopened",
-            Self::Recovered { .. } => "log_recovered",
-            Self::Dropping { .. } => "log_dropping",
-            Self::Dropped { .. } => "log_dropped",
-        }
-    }
-
-    /// Returns the error of a failure.
-    #[must_use]
-    pub fn error(&self) -> Option<&io::Error> {
-        match self {
-            Self::Failing { error, .. } | Self::NotReopened { error, .. } => Some(error),
-            Self::Recovered { .. } | Self::Dropping { .. } | Self::Dropped { .. } => None,
-        }
-    }
-
-    /// Returns the number of lines that were dropped.
-    #[must_use]
-    pub fn lines(&self) -> Option<u64> {
-        match self {
-            Self::Dropped { lines, .. } => Some(*lines),
-            _ => None,
+            Self::Failing(_) => "log_failing",
+            Self::NotReopened(_) => "log_not_reopened",
+            Self::Recovered => "log_recovered",
+            Self::Dropping => "log_dropping",
+            Self::Dropped(_) => "log_dropped",
         }
     }
 }
 
 impl fmt::Display for LogNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failing { destination, error } => write!(
+        let Self { destination, event } = self;
+        match event {
+            LogEvent::Failing(error) => write!(
                 f,
                 "can't write the access log {destination}: {error}; requests are served, and up to \
                  {LOG_BUFFER_BYTES_MAX} bytes of lines per worker wait for it; help: {}",
                 help(destination, error)
             ),
-            Self::NotReopened { destination, error } => write!(
+            LogEvent::NotReopened(error) => write!(
                 f,
                 "can't reopen the access log {destination}: {error}; the previous file is still written to; help: {}",
                 help(destination, error)
             ),
-            Self::Recovered { destination } => write!(f, "the access log {destination} is written again"),
-            Self::Dropping { destination } => {
+            LogEvent::Recovered => write!(f, "the access log {destination} is written again"),
+            LogEvent::Dropping => {
                 write!(f, "the access log {destination} is too slow: lines are being dropped")
             }
-            Self::Dropped { destination, lines } => {
+            LogEvent::Dropped(lines) => {
                 write!(f, "{lines} lines of the access log {destination} were dropped")
             }
         }
@@ -409,7 +374,7 @@ impl Writer {
                 }
                 self.sink = Some(sink);
                 if self.reopens_from.take().is_some() {
-                    self.notify(|destination| LogNotice::Recovered { destination });
+                    self.notify(LogEvent::Recovered);
                 }
             }
             // The failure of writing is reported already, and opening is tried again anyway.
@@ -418,7 +383,7 @@ impl Writer {
                 let is_first = self.reopens_from.is_none();
                 self.reopens_from = Some(Instant::now() + LOG_RETRY_INTERVAL);
                 if is_first {
-                    self.notify(|destination| LogNotice::NotReopened { destination, error });
+                    self.notify(LogEvent::NotReopened(error));
                 }
             }
         }
@@ -426,13 +391,13 @@ impl Writer {
 
     fn fail(&mut self, error: io::Error) {
         if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
-            self.notify(|destination| LogNotice::Failing { destination, error });
+            self.notify(LogEvent::Failing(error));
         }
     }
 
     fn recover(&mut self) {
         if self.shared.is_failing.load(Ordering::Relaxed) {
-            self.notify(|destination| LogNotice::Recovered { destination });
+            self.notify(LogEvent::Recovered);
             self.shared.is_failing.store(false, Ordering::Relaxed);
         }
     }
@@ -446,18 +411,18 @@ impl Writer {
             self.drops.seen = dropped;
             if self.drops.since.replace(now).is_none() && !is_quiet {
                 self.drops.last_report = Some(now);
-                self.notify(|destination| LogNotice::Dropping { destination });
+                self.notify(LogEvent::Dropping);
             }
         } else if self.drops.since.is_some_and(|since| now - since >= LOG_RETRY_INTERVAL) && !is_quiet {
             self.drops.since = None;
             self.drops.last_report = Some(now);
             let lines = dropped - std::mem::replace(&mut self.drops.reported, dropped);
-            self.notify(|destination| LogNotice::Dropped { destination, lines });
+            self.notify(LogEvent::Dropped(lines));
         }
     }
 
-    fn notify(&self, notice: impl FnOnce(Destination) -> LogNotice) {
-        (self.report)(&notice(self.destination.clone()));
+    fn notify(&self, event: LogEvent) {
+        (self.report)(&LogNotice { destination: self.destination.clone(), event });
     }
 
     /// Counts the lines that can't be written before the end.
@@ -472,7 +437,7 @@ impl Writer {
         self.shared.lost.fetch_add(lost, Ordering::Relaxed);
         let lines = self.shared.dropped() - self.drops.reported;
         if lines > 0 {
-            self.notify(|destination| LogNotice::Dropped { destination, lines });
+            self.notify(LogEvent::Dropped(lines));
         }
     }
 }
