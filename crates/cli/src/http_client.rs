@@ -2,6 +2,7 @@
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -39,21 +40,17 @@ impl Url {
     ///
     /// The connection fails with [`ErrorKind::TimedOut`] or [`ErrorKind::WouldBlock`] at the deadline.
     pub(crate) fn get(&self, version: &str, deadline: Instant) -> io::Result<Connection> {
-        let stream = match self.address.strip_prefix("unix:") {
-            Some(path) => Stream::Unix(UnixStream::connect(path)?),
-            None => Stream::Tcp(connect(self.address.to_socket_addrs()?, deadline)?),
+        let mut stream = match self.address.strip_prefix("unix:") {
+            Some(path) => OwnedFd::from(UnixStream::connect(path)?).into(),
+            None => connect(self.address.to_socket_addrs()?, deadline)?,
         };
-        stream.set_timeouts(left(deadline)?)?;
-        let mut connection = Connection { stream, deadline };
+        stream.set_write_timeout(Some(left(deadline)?))?;
         let (host, path) = (&self.host, &self.path);
         let request = format!(
             "GET {path} HTTP/{version}\r\nHost: {host}\r\nUser-Agent: shearwater\r\nConnection: close\r\n\r\n"
         );
-        match &mut connection.stream {
-            Stream::Tcp(stream) => stream.write_all(request.as_bytes())?,
-            Stream::Unix(stream) => stream.write_all(request.as_bytes())?,
-        }
-        Ok(connection)
+        stream.write_all(request.as_bytes())?;
+        Ok(Connection { stream, deadline })
     }
 
     /// Requests the URL, and returns the status and the body. Fails for a body of more than `bytes_max` bytes.
@@ -68,38 +65,15 @@ impl Url {
 /// A connection to a server. Each read ends at the deadline.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: Stream,
+    /// Possibly a Unix-domain socket: the calls are the same.
+    stream: TcpStream,
     deadline: Instant,
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))
-            }
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))
-            }
-        }
-    }
 }
 
 impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_timeouts(left(self.deadline)?)?;
-        match &mut self.stream {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
+        self.stream.set_read_timeout(Some(left(self.deadline)?))?;
+        self.stream.read(buffer)
     }
 }
 

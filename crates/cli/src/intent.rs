@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use shearwater::engine::written::folder_of;
 use shearwater_config::{nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
@@ -107,10 +108,9 @@ pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
 
 /// Returns an error for a file given instead of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Failure::usage_helped(
         format!("{} is a file, not a folder", path.display()),
-        format!("`shearwater {}` serves the folder that it is in", folder.display()),
+        format!("`shearwater {}` serves the folder that it is in", folder_of(path).display()),
     )
 }
 

@@ -52,15 +52,13 @@ impl SiblingState {
             Ok(found) if found.is_file() => Meta::from(&found),
             _ => return Self::Missing,
         };
-        let is_current = match File::open(sibling) {
-            Ok(open) if !is_coded(coding, &open, found.len, file.len).unwrap_or(true) => {
-                return Self::Damaged;
-            }
-            Ok(open) => is_current_sibling(coding, &open, &found, file),
+        match File::open(sibling) {
+            Ok(open) if is_current_sibling(coding, &open, &found, file) => Self::Current,
+            Ok(open) if !is_coded(coding, &open, found.len, file.len).unwrap_or(true) => Self::Damaged,
             // The server may have the permission to read it.
-            Err(_) => found.is_current_for(file),
-        };
-        if is_current { Self::Current } else { Self::Unused }
+            Err(_) if found.is_current_for(file) => Self::Current,
+            _ => Self::Unused,
+        }
     }
 }
 

@@ -126,28 +126,23 @@ const FOLDER: Text<PathBuf> = Text {
 
 /// A media type with parameters (RFC 9110 section 8.3.1).
 pub(crate) const MEDIA_TYPE: Text<String> = Text {
-    allowed: "a media type, such as \"text/plain; charset=utf-8\"",
-    parse: |text, _| valid_media_type(text, is_media_type(text)),
-    ..text("")
+    parse: |text, _| checked(text, is_media_type(text), "media type"),
+    ..text("a media type, such as \"text/plain; charset=utf-8\"")
 };
 
 const CHARSET: Text<String> = Text {
-    parse: |text, _| match text.is_empty() || is_token(text) {
-        true => Ok(text.to_owned()),
-        false => Err("invalid charset".to_owned()),
-    },
+    parse: |text, _| checked(text, text.is_empty() || is_token(text), "charset"),
     ..text("a charset, such as \"utf-8\", or \"\" for none")
 };
 
 /// A media type without parameters, or a range of them, `image/*`.
 const MEDIA_RANGE: Text<String> = Text {
-    allowed: "a media type without parameters, such as \"text/html\" or \"image/*\"",
-    parse: |text, _| valid_media_type(text, is_media_range(text)),
-    ..text("")
+    parse: |text, _| checked(text, is_media_range(text), "media type"),
+    ..text("a media type without parameters, such as \"text/html\" or \"image/*\"")
 };
 
-fn valid_media_type(text: &str, is_valid: bool) -> Result<String, String> {
-    if is_valid { Ok(text.to_owned()) } else { Err("invalid media type".to_owned()) }
+fn checked(text: &str, is_valid: bool, what: &str) -> Result<String, String> {
+    if is_valid { Ok(text.to_owned()) } else { Err(format!("invalid {what}")) }
 }
 
 section! {
