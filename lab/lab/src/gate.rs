@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::format::show;
 use crate::machine;
 use crate::process::output;
-use crate::programs::{OurPrograms, PROGRAMS, build_in, root, target};
+use crate::programs::{OurPrograms, PROGRAMS, build_extra, build_in, root, target};
 use crate::report::unix_seconds;
 use crate::series::{Series, SeriesPlan};
 
@@ -26,6 +26,8 @@ const RECORDS: &str = "lab/records/gate.jsonl";
 const MARK: &str = "<!-- cargo lab gate -->";
 const BASE_BUILD: &str = "base";
 const HEAD_BUILD: &str = "head";
+/// Servers that are younger than some revisions, which get those of the checkout.
+const ADDED: [&str; 2] = ["crates/files/examples/slow_disk.rs", "crates/tower/examples/kinds_axum.rs"];
 const SETTINGS: RunSettings = RunSettings {
     blocks: 8,
     seconds: 1,
@@ -53,17 +55,19 @@ pub(crate) struct GateArgs {
 
 /// Runs the gate. Returns false on a regression and where a count is missing.
 pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
+    let mut groups = bar::parse(ROWS);
+    let rows = groups.remove(if args.self_test { "self-test" } else { "gate" }).unwrap_or_default();
+    let rows: Vec<&BarRow> = rows.iter().collect();
+    let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
+    let servers: Vec<_> = plans.iter().flat_map(|plan| &plan.servers).copied().collect();
     let mut programs = OurPrograms { usual: HEAD_BUILD.to_owned(), ..OurPrograms::default() };
     for (build, revision) in [(BASE_BUILD, &args.base), (HEAD_BUILD, &args.head)] {
         let (sources, target) = sources(build, revision.as_deref())?;
         crate::progress(&format!("building {build}: {}", sources.display()));
         programs.folders.insert(build.to_owned(), build_in(&sources, &target, "release", PROGRAMS)?);
+        build_extra(&sources, &target, "release", &servers)?;
         programs.sources.insert(build.to_owned(), (sources, target));
     }
-    let mut groups = bar::parse(ROWS);
-    let rows = groups.remove(if args.self_test { "self-test" } else { "gate" }).unwrap_or_default();
-    let rows: Vec<&BarRow> = rows.iter().collect();
-    let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
     let measured = crate::measure_built("gate", plans, &rows, SETTINGS, &programs)?;
     let results: Vec<RowResult> = rows.iter().map(|row| row.judge(&measured)).collect();
     if args.self_test {
@@ -90,7 +94,22 @@ fn sources(build: &str, revision: Option<&str>) -> Result<(PathBuf, PathBuf), St
     git(&["worktree", "add", "--quiet", "--force", "--detach", &sources, revision]).map_err(|why| {
         format!("revision `{revision}`: {why}\nhelp: fetch it first, a shallow clone lacks most")
     })?;
-    Ok((sources.into(), folder.join("target")))
+    let sources = PathBuf::from(sources);
+    add_servers(&sources)?;
+    Ok((sources, folder.join("target")))
+}
+
+/// Adds the checkout's servers to a revision that lacks them.
+fn add_servers(sources: &Path) -> Result<(), String> {
+    for name in ADDED {
+        let added = sources.join(name);
+        if !added.exists() {
+            let folder = added.parent().map_or(Ok(()), fs::create_dir_all);
+            let copied = folder.and_then(|()| fs::copy(root().join(name), &added));
+            copied.map_err(|error| format!("{}: {error}", added.display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn git(arguments: &[&str]) -> Result<String, String> {
@@ -134,6 +153,18 @@ fn keep(commit: &str, measured: &[Series]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_revision_gets_the_servers_that_it_lacks() {
+        let [lacking, own] = ADDED;
+        let sources = tempfile::tempdir().expect("a folder");
+        let at = |name| sources.path().join(name);
+        fs::create_dir_all(at(own).parent().expect("a folder")).expect("a folder");
+        fs::write(at(own), "its own").expect("a file");
+        assert_eq!(add_servers(sources.path()), Ok(()));
+        let read = |path| fs::read_to_string(path).expect("a file");
+        assert_eq!([read(at(lacking)), read(at(own))], [read(root().join(lacking)), "its own".to_owned()]);
+    }
 
     #[test]
     fn every_count_has_a_margin_and_every_row_two_servers() {

@@ -54,12 +54,22 @@ pub(crate) fn build_all(usual: &str, servers: &[&ServerSpec]) -> Result<OurProgr
         };
         programs.folders.insert(build.to_owned(), folder);
     }
-    // Each by itself: in one build, features of one would be those of all.
+    build_extra(&root(), &target(), usual, servers)?;
+    Ok(programs)
+}
+
+/// Builds the programs of ours that are not always built. Each by itself: in one build, features of one would be those of all.
+pub(crate) fn build_extra(
+    sources: &Path,
+    target: &Path,
+    profile: &str,
+    servers: &[&ServerSpec],
+) -> Result<(), String> {
     for words in servers.iter().filter_map(|spec| spec.extra_build.as_deref()).collect::<BTreeSet<_>>() {
         crate::progress(&format!("building {words}"));
-        build_plain(usual, words)?;
+        build_in(sources, target, profile, words)?;
     }
-    Ok(programs)
+    Ok(())
 }
 
 /// Builds by a script, which prints the folder of the programs.
