@@ -11,6 +11,7 @@ use crate::deferred::call::Call;
 use crate::deferred::calls::Deferred;
 use crate::request::Request;
 use crate::response::Response;
+use crate::response::responder::Fault;
 use crate::upgrade::Taker;
 
 /// An action in place of an immediate response.
@@ -135,9 +136,10 @@ impl Response<'_> {
         }
     }
 
-    /// Returns true if the response isn't the stream any more that it was.
+    /// Returns true if the response isn't the stream any more that it was, and no `500` that isn't sent with its bytes.
     pub(crate) fn is_replaced(&self, stream: Option<ResponseFraming>) -> bool {
-        self.draft.framing() != stream || self.draft.deferral.is_some()
+        let has_failed = matches!(self.draft.fault.as_deref(), Some(Fault::Settled(_)));
+        !has_failed && (self.draft.framing() != stream || self.draft.deferral.is_some())
     }
 
     /// Drops a deferred handler that is no longer needed.
