@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, DriverChoice, Request, Response};
+use shearwater::{App, DriverChoice, Request, Response, Service};
 use shearwater_files::limits::{DISK_THREADS_MAX, DISK_WAIT_S_MAX};
 use shearwater_files::{Folder, FolderOptions};
 use testkit::TestFolder;
@@ -146,23 +146,66 @@ fn as_many_hanging_files_as_threads_delay_the_rest_of_their_folder() {
     clients.iter_mut().for_each(|client| assert_eq!(client.response("GET").status, 404));
 }
 
-/// An app with a folder on a hanging disk, on a simulated clock.
-fn hanging_app(define: impl FnOnce(&mut App)) -> (Tested, TestFolder, HangingDisk, Receiver<Vec<u8>>) {
+/// Notes that a service is called.
+struct Noted<S> {
+    service: S,
+    calls: Calls,
+}
+
+/// Steps and services that were called, in order, with the status that is known then.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<String>>>);
+
+impl Calls {
+    fn add(&self, name: &str, response: &Response<'_>) {
+        self.0.lock().expect("no panic").push(format!("{name} {}", response.status_code()));
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+impl<S: Service> Service for Noted<S> {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.calls.add("service", response);
+        self.service.respond(request, response);
+    }
+}
+
+/// An app in which a folder is mounted between steps, on a simulated clock.
+fn noting_app(folder: Folder, calls: &Calls) -> Tested {
+    let mut app = App::new();
+    let (before, after, mounted) = (calls.clone(), calls.clone(), calls.clone());
+    app.before(move |_: &Request, response: &mut Response| {
+        before.add("before", response);
+        response.field("X-Before", "1");
+        ControlFlow::Continue(())
+    });
+    app.after(move |_: &Request, response: &mut Response| {
+        after.add("after", response);
+        let status = response.status_code();
+        response.field("X-After", status.to_string());
+    });
+    app.mount("/", move |_| Noted { service: folder.files(), calls: mounted.clone() });
+    Tested::new(app).expect("valid routes")
+}
+
+/// The same with a folder on a hanging disk.
+fn hanging_app(calls: &Calls) -> (Tested, TestFolder, HangingDisk, Receiver<Vec<u8>>) {
     let (disk, hanging, hook) = HangingDisk::new();
     let folder = TestFolder::new();
     for name in ["hang", "f"] {
         folder.file(name, name);
     }
     let opened = Folder::open(&folder.at(".")).expect("a folder").with_slow_disk(hook);
-    let mut app = App::new();
-    define(&mut app);
-    app.mount("/", move |_| opened.files());
-    (Tested::new(app).expect("valid routes"), folder, disk, hanging)
+    (noting_app(opened, calls), folder, disk, hanging)
 }
 
 #[test]
 fn gives_up_after_a_while() {
-    let (mut tested, _folder, disk, hanging) = hanging_app(|_| ());
+    let calls = Calls::default();
+    let (mut tested, _folder, disk, hanging) = hanging_app(&calls);
     let mut client = tested.connect();
     client.send(request("/hang"));
     tested.settle();
@@ -172,18 +215,21 @@ fn gives_up_after_a_while() {
     tested.pass(Duration::from_millis(200));
     let response = client.response().expect("it isn't waited for longer");
     assert_eq!((response.status, response.field("Retry-After")), (503, Some("1")));
+    assert_eq!(calls.take(), ["before 200", "service 200", "after 503"]);
     // The next request shares the work that still hangs, and the connection is usable.
     client.send(request("/hang"));
     tested.settle();
     disk.release();
     tested.settle_offloaded();
     assert_eq!(client.response().expect("the disk has responded").text(), "hang");
+    assert_eq!(calls.take(), ["before 200", "service 200", "after 200"]);
     assert_eq!(disk.opens("hang"), 1);
 }
 
 #[test]
 fn a_client_that_leaves_is_forgotten() {
-    let (mut tested, _folder, disk, hanging) = hanging_app(|_| ());
+    let calls = Calls::default();
+    let (mut tested, _folder, disk, hanging) = hanging_app(&calls);
     let mut client = tested.connect();
     client.send(request("/hang"));
     tested.settle();
@@ -192,30 +238,81 @@ fn a_client_that_leaves_is_forgotten() {
     tested.settle();
     assert_eq!(tested.totals().connections_open(), 0);
     disk.release();
+    assert_eq!(calls.take(), ["before 200", "service 200"], "there is no response");
     assert_eq!(tested.get("/hang").text(), "hang");
     assert_eq!(tested.get("/f").text(), "f");
 }
 
 #[test]
-fn middleware_runs_once_and_sees_the_response() {
-    let calls = Arc::new(Mutex::new(Vec::new()));
-    let (before, after) = (Arc::clone(&calls), Arc::clone(&calls));
-    let (mut tested, _folder, ..) = hanging_app(|app| {
-        app.before(move |_: &Request, response: &mut Response| {
-            before.lock().expect("no panic").push(0);
-            response.field("X-Before", "1");
-            ControlFlow::Continue(())
-        });
-        app.after(move |_: &Request, response: &mut Response| {
-            after.lock().expect("no panic").push(response.status_code());
-        });
+fn each_request_calls_steps_and_service_once() {
+    let files = TestFolder::new();
+    files.file("f", "f").file("large", vec![7; 200_000]).file("a/index.html", "<p>index").file("list/f", "f");
+    files.file("f.css", "p {}").file("f.css.br", "\u{c}packed").link("out", "/etc/passwd");
+    let folder = Folder::open_with(&files.at("."), &options()).expect("a folder");
+    let slow = folder.clone().with_slow_disk(|_| ());
+    let sent = [folder, slow].map(|folder| {
+        let calls = Calls::default();
+        let mut tested = noting_app(folder, &calls);
+        let mut sent = Vec::new();
+        for (method, target, field, status) in [
+            ("GET", "/f", "X: y", 200),
+            ("HEAD", "/f", "X: y", 200),
+            ("GET", "/f", "Range: bytes=0-0", 206),
+            ("GET", "/f", "Range: bytes=1-1", 416),
+            ("GET", "/f", "If-None-Match: *", 304),
+            ("GET", "/f", "If-Match: \"x\"", 412),
+            ("GET", "/f.css", "Accept-Encoding: br", 200),
+            ("GET", "/large", "X: y", 200),
+            ("GET", "/a/", "X: y", 200),
+            ("GET", "/a", "X: y", 301),
+            ("GET", "/list/", "X: y", 200),
+            ("GET", "/none", "X: y", 404),
+            ("GET", "/out", "X: y", 403),
+            ("POST", "/f", "X: y", 405),
+            ("OPTIONS", "/f", "X: y", 204),
+            ("BREW", "/f", "X: y", 501),
+        ] {
+            // Twice: the second may be cached.
+            for round in 0..2 {
+                let mut client = tested.connect();
+                client.send(format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{field}\r\n\r\n"));
+                tested.settle_offloaded();
+                let bytes = String::from_utf8_lossy(client.unread()).into_owned();
+                let expected = ["before 200".to_owned(), "service 200".to_owned(), format!("after {status}")];
+                assert_eq!(calls.take(), expected, "{method} {target} {field} {round}: {bytes}");
+                assert!(bytes.starts_with(&format!("HTTP/1.1 {status} ")), "{target} {field}: {bytes}");
+                let lines = bytes.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: "));
+                sent.push(lines.collect::<String>());
+            }
+        }
+        sent
     });
-    for (target, status) in [("/f", 200), ("/none", 404), ("/f", 200)] {
-        let response = tested.get(target);
-        assert_eq!(response.status, status);
-        assert_eq!(response.fields.iter().filter(|(name, _)| name == "X-Before").count(), 1);
+    let [warm, slow] = sent;
+    assert_eq!(warm, slow);
+    assert!(warm.iter().all(|bytes| bytes.contains("X-Before: 1\r\n") && bytes.contains("X-After: ")));
+}
+
+#[test]
+fn each_of_many_requests_for_one_file_calls_its_service_once() {
+    let calls = Calls::default();
+    let (mut tested, _folder, disk, hanging) = hanging_app(&calls);
+    let mut clients: Vec<_> = (0..10).map(|_| tested.connect()).collect();
+    for client in &mut clients {
+        client.send(request("/hang"));
     }
-    assert_eq!(*calls.lock().expect("no panic"), [0, 200, 0, 404, 0, 200]);
+    tested.settle();
+    hanging.recv_timeout(TEST_TIMEOUT).expect("it is opened");
+    assert_eq!(calls.take(), ["before 200", "service 200"].repeat(10));
+    // One that leaves has no response.
+    clients.remove(0).reset();
+    tested.settle();
+    disk.release();
+    tested.settle_offloaded();
+    assert_eq!(calls.take(), ["after 200"; 9]);
+    for client in &mut clients {
+        assert_eq!(client.response().expect("the disk has responded").text(), "hang");
+    }
+    assert_eq!(disk.opens("hang"), 1);
 }
 
 #[test]

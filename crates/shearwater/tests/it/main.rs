@@ -23,6 +23,7 @@ mod served;
 mod service_manager;
 mod sockets;
 mod start;
+mod steps;
 mod successor;
 mod traits;
 mod upgrades;

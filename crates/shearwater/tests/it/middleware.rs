@@ -1,9 +1,8 @@
 //! Middleware: order, paths, and early ends.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
-use shearwater::{App, Call, CoroutineCall, Fast, Request, Response};
+use shearwater::{App, Call, Fast, Request, Response};
 use testkit::TestClient;
 
 use crate::served::Served;
@@ -198,36 +197,4 @@ fn panic_in_middleware_costs_only_its_request() {
     assert_eq!(client.get("/?panic").status, 500);
     client.is_ended();
     assert_eq!(served.connect().get("/").status, 200);
-}
-
-/// Header fields set by steps are in the response of each kind of deferred handler.
-#[test]
-fn adds_headers_of_middleware_to_deferred_responses() {
-    let mut app = App::new();
-    app.before(note("before")).after(|_: &Request<'_>, response: &mut Response<'_>| {
-        response.field("X-Way", "after");
-    });
-    app.get("/at-once", handler);
-    app.get_async("/async", async |call: &mut Call| {
-        call.response().field("X-Way", "handler");
-    });
-    app.get_async("/async-waits", async |call: &mut Call| {
-        call.sleep(Duration::from_millis(1)).await;
-        call.response().field("X-Way", "handler");
-    });
-    app.get_coroutine("/coroutine", |line: &mut CoroutineCall<'_>| {
-        line.response().field("X-Way", "handler");
-    });
-    app.get_coroutine("/coroutine-waits", |line: &mut CoroutineCall<'_>| {
-        line.sleep(Duration::from_millis(1));
-        line.response().field("X-Way", "handler");
-    });
-    let served = Served::app(app);
-    let mut client = served.connect();
-    for target in ["/at-once", "/async", "/async-waits", "/coroutine", "/coroutine-waits"] {
-        let (status, said) = way(&mut client, "GET", target);
-        let mut said: Vec<_> = said.split(", ").collect();
-        said.sort_unstable();
-        assert_eq!((status, &said[..]), (200, &["after", "before", "handler"][..]), "{target}");
-    }
 }

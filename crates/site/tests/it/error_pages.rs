@@ -1,6 +1,7 @@
 //! Error pages: of the site, and built-in ones as text or HTML.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 
 use shearwater::testing::Tested;
 use shearwater::{App, Request, Response, Service};
@@ -8,7 +9,7 @@ use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, Options, Route, Site, SiteService, Sites};
 use testkit::TestFolder;
 
-use crate::served::{on_each_driver, page, route, site};
+use crate::served::{laid_out, on_each_driver, opened, page, route, site};
 
 const PAGE: &str = "<!doctype html><title>own page</title>";
 
@@ -185,4 +186,84 @@ fn a_field_set_around_a_site_is_in_each_response() {
             );
         }
     }
+}
+
+/// The statuses that a step has seen, with the number of calls of the sites before it.
+type Seen = Arc<Mutex<(usize, Vec<(usize, u16)>)>>;
+
+/// Counts calls of sites.
+struct Counted(SiteService, Seen);
+
+impl Service for Counted {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.1.lock().expect("no panic").0 += 1;
+        self.0.respond(request, response);
+    }
+}
+
+/// Mounts sites behind a step, on a simulated clock.
+fn counted_app(sites: Sites, seen: &Seen) -> Tested {
+    let (seeing, counting) = (Arc::clone(seen), Arc::clone(seen));
+    let mut app = App::new();
+    app.after(move |_: &Request, response: &mut Response| {
+        let status = response.status_code();
+        response.field("X-After", status.to_string());
+        let mut seen = seeing.lock().expect("no panic");
+        let calls = std::mem::take(&mut seen.0);
+        seen.1.push((calls, status));
+    });
+    app.mount("/", move |_| Counted(sites.service(), Arc::clone(&counting)));
+    Tested::new(app).expect("valid routes")
+}
+
+#[test]
+fn steps_see_pages_once_from_each_disk() {
+    let folder = laid_out(&FILES);
+    let sent = [false, true].map(|is_slow| {
+        let seen = Seen::default();
+        let mut tested = counted_app(opened(&folder, is_slow, &sites()), &seen);
+        let mut sent = Vec::new();
+        for (method, target, field, status, text) in [
+            ("GET", "/f.txt", "X: y", 200, "file"),
+            ("GET", "/404.html", "X: y", 200, PAGE),
+            ("GET", "/none", "X: y", 404, PAGE),
+            ("HEAD", "/none", "X: y", 404, ""),
+            ("GET", "/a/none", "X: y", 404, "{}"),
+            ("GET", "/two/none", "X: y", 404, PAGE),
+            ("POST", "/f.txt", "X: y", 405, PAGE),
+            ("GET", "/f.txt", "If-None-Match: *", 304, ""),
+            (
+                "GET",
+                "/f.txt",
+                "If-Match: \"x\"",
+                412,
+                "The file is another version than the one asked for.\n",
+            ),
+            // Its page is missing.
+            (
+                "GET",
+                "/f.txt",
+                "Range: bytes=9-",
+                416,
+                "The file has none of the bytes that were asked for.\n",
+            ),
+        ] {
+            // Twice: the second may be cached.
+            for round in 0..2 {
+                let mut client = tested.connect();
+                client.send(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n"));
+                tested.settle_offloaded();
+                let bytes = String::from_utf8_lossy(client.unread()).into_owned();
+                let seen = std::mem::take(&mut seen.lock().expect("no panic").1);
+                assert_eq!(seen, [(1, status)], "{method} {target} {field} {is_slow} {round}: {bytes}");
+                assert!(bytes.starts_with(&format!("HTTP/1.1 {status} ")), "{target} {field}: {bytes}");
+                assert!(bytes.contains(&format!("X-After: {status}\r\n")), "{target} {field}: {bytes}");
+                assert!(bytes.ends_with(&format!("\r\n\r\n{text}")), "{target} {field}: {bytes}");
+                let lines = bytes.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: "));
+                sent.push(lines.collect::<String>());
+            }
+        }
+        sent
+    });
+    assert_eq!(sent[0], sent[1]);
 }

@@ -44,6 +44,29 @@ pub(crate) fn page(status: u16, path: &str) -> ErrorPage {
     ErrorPage { status, path: path.to_owned() }
 }
 
+/// Creates the folders `one/` and `two/` with these files.
+pub(crate) fn laid_out(files: &[(&str, &str)]) -> TestFolder {
+    let folder = TestFolder::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir(folder.at(name)).expect("a folder");
+    }
+    for (name, content) in files {
+        folder.file(name, content);
+    }
+    folder
+}
+
+/// Opens sites over these folders, in the system's caches or on a slow disk.
+pub(crate) fn opened(folder: &TestFolder, is_slow: bool, sites: &[Site]) -> Sites {
+    let open = |name| {
+        let opened = Folder::open(&folder.at(name)).expect("a folder");
+        if is_slow { opened.with_slow_disk(|_| ()) } else { opened }
+    };
+    let folders = ["one", "two"].map(open).into();
+    let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
+    Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
 /// Two folders and a server, removed when dropped.
 pub(crate) struct SitesServer {
     folder: TestFolder,
@@ -62,20 +85,8 @@ pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl 
 
 impl SitesServer {
     fn start(driver: DriverChoice, is_slow: bool, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
-        let folder = TestFolder::new();
-        for name in ["one", "two"] {
-            std::fs::create_dir(folder.at(name)).expect("a folder");
-        }
-        for (name, content) in files {
-            folder.file(name, content);
-        }
-        let open = |name| {
-            let opened = Folder::open(&folder.at(name)).expect("a folder");
-            if is_slow { opened.with_slow_disk(|_| ()) } else { opened }
-        };
-        let folders = ["one", "two"].map(open).into();
-        let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
-        let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let folder = laid_out(files);
+        let sites = opened(&folder, is_slow, sites);
         let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
         match server.start(move |_| sites.service()) {
             Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),

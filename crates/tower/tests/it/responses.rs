@@ -296,13 +296,25 @@ fn still(number: &AtomicUsize) {
 #[test]
 fn responds_500_if_the_service_fails() {
     let service = tower::service_fn(|request: axum::http::Request<shearwater_tower::Body>| async move {
-        match request.uri().path() {
-            "/fails" => Err(Error::other("as the test wants it")),
-            _ => Ok(axum::http::Response::new(http_body_util::Full::new(Bytes::from("served")))),
+        let path = request.uri().path();
+        if path == "/fails/late" {
+            tokio::task::yield_now().await;
+        }
+        match path {
+            "/" => Ok(axum::http::Response::new(http_body_util::Full::new(Bytes::from("served")))),
+            _ => Err(Error::other("as the test wants it")),
         }
     });
-    let served = Served::of(here(service));
-    let mut client = served.connect();
-    assert_eq!(client.get("/").text(), "served");
-    assert_eq!(client.get("/fails").status, 500);
+    let mut app = shearwater::App::new();
+    app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
+        let status = response.status_code();
+        response.field("Seen", status.to_string());
+    });
+    let served = Served::of(here(service).fast(app));
+    assert_eq!(served.connect().get("/").text(), "served");
+    for target in ["/fails", "/fails/late"] {
+        let response = served.connect().get(target);
+        assert_eq!((response.status, response.field("Seen")), (500, Some("500")), "{target}");
+        assert_eq!(response.text(), "Internal Server Error\n");
+    }
 }

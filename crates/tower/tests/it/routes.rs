@@ -1,10 +1,15 @@
 //! Requests as handlers see them, responses as clients see them, and native routes in front of a router.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, Version, header};
 use axum::response::{AppendHeaders, IntoResponse};
@@ -201,48 +206,101 @@ fn rejects_an_app_that_leaves_nothing_to_the_router() {
     assert!(matches!(here(Router::new()).fast(fast).start().err(), Some(Error::Routes(_))));
 }
 
-/// Responds with the requested status, immediately or deferred.
-async fn response(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
-    if when == "soon" {
-        tokio::task::yield_now().await;
+/// A body of one byte a frame, each after a yield.
+struct Slow {
+    left: &'static [u8],
+    is_due: bool,
+}
+
+impl http_body::Body for Slow {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
+        self.is_due = !self.is_due;
+        if !self.is_due {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let Some((first, rest)) = self.left.split_at_checked(1) else { return Poll::Ready(None) };
+        self.left = rest;
+        Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(first)))))
     }
-    let status = StatusCode::from_u16(status).expect("a status");
-    match status {
-        StatusCode::OK => "answer".into_response(),
-        _ => status.into_response(),
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact(self.left.len() as u64)
     }
 }
 
-/// Middleware applies to a service's response, immediate or deferred, for each method.
+/// Responds with the requested status, immediately, deferred, or with a body that follows.
+async fn response(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
+    match when.as_str() {
+        "soon" => tokio::task::yield_now().await,
+        "late" => tokio::time::sleep(Duration::from_millis(1)).await,
+        _ => {}
+    }
+    let status = StatusCode::from_u16(status).expect("a status");
+    let mut response = match status {
+        StatusCode::OK => "answer".into_response(),
+        _ => status.into_response(),
+    };
+    if status == StatusCode::OK && when == "streamed" {
+        *response.body_mut() = axum::body::Body::new(Slow { left: b"answer", is_due: true });
+    }
+    response
+}
+
+/// Middleware sees a service's response, immediate, deferred or streamed, for each method; the bytes are the same.
 #[test]
-fn middleware_treats_deferred_responses_alike() {
+fn middleware_treats_all_responses_alike() {
     for driver in drivers() {
+        let seen: Arc<Mutex<Vec<u16>>> = Arc::default();
         let mut fast = App::new();
         fast.before(|_: &Request, response: &mut Response| {
             response.text("before").field("Before", "yes");
             ControlFlow::Continue(())
         });
-        fast.after(|_: &Request, response: &mut Response| {
-            let status = response.status_code().to_string();
-            response.field("Seen", status).html("<p>after</p>");
+        let seeing = Arc::clone(&seen);
+        fast.after(move |request: &Request, response: &mut Response| {
+            let status = response.status_code();
+            seeing.lock().expect("no panic").push(status);
+            response.field("Seen", status.to_string());
+            if request.query() == Some("replace") {
+                response.status(410).html("<p>after");
+            }
         });
         let router = Router::new().route("/{status}/{when}", get(response));
         let served = Served::of(here(router).driver(driver).fast(fast));
-        let mut client = served.connect();
-        for (status, body) in [(200, "<p>after</p>"), (404, "<p>after</p>"), (204, "")] {
-            let mut heads = Vec::new();
-            for (method, when) in [("GET", "now"), ("GET", "soon"), ("HEAD", "now"), ("HEAD", "soon")] {
-                let response = client.request(method, &format!("/{status}/{when}"), &[]);
-                let body = if method == "HEAD" { "" } else { body };
-                assert_eq!((response.status, response.text()), (status, body), "{method} {when}");
-                assert_eq!(response.field("Before"), Some("yes"));
-                assert_eq!(response.field("Seen"), Some(&*status.to_string()));
-                let mut fields = response.fields.clone();
-                fields.retain(|(name, _)| name != "Date");
-                fields.sort();
-                heads.push(fields);
+        let exchange = |method: &str, target: &str| {
+            let bytes = served.connect().ask(method, target, &["Connection: close"]).rest();
+            let text = String::from_utf8(bytes).expect("text");
+            text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).collect::<String>()
+        };
+        for (status, body) in [(200, "answer"), (404, ""), (204, ""), (405, "")] {
+            let path = if status == 405 { "/200" } else { &format!("/{status}") };
+            for method in if status == 405 { &["POST"][..] } else { &["GET", "HEAD"] } {
+                let sent = ["now", "soon", "late", "streamed"].map(|when| {
+                    let sent = exchange(method, &format!("{path}/{when}"));
+                    assert_eq!(std::mem::take(&mut *seen.lock().expect("no panic")), [status], "{sent}");
+                    sent
+                });
+                let first = &sent[0];
+                assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{first}");
+                assert!(first.contains("Before: yes\r\n"), "{first}");
+                assert!(first.contains(&format!("Seen: {status}\r\n")), "{first}");
+                let body = if *method == "HEAD" { "" } else { body };
+                assert!(first.ends_with(&format!("\r\n\r\n{body}")), "{first}");
+                assert!(sent.iter().all(|sent| sent == first), "{method} {status}: {sent:#?}");
             }
-            assert!(heads.iter().all(|fields| *fields == heads[0]), "{status}: {heads:#?}");
+            let replaced =
+                ["now", "soon", "late"].map(|when| exchange("GET", &format!("{path}/{when}?replace")));
+            seen.lock().expect("no panic").clear();
+            let first = &replaced[0];
+            assert!(first.starts_with("HTTP/1.1 410 ") && first.ends_with("\r\n\r\n<p>after"), "{first}");
+            assert!(replaced.iter().all(|sent| sent == first), "{status}: {replaced:#?}");
         }
     }
 }
