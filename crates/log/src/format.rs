@@ -420,7 +420,7 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
     out.push(b'}');
 }
 
-/// Appends a member with the names of those whose values were cut. Each has a comma before it and a colon behind it.
+/// Appends a member with the names of those whose values were cut. Each has a comma before and a colon after it.
 #[cold]
 fn append_cut_names(out: &mut Vec<u8>, cut: &[&[u8]]) {
     out.extend_from_slice(b",\"cut\":");

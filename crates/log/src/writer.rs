@@ -45,7 +45,7 @@ pub struct Counts {
 pub struct LogNotice {
     /// Destination of the log.
     pub destination: Destination,
-    /// What has happened.
+    /// Its event.
     pub event: LogEvent,
 }
 
