@@ -44,7 +44,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return true;
         }
         // A peer that is already disconnected has no address to count.
-        let Ok(peer) = self.driver.peer(token) else { return true };
+        let Some(peer) = self.state.calls.peers.of(token, &self.driver) else { return true };
         self.enter_address(token, peer.ip())
     }
 

@@ -376,6 +376,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if self.state.table.get(token).is_quiet() {
             return self.state.reconcile_deadline(token);
         }
+        if let Some(ledger) = &mut self.state.ledger {
+            let conn = self.state.table.get(token);
+            if conn.is_receiving() || conn.is_handled() {
+                ledger.begin(token);
+            }
+        }
         if self.advance(token) {
             return;
         }

@@ -30,8 +30,8 @@ mod memory {
 }
 mod observe {
     pub(crate) mod capture;
-    pub(crate) mod exchanges;
     pub(crate) mod finished;
+    pub(crate) mod ledger;
     pub(crate) mod record;
 }
 mod proxies;

@@ -14,7 +14,7 @@ use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
-use crate::observe::capture::Noted;
+use crate::observe::capture::Source;
 use crate::observe::finished::ExchangeEnd;
 use crate::request::body::waits_for_continue;
 use crate::request::refusal::Refusal;
@@ -138,10 +138,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Sends the output of a connection's event in one send.
     pub(crate) fn flush(&mut self, token: Token) {
-        let WorkerState { table, responder, outputs, exchanges, .. } = &mut self.state;
+        let WorkerState { table, responder, outputs, ledger, .. } = &mut self.state;
         if responder.out.is_empty() {
-            if exchanges.is_some() && !table.get(token).has(Flag::Sending) {
-                self.note_flushed(token);
+            if ledger.is_some() && !table.get(token).has(Flag::Sending) {
+                self.note_flushed(token, true);
             }
             let conn = self.state.table.get(token);
             // A handler has ended its response without further output, or a stray line end is complete.
@@ -153,15 +153,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let is_awaited = || !table.get(token).is_quiet();
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
-            if self.state.exchanges.is_some() {
-                self.note_flushed(token);
+            if self.state.ledger.is_some() {
+                self.note_flushed(token, true);
             }
             return self.output_sent(token);
         }
         // The driver has taken the output: the next event needs another one.
         responder.out = outputs.take();
         table.get(token).begin_send();
-        self.note_in_flight(token);
+        if self.state.ledger.is_some() {
+            self.note_flushed(token, false);
+        }
         self.state.set_send_deadline(token);
         self.reconcile(token);
     }
@@ -169,8 +171,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Handles a send that counted as done and isn't: it is in flight.
     #[cold]
     pub(crate) fn unsent(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.unsent(token);
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.unsent(token);
         }
         let Some(conn) = self.state.table.find(token) else { return };
         if conn.phase() != Phase::Closing {
@@ -186,7 +188,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(conn) = self.state.table.find(token) else { return };
         conn.end_send();
         if conn.phase() == Phase::Closing {
-            return self.note_cut_off(token);
+            return self.abort_exchanges(token, self.end_by_close());
         }
         match result {
             Ok(()) => {
@@ -276,7 +278,7 @@ impl<S: Service> WorkerState<S> {
             Ok(Parsed::Partial) => self.keep_head(token, input),
             Err(error) => {
                 self.mark_head(token, input);
-                self.refuse_line(token, Refusal::Rejected(error), input)
+                self.refuse_as(token, Refusal::Rejected(error), Source::Line(input))
             }
         }
     }
@@ -307,9 +309,6 @@ impl<S: Service> WorkerState<S> {
             return Step::new(input.len(), StepResult::Starve);
         }
         conn.begin_head();
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.begin(token);
-        }
         self.mark_head(token, input);
         self.swap_parser(token);
         self.parser.make_room();
@@ -327,10 +326,10 @@ impl<S: Service> WorkerState<S> {
         if !head.is_origin_form()
             && let Some(refusal) = self.refused_target(token, &head)
         {
-            return self.refuse_head(token, refusal, bytes);
+            return self.refuse_as(token, refusal, Source::Parsed(bytes));
         }
         if head.expectation() == Expectation::Unknown {
-            return self.refuse_head(token, Refusal::Expectation, bytes);
+            return self.refuse_as(token, Refusal::Expectation, Source::Parsed(bytes));
         }
         let framing = head.framing();
         if framing == Framing::None {
@@ -343,7 +342,7 @@ impl<S: Service> WorkerState<S> {
             Err(mut panic) => {
                 panic.request = Some(named(&self.parser.head(bytes)));
                 self.faulty(Fault::Panic(panic));
-                return self.refuse_head(token, Refusal::Panicked, bytes);
+                return self.refuse_as(token, Refusal::Panicked, Source::Parsed(bytes));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
@@ -351,7 +350,7 @@ impl<S: Service> WorkerState<S> {
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
-                self.refuse_head(token, Refusal::BodyTooLarge, bytes)
+                self.refuse_as(token, Refusal::BodyTooLarge, Source::Parsed(bytes))
             }
             // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
@@ -383,28 +382,29 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(head, whole.body, driver, self.proxies.as_deref(), token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
-        if self.exchanges.is_some() {
-            self.note_response(token, whole.head, !whole.leaves_body, Noted::of(&outcome));
+        if self.ledger.is_some() {
+            self.note_whole(token, whole.head, !whole.leaves_body, outcome.status());
         }
-        self.conclude(token, outcome, facts, whole.head.len())
+        self.conclude(token, outcome, facts, whole.head, 0)
     }
 
-    /// Applies the response to a request whose processed bytes are `len`, or keeps its deferred handler.
+    /// Applies the response to a request whose head and bytes of the body were processed, or keeps its deferred handler.
     #[inline(always)]
     pub(crate) fn conclude(
         &mut self,
         token: Token,
         outcome: Outcome,
         facts: RequestFacts,
-        len: usize,
+        head: &[u8],
+        body: usize,
     ) -> Step {
         match outcome {
             Outcome::Responded(responded) => {
                 let disposition = self.count(responded);
                 self.end_request(token, disposition);
-                Step::new(len, StepResult::Responded)
+                Step::new(head.len() + body, StepResult::Responded)
             }
-            Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, len),
+            Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, head, body),
         }
     }
 

@@ -20,8 +20,8 @@ use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::spare::IdleTrim;
 use crate::memory::spare::Outputs;
-use crate::observe::exchanges::Exchanges;
 use crate::observe::finished::ExchangeListener;
+use crate::observe::ledger::Ledger;
 use crate::proxies::{Proxies, ProxyOptions};
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
@@ -149,7 +149,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
         let proxies = Proxies::new(setup.proxies);
-        let exchanges = Exchanges::new(&setup.listeners, setup.worker, proxies.is_some());
+        let ledger = Ledger::new(&setup.listeners, setup.worker, proxies.is_some());
         let state = WorkerState {
             service,
             worker: setup.worker,
@@ -173,7 +173,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
-            exchanges,
+            ledger,
             is_body_limit_reported: false,
             now_ms,
         };
@@ -224,7 +224,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.heartbeat.iter().for_each(|heartbeat| heartbeat.wake());
         let now_ms = self.driver.now_ms();
         self.state.now_ms = now_ms;
-        if self.state.exchanges.is_some() {
+        if self.state.ledger.is_some() {
             self.begin_exchanges();
         }
         panics::set_now_ms(now_ms);
@@ -259,7 +259,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
         self.state.counters.bytes_sent.set(self.driver.bytes_taken());
-        if self.state.exchanges.is_some() {
+        if self.state.ledger.is_some() {
             self.count_states();
         }
         self.trim_if_idle();

@@ -14,7 +14,7 @@ use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::Blocks;
 use crate::memory::eviction::Eviction;
 use crate::memory::spare::Outputs;
-use crate::observe::exchanges::Exchanges;
+use crate::observe::ledger::Ledger;
 use crate::proxies::Proxies;
 use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
@@ -59,7 +59,7 @@ pub(crate) struct WorkerState<S> {
     /// Faults reported within the last second.
     pub(crate) reports: Reports,
     /// Unfinished exchanges, if anything listens for them.
-    pub(crate) exchanges: Option<Box<Exchanges>>,
+    pub(crate) ledger: Option<Box<Ledger>>,
     /// The first body over the limit has been reported.
     pub(crate) is_body_limit_reported: bool,
 }

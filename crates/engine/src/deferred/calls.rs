@@ -31,7 +31,7 @@ pub(crate) struct Calls {
     pub(crate) tasks: Tasks,
     pub(crate) clock: Rc<Clock>,
     limits: HeadLimits,
-    peers: Peers,
+    pub(crate) peers: Peers,
     spare: Vec<Rc<Exchange>>,
     // Boxed as in the calls.
     #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]

@@ -6,11 +6,12 @@ use shearwater_http1::{BodyDecoder, Framing};
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
-use crate::connection::{Flag, NONE};
+use crate::connection::Flag;
+use crate::deferred::calls::Deferred;
 use crate::deferred::deferral::Deferral;
 use crate::deferred::poll::PendingCall;
 use crate::memory::blocks::Destination;
-use crate::observe::capture::Noted;
+use crate::observe::capture::Source;
 use crate::request::body::waits_for_continue;
 use crate::request::body::{BodyBudget, Piece, decode};
 use crate::request::refusal::Refusal;
@@ -23,56 +24,54 @@ use crate::worker_state::WorkerState;
 /// Starting.
 impl<S: Service> WorkerState<S> {
     /// Returns true if the buffers have room for a deferred request beside `held` bytes, if need be by eviction.
-    pub(crate) fn has_room_for(&mut self, token: Token, deferral: &Deferral, held: usize) -> bool {
-        let Deferral::Deferred(deferred) = deferral else { return true };
+    pub(crate) fn has_room_for(&mut self, token: Token, deferred: &Deferred, held: usize) -> bool {
         !self.blocks.is_full() || self.make_room_for(token, held + deferred.exchange.held_bytes())
     }
 
-    /// Defers a request of `len` bytes. If it is rejected, it is discarded together with what follows it.
+    /// Defers a request. If it is rejected, it is discarded together with what follows it.
     #[cold]
     pub(crate) fn defer_whole(
         &mut self,
         token: Token,
         deferral: Deferral,
         facts: RequestFacts,
-        len: usize,
+        head: &[u8],
+        body: usize,
     ) -> Step {
-        let has_room = self.has_room_for(token, &deferral, 0);
-        let result = self.defer(token, deferral, facts, has_room);
-        Step::new(if result == StepResult::Refused { 0 } else { len }, result)
+        // An upgrade was already responded to with a `101`.
+        let Deferral::Deferred(deferred) = deferral else {
+            return self.refuse_as(token, Refusal::CallsFull, Source::Parsed(head));
+        };
+        let has_room = self.has_room_for(token, &deferred, 0);
+        let result = self.defer(token, deferred, facts, has_room);
+        Step::new(if result == StepResult::Refused { 0 } else { head.len() + body }, result)
     }
 
     /// Polls a handler that did not respond to a complete request at once, and keeps it unless it is ready.
     pub(crate) fn defer(
         &mut self,
         token: Token,
-        deferral: Deferral,
+        deferred: Deferred,
         facts: RequestFacts,
         has_room: bool,
     ) -> StepResult {
-        // An upgrade was already responded to with a `101`.
-        let Deferral::Deferred(deferred) = deferral else {
-            return self.refuse(token, Refusal::CallsFull).result;
-        };
         let mut pending = PendingCall::new(deferred, facts);
         if !has_room {
-            if let Some(exchanges) = &mut self.exchanges {
-                exchanges.describe(token, &pending.exchange.head(), self.proxies.as_deref());
-            }
+            let step = self.refuse_as(token, Refusal::BuffersFull, Source::Head(pending.exchange.head()));
             self.release_call(pending);
-            return self.refuse(token, Refusal::BuffersFull).result;
+            return step.result;
         }
         if pending.is_new {
             self.poll(&mut pending);
         }
         let Some(disposition) = self.pump(&mut pending) else {
             self.keep_call(token, pending);
-            self.note_output(token);
+            self.note_output(token, None);
             self.table.get(token).begin_handling();
             return StepResult::Waits;
         };
         self.release_call(pending);
-        self.note_end(token, disposition);
+        self.note_output(token, Some(disposition));
         self.end_request(token, disposition);
         StepResult::Responded
     }
@@ -92,7 +91,7 @@ impl<S: Service> WorkerState<S> {
             && len > self.limits.body_bytes_max
         {
             self.report_body_limit();
-            return self.refuse_head(token, Refusal::BodyTooLarge, bytes);
+            return self.refuse_as(token, Refusal::BodyTooLarge, Source::Parsed(bytes));
         }
         let owes_continue = waits_for_continue(&head, rest);
         let is_last = self.is_last(token, false);
@@ -106,10 +105,8 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
             outcome => {
                 let body = if all_is_here { body_len(framing) } else { 0 };
-                if self.exchanges.is_some() {
-                    self.note_response(token, bytes, all_is_here, Noted::of(&outcome));
-                }
-                return self.conclude(token, outcome, facts, bytes.len() + body);
+                self.note_whole(token, bytes, all_is_here, outcome.status());
+                return self.conclude(token, outcome, facts, bytes, body);
             }
         };
         deferred.exchange.expect_body();
@@ -117,9 +114,6 @@ impl<S: Service> WorkerState<S> {
         let mut pending = PendingCall::new(deferred, facts);
         pending.owes_continue = owes_continue;
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.begin(token);
-        }
         let conn = self.table.get(token);
         conn.begin_read_body();
         let mut block = self.blocks.take(token, &mut conn.block);
@@ -149,8 +143,8 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.receive_body(token, block.body_bytes);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.receive_body(token, block.body_bytes);
         }
         let is_new = block.call.as_ref().is_some_and(|pending| pending.is_new);
         let is_complete = matches!(piece, Piece::Complete) && block.call.is_some();
@@ -209,7 +203,7 @@ impl<S: Service> WorkerState<S> {
         pending.facts.is_followed = is_followed || self.blocks.has_input(conn.block);
         match self.pump(&mut pending) {
             None => {
-                self.note_output(token);
+                self.note_output(token, None);
                 let is_continued = self.send_continue(&mut pending);
                 if is_reading_body && pending.disposition.is_some() {
                     self.table.get(token).begin_streaming();
@@ -234,7 +228,7 @@ impl<S: Service> WorkerState<S> {
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
         self.release_call(pending);
-        self.note_end(token, disposition);
+        self.note_output(token, Some(disposition));
         self.end_request(token, disposition);
         StepResult::Responded
     }
@@ -307,20 +301,20 @@ impl<S> WorkerState<S> {
         self.calls.abandon(pending.exchange, pending.task);
     }
 
-    /// Drops a connection's handler; returns true if a part of its response has been sent or queued.
-    pub(crate) fn drop_call(&mut self, token: Token) -> bool {
-        let conn = self.table.get(token);
-        if conn.block == NONE || !conn.is_handled() {
-            return false;
-        }
-        let Some(pending) = self.take_call(token) else { return false };
-        let has_begun = pending.disposition.is_some();
+    /// Returns true if a part of a deferred response has been sent or queued.
+    pub(crate) fn has_begun(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
-        if let Some(block) = self.blocks.get_mut(index) {
-            block.destination = Destination::Discard;
-        }
+        let pending = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
+        pending.is_some_and(|pending| pending.disposition.is_some())
+    }
+
+    /// Drops a connection's handler.
+    pub(crate) fn drop_call(&mut self, token: Token) {
+        let index = self.table.get(token).block;
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        let Some(pending) = block.call.take() else { return };
+        block.destination = Destination::Discard;
         self.release_call(pending);
-        has_begun
     }
 }
 

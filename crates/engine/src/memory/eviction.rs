@@ -55,7 +55,8 @@ impl<S: Service> WorkerState<S> {
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
         self.note_eviction(token);
-        let has_begun = self.drop_call(token);
+        let has_begun = self.has_begun(token);
+        self.drop_call(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
@@ -90,7 +91,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut_as(token, CloseKind::Reset, ExchangeEnd::Evicted),
                 Eviction::CutOff => {
-                    self.state.note_end(token, Disposition::Truncated);
+                    self.state.note_output(token, Some(Disposition::Truncated));
                     self.state.end_request(token, Disposition::Truncated);
                     self.flush(token);
                 }

@@ -104,8 +104,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let slots = self.state.table.trim();
         self.state.served.trim(slots);
         self.state.leaving.trim(slots);
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.trim(slots);
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.trim(slots);
         }
         if let Some(proxies) = &mut self.state.proxies {
             proxies.trim(slots);

@@ -1,211 +1,140 @@
-//! Hooks of the worker: where exchanges are described, get their response and end. Nothing here runs without a listener.
+//! Hooks of the worker, which tell its ledger of each event. Nothing here runs without a listener.
 
 use shearwater_http1::{Framing, Head};
 use shearwater_io::{Driver, Token};
 
 use crate::connection::Phase;
-use crate::deferred::deferral::Deferral;
 use crate::deferred::poll::PendingCall;
+use crate::memory::blocks::Block;
 use crate::observe::finished::ExchangeEnd;
-use crate::observe::record::Progress;
-use crate::request::refusal::Refusal;
-use crate::request_loop::Step;
-use crate::response::responder::{Disposition, Outcome};
+use crate::observe::ledger::SendState;
+use crate::observe::record::{Progress, Received};
+use crate::response::responder::Disposition;
 use crate::server::drain::Lifecycle;
 use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
-const COMPLETE: Progress = Progress::Whole(ExchangeEnd::Complete);
-
-/// Facts of a handler's outcome. By value: a reference would force the outcome into memory on the hot path.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Noted {
-    Responded(u16),
-    Deferred,
-    /// Too many are deferred: the request is rejected next.
-    Full,
+/// A place where a request is found.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// Its head is in the worker's own parser.
+    Parsed(&'a [u8]),
+    Head(Head<'a>),
+    /// Its head is malformed.
+    Line(&'a [u8]),
+    /// It is in its connection's block.
+    Block,
 }
 
-impl Noted {
-    #[inline(always)]
-    pub(crate) fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Responded(responded) => Self::Responded(responded.status),
-            Outcome::Deferred(Deferral::Full) => Self::Full,
-            Outcome::Deferred(_) => Self::Deferred,
-        }
+/// Returns the request of a block, unless its response has begun.
+fn received_by(block: &Block, phase: Phase) -> Option<Received<'_>> {
+    match &block.call {
+        Some(pending) if pending.disposition.is_some() => None,
+        Some(pending) => Some(Received::Head(pending.exchange.head())),
+        None if phase == Phase::Body => Some(Received::Head(block.parser.head(&block.head))),
+        None if phase == Phase::ProxyHeader || block.input.is_empty() => None,
+        None => Some(Received::Line(&block.input)),
     }
 }
 
 impl<S> WorkerState<S> {
-    /// Counts the response to the request in the worker's own parser. `has_body` means that its body was received.
+    /// Counts the response to a request that was just encoded.
     #[cold]
-    pub(crate) fn note_response(&mut self, token: Token, head: &[u8], has_body: bool, outcome: Noted) {
-        let Self { exchanges: Some(exchanges), parser, responder, proxies, .. } = self else { return };
-        let head = parser.head(head);
-        if let (true, Framing::Length(bytes)) = (has_body, head.framing()) {
-            exchanges.receive_body(token, bytes);
-        }
-        match outcome {
-            Noted::Responded(status) => {
-                exchanges.describe(token, &head, proxies.as_deref());
-                exchanges.respond(token, status, responder, COMPLETE);
-            }
-            Noted::Full => exchanges.describe(token, &head, proxies.as_deref()),
-            Noted::Deferred => exchanges.begin(token),
-        }
-    }
-
-    /// Counts the response to a request whose body was buffered or discarded in its block.
-    #[cold]
-    pub(crate) fn note_buffered(&mut self, token: Token, head: &Head<'_>, bytes: u64, outcome: Noted) {
-        let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
-        exchanges.receive_body(token, bytes);
-        match outcome {
-            Noted::Responded(status) => {
-                exchanges.describe(token, head, proxies.as_deref());
-                exchanges.respond(token, status, responder, COMPLETE);
-            }
-            Noted::Full => exchanges.describe(token, head, proxies.as_deref()),
-            Noted::Deferred => {}
-        }
+    pub(crate) fn note_response(&mut self, token: Token, source: Source<'_>, status: u16) {
+        self.describe(token, source, status, Progress::Whole(ExchangeEnd::Complete));
     }
 
     /// Counts the beginning of a deferred response.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn note_deferred(&mut self, pending: &PendingCall, status: u16) {
-        let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
-        let token = pending.exchange.token();
-        exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
-        exchanges.respond(token, status, responder, Progress::Open);
+        let exchange = &pending.exchange;
+        self.describe(exchange.token(), Source::Head(exchange.head()), status, Progress::Open);
     }
 
-    /// Counts the output of a deferred response so far.
-    pub(crate) fn note_output(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.begin(token);
-            exchanges.extend(token, &self.responder.out);
+    fn describe(&mut self, token: Token, source: Source<'_>, status: u16, progress: Progress) {
+        let Self { ledger: Some(ledger), parser, table, blocks, responder, proxies, .. } = self else {
+            return;
+        };
+        let received = match source {
+            Source::Parsed(head) => Some(Received::Head(parser.head(head))),
+            Source::Head(head) => Some(Received::Head(head)),
+            Source::Line(input) => Some(Received::Line(input)),
+            Source::Block => table.find(token).and_then(|conn| {
+                let phase = conn.phase();
+                received_by(blocks.get_mut(conn.block)?, phase)
+            }),
+        };
+        ledger.respond(token, received, status, progress, responder, proxies.as_deref());
+    }
+
+    /// Counts the response to a request in the worker's own parser, unless that is deferred. `has_body` means that its
+    /// body was received.
+    #[cold]
+    pub(crate) fn note_whole(&mut self, token: Token, head: &[u8], has_body: bool, status: Option<u16>) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let (true, Framing::Length(bytes)) = (has_body, self.parser.head(head).framing()) {
+            ledger.receive_body(token, bytes);
+        }
+        if let Some(status) = status {
+            self.note_response(token, Source::Parsed(head), status);
         }
     }
 
-    /// Counts the end of a deferred response.
-    pub(crate) fn note_end(&mut self, token: Token, disposition: Disposition) {
-        if let Some(exchanges) = &mut self.exchanges {
-            let end = match disposition {
+    /// Counts the output of a deferred response so far; with a disposition, its end.
+    pub(crate) fn note_output(&mut self, token: Token, disposition: Option<Disposition>) {
+        if let Some(ledger) = &mut self.ledger {
+            let end = disposition.map(|disposition| match disposition {
                 Disposition::Truncated => ExchangeEnd::Truncated,
                 Disposition::Keep | Disposition::Last | Disposition::HandOver => ExchangeEnd::Complete,
-            };
-            exchanges.complete(token, &self.responder.out, end);
+            });
+            ledger.extend(token, &self.responder.out, end);
         }
     }
 
-    /// Describes an unfinished request by its block, unless its response has begun; returns false if there is none.
-    #[inline(never)]
-    pub(crate) fn describe_unfinished(&mut self, token: Token) -> bool {
-        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return false };
-        exchanges.unpark(token);
-        if exchanges.is_described(token) {
-            return true;
-        }
-        let Some(conn) = table.find(token) else { return false };
-        let phase = conn.phase();
-        let Some(block) = blocks.get_mut(conn.block) else { return false };
-        match (&block.call, phase) {
-            // A response that has begun and has no record any more ended as unknown.
-            (Some(pending), _) if pending.disposition.is_none() => {
-                exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
-            }
-            (None, Phase::Body) => {
-                exchanges.describe(token, &block.parser.head(&block.head), proxies.as_deref());
-            }
-            (None, Phase::FirstHead | Phase::Head) => {
-                exchanges.describe_line(token, &block.input, proxies.as_deref());
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Keeps the request of a connection that is evicted.
+    /// Keeps the request of a connection that is evicted. Without one, that is the next one, which was never begun.
     pub(crate) fn note_eviction(&mut self, token: Token) {
-        let is_described = self.describe_unfinished(token);
-        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return };
-        let Some(conn) = table.find(token).filter(|conn| conn.phase() != Phase::ProxyHeader) else { return };
-        // Input behind a response that is being sent: its first line is a request that was never begun.
-        let waiting = blocks.get_mut(conn.block).filter(|block| !is_described && block.call.is_none());
-        if let Some(block) = waiting.filter(|block| !block.input.is_empty()) {
-            exchanges.describe_line(token, &block.input, proxies.as_deref());
-        }
-        exchanges.park(token);
+        self.set_aside(token, |_| true);
     }
 
-    /// Counts the response of a refusal.
-    pub(crate) fn note_refusal(&mut self, token: Token, status: u16) {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.respond(token, status, &self.responder, COMPLETE);
+    fn set_aside(&mut self, token: Token, is_request: impl FnOnce(&Received<'_>) -> bool) {
+        let Self { ledger: Some(ledger), table, blocks, proxies, .. } = self else { return };
+        let Some(conn) = table.find(token) else { return };
+        let phase = conn.phase();
+        let Some(block) = blocks.get_mut(conn.block) else { return };
+        if let Some(received) = received_by(block, phase).filter(is_request) {
+            ledger.set_aside(token, &received, proxies.as_deref());
         }
-    }
-}
-
-impl<S: Service> WorkerState<S> {
-    /// Rejects a request whose head is complete in the input.
-    #[cold]
-    pub(crate) fn refuse_head(&mut self, token: Token, refusal: Refusal, head: &[u8]) -> Step {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.describe(token, &self.parser.head(head), self.proxies.as_deref());
-        }
-        self.refuse(token, refusal)
-    }
-
-    /// Rejects a malformed head.
-    #[cold]
-    pub(crate) fn refuse_line(&mut self, token: Token, refusal: Refusal, input: &[u8]) -> Step {
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.describe_line(token, input, self.proxies.as_deref());
-        }
-        self.refuse(token, refusal)
     }
 }
 
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Ends the exchanges whose output was sent at once.
+    /// Counts the output of a connection's event, which the driver has sent or not.
     #[cold]
-    pub(crate) fn note_flushed(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            let settles_later = self.driver.settles_later();
-            exchanges.flushed(token, self.driver.read_clock_us(), settles_later);
-        }
-    }
-
-    /// Keeps the exchanges whose output is in flight.
-    pub(crate) fn note_in_flight(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.in_flight(token, self.driver.read_clock_us());
-        }
+    pub(crate) fn note_flushed(&mut self, token: Token, is_sent: bool) {
+        let Some(ledger) = &mut self.state.ledger else { return };
+        let state = match is_sent {
+            false => SendState::InFlight,
+            true if self.driver.settles_later() => SendState::Silent,
+            true => SendState::Sent,
+        };
+        ledger.flushed(token, self.driver.read_clock_us(), state);
     }
 
     /// Ends the exchanges whose send has succeeded.
     pub(crate) fn note_sent(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.sent(token, self.driver.read_clock_us());
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.sent(token, self.driver.read_clock_us(), SendState::Sent);
         }
     }
 
-    /// Ends all exchanges of a connection that is about to be closed. Call it once: it describes a request that has none.
+    /// Ends all exchanges of a connection that is about to be closed, or whose last send is over after that.
     #[inline(never)]
     pub(crate) fn abort_exchanges(&mut self, token: Token, end: ExchangeEnd) {
-        let is_partial = |phase| matches!(phase, Phase::FirstHead | Phase::Head);
-        if self.state.exchanges.is_none() {
-            return;
-        }
         // A head that never became complete is no request.
-        if self.state.table.find(token).is_some_and(|conn| !is_partial(conn.phase())) {
-            self.state.describe_unfinished(token);
-        }
-        if let Some(exchanges) = &mut self.state.exchanges {
-            let bytes = self.driver.send_progress(token);
-            exchanges.abort(token, bytes, end, self.driver.read_clock_us());
+        self.state.set_aside(token, |received| matches!(received, Received::Head(_)));
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.abort(token, self.driver.send_progress(token), end, self.driver.read_clock_us());
         }
     }
 
@@ -216,33 +145,25 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Begins a turn: ends the exchanges whose sends have succeeded in the last one.
     pub(crate) fn begin_exchanges(&mut self) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
         }
         while let Some(token) = self.driver.next_unsent() {
             self.unsent(token);
         }
         let settles_later = self.driver.settles_later();
-        if let Some(exchanges) = &mut self.state.exchanges {
+        if let Some(ledger) = &mut self.state.ledger {
             if !settles_later {
-                exchanges.settle();
+                ledger.settle();
             }
-            self.state.counters.hit_exchange_bytes.set(exchanges.dropped);
-        }
-    }
-
-    /// Ends the exchanges of a closed connection whose send is over: its result wasn't known at the close.
-    pub(crate) fn note_cut_off(&mut self, token: Token) {
-        let end = self.end_by_close();
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.abort(token, self.driver.send_progress(token), end, self.driver.read_clock_us());
+            self.state.counters.hit_exchange_bytes.set(ledger.dropped);
         }
     }
 
     /// Publishes the states of connections at the end of a turn.
     pub(crate) fn count_states(&mut self) {
         let (state, counters) = (&self.state, &self.state.counters);
-        let sending = state.exchanges.as_ref().map_or(0, |exchanges| exchanges.connections());
+        let sending = state.ledger.as_ref().map_or(0, |ledger| ledger.connections());
         counters.connections_sending.set(sending as u64);
         counters.connections_unfinished.set(state.blocks.len() as u64);
         counters.connections_handed_over.set(self.handed_over.open as u64);
@@ -250,8 +171,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Stores the address of an accepted connection.
     pub(crate) fn open_exchanges(&mut self, token: Token) {
-        if let Some(exchanges) = &mut self.state.exchanges {
-            exchanges.open(token, self.driver.peer(token).ok());
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.open(token, self.state.calls.peers.of(token, &self.driver));
         }
     }
 }

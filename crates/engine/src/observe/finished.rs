@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shearwater_http1::Version;
-use shearwater_io::Token;
 
-use crate::observe::record::{Group, NEVER, Record};
+use crate::observe::record::{Group, NEVER, Progress, Record, WantedField};
 use crate::request::ConnectionId;
 
 /// The end of an exchange.
@@ -55,12 +54,10 @@ impl ExchangeEnd {
 pub struct FinishedExchange<'a> {
     pub(crate) record: &'a Record,
     pub(crate) group: &'a Group,
-    pub(crate) names: &'a [Box<str>],
-    pub(crate) token: Token,
+    pub(crate) wanted: &'a [WantedField],
     pub(crate) peer: Option<SocketAddr>,
-    pub(crate) client: Option<SocketAddr>,
-    pub(crate) end: ExchangeEnd,
-    pub(crate) ended_us: u64,
+    /// There are trusted proxies: the address of the client follows the fields.
+    pub(crate) has_clients: bool,
     pub(crate) unix_seconds: u64,
 }
 
@@ -69,7 +66,7 @@ impl fmt::Debug for FinishedExchange<'_> {
         f.debug_struct("FinishedExchange")
             .field("target", &String::from_utf8_lossy(self.target()))
             .field("status", &self.status())
-            .field("end", &self.end)
+            .field("end", &self.end())
             .finish_non_exhaustive()
     }
 }
@@ -111,8 +108,8 @@ impl<'a> FinishedExchange<'a> {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         // Listeners that name it in lower case cost one comparison.
-        let index =
-            self.names.iter().position(|known| **known == *name || known.eq_ignore_ascii_case(name))?;
+        let is_it = |(wanted, _): &WantedField| **wanted == *name || wanted.eq_ignore_ascii_case(name);
+        let index = self.wanted.iter().position(is_it)?;
         self.group.field(self.record, index)
     }
 
@@ -144,7 +141,7 @@ impl<'a> FinishedExchange<'a> {
     /// Returns the time from the turn that received the request's first byte to the end of the exchange.
     #[must_use]
     pub fn duration(&self) -> Duration {
-        Duration::from_micros(self.ended_us.saturating_sub(self.record.begun_us))
+        Duration::from_micros(self.record.ended_us.saturating_sub(self.record.begun_us))
     }
 
     /// Returns the seconds since 1970 at the end.
@@ -156,8 +153,9 @@ impl<'a> FinishedExchange<'a> {
     /// Returns the client's address as [`Request::client`](crate::Request::client). Before the head is parsed, it is that of
     /// the connection.
     #[must_use]
+    #[inline]
     pub fn client(&self) -> Option<SocketAddr> {
-        self.client
+        if self.has_clients { self.group.client(self.record, self.wanted.len()) } else { self.peer }
     }
 
     /// Returns the address at the other end of the socket, possibly a proxy's; `None` on Unix-domain sockets.
@@ -169,13 +167,17 @@ impl<'a> FinishedExchange<'a> {
     /// Returns the connection.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
-        ConnectionId::of(self.token)
+        ConnectionId::of(self.record.token)
     }
 
     /// Returns how the exchange ended.
     #[must_use]
+    #[inline]
     pub fn end(&self) -> ExchangeEnd {
-        self.end
+        match self.record.progress {
+            Progress::Whole(end) => end,
+            Progress::Open => ExchangeEnd::Unknown,
+        }
     }
 }
 

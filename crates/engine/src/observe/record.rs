@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use shearwater_http1::Version;
+use shearwater_http1::{Head, KnownField, Version};
+use shearwater_io::Token;
 
 use crate::limits::EXCHANGE_TEXT_BYTES_MAX;
 use crate::observe::finished::ExchangeEnd;
+use crate::proxies::Proxies;
 
 /// "Not yet", for times.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -27,12 +29,23 @@ pub(crate) enum Progress {
     Whole(ExchangeEnd),
 }
 
+/// A request, as far as it was received.
+pub(crate) enum Received<'a> {
+    Head(Head<'a>),
+    /// The beginning of a head that is malformed or incomplete.
+    Line(&'a [u8]),
+}
+
+/// A request field that listeners asked for, in lower case.
+pub(crate) type WantedField = (Box<str>, Option<KnownField>);
+
 /// An exchange.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
+    pub(crate) token: Token,
     pub(crate) begun_us: u64,
     pub(crate) first_byte_us: u64,
-    /// End of a send whose result wasn't known then; `NEVER` without.
+    /// End of the send that counts as the last one.
     pub(crate) ended_us: u64,
     pub(crate) body_received: u64,
     /// Bytes that the kernel has taken in earlier sends.
@@ -52,23 +65,34 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Moves all bytes of a send that has succeeded.
-    pub(crate) fn settle(&mut self) {
-        self.sent += std::mem::take(&mut self.queued);
+    /// Returns true if more of the response follows.
+    pub(crate) fn is_open(&self) -> bool {
+        self.progress == Progress::Open
     }
 
-    /// Moves the bytes of a send that has failed after `left` bytes, and takes them off. Returns true if all of
-    /// the response was sent nevertheless.
-    pub(crate) fn settle_part(&mut self, left: &mut u64) -> bool {
+    /// Moves all bytes of a send that has succeeded at `now_us`, or before.
+    #[inline]
+    pub(crate) fn settle(&mut self, now_us: u64) {
+        self.sent += std::mem::take(&mut self.queued);
+        if !self.is_open() {
+            self.ended_us = self.ended_us.min(now_us);
+        }
+    }
+
+    /// Moves the bytes of a send that has failed after `left` bytes, and takes them off. Unless all of the response was
+    /// sent nevertheless, it ends like this.
+    pub(crate) fn settle_part(&mut self, left: &mut u64, end: ExchangeEnd) {
         let taken = self.queued.min(*left);
         *left -= taken;
         self.sent += taken;
-        let is_whole = self.progress != Progress::Open && taken == self.queued;
+        if self.is_open() || taken < self.queued {
+            self.progress = Progress::Whole(end);
+        }
         self.queued = 0;
-        is_whole
     }
 
     /// Stores the time of the send that begins the response.
+    #[inline]
     pub(crate) fn begin_send(&mut self, now_us: u64) {
         if self.first_byte_us == NEVER && self.queued > 0 {
             self.first_byte_us = now_us;
@@ -76,7 +100,7 @@ impl Record {
     }
 }
 
-/// Records of one connection in order, with their texts: only the last may be open.
+/// Records in order, with their texts: of one connection, where only the last may be open, or unsettled ones of all.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) records: Vec<Record>,
@@ -86,13 +110,42 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Appends the texts of a request; returns its record, which isn't in the group yet.
-    pub(crate) fn describe(&mut self, method: &[u8], target: &[u8], version: Option<Version>) -> Record {
+    /// Appends a request without a response.
+    #[inline]
+    pub(crate) fn describe(
+        &mut self,
+        token: Token,
+        received: &Received<'_>,
+        wanted: &[WantedField],
+        proxies: Option<&Proxies>,
+    ) -> &mut Record {
+        let (method, target, version) = match received {
+            Received::Head(head) => {
+                (head.method_name().as_bytes(), head.target_str().as_bytes(), Some(head.version()))
+            }
+            Received::Line(input) => split_line(input),
+        };
         let (method, target) = (bounded(method), bounded(target));
         let text = self.text.len() as u32;
         self.text.extend_from_slice(method);
         self.text.extend_from_slice(target);
-        Record {
+        for (name, known) in wanted {
+            match (received, known) {
+                (Received::Head(head), Some(known)) if !head.is_repeated(*known) => {
+                    self.describe_field(head.field(*known));
+                }
+                (Received::Head(head), _) => self.describe_values(head.all_named(name)),
+                (Received::Line(_), _) => self.describe_field(None),
+            }
+        }
+        if let Some(proxies) = proxies {
+            self.describe_client(match received {
+                Received::Head(head) => proxies.client(token, head),
+                Received::Line(_) => proxies.address(token),
+            });
+        }
+        self.records.push(Record {
+            token,
             begun_us: NEVER,
             first_byte_us: NEVER,
             ended_us: NEVER,
@@ -107,11 +160,12 @@ impl Group {
             tag: 0,
             version,
             progress: Progress::Open,
-        }
+        });
+        self.records.last_mut().expect("pushed")
     }
 
     /// Appends the value of the next field of the request that was described last.
-    pub(crate) fn describe_field(&mut self, value: Option<&[u8]>) {
+    fn describe_field(&mut self, value: Option<&[u8]>) {
         let value = value.map(bounded);
         let len = value.map_or(ABSENT, |value| value.len() as u16);
         self.text.extend_from_slice(&len.to_ne_bytes());
@@ -120,7 +174,7 @@ impl Group {
 
     /// Appends the next field with all its values, as in one line with all of them (RFC 9110 section 5.3).
     #[cold]
-    pub(crate) fn describe_values<'a>(&mut self, mut values: impl Iterator<Item = &'a [u8]>) {
+    fn describe_values<'a>(&mut self, mut values: impl Iterator<Item = &'a [u8]>) {
         let start = self.text.len() + size_of::<u16>();
         self.describe_field(values.next());
         for value in values {
@@ -133,7 +187,7 @@ impl Group {
     }
 
     /// Appends the address of the client of the request that was described last, after its fields.
-    pub(crate) fn describe_client(&mut self, client: Option<SocketAddr>) {
+    fn describe_client(&mut self, client: Option<SocketAddr>) {
         let mut bytes = [0; PORT_BYTES + 16];
         let Some(client) = client else { return self.describe_field(None) };
         bytes[..PORT_BYTES].copy_from_slice(&client.port().to_be_bytes());
@@ -158,11 +212,6 @@ impl Group {
             Err(_) => IpAddr::from(<[u8; 16]>::try_from(address).ok()?),
         };
         Some(SocketAddr::new(address, u16::from_be_bytes(*port)))
-    }
-
-    /// Drops the texts of the request that was described last.
-    pub(crate) fn withdraw(&mut self, record: &Record) {
-        self.text.truncate(record.text as usize);
     }
 
     pub(crate) fn method(&self, record: &Record) -> &[u8] {
@@ -206,22 +255,14 @@ impl Group {
         Self { records, text: self.text[start..end].to_vec(), counted: 0 }
     }
 
-    /// Returns the request that was described last in a group of its own.
-    pub(crate) fn split_off(&mut self, record: Record) -> Self {
-        let text = self.text.split_off(record.text as usize);
-        Self { records: vec![Record { text: 0, ..record }], text, counted: 0 }
-    }
-
-    /// Moves the texts of another group behind its own; returns the other's only record.
-    pub(crate) fn take_over(&mut self, other: &mut Self, record: Record) -> Record {
-        let text = self.text.len() as u32;
-        self.text.append(&mut other.text);
-        Record { text, ..record }
+    /// Returns true if more of the last response follows.
+    pub(crate) fn is_open(&self) -> bool {
+        self.records.last().is_some_and(Record::is_open)
     }
 
     /// Drops all records but an open one, and their texts.
     pub(crate) fn drop_ended(&mut self) {
-        self.records.retain(|record| record.progress == Progress::Open);
+        self.records.retain(Record::is_open);
         if let Some(open) = self.records.last_mut() {
             self.text.drain(..std::mem::take(&mut open.text) as usize);
         }
@@ -246,13 +287,29 @@ impl Group {
     }
 }
 
+/// Splits the first line of a malformed or incomplete head. An unknown version stays a part of the target.
+#[cold]
+fn split_line(input: &[u8]) -> (&[u8], &[u8], Option<Version>) {
+    let line = input.strip_prefix(b"\r\n").unwrap_or(input);
+    let line = line.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let mut words = line.splitn(2, |byte| *byte == b' ');
+    let (method, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    match (rest.strip_suffix(b" HTTP/1.1"), rest.strip_suffix(b" HTTP/1.0")) {
+        (Some(target), _) => (method, target, Some(Version::Http11)),
+        (_, Some(target)) => (method, target, Some(Version::Http10)),
+        _ => (method, rest, None),
+    }
+}
+
 fn bounded(text: &[u8]) -> &[u8] {
     &text[..text.len().min(EXCHANGE_TEXT_BYTES_MAX)]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Group, Progress};
+    use shearwater_io::Token;
+
+    use super::{Group, Progress, Received};
     use crate::observe::finished::ExchangeEnd;
 
     #[test]
@@ -263,13 +320,12 @@ mod tests {
             if let Some(before) = group.records.last_mut() {
                 before.progress = Progress::Whole(ExchangeEnd::Complete);
             }
-            let target = format!("/{number}");
-            let record = group.describe(b"GET", target.as_bytes(), None);
-            group.records.push(record);
+            let line = format!("GET /{number} HTTP/1.1");
+            group.describe(Token::new(0, 0), &Received::Line(line.as_bytes()), &[], None);
             group.describe_field(Some(b"value"));
             group.drop_ended();
             let open = group.records[0];
-            assert_eq!((group.records.len(), group.target(&open)), (1, target.as_bytes()));
+            assert_eq!((group.records.len(), group.target(&open)), (1, format!("/{number}").as_bytes()));
             assert_eq!(group.field(&open, 0), Some(&b"value"[..]));
         }
         assert!(group.capacity() < 4096, "{}", group.capacity());

@@ -3,10 +3,11 @@
 use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head};
 use shearwater_io::Token;
 
+use crate::deferred::deferral::Deferral;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::blocks::{Block, Destination};
 use crate::memory::buffer::PagePool;
-use crate::observe::capture::Noted;
+use crate::observe::capture::Source;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::request_loop::{Step, StepResult, facts};
@@ -57,9 +58,6 @@ impl<S: Service> WorkerState<S> {
         };
         self.blocks.put(conn.block, block);
         conn.begin_body();
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.begin(token);
-        }
         if !self.make_room(token) {
             return self.refuse(token, Refusal::BuffersFull);
         }
@@ -76,6 +74,9 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.receive_body(token, block.body_bytes);
+        }
         if let Piece::Complete = piece {
             let is_followed = consumed < input.len();
             let is_last = self.is_last(token, is_followed);
@@ -91,18 +92,18 @@ impl<S: Service> WorkerState<S> {
             };
             // While the block is taken out: it is compared with others together with its copy.
             let has_room = match &outcome {
-                Outcome::Deferred(deferral) => self.has_room_for(token, deferral, block.held_bytes()),
-                Outcome::Responded(_) => true,
+                Outcome::Deferred(Deferral::Deferred(deferred)) => {
+                    self.has_room_for(token, deferred, block.held_bytes())
+                }
+                _ => true,
             };
-            if self.exchanges.is_some() {
-                self.note_buffered(
-                    token,
-                    &block.parser.head(&block.head),
-                    block.body_bytes,
-                    Noted::of(&outcome),
-                );
+            if let (true, Some(status)) = (self.ledger.is_some(), outcome.status()) {
+                self.note_response(token, Source::Head(block.parser.head(&block.head)), status);
             }
-            block.end_request(&mut self.blocks.pool);
+            // A refusal describes the request in the block.
+            if !matches!(outcome, Outcome::Deferred(Deferral::Full)) {
+                block.end_request(&mut self.blocks.pool);
+            }
             self.blocks.put(index, block);
             return match outcome {
                 Outcome::Responded(responded) => {
@@ -110,16 +111,14 @@ impl<S: Service> WorkerState<S> {
                     self.end_request(token, disposition);
                     Step::new(consumed, StepResult::Responded)
                 }
-                Outcome::Deferred(deferral) => {
-                    Step::new(consumed, self.defer(token, deferral, facts, has_room))
+                Outcome::Deferred(Deferral::Deferred(deferred)) => {
+                    Step::new(consumed, self.defer(token, deferred, facts, has_room))
                 }
+                Outcome::Deferred(_) => Step::new(consumed, self.refuse(token, Refusal::CallsFull).result),
             };
         }
         // A body that is discarded doesn't grow in memory.
         let is_kept = matches!(block.destination, Destination::Buffer);
-        if let Some(exchanges) = &mut self.exchanges {
-            exchanges.receive_body(token, block.body_bytes);
-        }
         self.blocks.put(index, block);
         match piece {
             Piece::Refused(refusal) => Step::new(consumed, self.refuse(token, refusal).result),

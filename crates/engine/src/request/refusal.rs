@@ -4,6 +4,7 @@ use shearwater_http1::{Head, ParseError, Target};
 use shearwater_io::Token;
 
 use crate::connection::{Flag, Phase};
+use crate::observe::capture::Source;
 use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
 use crate::server::counters::{Counter, Counters};
@@ -87,10 +88,15 @@ impl Refusal {
 }
 
 impl<S: Service> WorkerState<S> {
-    /// Rejects the current request with the connection's last response.
+    /// Rejects the unfinished request in the connection's block with the last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
-        self.describe_unfinished(token);
-        if self.drop_call(token) {
+        self.refuse_as(token, refusal, Source::Block)
+    }
+
+    /// Rejects a request with the connection's last response.
+    #[cold]
+    pub(crate) fn refuse_as(&mut self, token: Token, refusal: Refusal, source: Source<'_>) -> Step {
+        if self.has_begun(token) {
             return self.cut_off(token, refusal);
         }
         self.counters.requests_refused.add(1);
@@ -101,7 +107,8 @@ impl<S: Service> WorkerState<S> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
-        self.note_refusal(token, refusal.status());
+        self.note_response(token, source, refusal.status());
+        self.drop_call(token);
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
     }
@@ -117,8 +124,9 @@ impl<S: Service> WorkerState<S> {
 
     /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
+        self.drop_call(token);
         self.count_limit(refusal);
-        self.note_end(token, Disposition::Truncated);
+        self.note_output(token, Some(Disposition::Truncated));
         self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
     }

@@ -63,6 +63,17 @@ pub(crate) enum Outcome {
     Deferred(Deferral),
 }
 
+impl Outcome {
+    /// Returns the status of an encoded response.
+    #[inline(always)]
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Responded(responded) => Some(responded.status),
+            Self::Deferred(_) => None,
+        }
+    }
+}
+
 /// A handler's fault, with the details of its report.
 #[derive(Debug)]
 pub(crate) enum Fault {
