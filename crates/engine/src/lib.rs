@@ -15,6 +15,7 @@ mod deferred {
     pub(crate) mod calls;
     pub(crate) mod deferral;
     pub(crate) mod exchange;
+    pub(crate) mod inbound;
     pub(crate) mod pending;
     pub(crate) mod poll;
     pub(crate) mod stream;

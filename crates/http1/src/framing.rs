@@ -188,10 +188,13 @@ impl ResponseFraming {
         }
     }
 
-    /// Appends what follows the last piece.
-    pub fn append_end(self, out: &mut Vec<u8>) {
-        if self == Self::Chunked {
-            encode::last_chunk(out);
+    /// Appends what follows the last piece. Trailers are dropped unless the body is in chunks.
+    #[inline]
+    pub fn append_end(self, out: &mut Vec<u8>, trailers: &[u8]) {
+        match self {
+            Self::Chunked if trailers.is_empty() => encode::last_chunk(out),
+            Self::Chunked => encode::last_chunk_and_trailers(out, trailers),
+            Self::Length(_) | Self::Close => {}
         }
     }
 }

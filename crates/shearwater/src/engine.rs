@@ -7,8 +7,8 @@
 pub use crate::handlers::OffloadPool;
 pub use crate::service_manager::claim_inherited_sockets;
 pub use shearwater_engine::http1::{
-    Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Version, is_protocol,
-    is_same_protocol, media_type, visible,
+    Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Trailers, Version, is_protocol,
+    is_same_protocol, may_be_trailer, media_type, visible,
 };
 pub use shearwater_engine::io::fs::written;
 pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits};

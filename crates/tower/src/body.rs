@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 use shearwater::Call;
 use shearwater::engine::{Expectation, Framing, Head};
@@ -62,9 +63,7 @@ impl http_body::Body for Body {
                 *kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Streamed(receiver) => {
-                receiver.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
-            }
+            Kind::Streamed(receiver) => receiver.poll(cx),
         }
     }
 
@@ -139,12 +138,14 @@ impl RequestBody {
         let length = expected.length();
         let first = if expected.expects_continue { Poll::Pending } else { first(call, length, pool, cx) };
         let piece = match first {
-            Poll::Ready(None) => return (Body::empty(), Self::NONE),
+            Poll::Ready(None) if has_no_trailers(call, length) => return (Body::empty(), Self::NONE),
+            Poll::Ready(None) => None,
             Poll::Ready(Some(piece)) => Some(piece),
             Poll::Pending => None,
         };
         if let Some(piece) = &piece
             && call.poll_read(cx) == Poll::Ready(None)
+            && has_no_trailers(call, length)
         {
             return (Body { kind: Kind::Whole(piece.clone()) }, Self::NONE);
         }
@@ -184,10 +185,30 @@ impl RequestBody {
         match call.poll_take(cx) {
             Poll::Pending => return false,
             Poll::Ready(Some(piece)) => sender.push(Bytes::from(piece), cx),
-            Poll::Ready(None) => self.sender.take().into_iter().for_each(|sender| sender.finish(cx)),
+            Poll::Ready(None) => {
+                self.sender.take().into_iter().for_each(|sender| sender.finish(trailers(call), cx));
+            }
         }
         true
     }
+}
+
+/// Returns true if no trailers follow a body that was read to its end. Only one in chunks can have them.
+fn has_no_trailers(call: &Call, length: Option<u64>) -> bool {
+    length.is_some() || call.trailers().next().is_none()
+}
+
+/// Returns the trailers of a body that was read to its end, if there are any.
+fn trailers(call: &Call) -> Option<Box<HeaderMap>> {
+    let mut map = HeaderMap::new();
+    for field in call.trailers() {
+        // The engine accepts what these accept.
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+            map.append(name, value);
+        }
+    }
+    (!map.is_empty()).then(|| Box::new(map))
 }
 
 /// Takes the first piece of a body. Short bodies are copied into the head pool, so that the call keeps its buffer.

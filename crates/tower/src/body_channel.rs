@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http_body::SizeHint;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
 
 /// An error of reading a request body to its end.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ struct State {
     piece: Option<Bytes>,
     /// The end of the body after the piece, if it has ended.
     end: Option<End>,
+    /// The trailers to be read after the piece.
+    trailers: Option<Box<HeaderMap>>,
     /// The reader has polled.
     is_wanted: bool,
     /// The reader was dropped.
@@ -105,10 +108,10 @@ impl BodySender {
         wake_other(reader, cx);
     }
 
-    /// Marks the body as complete.
-    pub(crate) fn finish(self, cx: &Context<'_>) {
+    /// Marks the body as complete, with these trailers.
+    pub(crate) fn finish(self, trailers: Option<Box<HeaderMap>>, cx: &Context<'_>) {
         let mut state = lock(&self.state);
-        state.end = Some(End::Complete);
+        (state.end, state.trailers) = (Some(End::Complete), trailers);
         let reader = state.reader.take();
         drop(state);
         wake_other(reader, cx);
@@ -142,8 +145,8 @@ pub(crate) struct BodyReceiver {
 }
 
 impl BodyReceiver {
-    /// Returns the next piece; `None` at the end.
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    /// Returns the next piece, then the trailers if there are any; `None` at the end.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let mut state = lock(&self.state);
         state.is_wanted = true;
         let Some(piece) = state.piece.take() else { return self.poll_end(state, cx) };
@@ -151,7 +154,7 @@ impl BodyReceiver {
         drop(state);
         wake_other(sender, cx);
         self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
-        Poll::Ready(Some(Ok(piece)))
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     /// Handles an empty channel.
@@ -159,9 +162,11 @@ impl BodyReceiver {
         &self,
         mut state: MutexGuard<'_, State>,
         cx: &Context<'_>,
-    ) -> Poll<Option<Result<Bytes, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match state.end {
-            Some(End::Complete) => Poll::Ready(None),
+            Some(End::Complete) => {
+                Poll::Ready(state.trailers.take().map(|trailers| Ok(Frame::trailers(*trailers))))
+            }
             Some(End::Cut) => Poll::Ready(Some(Err(BodyError::Over))),
             None => {
                 store(&mut state.reader, cx);
@@ -173,13 +178,13 @@ impl BodyReceiver {
         }
     }
 
-    /// Returns true if no piece will follow.
+    /// Returns true if neither a piece nor trailers will follow.
     pub(crate) fn is_at_end(&self) -> bool {
         if self.left == Some(0) {
             return true;
         }
         let state = lock(&self.state);
-        state.piece.is_none() && state.end == Some(End::Complete)
+        state.piece.is_none() && state.trailers.is_none() && state.end == Some(End::Complete)
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
@@ -245,11 +250,13 @@ mod tests {
         sender.push(PIECE, &feeding);
         assert_eq!(reader_wakes.get(), 1, "the reader is woken");
         assert!(sender.poll_demand(&feeding).is_pending(), "the channel is full");
-        assert!(matches!(receiver.poll(&reading), Poll::Ready(Some(Ok(piece))) if piece == PIECE));
+        assert!(
+            matches!(receiver.poll(&reading), Poll::Ready(Some(Ok(frame))) if frame.data_ref() == Some(&PIECE))
+        );
         assert_eq!(sender_wakes.get(), 2);
         assert_eq!(sender.poll_demand(&feeding), Poll::Ready(Demand::Wanted), "the next piece is prefetched");
         assert!(receiver.poll(&reading).is_pending());
-        sender.finish(&feeding);
+        sender.finish(None, &feeding);
         assert_eq!(reader_wakes.get(), 2);
         assert!(receiver.is_at_end());
         assert!(matches!(receiver.poll(&reading), Poll::Ready(None)));
@@ -265,7 +272,7 @@ mod tests {
         sender.push(PIECE, &cx);
         assert!(receiver.poll(&cx).is_ready());
         assert!(receiver.poll(&cx).is_pending());
-        sender.finish(&cx);
+        sender.finish(None, &cx);
         assert!(matches!(receiver.poll(&cx), Poll::Ready(None)));
         assert_eq!(count.get(), 0);
     }

@@ -13,7 +13,7 @@ use tokio::task::coop::poll_proceed;
 
 use crate::body::{Body, ExpectedBody, RequestBody};
 use crate::limits::PIECE_BYTES_MAX;
-use crate::response::{PendingResponse, RemainingBody};
+use crate::response::{PendingResponse, RemainingBody, push_trailers};
 use crate::service::{BoxError, HttpService};
 use crate::upgrades::{self, Handshake};
 use crate::worker_pool::{PinnedSlot, WorkerPool};
@@ -110,8 +110,13 @@ pub(crate) async fn stream<S: HttpService>(
             };
             let Some(frame) = frame else { return Poll::Ready(Ok(())) };
             let frame = frame.map_err(|error| message("the body of a response failed", error))?;
-            // Trailers are dropped: few clients read them, and the engine doesn't announce them.
-            piece = frame.into_data().ok();
+            piece = match frame.into_data() {
+                Ok(data) => Some(data),
+                Err(frame) => {
+                    frame.into_trailers().iter().for_each(|trailers| push_trailers(&mut call, trailers));
+                    None
+                }
+            };
         }
     };
     match poll_fn(|cx| pool.budget.scope(cx, &mut poll)).await {

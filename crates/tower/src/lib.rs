@@ -23,7 +23,8 @@
 //! # Differences from axum on hyper
 //!
 //! - Request bodies are limited to 10 MiB by default, whatever the service allows. See [`Serve::body_bytes_max`].
-//! - `Date` and `Server` are set by the engine. A status outside 200 to 599 becomes a 500. Trailers are not sent.
+//! - `Date` and `Server` are set by the engine. A status outside 200 to 599 becomes a 500.
+//! - Trailers are sent even if the request has no `TE: trailers` and the response no `Trailer`, and make a body chunked.
 //! - A service that returns an error is a 500. If the body of a response fails, the connection is closed.
 //! - Only [registered](Serve::upgrades) upgrade protocols work, by default WebSocket. An `Upgrade` header with other
 //!   protocols is ignored. `CONNECT` is rejected.

@@ -7,7 +7,7 @@ use bytes::Buf;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::{Body as HttpBody, Frame};
-use shearwater::engine::ResponseContent;
+use shearwater::engine::{ResponseContent, Version, may_be_trailer};
 use shearwater::{Call, Method, Response};
 
 use crate::limits::WHOLE_BODY_BYTES_MAX;
@@ -26,6 +26,12 @@ pub(crate) struct PendingResponse<S: HttpService> {
     body: Option<PinnedSlot<S::ResponseBody>>,
     /// The result of the body's first poll.
     first: Polled<S::ResponseBody>,
+    /// The body has ended with its first frame.
+    is_last: bool,
+    /// Trailers are announced, or ready.
+    has_trailers: bool,
+    /// The body's trailers, if they were ready after its only piece.
+    trailers: Option<Box<HeaderMap>>,
     is_head_only: bool,
 }
 
@@ -41,26 +47,41 @@ impl<S: HttpService> PendingResponse<S> {
         response: http::Response<S::ResponseBody>,
         method: Method,
         pool: &WorkerPool<S>,
-        poll: impl FnOnce(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>,
+        mut poll: impl FnMut(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>,
     ) -> Self {
         let (head, body) = response.into_parts();
         let length = body.size_hint().exact();
         let is_head_only = method == Method::Head;
         let is_sent = ResponseContent::of(method, head.status.as_u16()).is_whole();
         let mut body = (is_sent && !body.is_end_stream()).then(|| pool.bodies.take(body));
-        let first = body.as_mut().map_or(Poll::Pending, |body| poll(body.get()));
-        Self { head, length, body, first, is_head_only }
+        let mut first = Poll::Pending;
+        let (mut is_last, mut has_trailers, mut trailers) = (true, false, None);
+        if let Some(body) = &mut body {
+            first = poll(body.get());
+            is_last = body.get().is_end_stream();
+            if !is_last {
+                has_trailers = head.headers.contains_key(header::TRAILER);
+                // A body that has its length may still have trailers.
+                if !has_trailers
+                    && whole::<S::ResponseBody>(&first, length, false).is_some()
+                    && let Poll::Ready(Some(Ok(frame))) = poll(body.get())
+                {
+                    trailers = frame.into_trailers().ok().map(Box::new);
+                    has_trailers = trailers.is_some();
+                }
+            }
+        }
+        Self { head, length, body, first, is_last, has_trailers, trailers, is_head_only }
     }
 
     /// Sends the whole response if its body is ready. Otherwise sends nothing and returns it.
     pub(crate) fn send_whole(mut self, response: &mut Response<'_>, pool: &WorkerPool<S>) -> Option<Self> {
-        if self.is_head_only {
+        if self.is_head_only || self.has_trailers {
             return Some(self);
         }
         response.body(b"");
-        if let Some(mut body) = self.body.take() {
-            let is_last = body.get().is_end_stream();
-            let Some(whole) = whole::<S::ResponseBody>(&self.first, self.length, is_last) else {
+        if let Some(body) = self.body.take() {
+            let Some(whole) = whole::<S::ResponseBody>(&self.first, self.length, self.is_last) else {
                 self.body = Some(body);
                 return Some(self);
             };
@@ -74,14 +95,36 @@ impl<S: HttpService> PendingResponse<S> {
     /// Sends the head. Returns `None` if no body follows.
     pub(crate) fn begin(self, call: &mut Call, pool: &WorkerPool<S>) -> Option<RemainingBody<S>> {
         let declared = length(&self.head.headers);
+        // Only chunks have room for trailers.
+        let is_chunked =
+            (self.has_trailers || is_trailers(&self.first)) && call.head().version() == Version::Http11;
+        if is_chunked {
+            for value in self.head.headers.get_all(header::TRAILER) {
+                call.response().field("Trailer", value);
+            }
+        }
         send_head(self.head, &mut call.response(), pool);
         let Some(body) = self.body else {
             call.begin(declared.or(self.length.filter(|length| *length > 0)));
             return None;
         };
-        call.begin(self.length.or(declared));
+        call.begin(if is_chunked { None } else { self.length.or(declared) });
+        self.trailers.iter().for_each(|trailers| push_trailers(call, trailers));
         Some(RemainingBody { body, next: self.first })
     }
+}
+
+/// Sends trailers after the body. Fields that can't be trailers are dropped.
+pub(crate) fn push_trailers(call: &mut Call, trailers: &HeaderMap) {
+    for (name, value) in trailers {
+        if may_be_trailer(name.as_str()) {
+            call.push_trailer(name.as_str(), value);
+        }
+    }
+}
+
+fn is_trailers<D, E>(polled: &Poll<Option<Result<Frame<D>, E>>>) -> bool {
+    matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_trailers())
 }
 
 /// Sets status and fields, and returns the header map to the pool.
@@ -105,7 +148,8 @@ fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> 
 ///
 /// - `Content-Length` is used only for a body of unknown length, or one that isn't sent (`HEAD`);
 /// - `Connection: close` closes the connection, and for `Upgrade` the engine sends the option `upgrade`; other options,
-///   `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding` and `Trailer` are dropped;
+///   `Keep-Alive`, `Proxy-Connection` and `Transfer-Encoding` are dropped;
+/// - `Trailer` is sent only before trailers, which make the body chunked whatever its length;
 /// - `Date` and `Server` are set by the engine; those of the service are dropped.
 fn set(response: &mut Response<'_>, status: StatusCode, fields: &HeaderMap) {
     response.status(final_status(status));

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
-use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, ParseError};
+use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, ParseError, Trailers, may_be_trailer};
 
 use crate::input::{CONTENT, DEFAULT, FuzzStage, QUOTED, TOKEN, pattern};
 
@@ -38,6 +38,9 @@ pub fn run(input: &[u8]) {
     assert!(whole.end.is_none_or(|end| end <= bytes.len()), "the end is beyond the input");
     let trailer_bytes_max = stage.body_limits.trailer_bytes_max as usize;
     assert!(whole.trailers.len() <= trailer_bytes_max, "trailers exceed their limit");
+    if whole.end.is_some() {
+        check_trailers(&whole.trailers);
+    }
     let expected = match framing {
         Framing::Length(len) => {
             bytes.get(..len as usize).map(|content| (content.to_vec(), Vec::new(), len as usize))
@@ -45,6 +48,20 @@ pub fn run(input: &[u8]) {
         Framing::None | Framing::Chunked => read_chunks(bytes, &stage.body_limits),
     };
     assert_eq!(whole.end.map(|end| (whole.content, whole.trailers, end)), expected, "the grammar differs");
+}
+
+/// Compares the fields of a complete trailer section with its lines.
+fn check_trailers(section: &[u8]) {
+    let mut fields = Trailers::new(section);
+    for line in section.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let colon = line.iter().position(|byte| *byte == b':').expect("a valid line has a colon");
+        let name = str::from_utf8(&line[..colon]).expect("a token is ASCII");
+        if may_be_trailer(name) {
+            let field = fields.next().expect("each line is a field");
+            assert_eq!((field.name, field.value), (name, line[colon + 1..].trim_ascii()));
+        }
+    }
+    assert!(fields.next().is_none(), "more fields than lines");
 }
 
 /// Decodes all pieces, up to the end or the first rejection.

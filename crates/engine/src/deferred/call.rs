@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use shearwater_http1::{Head, Method, ResponseFraming};
+use shearwater_http1::{Head, Method, ResponseFraming, Trailers};
 use shearwater_tasks::{Sleep, Timers};
 
 use crate::deferred::exchange::Exchange;
@@ -230,6 +230,22 @@ impl Call {
         Ok(whole)
     }
 
+    /// Returns the request's trailer fields (RFC 9110 section 6.5): none before the body was
+    /// [read](Self::read) to its end.
+    ///
+    /// Fields that a server needs before the content are left out, so that they can't bypass the checks of the
+    /// head: framing, routing, authentication, conditions, and the content's form
+    /// ([`may_be_trailer`](shearwater_http1::may_be_trailer)). Trailers of a body that the handler doesn't read
+    /// itself are discarded. At most 32 lines with 8 KiB are accepted.
+    #[must_use]
+    pub fn trailers(&self) -> Trailers<'_> {
+        match self.piece.is_empty() {
+            true => self.exchange.trailers(),
+            // There may be more after this piece.
+            false => Trailers::default(),
+        }
+    }
+
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         match self.exchange.take(&mut self.piece, cx.waker()) {
             Some(true) => Poll::Ready(true),
@@ -299,6 +315,21 @@ impl Call {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.push(bytes);
         Ok(())
+    }
+
+    /// Adds a trailer field (RFC 9110 section 6.5), which is sent after the body of a stream of unknown length.
+    ///
+    /// Trailers are sent whether or not the request has `TE: trailers`: an HTTP/1.1 client has to read them in
+    /// any case, and without that field it, or a proxy, may drop them (RFC 9110 section 6.5.1). So nothing that
+    /// the client needs belongs here, unless it sends `TE: trailers`. The header `Trailer` may announce them; it
+    /// isn't required. They are dropped if the body isn't sent in chunks: with a known length, for HTTP/1.0, and
+    /// without a body.
+    ///
+    /// The response is aborted as by [`cut`](Self::cut) if the field is invalid (see [`Response::field`]), or if
+    /// clients need it before the content, such as `Content-Type` or `Set-Cookie`.
+    pub fn push_trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        self.exchange.push_trailer(name, value.as_ref());
+        self
     }
 
     /// Aborts the response: a stream is truncated and its connection closed; any other response becomes a

@@ -1,15 +1,17 @@
 //! State shared by a deferred handler and its worker. One thread: cells, no locks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::mem;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming, Trailers};
 use shearwater_io::Token;
 use shearwater_tasks::Timers;
 
 use crate::deferred::deferral::Around;
+use crate::deferred::inbound::{Inbound, TrailerSection};
 use crate::deferred::stream::Stream;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
@@ -55,24 +57,11 @@ pub(crate) struct Exchange {
     /// The connection is closed; the call remains with the program.
     is_gone: Cell<bool>,
     clock: Rc<Clock>,
-    input: RefCell<Input>,
+    input: RefCell<Inbound>,
+    trailers: OnceCell<Box<TrailerSection>>,
     output: RefCell<Output>,
     /// Steps around the response with their keys, in the order in which they run.
     steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,
-}
-
-/// Body queued for the handler.
-#[derive(Default)]
-struct Input {
-    bytes: Vec<u8>,
-    is_over: bool,
-    /// The body is passed to the handler as it arrives.
-    comes: bool,
-    /// The handler waits for more.
-    is_wanted: bool,
-    /// Capacity of the piece that the handler holds, in bytes.
-    taken_bytes: usize,
-    reader: Option<Waker>,
 }
 
 /// Response queued for the worker.
@@ -134,6 +123,7 @@ impl Exchange {
             is_gone: Cell::new(false),
             clock,
             input: RefCell::default(),
+            trailers: OnceCell::new(),
             output: RefCell::default(),
             steps: RefCell::default(),
         }
@@ -168,11 +158,8 @@ impl Exchange {
         }
         self.ends_with_client.set(false);
         self.context = None;
-        let input = self.input.get_mut();
-        input.bytes.clear();
-        input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
-        (input.is_over, input.comes, input.is_wanted, input.reader) = (false, false, false, None);
-        input.taken_bytes = 0;
+        self.input.get_mut().clear();
+        self.trailers.take();
         self.output.get_mut().clear();
         self.steps.get_mut().clear();
     }
@@ -186,7 +173,8 @@ impl Exchange {
     pub(crate) fn leave(&self) {
         self.is_gone.set(true);
         let mut input = self.input.borrow_mut();
-        self.changed(input.bytes.capacity(), 0);
+        let trailers = self.trailers.get().map_or(0, |section| section.forget());
+        self.changed(input.bytes.capacity() + trailers, 0);
         (input.bytes, input.is_over) = (Vec::new(), true);
         let reader = input.reader.take();
         drop(input);
@@ -284,6 +272,13 @@ impl Exchange {
         self.wake_reader();
     }
 
+    /// Worker: keeps a part of the trailer section, whose size the decoder limits.
+    #[cold]
+    pub(crate) fn put_trailers(&self, bytes: &[u8]) {
+        let (before, after) = self.trailers.get_or_init(Box::default).put(bytes);
+        self.changed(before, after);
+    }
+
     /// Worker: marks the body as complete.
     pub(crate) fn end_body(&self) {
         self.input.borrow_mut().is_over = true;
@@ -312,15 +307,14 @@ impl Exchange {
         piece.clear();
         let mut input = self.input.borrow_mut();
         self.changed(input.taken_bytes, piece.capacity());
-        input.taken_bytes = piece.capacity();
-        input.is_wanted = input.bytes.is_empty() && !input.is_over;
-        if input.is_wanted {
-            input.reader = Some(waker.clone());
-            return None;
-        }
-        std::mem::swap(piece, &mut input.bytes);
-        input.taken_bytes = piece.capacity();
-        Some(!piece.is_empty())
+        input.take(piece, waker)
+    }
+
+    /// Handler: returns the trailers once the body is complete and was taken.
+    pub(crate) fn trailers(&self) -> Trailers<'_> {
+        let input = self.input.borrow();
+        let is_read = input.is_over && input.bytes.is_empty();
+        Trailers::new(self.trailers.get().filter(|_| is_read).map_or(&[], |section| section.lines()))
     }
 }
 
@@ -348,6 +342,20 @@ impl Exchange {
         self.changed(before, stream.capacity());
     }
 
+    /// Handler: adds a trailer field. An invalid one aborts the response.
+    pub(crate) fn push_trailer(&self, name: &str, value: &[u8]) {
+        if self.is_gone.get() {
+            return;
+        }
+        let output = &mut *self.output.borrow_mut();
+        let before = output.stream.capacity();
+        let pushed = output.stream.push_trailer(name, value);
+        self.changed(before, output.stream.capacity());
+        if let Err(why) = pushed {
+            output.cut.get_or_insert(why);
+        }
+    }
+
     /// Handler: returns true if the connection is closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone.get()
@@ -365,7 +373,7 @@ impl Exchange {
 
     /// Handler: completes the response and frees the last piece of the body.
     pub(crate) fn end(&self, draft: Option<Box<ResponseDraft>>) {
-        self.changed(std::mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
+        self.changed(mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
         let mut output = self.output.borrow_mut();
         if !output.stream.is_begun() {
             output.draft = draft;

@@ -1,8 +1,9 @@
 //! A streamed body: encoded as its head has announced, and bounded.
 
-use shearwater_http1::ResponseFraming;
+use shearwater_http1::{ResponseFraming, may_be_trailer};
 
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::response::encode_field;
 
 /// Bytes of a stream that are to be sent.
 #[derive(Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Stream {
     /// Only the head is sent.
     is_unsent: bool,
     bytes: Vec<u8>,
+    /// Encoded trailer fields.
+    trailers: Vec<u8>,
 }
 
 impl Stream {
@@ -52,10 +55,18 @@ impl Stream {
         }
     }
 
-    /// Appends the last chunk of a chunked body.
+    /// Adds a trailer field.
+    pub(crate) fn push_trailer(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
+        match may_be_trailer(name) {
+            true => encode_field(&mut self.trailers, name, value),
+            false => Err(format!("a handler set the trailer {name}, which is needed before the content")),
+        }
+    }
+
+    /// Appends the last chunk and the trailers of a chunked body.
     pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
         if let Some(framing) = self.framing {
-            framing.append_end(out);
+            framing.append_end(out, &self.trailers);
         }
     }
 
@@ -80,6 +91,8 @@ impl Stream {
     /// Resets it for another response.
     pub(crate) fn reset(&mut self) {
         self.clear();
+        self.trailers.clear();
+        self.trailers.shrink_to(SPARE_BUFFER_BYTES_MAX);
         (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
     }
 
@@ -89,8 +102,8 @@ impl Stream {
         self.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
     }
 
-    /// Returns the memory of its buffer, in bytes.
+    /// Returns the memory of its buffers, in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.trailers.capacity()
     }
 }

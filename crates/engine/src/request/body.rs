@@ -148,7 +148,11 @@ pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (u
                     break Piece::Full;
                 }
             }
-            BodyEvent::Trailer(_) => {}
+            BodyEvent::Trailer(bytes) => {
+                if let Destination::Call(exchange) = &block.destination {
+                    exchange.put_trailers(bytes);
+                }
+            }
             BodyEvent::More => break Piece::Starved,
             BodyEvent::Done => break Piece::Complete,
         }

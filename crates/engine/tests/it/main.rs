@@ -22,4 +22,5 @@ mod saturation;
 mod seeds;
 mod sharing;
 mod timeouts;
+mod trailers;
 mod unsent;

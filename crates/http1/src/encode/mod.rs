@@ -142,6 +142,14 @@ pub fn last_chunk(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
+/// Appends the end of a chunked body with its trailers, which are lines of [`field`] (RFC 9112 7.1.2).
+#[cold]
+pub fn last_chunk_and_trailers(out: &mut Vec<u8>, trailers: &[u8]) {
+    out.extend_from_slice(b"0\r\n");
+    out.extend_from_slice(trailers);
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Appends `number` in lower-case hexadecimal, without leading zeros.
 fn hexadecimal(out: &mut Vec<u8>, mut number: usize) {
     let mut digits = [0; HEXADECIMAL_DIGITS_MAX];

@@ -74,8 +74,8 @@ pub enum BodyEvent<'a> {
     /// Content, never empty. The division of content into events has no meaning.
     Data(&'a [u8]),
     /// Bytes of the trailer section in order, never empty: field lines with their CRLFs, without the final
-    /// empty line. An event may end anywhere in a line; the section is complete at [`BodyEvent::Done`].
-    /// Trailers are not merged into the head's fields, and may be dropped (RFC 9110 6.5.1).
+    /// empty line. An event may end anywhere in a line; the section is complete at [`BodyEvent::Done`], and
+    /// [`Trailers`](crate::Trailers) reads it. They aren't merged into the head's fields (RFC 9110 6.5.1).
     Trailer(&'a [u8]),
     /// All input is consumed, and the body is incomplete.
     More,

@@ -14,11 +14,13 @@ mod head;
 mod path;
 mod request_line;
 mod target;
+mod trailers;
 
 pub use body::{BodyDecoder, BodyEvent, BodyStep};
 pub use fields::Field;
 pub use head::{Expectation, Head, is_protocol, is_same_protocol};
 pub use target::Target;
+pub use trailers::{Trailers, may_be_trailer};
 
 use crate::scan::{self, Cutter, HeadSpan, LineProgress, ScanStop};
 use crate::{Framing, HeadLimits, KnownField, ParseError, Version};

@@ -109,6 +109,19 @@ fn chunks_are_framed() {
         });
         assert_eq!(written, format!("{length:x}\r\n{data}\r\n0\r\n\r\n"));
     }
+    let trailers = written(|out| encode::field(out, "A", b"b").expect("a field"));
+    let end = written(|out| encode::last_chunk_and_trailers(out, trailers.as_bytes()));
+    assert_eq!(end, "0\r\nA: b\r\n\r\n");
+}
+
+#[test]
+fn only_chunks_end_with_trailers() {
+    let end = |framing: ResponseFraming| written(|out| framing.append_end(out, b"A: b\r\n"));
+    assert_eq!(end(ResponseFraming::Chunked), "0\r\nA: b\r\n\r\n");
+    assert_eq!(
+        (end(ResponseFraming::Length(9)), end(ResponseFraming::Close)),
+        (String::new(), String::new())
+    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::session::{Session, SessionEvent, render};
 use shearwater_http1::{
-    BodyDecoder, BodyLimits, Framing, HeadLimits, HeadParser, KnownField, ParseError, Parsed, encode,
+    BodyDecoder, BodyLimits, Framing, HeadLimits, HeadParser, KnownField, ParseError, Parsed, Trailers,
+    encode, may_be_trailer,
 };
 use testkit::random::Rng;
 
@@ -151,6 +152,96 @@ fn decodes_encoded_chunks_however_they_are_split() {
             .find_map(|event| if let SessionEvent::Data(data) = event { Some(data.clone()) } else { None });
         assert_eq!(read.unwrap_or_default(), body);
         assert_eq!(events.last(), Some(&SessionEvent::End), "{:?}", render(&events));
+    }
+}
+
+#[test]
+fn reads_encoded_trailers_however_they_are_split() {
+    let mut random = Rng::with_seed(SEED + 6);
+    let names = ["grpc-status", "ETag", "x-a", "Host", "content-length", "Cookie", "X-A", "digest", "TE"];
+    for _ in 0..ROUNDS / 10 {
+        let (mut fields, mut section) = (Vec::new(), Vec::new());
+        for _ in 0..random.usize(..8) {
+            let inner = |random: &mut Rng| b"abc \t~!\x80\xff,;=:\""[random.usize(..14)];
+            let value: Vec<u8> = (0..random.usize(..40)).map(|_| inner(&mut random)).collect();
+            let name = pick(&mut random, &names);
+            encode::field(&mut section, name, &value).unwrap();
+            if may_be_trailer(name) {
+                fields.push((name.to_owned(), value.trim_ascii().to_vec()));
+            }
+        }
+        let mut bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        encode::chunk(&mut bytes, b"data");
+        encode::last_chunk_and_trailers(&mut bytes, &section);
+        let events = run_in_pieces(&mut random, &bytes, 9);
+        assert_eq!(events.last(), Some(&SessionEvent::End), "{:?}", render(&events));
+        let found = events.iter().find_map(|event| match event {
+            SessionEvent::Trailer(bytes) => Some(bytes.clone()),
+            _ => None,
+        });
+        let found = found.unwrap_or_default();
+        let read: Vec<_> =
+            Trailers::new(&found).map(|field| (field.name.to_owned(), field.value.to_vec())).collect();
+        assert_eq!(read, fields);
+    }
+}
+
+/// Names of each kind in RFC 9110 section 6.5.1, and names whose definition allows trailers.
+#[test]
+fn fields_that_are_needed_before_the_content_are_no_trailers() {
+    for name in [
+        "Transfer-Encoding",
+        "content-length",
+        "TRAILER",
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "te",
+        "Upgrade",
+        "Host",
+        "Forwarded",
+        "X-Forwarded-For",
+        "X-Real-IP",
+        "Max-Forwards",
+        "Authorization",
+        "Proxy-Authorization",
+        "WWW-Authenticate",
+        "Cookie",
+        "set-cookie",
+        "Cache-Control",
+        "Expect",
+        "Range",
+        "If-Match",
+        "If-None-Match",
+        "If-Range",
+        "Age",
+        "Date",
+        "Expires",
+        "Location",
+        "Retry-After",
+        "Vary",
+        "Content-Encoding",
+        "Content-Type",
+        "content-range",
+    ] {
+        assert!(!may_be_trailer(name), "{name}");
+        let section = format!("A: 1\r\n{name}: x\r\nB: 2\r\n");
+        let names: Vec<_> = Trailers::new(section.as_bytes()).map(|field| field.name).collect();
+        assert_eq!(names, ["A", "B"], "{name}");
+    }
+    for name in
+        ["grpc-status", "grpc-message", "ETag", "Server-Timing", "Content-Digest", "Authentication-Info"]
+    {
+        assert!(may_be_trailer(name), "{name}");
+    }
+}
+
+#[test]
+fn reading_trailers_ends_where_there_is_no_line() {
+    for (section, count) in
+        [("", 0), ("A: b", 0), ("A: b\r\nC", 1), ("A: b\r\nC\r\nD: e\r\n", 1), ("\r\n", 0)]
+    {
+        assert_eq!(Trailers::new(section.as_bytes()).count(), count, "{section:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Responses as tests see them.
 
-use shearwater_engine::http1::{BodyDecoder, BodyEvent, BodyLimits, Framing};
+use shearwater_engine::http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, Trailers};
 
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct TestResponse {
     pub fields: Vec<(String, String)>,
     /// The body, decoded if it was chunked.
     pub body: Vec<u8>,
+    /// Name and value of each trailer field, in order.
+    pub trailers: Vec<(String, String)>,
 }
 
 impl TestResponse {
@@ -43,7 +45,8 @@ impl TestResponse {
         }
         let split =
             |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut response = Self { status, fields: lines.filter_map(split).collect(), body: Vec::new() };
+        let fields = lines.filter_map(split).collect();
+        let mut response = Self { status, fields, body: Vec::new(), trailers: Vec::new() };
         let body_len = response.decode_body(&received[head_len..], is_closed)?;
         Some((response, head_len + body_len))
     }
@@ -63,16 +66,21 @@ impl TestResponse {
             return is_closed.then_some(rest.len());
         }
         let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
-        let mut at = 0;
+        let (mut at, mut trailers) = (0, Vec::new());
         loop {
             let step = decoder.decode(&rest[at..]).ok()?;
             at += step.consumed;
             match step.event {
                 BodyEvent::Data(bytes) => self.body.extend_from_slice(bytes),
-                BodyEvent::Trailer(_) => {}
+                BodyEvent::Trailer(bytes) => trailers.extend_from_slice(bytes),
                 BodyEvent::More => return None,
-                BodyEvent::Done => return Some(at),
+                BodyEvent::Done => break,
             }
         }
+        let fields = Trailers::new(&trailers);
+        self.trailers = fields
+            .map(|field| (field.name.to_owned(), String::from_utf8_lossy(field.value).into_owned()))
+            .collect();
+        Some(at)
     }
 }

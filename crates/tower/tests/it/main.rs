@@ -10,4 +10,5 @@ mod routes;
 mod served;
 mod serving;
 mod tasks;
+mod trailers;
 mod upgrades;

@@ -87,6 +87,7 @@ pub(crate) fn takes_body(route: &str) -> bool {
             | "loyal-taken"
             | "flood"
             | "speaks-first"
+            | "trailers"
     )
 }
 
@@ -127,6 +128,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "flood" => defer(request, response, flood),
         "speaks-first" => defer(request, response, speaks_first),
         "large" => defer(request, response, large),
+        "trailers" => defer(request, response, trailers),
         "keeps" => defer(request, response, keeps),
         "lets-go" => {
             KEPT.with(RefCell::take);
@@ -380,6 +382,26 @@ async fn flood(mut call: Call) {
 async fn speaks_first(mut call: Call) {
     call.send(&vec![b'x'; FIRST_BYTES]).await.expect("the client is there");
     while call.read().await.is_some() {}
+}
+
+/// Streams the body back, then its trailers. The query is the stream's length, or the name of another trailer.
+async fn trailers(mut call: Call) {
+    let query = call.query().unwrap_or_default().to_owned();
+    call.begin(query.parse().ok());
+    while let Some(piece) = call.read().await {
+        let piece = piece.to_vec();
+        assert_eq!(call.trailers().count(), 0, "none before the end of the body");
+        call.send(&piece).await.expect("the client is there");
+    }
+    let fields: Vec<_> = call.trailers().map(|field| (field.name.to_owned(), field.value.to_vec())).collect();
+    assert_eq!(call.read().await, None);
+    assert_eq!(call.trailers().count(), fields.len(), "they stay");
+    for (name, value) in fields {
+        call.push_trailer(&name, value);
+    }
+    if !query.is_empty() {
+        call.push_trailer(&query, "x");
+    }
 }
 
 async fn large(mut call: Call) {
