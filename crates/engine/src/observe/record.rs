@@ -161,7 +161,7 @@ impl Group {
             version,
             progress: Progress::Open,
         });
-        self.records.last_mut().expect("pushed")
+        self.records.last_mut().expect("one was just pushed")
     }
 
     /// Appends the value of the next field of the request that was described last.
