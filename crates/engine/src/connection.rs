@@ -2,12 +2,10 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | block |
 //! |---|---|---|---|---|---|
-//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head; `ProxyHeader`: one must come first | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
-//! | `ProxyHeader` | accepted, its PROXY header is incomplete | `First`: it is complete; `Evicted` | on | that of `First` | partial header |
-//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
-//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
+//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
+//! | `ProxyHeader` | accepted, its PROXY header is incomplete | `Idle`: it is complete; `Evicted` | on | that of `Idle` | partial header |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
-//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
+//! | `Head` | a part of a head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
 //! | `Body` | a body is discarded or buffered | `Idle`, `Handling`: it is complete | on | the body's budget | head, body |
 //! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete | while the handler has room | the body's budget; none while a `100` is owed | call |
 //! | `Streaming` | so, while it sends its response | as `ReadingBody` | as `ReadingBody` | as `ReadingBody` | call |
@@ -19,10 +17,11 @@
 //! | `HandedOver` | the driver detaches the descriptor for the program, which then owns it | none | off | none | none |
 //! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | none |
 //!
-//! Each phase except `Closing` may become `Closing`. Each in which requests are read, from `First` to `Handling` but not
-//! after a stray line end, may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Two flags outweigh
-//! the table: while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading;
-//! with `ReadClosed`, the connection ends as soon as its input is processed.
+//! Each phase except `Closing` may become `Closing`. Each in which requests are read (`Idle`, and from `Head` to
+//! `Handling`) may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Three flags outweigh the table.
+//! Until the first head is complete (`Fresh`), the deadline is `first_head_ms` from accept; a drain shortens it to
+//! `drain_idle_ms`, or to `head_ms` if a part of the head has arrived. While `Sending`, it is that of the send, and input
+//! that may not be processed yet pauses reading. With `ReadClosed`, the connection ends as soon as its input is processed.
 //!
 //! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns.
 
@@ -43,12 +42,10 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum Phase {
     /// Unused slot.
     Free,
-    ProxyHeader,
-    First,
     Idle,
+    ProxyHeader,
     StrayCr,
     StrayLine,
-    FirstHead,
     Head,
     Body,
     ReadingBody,
@@ -66,23 +63,27 @@ impl Phase {
     /// Returns true if the module's table has `next` after this phase.
     fn allows(self, next: Self) -> bool {
         use Phase::{
-            Body, Closing, Evicted, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse,
-            Linger, ProxyHeader, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+            Body, Closing, Evicted, Free, HandedOver, Handling, Head, Idle, LastResponse, Linger,
+            ProxyHeader, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
         };
         match self {
-            Free => next == First,
+            Free => next == Idle,
             Closing => next == Free,
             _ if next == Closing => true,
-            First | Idle | FirstHead | Head | Body | ReadingBody | Streaming | Handling
+            Idle | Head | Body | ReadingBody | Streaming | Handling
                 if matches!(next, Evicted | Truncated | LastResponse) =>
             {
                 true
             }
-            ProxyHeader => matches!(next, First | Evicted),
-            First => matches!(next, ProxyHeader | FirstHead | Idle | Body | ReadingBody | Handling),
-            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling),
+            Idle => {
+                matches!(
+                    next,
+                    ProxyHeader | StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling
+                )
+            }
+            ProxyHeader => matches!(next, Idle | Evicted),
             StrayCr | StrayLine => next == Idle,
-            FirstHead | Head => matches!(next, Idle | Body | ReadingBody | Handling),
+            Head => matches!(next, Idle | Body | ReadingBody | Handling),
             Body => matches!(next, Idle | Handling),
             ReadingBody | Streaming => matches!(next, Streaming | Handling),
             Handling => matches!(next, Idle | Handling | HandedOver),
@@ -104,8 +105,8 @@ pub(crate) enum Flag {
     Queued = 4,
     /// Receiving is paused.
     Paused = 8,
-    /// The current request is a `HEAD`: its response has no body.
-    HeadOnly = 16,
+    /// No request's head is complete yet.
+    Fresh = 16,
     /// The rate of the current send has been measured since an earlier check.
     Measured = 32,
     /// The short linger of a drain was extended to the usual one.
@@ -158,19 +159,20 @@ impl Conn {
 
     /// Initializes the slot of an accepted connection.
     pub(crate) fn open(&mut self, generation: u32, now_ms: u64) {
-        self.enter(Phase::First); // driver contract K1: the slot is free after `Closed`
-        *self = Self { generation, phase: Phase::First, number: now_ms as u32, ..Self::default() };
-        self.restart_deadline();
+        self.enter(Phase::Idle); // driver contract K1: the slot is free after `Closed`
+        let flags = Flag::Fresh as u8 | Flag::Restart as u8;
+        *self = Self { generation, phase: Phase::Idle, flags, number: now_ms as u32, ..Self::default() };
     }
 
     /// A PROXY header must come first.
     pub(crate) fn expect_proxy_header(&mut self) {
+        debug_assert!(self.has(Flag::Fresh), "a PROXY header after a request");
         self.enter(Phase::ProxyHeader);
     }
 
     /// The PROXY header is complete. The deadline of the first head keeps running.
     pub(crate) fn end_proxy_header(&mut self) {
-        self.enter(Phase::First);
+        self.enter(Phase::Idle);
     }
 
     /// Frees the slot.
@@ -197,22 +199,22 @@ impl Conn {
 
     /// A part of a head has arrived.
     pub(crate) fn begin_head(&mut self) {
-        match self.phase {
-            Phase::First => self.enter(Phase::FirstHead),
-            Phase::Idle => self.enter(Phase::Head),
-            _ => return,
+        if self.phase == Phase::Idle {
+            self.enter(Phase::Head);
+            self.restart_deadline();
         }
-        self.restart_deadline();
     }
 
     /// A body follows, which is discarded or buffered.
     pub(crate) fn begin_body(&mut self) {
         self.enter(Phase::Body);
+        self.unset(Flag::Fresh);
     }
 
     /// A body follows, which a deferred handler reads.
     pub(crate) fn begin_read_body(&mut self) {
         self.enter(Phase::ReadingBody);
+        self.unset(Flag::Fresh);
     }
 
     /// The handler sends its response while it reads the body.
@@ -223,6 +225,7 @@ impl Conn {
     /// The request is complete and its handler deferred.
     pub(crate) fn begin_handling(&mut self) {
         self.enter(Phase::Handling);
+        self.unset(Flag::Fresh);
         self.restart_deadline();
     }
 
@@ -230,7 +233,7 @@ impl Conn {
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
         // A restart that is still pending is that of the request's deadline.
-        self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
+        self.flags &= !(Flag::Fresh as u8 | Flag::Restart as u8);
         self.enter(match disposition {
             Disposition::Keep => Phase::Idle,
             Disposition::Last => Phase::LastResponse,
@@ -314,7 +317,7 @@ impl Conn {
 
     /// Returns true if a part of a request has been received.
     pub(crate) fn is_receiving(&self) -> bool {
-        matches!(self.phase, Phase::FirstHead | Phase::Head | Phase::Body) || self.is_reading_body()
+        matches!(self.phase, Phase::Head | Phase::Body) || self.is_reading_body()
     }
 
     /// Returns true if new input may be processed now; else it must be queued.
@@ -348,12 +351,12 @@ impl Conn {
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
             && self.block == NONE
-            && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
+            && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8 | Flag::Fresh as u8) == 0
     }
 
-    /// Returns true if it is between requests.
+    /// Returns true if it is between requests, or before the first one.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
+        matches!(self.phase, Phase::Idle | Phase::StrayCr | Phase::StrayLine)
     }
 
     /// Returns true if it can be closed without a response: between requests, or before its PROXY header.

@@ -8,7 +8,7 @@
 //! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled at once and after the events
 //! of each turn in which it was woken; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
 
-use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_http1::{Expectation, Framing, Head, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 use shearwater_tasks::Order;
 
@@ -145,7 +145,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             let conn = self.state.table.get(token);
             // A handler has ended its response without further output, or a stray line end is complete.
-            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) {
+            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) && !conn.has(Flag::Fresh) {
                 return self.output_sent(token);
             }
             return self.reconcile(token);
@@ -264,8 +264,8 @@ impl<S: Service> WorkerState<S> {
             // Also without input: an empty body is complete as soon as its head is.
             Phase::Body => return self.take_body(token, input, driver),
             Phase::ReadingBody | Phase::Streaming => return self.feed(token, input),
-            Phase::First | Phase::Idle if !input.is_empty() => self.parser.reset(),
-            Phase::FirstHead | Phase::Head if !input.is_empty() => self.swap_parser(token),
+            Phase::Idle if !input.is_empty() => self.parser.reset(),
+            Phase::Head if !input.is_empty() => self.swap_parser(token),
             // A handler comes first; `keep_input` puts a stray line end before the input, and resumes.
             _ if conn.is_serving() => return Step::new(0, StepResult::Waits),
             // Input after the last request is discarded.
@@ -274,10 +274,7 @@ impl<S: Service> WorkerState<S> {
         match self.parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, driver),
             Ok(Parsed::Partial) => self.keep_head(token, input),
-            Err(error) => {
-                self.mark_head(token, input);
-                self.refuse_line(token, Refusal::Rejected(error), input)
-            }
+            Err(error) => self.refuse_line(token, Refusal::Rejected(error), input),
         }
     }
 
@@ -290,19 +287,11 @@ impl<S: Service> WorkerState<S> {
         self.blocks.put(conn.block, block);
     }
 
-    /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
-    #[inline(never)]
-    fn mark_head(&mut self, token: Token, input: &[u8]) {
-        if Method::is_head_begun(input) {
-            self.table.get(token).set(Flag::HeadOnly);
-        }
-    }
-
     /// Keeps the parser of a partial head in the block. A stray line end needs none.
     #[inline(never)]
     fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
         let conn = self.table.get(token);
-        if is_stray(input) && conn.phase() == Phase::Idle {
+        if is_stray(input) && conn.phase() == Phase::Idle && !conn.has(Flag::Fresh) {
             conn.keep_stray(input.len() == b"\r\n".len());
             return Step::new(input.len(), StepResult::Starve);
         }
@@ -310,7 +299,6 @@ impl<S: Service> WorkerState<S> {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.begin(token);
         }
-        self.mark_head(token, input);
         self.swap_parser(token);
         self.parser.make_room();
         Step::new(0, StepResult::Starve)
@@ -321,9 +309,6 @@ impl<S: Service> WorkerState<S> {
     fn begin(&mut self, token: Token, input: &[u8], head_len: usize, driver: &dyn DriverView) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
-        if head.method() == Method::Head {
-            self.table.get(token).set(Flag::HeadOnly);
-        }
         if !head.is_origin_form()
             && let Some(refusal) = self.refused_target(token, &head)
         {

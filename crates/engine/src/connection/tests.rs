@@ -5,13 +5,11 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker_state::Table;
 
-const PHASES: [Phase; 17] = [
-    Phase::ProxyHeader,
-    Phase::First,
+const PHASES: [Phase; 15] = [
     Phase::Idle,
+    Phase::ProxyHeader,
     Phase::StrayCr,
     Phase::StrayLine,
-    Phase::FirstHead,
     Phase::Head,
     Phase::Body,
     Phase::ReadingBody,
@@ -52,9 +50,7 @@ fn listed(rows: &[(Vec<Phase>, String)], phase: Phase) -> Vec<Phase> {
     for base in phases(inherited) {
         next.extend(listed(rows, base));
     }
-    if (Phase::First as u8..=Phase::Handling as u8).contains(&(phase as u8))
-        && !matches!(phase, Phase::StrayCr | Phase::StrayLine)
-    {
+    if phase == Phase::Idle || (Phase::Head as u8..=Phase::Handling as u8).contains(&(phase as u8)) {
         next.extend([Phase::LastResponse, Phase::Truncated, Phase::Evicted]);
     }
     if phase != Phase::Closing {
@@ -72,7 +68,7 @@ fn allows_the_transitions_of_the_table() {
             assert_eq!(phase.allows(next), listed.contains(&next), "{next:?} after {phase:?}");
         }
     }
-    assert!(Phase::Free.allows(Phase::First) && Phase::Closing.allows(Phase::Free));
+    assert!(Phase::Free.allows(Phase::Idle) && Phase::Closing.allows(Phase::Free));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::{BodyDecoder, Framing};
+use shearwater_http1::{BodyDecoder, Framing, Method};
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
@@ -52,7 +52,7 @@ impl<S: Service> WorkerState<S> {
     ) -> StepResult {
         // An upgrade was already responded to with a `101`.
         let Deferral::Deferred(deferred) = deferral else {
-            return self.refuse(token, Refusal::CallsFull).result;
+            return self.refuse_as(token, Refusal::CallsFull, facts.method == Method::Head).result;
         };
         let mut pending = PendingCall::new(deferred, facts);
         if !has_room {
@@ -60,7 +60,7 @@ impl<S: Service> WorkerState<S> {
                 exchanges.describe(token, &pending.exchange.head(), self.proxies.as_deref());
             }
             self.release_call(pending);
-            return self.refuse(token, Refusal::BuffersFull).result;
+            return self.refuse_as(token, Refusal::BuffersFull, facts.method == Method::Head).result;
         }
         if pending.is_new {
             self.poll(&mut pending);

@@ -13,8 +13,8 @@ use crate::worker_state::WorkerState;
 /// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// `503`, then a lingering close.
-    Refused,
+    /// `503`, then a lingering close; without a body in response to a `HEAD`.
+    Refused { is_head: bool },
     /// A close in the middle of its response.
     CutOff,
     /// A reset: an earlier response is still being sent, so none can follow, or the PROXY header is incomplete.
@@ -55,6 +55,7 @@ impl<S: Service> WorkerState<S> {
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
         self.note_eviction(token);
+        let is_head = self.is_head_request(token);
         let has_begun = self.drop_call(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
@@ -62,11 +63,11 @@ impl<S: Service> WorkerState<S> {
             // No request has begun that could be rejected.
             _ if conn.phase() == Phase::ProxyHeader => Eviction::Reset,
             true => Eviction::Reset,
-            false => Eviction::Refused,
+            false => Eviction::Refused { is_head },
         };
         conn.evict();
         self.reconcile_block(token);
-        if eviction != Eviction::Refused {
+        if !matches!(eviction, Eviction::Refused { .. }) {
             self.count_full_buffers();
         }
         self.evicted.push((token, eviction));
@@ -94,8 +95,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
                     self.state.end_request(token, Disposition::Truncated);
                     self.flush(token);
                 }
-                Eviction::Refused => {
-                    self.state.refuse(token, Refusal::BuffersFull);
+                Eviction::Refused { is_head } => {
+                    self.state.refuse_as(token, Refusal::BuffersFull, is_head);
                     self.flush(token);
                 }
             }

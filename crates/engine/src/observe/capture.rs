@@ -1,6 +1,6 @@
 //! Hooks of the worker: where exchanges are described, get their response and end. Nothing here runs without a listener.
 
-use shearwater_http1::{Framing, Head};
+use shearwater_http1::{Framing, Head, Method};
 use shearwater_io::{Driver, Token};
 
 use crate::connection::Phase;
@@ -119,7 +119,7 @@ impl<S> WorkerState<S> {
             (None, Phase::Body) => {
                 exchanges.describe(token, &block.parser.head(&block.head), proxies.as_deref());
             }
-            (None, Phase::FirstHead | Phase::Head) => {
+            (None, Phase::Head) => {
                 exchanges.describe_line(token, &block.input, proxies.as_deref());
             }
             _ => return false,
@@ -152,10 +152,12 @@ impl<S: Service> WorkerState<S> {
     /// Rejects a request whose head is complete in the input.
     #[cold]
     pub(crate) fn refuse_head(&mut self, token: Token, refusal: Refusal, head: &[u8]) -> Step {
+        let head = self.parser.head(head);
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.describe(token, &self.parser.head(head), self.proxies.as_deref());
+            exchanges.describe(token, &head, self.proxies.as_deref());
         }
-        self.refuse(token, refusal)
+        let is_head = head.method() == Method::Head;
+        self.refuse_as(token, refusal, is_head)
     }
 
     /// Rejects a malformed head.
@@ -164,7 +166,7 @@ impl<S: Service> WorkerState<S> {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.describe_line(token, input, self.proxies.as_deref());
         }
-        self.refuse(token, refusal)
+        self.refuse_as(token, refusal, Method::is_head_begun(input))
     }
 }
 
@@ -195,12 +197,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Ends all exchanges of a connection that is about to be closed. Call it once: it describes a request that has none.
     #[inline(never)]
     pub(crate) fn abort_exchanges(&mut self, token: Token, end: ExchangeEnd) {
-        let is_partial = |phase| matches!(phase, Phase::FirstHead | Phase::Head);
         if self.state.exchanges.is_none() {
             return;
         }
         // A head that never became complete is no request.
-        if self.state.table.find(token).is_some_and(|conn| !is_partial(conn.phase())) {
+        if self.state.table.find(token).is_some_and(|conn| conn.phase() != Phase::Head) {
             self.state.describe_unfinished(token);
         }
         if let Some(exchanges) = &mut self.state.exchanges {

@@ -1,9 +1,9 @@
 //! Requests rejected by the server itself: statuses, limits and texts.
 
-use shearwater_http1::{Head, ParseError, Target};
+use shearwater_http1::{Head, Method, ParseError, Target};
 use shearwater_io::Token;
 
-use crate::connection::{Flag, Phase};
+use crate::connection::Phase;
 use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
 use crate::server::counters::{Counter, Counters};
@@ -87,8 +87,14 @@ impl Refusal {
 }
 
 impl<S: Service> WorkerState<S> {
-    /// Rejects the current request with the connection's last response.
+    /// Rejects the unfinished request with the connection's last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        let is_head = self.is_head_request(token);
+        self.refuse_as(token, refusal, is_head)
+    }
+
+    /// Rejects the current request. The response to a `HEAD` has no body.
+    pub(crate) fn refuse_as(&mut self, token: Token, refusal: Refusal, is_head: bool) -> Step {
         self.describe_unfinished(token);
         if self.drop_call(token) {
             return self.cut_off(token, refusal);
@@ -96,14 +102,23 @@ impl<S: Service> WorkerState<S> {
         self.counters.requests_refused.add(1);
         self.counters.count_class(refusal.status());
         self.count_limit(refusal);
-        self.responder.refuse(
-            refusal.status(),
-            &refusal.sentence(),
-            self.table.get(token).has(Flag::HeadOnly),
-        );
+        self.responder.refuse(refusal.status(), &refusal.sentence(), is_head);
         self.note_refusal(token, refusal.status());
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
+    }
+
+    /// Returns true if the unfinished request of a connection is a `HEAD`.
+    pub(crate) fn is_head_request(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        let phase = conn.phase();
+        let Some(block) = self.blocks.get_mut(conn.block) else { return false };
+        match (&block.call, phase) {
+            (Some(pending), _) => pending.facts.method == Method::Head,
+            (None, Phase::Body) => block.parser.head(&block.head).method() == Method::Head,
+            (None, Phase::Head) => Method::is_head_begun(&block.input),
+            (None, _) => false,
+        }
     }
 
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
@@ -125,8 +140,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        let is_head = matches!(self.table.get(token).phase(), Phase::FirstHead | Phase::Head);
-        if is_head && !self.make_room(token) {
+        if self.table.get(token).phase() == Phase::Head && !self.make_room(token) {
             self.refuse(token, Refusal::BuffersFull);
         }
     }

@@ -40,20 +40,22 @@ impl<S> WorkerState<S> {
                 return self.reconcile_body_deadline(token, restarts);
             }
             _ if !restarts => return,
-            Phase::First | Phase::ProxyHeader if ends_soon => {
-                soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms))
-            }
-            Phase::First | Phase::ProxyHeader => soon(timeouts.first_head_ms),
+            Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => match ends_soon {
+                true => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
+                false => soon(timeouts.first_head_ms),
+            },
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
             // The first head's deadline runs from accept, unless a drain has shortened it.
-            Phase::FirstHead if !ends_soon => return,
-            Phase::FirstHead | Phase::Head => soon(timeouts.head_ms),
+            Phase::Head if conn.has(Flag::Fresh) && !ends_soon => return,
+            Phase::Head => soon(timeouts.head_ms),
             Phase::Handling => return self.bound_half_closed(token),
             Phase::Linger if ends_soon && !conn.has(Flag::LingerExtended) => {
                 soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
             }
             Phase::Linger => coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms)),
-            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => return,
+            Phase::ProxyHeader | Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => {
+                return;
+            }
         };
         self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
@@ -151,7 +153,7 @@ impl<S> WorkerState<S> {
         let counters = &self.counters;
         Some(match conn.phase() {
             _ if conn.is_silent() && ends_soon => &counters.hit_drain_idle_ms,
-            Phase::ProxyHeader | Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
+            _ if conn.has(Flag::Fresh) => &counters.hit_first_head_ms,
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head => &counters.hit_head_ms,
             Phase::Body | Phase::ReadingBody | Phase::Streaming
