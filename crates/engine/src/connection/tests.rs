@@ -5,16 +5,14 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker_state::Table;
 
-const PHASES: [Phase; 15] = [
+const PHASES: [Phase; 13] = [
     Phase::Idle,
-    Phase::ProxyHeader,
     Phase::StrayCr,
     Phase::StrayLine,
     Phase::Head,
     Phase::Body,
-    Phase::ReadingBody,
-    Phase::Streaming,
-    Phase::Handling,
+    Phase::Waiting,
+    Phase::ProxyHeader,
     Phase::Evicted,
     Phase::Truncated,
     Phase::LastResponse,
@@ -50,7 +48,7 @@ fn listed(rows: &[(Vec<Phase>, String)], phase: Phase) -> Vec<Phase> {
     for base in phases(inherited) {
         next.extend(listed(rows, base));
     }
-    if phase == Phase::Idle || (Phase::Head as u8..=Phase::Handling as u8).contains(&(phase as u8)) {
+    if matches!(phase, Phase::Idle | Phase::Head | Phase::Body | Phase::Waiting) {
         next.extend([Phase::LastResponse, Phase::Truncated, Phase::Evicted]);
     }
     if phase != Phase::Closing {

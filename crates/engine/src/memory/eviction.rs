@@ -26,22 +26,22 @@ impl<S: Service> WorkerState<S> {
     /// which must then be rejected.
     #[inline]
     pub(crate) fn make_room(&mut self, token: Token) -> bool {
-        !self.blocks.is_full() || self.make_room_for(token, 0)
+        !self.busy.is_full() || self.make_room_for(token, 0)
     }
 
-    /// Does the same for a connection that holds `more` bytes beside its block. One eviction frees at least
+    /// Does the same for a connection that holds `more` bytes beside those that are stored. One eviction frees at least
     /// as much.
     #[cold]
     pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
-        if self.blocks.reclaim() {
+        if self.busy.reclaim() {
             return true;
         }
-        let own = Class::of(self.blocks.held_by(self.table.get(token).block) + more);
-        match self.blocks.largest() {
+        let own = Class::of(self.busy.held_by(self.table.get(token).busy) + more);
+        match self.busy.largest() {
             Some((largest, class)) if class > own && largest != token => self.evict(largest),
             _ => return false,
         }
-        self.blocks.reclaim()
+        self.busy.reclaim()
     }
 
     /// Counts and reports a connection that was evicted or rejected because the buffers are full.
@@ -56,7 +56,7 @@ impl<S: Service> WorkerState<S> {
     fn evict(&mut self, token: Token) {
         self.note_eviction(token);
         let is_head = self.is_head_request(token);
-        let has_begun = self.drop_call(token);
+        let has_begun = self.cancel(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
@@ -66,7 +66,7 @@ impl<S: Service> WorkerState<S> {
             false => Eviction::Refused { is_head },
         };
         conn.evict();
-        self.reconcile_block(token);
+        self.reconcile_busy(token);
         if !matches!(eviction, Eviction::Refused { .. }) {
             self.count_full_buffers();
         }

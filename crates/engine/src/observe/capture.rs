@@ -5,7 +5,7 @@ use shearwater_io::{Driver, Token};
 
 use crate::connection::Phase;
 use crate::deferred::deferral::Deferral;
-use crate::deferred::poll::PendingCall;
+use crate::exchange::Exchange;
 use crate::observe::finished::ExchangeEnd;
 use crate::observe::record::Progress;
 use crate::request::refusal::Refusal;
@@ -57,7 +57,7 @@ impl<S> WorkerState<S> {
         }
     }
 
-    /// Counts the response to a request whose body was buffered or discarded in its block.
+    /// Counts the response to a request whose body was kept or discarded as it arrived.
     #[cold]
     pub(crate) fn note_buffered(&mut self, token: Token, head: &Head<'_>, bytes: u64, outcome: Noted) {
         let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
@@ -74,10 +74,10 @@ impl<S> WorkerState<S> {
 
     /// Counts the beginning of a deferred response.
     #[inline(never)]
-    pub(crate) fn note_deferred(&mut self, pending: &PendingCall, status: u16) {
+    pub(crate) fn note_deferred(&mut self, exchange: &Exchange, status: u16) {
         let Self { exchanges: Some(exchanges), responder, proxies, .. } = self else { return };
-        let token = pending.exchange.token();
-        exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
+        let token = exchange.token;
+        exchanges.describe(token, &exchange.shared().head(), proxies.as_deref());
         exchanges.respond(token, status, responder, Progress::Open);
     }
 
@@ -100,42 +100,37 @@ impl<S> WorkerState<S> {
         }
     }
 
-    /// Describes an unfinished request by its block, unless its response has begun; returns false if there is none.
+    /// Describes an unfinished request, unless its response has begun; returns false if there is none.
     #[inline(never)]
     pub(crate) fn describe_unfinished(&mut self, token: Token) -> bool {
-        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return false };
+        let Self { exchanges: Some(exchanges), table, busy, open, proxies, .. } = self else { return false };
         exchanges.unpark(token);
         if exchanges.is_described(token) {
             return true;
         }
         let Some(conn) = table.find(token) else { return false };
-        let phase = conn.phase();
-        let Some(block) = blocks.get_mut(conn.block) else { return false };
-        match (&block.call, phase) {
-            // A response that has begun and has no record any more ended as unknown.
-            (Some(pending), _) if pending.disposition.is_none() => {
-                exchanges.describe(token, &pending.exchange.head(), proxies.as_deref());
-            }
-            (None, Phase::Body) => {
-                exchanges.describe(token, &block.parser.head(&block.head), proxies.as_deref());
-            }
-            (None, Phase::Head) => {
-                exchanges.describe_line(token, &block.input, proxies.as_deref());
-            }
-            _ => return false,
+        if conn.phase() == Phase::Head {
+            let Some(busy) = busy.get_mut(conn.busy) else { return false };
+            exchanges.describe_line(token, &busy.input, proxies.as_deref());
+            return true;
         }
+        let exchange = busy.exchange(conn.busy).and_then(|id| open.get(id));
+        // A response that has begun and has no record any more ended as unknown.
+        let Some(head) = exchange.and_then(|exchange| exchange.head()) else { return false };
+        exchanges.describe(token, &head, proxies.as_deref());
         true
     }
 
     /// Keeps the request of a connection that is evicted.
     pub(crate) fn note_eviction(&mut self, token: Token) {
         let is_described = self.describe_unfinished(token);
-        let Self { exchanges: Some(exchanges), table, blocks, proxies, .. } = self else { return };
+        let Self { exchanges: Some(exchanges), table, busy, proxies, .. } = self else { return };
         let Some(conn) = table.find(token).filter(|conn| conn.phase() != Phase::ProxyHeader) else { return };
         // Input behind a response that is being sent: its first line is a request that was never begun.
-        let waiting = blocks.get_mut(conn.block).filter(|block| !is_described && block.call.is_none());
-        if let Some(block) = waiting.filter(|block| !block.input.is_empty()) {
-            exchanges.describe_line(token, &block.input, proxies.as_deref());
+        let is_begun = is_described || busy.exchange(conn.busy).is_some();
+        let waiting = busy.get_mut(conn.busy).filter(|busy| !is_begun && !busy.input.is_empty());
+        if let Some(waiting) = waiting {
+            exchanges.describe_line(token, &waiting.input, proxies.as_deref());
         }
         exchanges.park(token);
     }
@@ -245,7 +240,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let (state, counters) = (&self.state, &self.state.counters);
         let sending = state.exchanges.as_ref().map_or(0, |exchanges| exchanges.connections());
         counters.connections_sending.set(sending as u64);
-        counters.connections_unfinished.set(state.blocks.len() as u64);
+        counters.connections_unfinished.set(state.busy.len() as u64);
         counters.connections_handed_over.set(self.handed_over.open as u64);
     }
 

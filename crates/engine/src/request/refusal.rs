@@ -96,7 +96,7 @@ impl<S: Service> WorkerState<S> {
     /// Rejects the current request. The response to a `HEAD` has no body.
     pub(crate) fn refuse_as(&mut self, token: Token, refusal: Refusal, is_head: bool) -> Step {
         self.describe_unfinished(token);
-        if self.drop_call(token) {
+        if self.cancel(token) {
             return self.cut_off(token, refusal);
         }
         self.counters.requests_refused.add(1);
@@ -111,14 +111,10 @@ impl<S: Service> WorkerState<S> {
     /// Returns true if the unfinished request of a connection is a `HEAD`.
     pub(crate) fn is_head_request(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
-        let phase = conn.phase();
-        let Some(block) = self.blocks.get_mut(conn.block) else { return false };
-        match (&block.call, phase) {
-            (Some(pending), _) => pending.facts.method == Method::Head,
-            (None, Phase::Body) => block.parser.head(&block.head).method() == Method::Head,
-            (None, Phase::Head) => Method::is_head_begun(&block.input),
-            (None, _) => false,
+        if conn.phase() == Phase::Head {
+            return self.busy.get_mut(conn.busy).is_some_and(|busy| Method::is_head_begun(&busy.input));
         }
+        self.exchange(token).is_some_and(|exchange| exchange.facts.method == Method::Head)
     }
 
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
