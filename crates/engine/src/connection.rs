@@ -1,41 +1,44 @@
 //! A connection: its phases, every transition between them, and what is armed in each.
 //!
-//! | phase | meaning | next, and when | reading | deadline | block |
+//! | phase | meaning | next, and when | reading | deadline | busy with |
 //! |---|---|---|---|---|---|
-//! | `First` | accepted, nothing received | as `Head`; `FirstHead`: a part of a head; `ProxyHeader`: one must come first | on | `first_head_ms` from accept; at most `drain_idle_ms` from a drain | none |
-//! | `ProxyHeader` | accepted, its PROXY header is incomplete | `First`: it is complete; `Evicted` | on | that of `First` | partial header |
-//! | `FirstHead` | a part of the first head | as `Head` | on | that of `First`; `head_ms` while draining | partial head |
-//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
-//! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | none |
-//! | `Head` | a part of a later head | `Idle`: responded; `Body`, `ReadingBody`: a body follows; `Handling`: deferred | on | `head_ms` from its first byte | partial head |
-//! | `Body` | a body is discarded or buffered | `Idle`, `Handling`: it is complete | on | the body's budget | head, body |
-//! | `ReadingBody` | a deferred handler reads a body | `Streaming`: the response's head is sent; `Handling`: the body is complete | while the handler has room | the body's budget; none while a `100` is owed | call |
-//! | `Streaming` | so, while it sends its response | as `ReadingBody` | as `ReadingBody` | as `ReadingBody` | call |
-//! | `Handling` | the request is complete, its handler deferred or its `101` on its way | `Idle`: responded; `Handling`: upgraded; `HandedOver`: the `101` is sent | on until input arrives | `half_closed_ms` from the client's FIN | call |
-//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | none |
-//! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | none |
-//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | none |
-//! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | none |
-//! | `HandedOver` | the driver detaches the descriptor for the program, which then owns it | none | off | none | none |
-//! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | none |
+//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
+//! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | – |
+//! | `Head` | a part of a head | `Idle`: responded; `Body`: a body follows; `Waiting`: deferred | on | `head_ms` from its first byte | partial head |
+//! | `Body` | input is the body of the exchange | `Idle`: it is complete, and responded; `Waiting`: it is complete | while the handler has room | the exchange's | exchange |
+//! | `Waiting` | the request is complete, its exchange open | `Idle`: responded; `Waiting`: upgraded; `HandedOver`: the `101` is sent | on until input arrives | the exchange's | exchange |
+//! | `ProxyHeader` | accepted, its PROXY header is incomplete | `Idle`: it is complete; `Evicted` | on | that of `Idle` | partial header |
+//! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | – |
+//! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | – |
+//! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | – |
+//! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | – |
+//! | `HandedOver` | the driver detaches the descriptor for the program, which then owns it | none | off | none | – |
+//! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | – |
 //!
-//! Each phase except `Closing` may become `Closing`. Each in which requests are read, from `First` to `Handling` but not
-//! after a stray line end, may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Two flags outweigh
-//! the table: while `Sending`, the deadline is that of the send, and input that may not be processed yet pauses reading;
-//! with `ReadClosed`, the connection ends as soon as its input is processed.
+//! Each phase except `Closing` may become `Closing`. Each in which requests are read (`Idle`, `Head`, `Body` and `Waiting`)
+//! may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Three flags outweigh the table. Until the
+//! first head is complete (`Fresh`), the deadline is `first_head_ms` from accept; a drain shortens it to `drain_idle_ms`,
+//! or to `head_ms` if a part of the head has arrived. While `Sending`, it is that of the send, and input that may not be
+//! processed yet pauses reading: all but the body of an exchange that sends. With `ReadClosed`, the connection ends as soon
+//! as its input is processed.
 //!
-//! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns.
+//! Transitions are the methods of [`Conn`]. [`Worker::reconcile`] derives the last three columns. The states of an exchange
+//! and its deadline are in `exchange/mod.rs`.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
+use crate::exchange::State;
 use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::response::responder::Disposition;
 use crate::service::Service;
 use crate::timers::wheel::{Node, UNLINKED};
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
-/// "No index": an absent block, address or neighbor.
+pub(crate) mod busy;
+
+/// "No index": an absent neighbor, address or state.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Phases of a connection, as seen by its reading side. The module's table explains them.
@@ -43,17 +46,13 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum Phase {
     /// Unused slot.
     Free,
-    ProxyHeader,
-    First,
     Idle,
     StrayCr,
     StrayLine,
-    FirstHead,
     Head,
     Body,
-    ReadingBody,
-    Streaming,
-    Handling,
+    Waiting,
+    ProxyHeader,
     Evicted,
     Truncated,
     LastResponse,
@@ -66,26 +65,20 @@ impl Phase {
     /// Returns true if the module's table has `next` after this phase.
     fn allows(self, next: Self) -> bool {
         use Phase::{
-            Body, Closing, Evicted, First, FirstHead, Free, HandedOver, Handling, Head, Idle, LastResponse,
-            Linger, ProxyHeader, ReadingBody, StrayCr, StrayLine, Streaming, Truncated,
+            Body, Closing, Evicted, Free, HandedOver, Head, Idle, LastResponse, Linger, ProxyHeader, StrayCr,
+            StrayLine, Truncated, Waiting,
         };
         match self {
-            Free => next == First,
+            Free => next == Idle,
             Closing => next == Free,
             _ if next == Closing => true,
-            First | Idle | FirstHead | Head | Body | ReadingBody | Streaming | Handling
-                if matches!(next, Evicted | Truncated | LastResponse) =>
-            {
-                true
-            }
-            ProxyHeader => matches!(next, First | Evicted),
-            First => matches!(next, ProxyHeader | FirstHead | Idle | Body | ReadingBody | Handling),
-            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | ReadingBody | Handling),
+            Idle | Head | Body | Waiting if matches!(next, Evicted | Truncated | LastResponse) => true,
+            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | Waiting | ProxyHeader),
             StrayCr | StrayLine => next == Idle,
-            FirstHead | Head => matches!(next, Idle | Body | ReadingBody | Handling),
-            Body => matches!(next, Idle | Handling),
-            ReadingBody | Streaming => matches!(next, Streaming | Handling),
-            Handling => matches!(next, Idle | Handling | HandedOver),
+            Head => matches!(next, Idle | Body | Waiting),
+            Body => matches!(next, Idle | Waiting),
+            Waiting => matches!(next, Idle | Waiting | HandedOver),
+            ProxyHeader => matches!(next, Idle | Evicted),
             Evicted => matches!(next, Truncated | LastResponse),
             LastResponse => next == Linger,
             Truncated | Linger | HandedOver => false,
@@ -104,8 +97,8 @@ pub(crate) enum Flag {
     Queued = 4,
     /// Receiving is paused.
     Paused = 8,
-    /// The current request is a `HEAD`: its response has no body.
-    HeadOnly = 16,
+    /// No request's head is complete yet.
+    Fresh = 16,
     /// The rate of the current send has been measured since an earlier check.
     Measured = 32,
     /// The short linger of a drain was extended to the usual one.
@@ -118,8 +111,8 @@ pub(crate) enum Flag {
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) generation: u32,
-    /// Index of its block while a request is unfinished, else `NONE`.
-    pub(crate) block: u32,
+    /// Index of its [`Busy`](busy::Busy) while it has one, else `NONE`.
+    pub(crate) busy: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
     /// The time of its accept in milliseconds until its first request; later see `measure_send` and `discard`.
@@ -137,7 +130,7 @@ impl Default for Conn {
     fn default() -> Self {
         Self {
             generation: 0,
-            block: NONE,
+            busy: NONE,
             address: NONE,
             number: 0,
             timer: Node::unlinked(),
@@ -158,19 +151,20 @@ impl Conn {
 
     /// Initializes the slot of an accepted connection.
     pub(crate) fn open(&mut self, generation: u32, now_ms: u64) {
-        self.enter(Phase::First); // driver contract K1: the slot is free after `Closed`
-        *self = Self { generation, phase: Phase::First, number: now_ms as u32, ..Self::default() };
-        self.restart_deadline();
+        self.enter(Phase::Idle); // driver contract K1: the slot is free after `Closed`
+        let flags = Flag::Fresh as u8 | Flag::Restart as u8;
+        *self = Self { generation, phase: Phase::Idle, flags, number: now_ms as u32, ..Self::default() };
     }
 
     /// A PROXY header must come first.
     pub(crate) fn expect_proxy_header(&mut self) {
+        debug_assert!(self.has(Flag::Fresh), "a PROXY header after a request");
         self.enter(Phase::ProxyHeader);
     }
 
     /// The PROXY header is complete. The deadline of the first head keeps running.
     pub(crate) fn end_proxy_header(&mut self) {
-        self.enter(Phase::First);
+        self.enter(Phase::Idle);
     }
 
     /// Frees the slot.
@@ -179,7 +173,7 @@ impl Conn {
         *self = Self::default();
     }
 
-    /// Input that is a stray line end, or its first half, leaves the connection idle and without a block.
+    /// Input that is a stray line end, or its first half, leaves the connection idle and not busy.
     pub(crate) fn keep_stray(&mut self, is_whole: bool) {
         self.enter(if is_whole { Phase::StrayLine } else { Phase::StrayCr });
     }
@@ -197,32 +191,22 @@ impl Conn {
 
     /// A part of a head has arrived.
     pub(crate) fn begin_head(&mut self) {
-        match self.phase {
-            Phase::First => self.enter(Phase::FirstHead),
-            Phase::Idle => self.enter(Phase::Head),
-            _ => return,
+        if self.phase == Phase::Idle {
+            self.enter(Phase::Head);
+            self.restart_deadline();
         }
-        self.restart_deadline();
     }
 
-    /// A body follows, which is discarded or buffered.
+    /// The request's head is complete, and its body follows.
     pub(crate) fn begin_body(&mut self) {
         self.enter(Phase::Body);
+        self.unset(Flag::Fresh);
     }
 
-    /// A body follows, which a deferred handler reads.
-    pub(crate) fn begin_read_body(&mut self) {
-        self.enter(Phase::ReadingBody);
-    }
-
-    /// The handler sends its response while it reads the body.
-    pub(crate) fn begin_streaming(&mut self) {
-        self.enter(Phase::Streaming);
-    }
-
-    /// The request is complete and its handler deferred.
-    pub(crate) fn begin_handling(&mut self) {
-        self.enter(Phase::Handling);
+    /// The request is complete, and its exchange open.
+    pub(crate) fn begin_waiting(&mut self) {
+        self.enter(Phase::Waiting);
+        self.unset(Flag::Fresh);
         self.restart_deadline();
     }
 
@@ -230,12 +214,12 @@ impl Conn {
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
         // A restart that is still pending is that of the request's deadline.
-        self.flags &= !(Flag::HeadOnly as u8 | Flag::Restart as u8);
+        self.flags &= !(Flag::Fresh as u8 | Flag::Restart as u8);
         self.enter(match disposition {
             Disposition::Keep => Phase::Idle,
             Disposition::Last => Phase::LastResponse,
             Disposition::Truncated => Phase::Truncated,
-            Disposition::HandOver => Phase::Handling,
+            Disposition::HandOver => Phase::Waiting,
         });
     }
 
@@ -309,51 +293,33 @@ impl Conn {
 
     /// Returns true if requests are still read from it.
     pub(crate) fn is_serving(&self) -> bool {
-        self.is_silent() || self.is_receiving() || self.phase == Phase::Handling
+        self.is_silent() || self.is_receiving() || self.phase == Phase::Waiting
     }
 
     /// Returns true if a part of a request has been received.
     pub(crate) fn is_receiving(&self) -> bool {
-        matches!(self.phase, Phase::FirstHead | Phase::Head | Phase::Body) || self.is_reading_body()
+        matches!(self.phase, Phase::Head | Phase::Body)
     }
 
-    /// Returns true if new input may be processed now; else it must be queued.
+    /// Returns true if new input may be processed now; else it must be queued, unless the exchange
+    /// [streams meanwhile](WorkerState::streams_meanwhile).
     pub(crate) fn is_live(&self) -> bool {
-        match self.phase {
-            Phase::Streaming => !self.has(Flag::Queued),
-            Phase::Handling | Phase::ProxyHeader => false,
-            _ => self.is_serving() && self.flags & (Flag::Sending as u8 | Flag::Queued as u8) == 0,
-        }
+        (self.is_idle() || self.is_receiving())
+            && self.flags & (Flag::Sending as u8 | Flag::Queued as u8) == 0
     }
 
-    /// Returns true if a deferred handler is at work on its request.
-    pub(crate) fn is_handled(&self) -> bool {
-        self.is_reading_body() || self.phase == Phase::Handling
-    }
-
-    /// Returns true if a deferred handler reads a body that is still being received.
-    pub(crate) fn is_reading_body(&self) -> bool {
-        matches!(self.phase, Phase::ReadingBody | Phase::Streaming)
-    }
-
-    /// Returns true if nothing is sent or received until its handler resumes.
-    pub(crate) fn waits_for_handler(&self) -> bool {
-        let is_idle = self.phase == Phase::Handling || (self.is_reading_body() && self.has(Flag::Paused));
-        is_idle && !self.has(Flag::Sending)
-    }
-
-    /// Returns true if it is idle, owns no block and is read, as most connections are: it needs nothing but a deadline.
+    /// Returns true if it is idle, not busy and is read, as most connections are: it needs nothing but a deadline.
     /// The end of a send, if one is in flight, unblocks nothing.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Idle
-            && self.block == NONE
-            && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
+            && self.busy == NONE
+            && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8 | Flag::Fresh as u8) == 0
     }
 
-    /// Returns true if it is between requests.
+    /// Returns true if it is between requests, or before the first one.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
+        matches!(self.phase, Phase::Idle | Phase::StrayCr | Phase::StrayLine)
     }
 
     /// Returns true if it can be closed without a response: between requests, or before its PROXY header.
@@ -362,14 +328,51 @@ impl Conn {
     }
 }
 
+/// Queries that need the exchange.
+impl<S> WorkerState<S> {
+    /// Returns true if a connection's exchange reads its body while it sends.
+    #[cold]
+    pub(crate) fn streams_meanwhile(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        conn.phase == Phase::Body
+            && !conn.has(Flag::Queued)
+            && self.exchange(token).is_some_and(|exchange| exchange.state() == State::Sending)
+    }
+
+    /// Returns true if new input may be processed now; else it must be queued.
+    pub(crate) fn is_live(&mut self, token: Token) -> bool {
+        self.table.get(token).is_live() || self.streams_meanwhile(token)
+    }
+
+    /// Returns true if nothing is sent or received until its handler resumes.
+    pub(crate) fn waits_for_handler(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        let (phase, is_paused) = (conn.phase, conn.has(Flag::Paused));
+        !conn.has(Flag::Sending)
+            && (phase == Phase::Waiting || phase == Phase::Body && is_paused && self.is_handled(token))
+    }
+
+    /// Returns true if the client has sent a FIN, possibly after input that is still to be received.
+    pub(crate) fn is_half_closed(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        conn.has(Flag::ReadClosed) || self.busy.get_mut(conn.busy).is_some_and(|busy| busy.fin_received)
+    }
+
+    /// Returns true if all received input has been processed.
+    pub(crate) fn is_input_processed(&mut self, token: Token) -> bool {
+        let has_input = self.busy.has_input(self.table.get(token).busy);
+        self.is_live(token) && !(has_input && self.is_handled(token))
+    }
+}
+
 /// Reconciling.
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Derives from phase and flags what a connection needs until its next event: its block, reading, a deadline. Ends
+    /// Derives from phase and flags what a connection needs until its next event: its [`Busy`](busy::Busy), reading, a deadline. Ends
     /// it if nothing more can happen.
     ///
     /// Events on a connection end here, with these exceptions. Only a deadline moves: after a send by a connection that
     /// [needs nothing else](Conn::is_quiet), when a send begins or is checked, a drain begins, a FIN arrives during a
-    /// deferred request, or a deadline is postponed or a linger extended. Eviction frees the block and closes at the end
+    /// deferred request, or a deadline is postponed or a linger extended. Eviction frees memory and closes at the end
     /// of the turn. Input ahead of its turn [pauses](Self::pause_early) reading.
     pub(crate) fn reconcile(&mut self, token: Token) {
         // Most connections have nothing but a deadline.
@@ -378,14 +381,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         if let Some(ledger) = &mut self.state.ledger {
             let conn = self.state.table.get(token);
-            if conn.is_receiving() || conn.is_handled() {
+            if conn.is_receiving() || conn.phase == Phase::Waiting {
                 ledger.begin(token);
             }
         }
         if self.advance(token) {
             return;
         }
-        self.state.reconcile_block(token);
+        self.state.reconcile_busy(token);
         self.reconcile_reading(token);
         self.state.reconcile_deadline(token);
         if self.state.table.get(token).has(Flag::ReadClosed) && self.state.is_input_processed(token) {
@@ -402,7 +405,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 self.finish(token);
                 true
             }
-            Phase::Handling => self.hand_over(token),
+            Phase::Waiting => self.hand_over(token),
             _ => false,
         }
     }
@@ -411,26 +414,22 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn reconcile_reading(&mut self, token: Token) {
         let state = &mut self.state;
         let conn = state.table.get(token);
-        let (is_paused, is_reading_body) = (conn.has(Flag::Paused), conn.is_reading_body());
-        if is_reading_body {
-            if state.can_feed(token) {
-                return state.queue(token);
-            }
-            if !state.takes_more(token) {
+        let (is_paused, has_input) = (conn.has(Flag::Paused), state.busy.has_input(conn.busy));
+        if let Some(exchange) = state.exchange(token).filter(|exchange| exchange.reads_body()) {
+            if exchange.is_full() {
                 if !is_paused {
                     state.table.get(token).restart_deadline();
                     self.pause(token);
                 }
                 return;
             }
-        }
-        let conn = state.table.get(token);
-        if is_paused && (conn.is_live() || conn.phase == Phase::Linger) {
-            conn.unset(Flag::Paused);
-            if is_reading_body {
-                // The pause was ours, not the client's.
-                state.restart_budget(token);
+            if has_input {
+                return state.queue(token);
             }
+        }
+        if is_paused && (state.is_live(token) || state.table.get(token).phase == Phase::Linger) {
+            state.table.get(token).unset(Flag::Paused);
+            state.restart_body(token);
             self.driver.recv_resume(token);
         }
     }
@@ -491,7 +490,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             _ => {}
         }
         self.abort_exchanges(token, end);
-        self.state.drop_call(token);
+        self.state.cancel(token);
         self.state.table.get(token).close();
         if kind == CloseKind::Reset {
             self.state.counters.connections_reset.add(1);

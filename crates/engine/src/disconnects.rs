@@ -64,9 +64,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn fin_received(&mut self, token: Token) {
         let state = &mut self.state;
         let Some(conn) = state.table.find(token) else { return };
-        // Without a block nothing waits: receiving resumes, and reports the FIN again.
-        let Some(block) = state.blocks.get_mut(conn.block) else { return };
-        block.fin_received = true;
+        // Otherwise nothing waits: receiving resumes, and reports the FIN again.
+        let Some(busy) = state.busy.get_mut(conn.busy) else { return };
+        busy.fin_received = true;
         self.disconnects.push(token, Disconnect::Fin);
     }
 
@@ -112,9 +112,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Bounds the time of a handler whose client has sent a FIN.
     fn half_closed(&mut self, token: Token) {
-        let conn = self.state.table.get(token);
-        if conn.waits_for_handler() {
-            conn.restart_deadline();
+        if self.state.waits_for_handler(token) {
+            self.state.table.get(token).restart_deadline();
             self.state.reconcile_deadline(token);
         }
     }

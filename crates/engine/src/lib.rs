@@ -14,17 +14,17 @@ mod deferred {
     pub(crate) mod call;
     pub(crate) mod calls;
     pub(crate) mod deferral;
-    pub(crate) mod exchange;
     pub(crate) mod inbound;
     pub(crate) mod pending;
     pub(crate) mod poll;
+    pub(crate) mod shared;
     pub(crate) mod stream;
 }
 mod disconnects;
+mod exchange;
 mod leaving;
 pub mod limits;
 mod memory {
-    pub(crate) mod blocks;
     pub(crate) mod buffer;
     pub(crate) mod eviction;
     pub(crate) mod spare;

@@ -42,8 +42,8 @@ pub const CACHED_OPEN_FILES_MAX: usize = 16;
 /// open for its turn only.
 pub const CACHED_OPEN_FILE_MS_MAX: u64 = 50;
 
-/// Spare blocks (state of an unfinished request) that a worker keeps.
-pub const SPARE_BLOCKS_MAX: usize = 64;
+/// Spare state of busy connections that a worker keeps.
+pub const SPARE_BUSY_MAX: usize = 64;
 
 /// Spare outputs that a worker keeps.
 pub const SPARE_OUTPUTS_MAX: usize = 64;
@@ -165,7 +165,7 @@ pub const SPARE_EXCHANGE_BYTES_MAX: usize = 4 * 1024;
 /// Spare state of deferred requests that a worker keeps.
 pub const SPARE_CALLS_MAX: usize = 64;
 
-/// Minimum memory of a connection that can be evicted, in bytes: a block and a few fields. Most have less.
+/// Minimum memory of a connection that can be evicted, in bytes: a part of a head and a few fields. Most have less.
 pub const EVICTED_BYTES_MIN: usize = 4096;
 
 /// Divisor of the system's memory for the default budget of unfinished requests, over all workers.

@@ -3,20 +3,20 @@
 //! A worker calls [`received`](Worker::received) with bytes from its driver, or [`resume`](Worker::resume) for stored
 //! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
 //!
-//! Steps that live elsewhere: parsing and framing in `http1`; a body that is buffered or discarded in `request/body.rs`,
-//! which then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
+//! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `exchange/body.rs`, which
+//! then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
 //! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled at once and after the events
 //! of each turn in which it was woken; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
 
-use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_http1::{Expectation, Framing, Head, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
+use crate::exchange::body::waits_for_continue;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
 use crate::observe::capture::Source;
 use crate::observe::finished::ExchangeEnd;
-use crate::request::body::waits_for_continue;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::{Disposition, Fault, Outcome, RequestFacts, Responded};
@@ -63,14 +63,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         state.counters.bytes_received.add(bytes.len() as u64);
         let Some(conn) = state.table.find(token) else { return };
-        if !conn.is_live() {
-            return match conn.phase() {
-                Phase::ProxyHeader => self.received_proxy_header(token),
-                _ if conn.is_serving() => self.received_early(token),
-                _ => self.received_late(token),
-            };
+        let index = conn.busy;
+        if !conn.is_live() && !state.streams_meanwhile(token) {
+            return self.received_early(token);
         }
-        if state.blocks.has_input(conn.block) {
+        if state.busy.has_input(index) {
             state.keep_input(token, bytes);
             return self.resume(token);
         }
@@ -86,18 +83,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Processes stored input: a longer part of a head, or pipelined requests.
     pub(crate) fn resume(&mut self, token: Token) {
         let state = &mut self.state;
-        let index = state.table.get(token).block;
-        let Some(block) = state.blocks.get_mut(index) else { return };
-        let mut input = std::mem::take(&mut block.input);
+        let index = state.table.get(token).busy;
+        let Some(busy) = state.busy.get_mut(index) else { return };
+        let mut input = std::mem::take(&mut busy.input);
 
         let consumed = state.run(token, &input, &self.driver);
         input.consume(consumed);
         state.count_wait(token, &input);
 
         let conn = state.table.get(token);
-        let mut block = state.blocks.take(token, &mut conn.block);
-        block.input = input;
-        state.blocks.put(conn.block, block);
+        let mut busy = state.busy.take(token, &mut conn.busy);
+        busy.input = input;
+        state.busy.put(conn.busy, busy);
         state.refuse_if_full(token);
         self.flush(token);
     }
@@ -111,21 +108,27 @@ impl<D: Driver, S: Service> Worker<D, S> {
             let Some(token) = self.state.ready.pop_front() else { break };
             let Some(conn) = self.state.table.find(token) else { continue };
             conn.unset(Flag::Queued);
-            if conn.is_live() {
+            if conn.is_live() || self.state.streams_meanwhile(token) {
                 self.resume(token);
             }
         }
     }
 
-    /// Stores bytes that may not be processed yet.
+    /// Handles bytes that may not be processed now: stores those of a later request, discards those after the last one.
     #[cold]
     fn received_early(&mut self, token: Token) {
-        self.state.keep_input(token, self.driver.lent());
-        self.pause_early(token);
+        let conn = self.state.table.get(token);
+        match conn.phase() {
+            Phase::ProxyHeader => self.received_proxy_header(token),
+            _ if conn.is_serving() => {
+                self.state.keep_input(token, self.driver.lent());
+                self.pause_early(token);
+            }
+            _ => self.received_late(token),
+        }
     }
 
     /// Discards bytes after the last request; resets a client that sends too many of them.
-    #[cold]
     fn received_late(&mut self, token: Token) {
         let len = self.driver.lent().len();
         let state = &mut self.state;
@@ -145,7 +148,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             let conn = self.state.table.get(token);
             // A handler has ended its response without further output, or a stray line end is complete.
-            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) {
+            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) && !conn.has(Flag::Fresh) {
                 return self.output_sent(token);
             }
             return self.reconcile(token);
@@ -212,11 +215,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.is_quiet() {
             return self.state.set_idle_deadline(token);
         }
-        if conn.is_handled() {
+        if self.state.is_handled(token) {
             return self.resume_handler(token);
         }
+        let conn = self.state.table.get(token);
         conn.restart_deadline();
-        if conn.is_serving() && self.state.blocks.has_input(conn.block) {
+        if conn.is_serving() && self.state.busy.has_input(conn.busy) {
             self.state.queue(token);
         }
         self.reconcile(token);
@@ -264,10 +268,9 @@ impl<S: Service> WorkerState<S> {
         let conn = self.table.get(token);
         match conn.phase() {
             // Also without input: an empty body is complete as soon as its head is.
-            Phase::Body => return self.take_body(token, input, driver),
-            Phase::ReadingBody | Phase::Streaming => return self.feed(token, input),
-            Phase::First | Phase::Idle if !input.is_empty() => self.parser.reset(),
-            Phase::FirstHead | Phase::Head if !input.is_empty() => self.swap_parser(token),
+            Phase::Body => return self.receive_body(token, input, driver),
+            Phase::Idle if !input.is_empty() => self.parser.reset(),
+            Phase::Head if !input.is_empty() => self.swap_parser(token),
             // A handler comes first; `keep_input` puts a stray line end before the input, and resumes.
             _ if conn.is_serving() => return Step::new(0, StepResult::Waits),
             // Input after the last request is discarded.
@@ -276,10 +279,7 @@ impl<S: Service> WorkerState<S> {
         match self.parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, driver),
             Ok(Parsed::Partial) => self.keep_head(token, input),
-            Err(error) => {
-                self.mark_head(token, input);
-                self.refuse_as(token, Refusal::Rejected(error), Source::Line(input))
-            }
+            Err(error) => self.refuse_as(token, Refusal::Rejected(error), Source::Line(input)),
         }
     }
 
@@ -287,29 +287,20 @@ impl<S: Service> WorkerState<S> {
     #[inline(never)]
     fn swap_parser(&mut self, token: Token) {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(token, &mut conn.block);
-        std::mem::swap(&mut self.parser, &mut block.parser);
-        self.blocks.put(conn.block, block);
+        let mut busy = self.busy.take(token, &mut conn.busy);
+        busy.swap_parser(&mut self.parser, self.limits.head());
+        self.busy.put(conn.busy, busy);
     }
 
-    /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
-    #[inline(never)]
-    fn mark_head(&mut self, token: Token, input: &[u8]) {
-        if Method::is_head_begun(input) {
-            self.table.get(token).set(Flag::HeadOnly);
-        }
-    }
-
-    /// Keeps the parser of a partial head in the block. A stray line end needs none.
+    /// Keeps the parser of a partial head. A stray line end needs none.
     #[inline(never)]
     fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
         let conn = self.table.get(token);
-        if is_stray(input) && conn.phase() == Phase::Idle {
+        if is_stray(input) && conn.phase() == Phase::Idle && !conn.has(Flag::Fresh) {
             conn.keep_stray(input.len() == b"\r\n".len());
             return Step::new(input.len(), StepResult::Starve);
         }
         conn.begin_head();
-        self.mark_head(token, input);
         self.swap_parser(token);
         self.parser.make_room();
         Step::new(0, StepResult::Starve)
@@ -320,9 +311,6 @@ impl<S: Service> WorkerState<S> {
     fn begin(&mut self, token: Token, input: &[u8], head_len: usize, driver: &dyn DriverView) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
-        if head.method() == Method::Head {
-            self.table.get(token).set(Flag::HeadOnly);
-        }
         if !head.is_origin_form()
             && let Some(refusal) = self.refused_target(token, &head)
         {
@@ -370,7 +358,7 @@ impl<S: Service> WorkerState<S> {
                     CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
                 self.respond_with_body(token, whole, driver)
             }
-            _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
+            _ => self.begin_body(token, bytes, &policy, waits_for_continue(&head, rest)),
         }
     }
 

@@ -127,7 +127,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return None;
         }
         let (wait_ms, takes_any) = match conn.phase() {
-            Phase::First | Phase::ProxyHeader => {
+            Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => {
                 // Input may have been fetched up to an earlier time than that of the accept.
                 let age = (self.driver.caught_up_ms() as u32).wrapping_sub(conn.number).cast_signed();
                 let age_ms = u64::try_from(age).unwrap_or(0);

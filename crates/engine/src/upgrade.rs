@@ -185,10 +185,9 @@ impl<S> WorkerState<S> {
     /// Stores the closure of an encoded `101` until it is sent.
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
-        let conn = self.table.get(token);
-        let mut block = self.blocks.take(token, &mut conn.block);
-        block.taker = self.responder.taker.take();
-        self.blocks.put(conn.block, block);
+        let mut exchange = self.open.begin(token);
+        exchange.upgrade(self.responder.taker.take());
+        self.keep_exchange(exchange);
     }
 }
 
@@ -196,10 +195,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Begins to hand over a connection whose `101` was sent. Returns false for other connections.
     pub(crate) fn hand_over(&mut self, token: Token) -> bool {
         let state = &mut self.state;
+        let Some(taker) = state.exchange(token).and_then(|exchange| exchange.taker.take()) else {
+            return false;
+        };
+        state.cancel(token);
         let conn = state.table.get(token);
-        let Some(block) = state.blocks.get_mut(conn.block) else { return false };
-        let Some(taker) = block.taker.take() else { return false };
-        let unread = block.input.to_vec();
+        let unread = state.busy.get_mut(conn.busy).map_or_else(Vec::new, |busy| busy.input.to_vec());
         conn.hand_over();
         self.reconcile(token);
         self.handed_over.open += 1;

@@ -13,17 +13,18 @@ use shearwater_tasks::{Options as TaskOptions, Order};
 
 use crate::accept::Addresses;
 use crate::accept::Served;
+use crate::connection::busy::BusyTable;
 use crate::deferred::calls::Calls;
 use crate::disconnects::Disconnects;
+use crate::exchange::body::BodyRateRule;
+use crate::exchange::table::ExchangeTable;
 use crate::leaving::Leaving;
 use crate::limits::{Limits, Timeouts};
-use crate::memory::blocks::Blocks;
 use crate::memory::spare::IdleTrim;
 use crate::memory::spare::Outputs;
 use crate::observe::finished::ExchangeListener;
 use crate::observe::ledger::Ledger;
 use crate::proxies::{Proxies, ProxyOptions};
-use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
 use crate::room::Room;
 use crate::server::control::Control;
@@ -160,7 +161,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
             leaving: Leaving::default(),
-            blocks: Blocks::new(setup.limits, calls.held_bytes()),
+            busy: BusyTable::new(setup.limits, calls.held_bytes()),
+            open: ExchangeTable::new(calls.held_bytes()),
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
             calls,
@@ -251,7 +253,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.make_room();
         }
         self.end_evicted();
-        self.state.blocks.pool.release();
+        self.state.busy.pool.release();
         self.expire(events);
         self.accept_again();
         self.check_drain();
@@ -306,10 +308,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }
 
-    /// Returns the connections, blocks and timers in use: all 0 without clients.
+    /// Returns the connections, busy ones and timers in use: all 0 without clients.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize, usize) {
-        (self.state.table.len(), self.state.blocks.len(), self.state.wheel.len())
+        (self.state.table.len(), self.state.busy.len(), self.state.wheel.len())
     }
 
     /// Returns the running tasks, the bytes that they hold for clients, and the sleeps: all 0 without clients
@@ -323,7 +325,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Returns the memory that counts for [`Limits::buffered_bytes_max`], in bytes: 0 without clients.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
-        self.state.blocks.counted_bytes()
+        self.state.busy.counted_bytes()
     }
 
     /// Returns true if the next turn has work without an event: pending input, disconnected clients, ready
@@ -334,7 +336,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         !state.ready.is_empty()
             || !self.disconnects.is_empty()
             || state.calls.tasks.ready() > 0
-            || state.blocks.pool.is_busy()
+            || state.busy.pool.is_busy()
             || self.room.left > 0
     }
 

@@ -7,16 +7,17 @@ use shearwater_http1::HeadParser;
 use shearwater_io::{SharedLimit, SlotArray, Token};
 
 use crate::accept::{Addresses, Served};
+use crate::connection::busy::BusyTable;
 use crate::connection::{Conn, Flag, Phase};
 use crate::deferred::calls::Calls;
+use crate::exchange::body::BodyRateRule;
+use crate::exchange::table::ExchangeTable;
 use crate::leaving::Leaving;
 use crate::limits::{Limits, Timeouts};
-use crate::memory::blocks::Blocks;
 use crate::memory::eviction::Eviction;
 use crate::memory::spare::Outputs;
 use crate::observe::ledger::Ledger;
 use crate::proxies::Proxies;
-use crate::request::body::BodyRateRule;
 use crate::response::responder::Responder;
 use crate::server::control::Control;
 use crate::server::counters::Counters;
@@ -37,14 +38,16 @@ pub(crate) struct WorkerState<S> {
     pub(crate) served: Served,
     /// Connections that end soon.
     pub(crate) leaving: Leaving,
-    pub(crate) blocks: Blocks,
-    /// Deferred requests.
+    pub(crate) busy: BusyTable,
+    /// Open exchanges.
+    pub(crate) open: ExchangeTable,
+    /// Handlers of deferred requests.
     pub(crate) calls: Calls,
     pub(crate) wheel: Wheel,
     /// Ready queue: connections with pending input, each once (`Flag::Queued`), so at most one entry per
     /// connection.
     pub(crate) ready: VecDeque<Token>,
-    /// Parser for heads that arrive whole; an unfinished head takes it along into its block.
+    /// Parser for heads that arrive whole; an unfinished head takes it along.
     pub(crate) parser: HeadParser,
     pub(crate) responder: Responder,
     pub(crate) outputs: Outputs,
@@ -85,23 +88,23 @@ impl<S> WorkerState<S> {
     pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
         let conn = self.table.get(token);
         let stray = conn.take_stray();
-        let mut block = self.blocks.take(token, &mut conn.block);
-        block.input.extend(stray, &mut self.blocks.pool);
-        block.input.extend(bytes, &mut self.blocks.pool);
-        self.blocks.put(conn.block, block);
+        let mut busy = self.busy.take(token, &mut conn.busy);
+        busy.input.extend(stray, &mut self.busy.pool);
+        busy.input.extend(bytes, &mut self.busy.pool);
+        self.busy.put(conn.busy, busy);
         if !stray.is_empty() {
             self.queue(token);
         }
     }
 
-    /// Releases a block that is no longer needed: see [`reconcile`](crate::worker::Worker::reconcile).
-    pub(crate) fn reconcile_block(&mut self, token: Token) {
+    /// Releases the state of a connection that is no longer busy: see [`reconcile`](crate::worker::Worker::reconcile).
+    pub(crate) fn reconcile_busy(&mut self, token: Token) {
         let conn = self.table.get(token);
         if conn.is_idle() {
-            self.blocks.release_spent(&mut conn.block);
+            self.busy.release_spent(&mut conn.busy);
         } else if !conn.is_serving() {
             // Nothing more is read: the last request's memory need not wait for the response to be sent.
-            self.blocks.release(&mut conn.block);
+            self.busy.release(&mut conn.busy);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::output::Output;
 ///
 /// A single word: two halves would be written by two stores and read by one load, which defeats store
 /// forwarding.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Token(u64);
 
 impl Token {

@@ -184,6 +184,13 @@ impl Tasks {
         (slot.stored.is_some() && slot.generation == id.generation).then_some(slot.tag)
     }
 
+    /// Changes the task's tag. Does nothing if it has ended.
+    pub fn set_tag(&mut self, id: TaskId, tag: u64) {
+        if let Some(slot) = self.slot_of(id) {
+            slot.tag = tag;
+        }
+    }
+
     /// Moves the tasks that any thread has woken into the ready queue.
     pub fn collect(&mut self) {
         self.wakes.take(&mut self.collected);

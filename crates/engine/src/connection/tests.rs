@@ -5,18 +5,14 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker_state::Table;
 
-const PHASES: [Phase; 17] = [
-    Phase::ProxyHeader,
-    Phase::First,
+const PHASES: [Phase; 13] = [
     Phase::Idle,
     Phase::StrayCr,
     Phase::StrayLine,
-    Phase::FirstHead,
     Phase::Head,
     Phase::Body,
-    Phase::ReadingBody,
-    Phase::Streaming,
-    Phase::Handling,
+    Phase::Waiting,
+    Phase::ProxyHeader,
     Phase::Evicted,
     Phase::Truncated,
     Phase::LastResponse,
@@ -52,9 +48,7 @@ fn listed(rows: &[(Vec<Phase>, String)], phase: Phase) -> Vec<Phase> {
     for base in phases(inherited) {
         next.extend(listed(rows, base));
     }
-    if (Phase::First as u8..=Phase::Handling as u8).contains(&(phase as u8))
-        && !matches!(phase, Phase::StrayCr | Phase::StrayLine)
-    {
+    if matches!(phase, Phase::Idle | Phase::Head | Phase::Body | Phase::Waiting) {
         next.extend([Phase::LastResponse, Phase::Truncated, Phase::Evicted]);
     }
     if phase != Phase::Closing {
@@ -72,7 +66,7 @@ fn allows_the_transitions_of_the_table() {
             assert_eq!(phase.allows(next), listed.contains(&next), "{next:?} after {phase:?}");
         }
     }
-    assert!(Phase::Free.allows(Phase::First) && Phase::Closing.allows(Phase::Free));
+    assert!(Phase::Free.allows(Phase::Idle) && Phase::Closing.allows(Phase::Free));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use shearwater_http1::{Head, Method, ResponseFraming, Trailers};
 use shearwater_tasks::{Sleep, Timers};
 
-use crate::deferred::exchange::Exchange;
+use crate::deferred::shared::Shared;
 use crate::request::{ConnectionId, KEEP_IT, Request, THROWN_AWAY};
 use crate::response::{Body, Response, ResponseDraft};
 use crate::service::{decoded, state_of};
@@ -31,7 +31,7 @@ use crate::service::{decoded, state_of};
 /// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms) without a send, or at once with
 /// [`end_with_client`](Self::end_with_client).
 pub struct Call {
-    exchange: Rc<Exchange>,
+    shared: Rc<Shared>,
     /// Response under construction; `None` once it is complete.
     draft: Option<Box<ResponseDraft>>,
     /// Piece of the body that was read last.
@@ -45,14 +45,14 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>) -> Self {
-        Self { exchange, draft: Some(draft), piece: Vec::new() }
+    pub(crate) fn new(shared: Rc<Shared>, draft: Box<ResponseDraft>) -> Self {
+        Self { shared, draft: Some(draft), piece: Vec::new() }
     }
 
     /// Returns the head: method, target, version and fields.
     #[must_use]
     pub fn head(&self) -> Head<'_> {
-        self.exchange.head()
+        self.shared.head()
     }
 
     /// Returns the method (RFC 9110 section 9).
@@ -66,13 +66,13 @@ impl Call {
     #[must_use]
     pub fn path(&self) -> &str {
         let path = self.head().path();
-        self.exchange.context().map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
+        self.shared.context().map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
     }
 
     /// Returns a route parameter as it was sent, without decoding. `None` if the route has none of this name.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
-        self.exchange.context()?.param(name)
+        self.shared.context()?.param(name)
     }
 
     /// Returns a route parameter decoded once: see [`Request::param_decoded`](crate::Request::param_decoded).
@@ -88,7 +88,7 @@ impl Call {
     #[must_use]
     #[track_caller]
     pub fn state<T: 'static>(&self) -> &T {
-        state_of(self.exchange.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
+        state_of(self.shared.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
     }
 
     /// Returns this worker's own state of this type, created on its thread.
@@ -98,7 +98,7 @@ impl Call {
     #[must_use]
     #[track_caller]
     pub fn local<T: 'static>(&self) -> &T {
-        state_of(self.exchange.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
+        state_of(self.shared.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
     }
 
     /// Returns the target's query, without the question mark.
@@ -124,25 +124,25 @@ impl Call {
     /// Returns the body; `None` if it was discarded or is received while the handler runs.
     #[must_use]
     pub fn kept_body(&self) -> Option<&[u8]> {
-        self.exchange.kept_body()
+        self.shared.kept_body()
     }
 
     /// Returns the client's address: see [`Request::client`](crate::Request::client).
     #[must_use]
     pub fn client(&self) -> Option<SocketAddr> {
-        self.exchange.client()
+        self.shared.client()
     }
 
     /// Returns the address at the other end of the socket: see [`Request::peer`](crate::Request::peer).
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.exchange.peer()
+        self.shared.peer()
     }
 
     /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
-        self.exchange.connection()
+        self.shared.connection()
     }
 
     /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
@@ -154,7 +154,7 @@ impl Call {
     /// Returns the worker's timers, for waiting beyond this call.
     #[must_use]
     pub fn timers(&self) -> &Rc<Timers> {
-        self.exchange.timers()
+        self.shared.timers()
     }
 
     /// Sleeps. Timers are checked once a turn, so it may be late by a turn's duration.
@@ -168,14 +168,14 @@ impl Call {
     /// than [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms); a closed socket can't be
     /// distinguished from it.
     pub fn end_with_client(&mut self) {
-        self.exchange.end_with_client();
+        self.shared.end_with_client();
     }
 
     /// Returns the request and the response under construction, for code that serves immediate requests too.
     ///
     /// The response can't be deferred again, and changes after [`begin`](Self::begin) have no effect.
     pub fn parts(&mut self) -> (Request<'_>, Response<'_>) {
-        let request = self.exchange.request(None).with_context(self.exchange.context());
+        let request = self.shared.request(None).with_context(self.shared.context());
         (request, Response::resume(self.draft.get_or_insert_default()))
     }
 
@@ -189,7 +189,7 @@ impl Call {
 impl Drop for Call {
     /// Completes the response.
     fn drop(&mut self) {
-        self.exchange.end(self.draft.take());
+        self.shared.end(self.draft.take());
     }
 }
 
@@ -240,17 +240,17 @@ impl Call {
     #[must_use]
     pub fn trailers(&self) -> Trailers<'_> {
         match self.piece.is_empty() {
-            true => self.exchange.trailers(),
+            true => self.shared.trailers(),
             // There may be more after this piece.
             false => Trailers::default(),
         }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        match self.exchange.take(&mut self.piece, cx.waker()) {
+        match self.shared.take(&mut self.piece, cx.waker()) {
             Some(true) => Poll::Ready(true),
             Some(false) => {
-                if let Some(help) = self.exchange.why_unread() {
+                if let Some(help) = self.shared.why_unread() {
                     panic!("the body of this request can't be read by its handler; help: {help}");
                 }
                 Poll::Ready(false)
@@ -287,15 +287,15 @@ impl Call {
         if let Some(mut draft) = self.draft.take() {
             let framing = ResponseFraming::of(length, self.head().version());
             Response::resume(&mut draft).set_body(Body::Stream(framing));
-            self.exchange.begin(draft, framing);
+            self.shared.begin(draft, framing);
         }
     }
 
     /// Waits until bytes may be [pushed](Self::push): until less than
     /// [`CALL_OUTPUT_BYTES_MAX`](crate::limits::CALL_OUTPUT_BYTES_MAX) are queued.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        match self.exchange.has_output_room(cx.waker()) {
-            _ if self.exchange.is_gone() => Poll::Ready(Err(Gone)),
+        match self.shared.has_output_room(cx.waker()) {
+            _ if self.shared.is_gone() => Poll::Ready(Err(Gone)),
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
@@ -304,7 +304,7 @@ impl Call {
     /// Queues bytes, whether or not there is room. Begins a stream of unknown length if none was begun.
     pub fn push(&mut self, bytes: &[u8]) {
         self.begin(None);
-        self.exchange.push(bytes);
+        self.shared.push(bytes);
     }
 
     /// Sends a piece of the body; waits until there is room for it.
@@ -328,7 +328,7 @@ impl Call {
     /// The response is aborted as by [`cut`](Self::cut) if the field is invalid (see [`Response::field`]), or if
     /// clients need it before the content, such as `Content-Type` or `Set-Cookie`.
     pub fn push_trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        self.exchange.push_trailer(name, value.as_ref());
+        self.shared.push_trailer(name, value.as_ref());
         self
     }
 
@@ -337,6 +337,6 @@ impl Call {
     ///
     /// `why` is reported to the operator and not sent to the client.
     pub fn cut(self, why: impl Into<String>) {
-        self.exchange.cut(why.into());
+        self.shared.cut(why.into());
     }
 }

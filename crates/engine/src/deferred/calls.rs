@@ -10,7 +10,8 @@ use shearwater_io::{Token, Waker};
 use shearwater_tasks::{Options, TaskId, Tasks};
 
 use crate::deferred::call::Call;
-use crate::deferred::exchange::{Clock, Exchange};
+use crate::deferred::shared::{Clock, Shared};
+use crate::exchange::table::ExchangeId;
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
 use crate::response::ResponseDraft;
@@ -18,7 +19,7 @@ use crate::server::panics;
 
 /// A request that was deferred.
 pub(crate) struct Deferred {
-    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) shared: Rc<Shared>,
     pub(crate) task: TaskId,
     /// The future was already polled with the waker of this task.
     pub(crate) is_polled: bool,
@@ -32,7 +33,7 @@ pub(crate) struct Calls {
     pub(crate) clock: Rc<Clock>,
     limits: HeadLimits,
     pub(crate) peers: Peers,
-    spare: Vec<Rc<Exchange>>,
+    spare: Vec<Rc<Shared>>,
     // Boxed as in the calls.
     #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]
     spare_drafts: Vec<Box<ResponseDraft>>,
@@ -62,28 +63,27 @@ impl Calls {
         is_polled: bool,
         make: impl FnOnce(Call) -> F,
     ) -> Option<Deferred> {
-        let token = request.token();
         let peer = self.peer_of(request);
-        let new = || Exchange::new(self.limits, Rc::clone(&self.held), Rc::clone(&self.clock));
-        let mut exchange = self.spare.pop().unwrap_or_else(|| Rc::new(new()));
+        let new = || Shared::new(self.limits, Rc::clone(&self.held), Rc::clone(&self.clock));
+        let mut shared = self.spare.pop().unwrap_or_else(|| Rc::new(new()));
         let mut draft = self.spare_draft();
         if !response.is_new() {
             std::mem::swap(&mut *draft, response);
             // It may have had a large response before.
             draft.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
-        let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
+        let spare = Rc::get_mut(&mut shared).expect("a spare one has one owner");
         spare.open(request, peer, size_of::<F>() + draft.capacity());
-        let call = Call::new(Rc::clone(&exchange), draft);
-        match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Deferred { exchange, task, is_polled, added: None }),
+        let call = Call::new(Rc::clone(&shared), draft);
+        match self.tasks.spawn(ExchangeId::NONE.0, make(call)) {
+            Ok(task) => Some(Deferred { shared, task, is_polled, added: None }),
             Err(future) => {
                 drop(future);
-                if let Some(mut draft) = exchange.take_draft() {
+                if let Some(mut draft) = shared.take_draft() {
                     std::mem::swap(&mut *draft, response);
                     self.recycle_draft(draft);
                 }
-                self.recycle(exchange);
+                self.recycle(shared);
                 None
             }
         }
@@ -99,27 +99,22 @@ impl Calls {
         self.spare_drafts.pop().unwrap_or_default()
     }
 
-    /// Returns the connection of a task.
-    pub(crate) fn token_of(&self, task: TaskId) -> Option<Token> {
-        self.tasks.tag(task).map(token_of)
-    }
-
     /// Ends a call without a response: drops its future, unless that has already dropped its call.
-    pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
-        if !exchange.is_over() {
+    pub(crate) fn abandon(&mut self, shared: Rc<Shared>, task: TaskId) {
+        if !shared.is_over() {
             self.cancel(task);
         }
-        if let Some(draft) = exchange.take_draft() {
+        if let Some(draft) = shared.take_draft() {
             self.recycle_draft(draft);
         }
-        self.recycle(exchange);
+        self.recycle(shared);
     }
 
     /// Drops a future that was never polled. Returns the response as far as it was built.
     pub(crate) fn withdraw(&mut self, deferred: Deferred) -> Option<Box<ResponseDraft>> {
         self.cancel(deferred.task);
-        let draft = deferred.exchange.take_draft();
-        self.recycle(deferred.exchange);
+        let draft = deferred.shared.take_draft();
+        self.recycle(deferred.shared);
         draft
     }
 
@@ -131,14 +126,14 @@ impl Calls {
     }
 
     /// Recycles the memory of a call, unless the program still holds it.
-    pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
-        if let Some(only) = Rc::get_mut(&mut exchange) {
+    pub(crate) fn recycle(&mut self, mut shared: Rc<Shared>) {
+        if let Some(only) = Rc::get_mut(&mut shared) {
             only.close();
             if self.spare.len() < SPARE_CALLS_MAX {
-                self.spare.push(exchange);
+                self.spare.push(shared);
             }
         } else {
-            exchange.leave();
+            shared.leave();
         }
     }
 
@@ -180,14 +175,6 @@ impl Calls {
     }
 }
 
-fn tag_of(token: Token) -> u64 {
-    (token.slot() as u64) << 32 | u64::from(token.generation())
-}
-
-fn token_of(tag: u64) -> Token {
-    Token::new((tag >> 32) as u32, tag as u32)
-}
-
 /// Addresses by slot; slots that are `PEERS_KEPT_MAX` apart share an entry.
 #[derive(Default)]
 pub(crate) struct Peers {
@@ -222,7 +209,7 @@ mod calls_tests {
     use std::rc::Rc;
 
     use super::{Calls, HeadLimits};
-    use crate::deferred::exchange::Exchange;
+    use crate::deferred::shared::Shared;
     use crate::limits::SPARE_CALLS_MAX;
 
     #[test]
@@ -230,11 +217,11 @@ mod calls_tests {
         let mut calls = Calls::for_tests();
         for _ in 0..3 * SPARE_CALLS_MAX {
             let held = calls.held_bytes();
-            calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held, Rc::default())));
+            calls.recycle(Rc::new(Shared::new(HeadLimits::default(), held, Rc::default())));
             calls.recycle_draft(Box::default());
         }
         assert_eq!((calls.spare.len(), calls.spare_drafts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
-        let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes(), Rc::default()));
+        let one = Rc::new(Shared::new(HeadLimits::default(), calls.held_bytes(), Rc::default()));
         calls.spare.clear();
         calls.recycle(Rc::clone(&one));
         assert!(calls.spare.is_empty(), "still in use");

@@ -109,7 +109,7 @@ impl Response<'_> {
     fn around_deferred(&mut self, step: Rc<dyn Around>, key: u64) -> bool {
         match &self.draft.deferral {
             Some(Deferral::Deferred(deferred)) => {
-                deferred.exchange.add_step(step, key);
+                deferred.shared.add_step(step, key);
                 true
             }
             Some(Deferral::Full) => true,

@@ -3,6 +3,7 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, NONE, Phase};
+use crate::observe::capture::Source;
 use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::response::responder::{Disposition, Fault};
@@ -13,8 +14,8 @@ use crate::worker_state::WorkerState;
 /// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// `503`, then a lingering close.
-    Refused,
+    /// `503`, then a lingering close; without a body in response to a `HEAD`.
+    Refused { is_head: bool },
     /// A close in the middle of its response.
     CutOff,
     /// A reset: an earlier response is still being sent, so none can follow, or the PROXY header is incomplete.
@@ -26,22 +27,22 @@ impl<S: Service> WorkerState<S> {
     /// which must then be rejected.
     #[inline]
     pub(crate) fn make_room(&mut self, token: Token) -> bool {
-        !self.blocks.is_full() || self.make_room_for(token, 0)
+        !self.busy.is_full() || self.make_room_for(token, 0)
     }
 
-    /// Does the same for a connection that holds `more` bytes beside its block. One eviction frees at least
+    /// Does the same for a connection that holds `more` bytes beside those that are stored. One eviction frees at least
     /// as much.
     #[cold]
     pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
-        if self.blocks.reclaim() {
+        if self.busy.reclaim() {
             return true;
         }
-        let own = Class::of(self.blocks.held_by(self.table.get(token).block) + more);
-        match self.blocks.largest() {
+        let own = Class::of(self.busy.held_by(self.table.get(token).busy) + more);
+        match self.busy.largest() {
             Some((largest, class)) if class > own && largest != token => self.evict(largest),
             _ => return false,
         }
-        self.blocks.reclaim()
+        self.busy.reclaim()
     }
 
     /// Counts and reports a connection that was evicted or rejected because the buffers are full.
@@ -55,19 +56,19 @@ impl<S: Service> WorkerState<S> {
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
         self.note_eviction(token);
-        let has_begun = self.has_begun(token);
-        self.drop_call(token);
+        let is_head = self.is_head_request(token, Source::Connection);
+        let has_begun = self.cancel(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
             // No request has begun that could be rejected.
             _ if conn.phase() == Phase::ProxyHeader => Eviction::Reset,
             true => Eviction::Reset,
-            false => Eviction::Refused,
+            false => Eviction::Refused { is_head },
         };
         conn.evict();
-        self.reconcile_block(token);
-        if eviction != Eviction::Refused {
+        self.reconcile_busy(token);
+        if !matches!(eviction, Eviction::Refused { .. }) {
             self.count_full_buffers();
         }
         self.evicted.push((token, eviction));
@@ -95,8 +96,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
                     self.state.end_request(token, Disposition::Truncated);
                     self.flush(token);
                 }
-                Eviction::Refused => {
-                    self.state.refuse(token, Refusal::BuffersFull);
+                Eviction::Refused { is_head } => {
+                    self.state.refuse_as(token, Refusal::BuffersFull, Source::Aside { is_head });
                     self.flush(token);
                 }
             }

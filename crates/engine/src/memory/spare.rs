@@ -99,7 +99,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.idle_trim.events = 0;
         self.state.outputs.free_spare();
         self.state.responder.trim(0);
-        self.state.blocks.free_spare();
+        self.state.busy.free_spare();
+        self.state.open.free_spare();
         self.state.calls.free_spare();
         let slots = self.state.table.trim();
         self.state.served.trim(slots);

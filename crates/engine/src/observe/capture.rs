@@ -3,9 +3,10 @@
 use shearwater_http1::{Framing, Head};
 use shearwater_io::{Driver, Token};
 
-use crate::connection::Phase;
-use crate::deferred::poll::PendingCall;
-use crate::memory::blocks::Block;
+use crate::connection::busy::BusyTable;
+use crate::connection::{Conn, Phase};
+use crate::exchange::Exchange;
+use crate::exchange::table::ExchangeTable;
 use crate::observe::finished::ExchangeEnd;
 use crate::observe::ledger::SendState;
 use crate::observe::record::{Progress, Received};
@@ -23,19 +24,26 @@ pub(crate) enum Source<'a> {
     Head(Head<'a>),
     /// Its head is malformed.
     Line(&'a [u8]),
-    /// It is in its connection's block.
-    Block,
+    /// The connection has it: an unfinished head, or an exchange.
+    Connection,
+    /// It was [set aside](WorkerState::note_eviction).
+    Aside {
+        is_head: bool,
+    },
 }
 
-/// Returns the request of a block, unless its response has begun.
-fn received_by(block: &Block, phase: Phase) -> Option<Received<'_>> {
-    match &block.call {
-        Some(pending) if pending.disposition.is_some() => None,
-        Some(pending) => Some(Received::Head(pending.exchange.head())),
-        None if phase == Phase::Body => Some(Received::Head(block.parser.head(&block.head))),
-        None if phase == Phase::ProxyHeader || block.input.is_empty() => None,
-        None => Some(Received::Line(&block.input)),
+/// Returns the unfinished request of a connection, unless its response has begun.
+fn received<'a>(
+    conn: Option<&mut Conn>,
+    busy: &'a mut BusyTable,
+    open: &'a mut ExchangeTable,
+) -> Option<Received<'a>> {
+    let conn = conn.filter(|conn| conn.phase() != Phase::ProxyHeader)?;
+    if let Some(id) = busy.exchange(conn.busy) {
+        return open.get(id)?.head().map(Received::Head);
     }
+    let input = &busy.get_mut(conn.busy)?.input;
+    (!input.is_empty()).then(|| Received::Line(input))
 }
 
 impl<S> WorkerState<S> {
@@ -47,23 +55,21 @@ impl<S> WorkerState<S> {
 
     /// Counts the beginning of a deferred response.
     #[cold]
-    pub(crate) fn note_deferred(&mut self, pending: &PendingCall, status: u16) {
-        let exchange = &pending.exchange;
-        self.describe(exchange.token(), Source::Head(exchange.head()), status, Progress::Open);
+    pub(crate) fn note_deferred(&mut self, exchange: &Exchange, status: u16) {
+        let head = exchange.shared().head();
+        self.describe(exchange.token, Source::Head(head), status, Progress::Open);
     }
 
     fn describe(&mut self, token: Token, source: Source<'_>, status: u16, progress: Progress) {
-        let Self { ledger: Some(ledger), parser, table, blocks, responder, proxies, .. } = self else {
+        let Self { ledger: Some(ledger), parser, table, busy, open, responder, proxies, .. } = self else {
             return;
         };
         let received = match source {
             Source::Parsed(head) => Some(Received::Head(parser.head(head))),
             Source::Head(head) => Some(Received::Head(head)),
             Source::Line(input) => Some(Received::Line(input)),
-            Source::Block => table.find(token).and_then(|conn| {
-                let phase = conn.phase();
-                received_by(blocks.get_mut(conn.block)?, phase)
-            }),
+            Source::Connection => received(table.find(token), busy, open),
+            Source::Aside { .. } => None,
         };
         ledger.respond(token, received, status, progress, responder, proxies.as_deref());
     }
@@ -98,11 +104,8 @@ impl<S> WorkerState<S> {
     }
 
     fn set_aside(&mut self, token: Token, is_request: impl FnOnce(&Received<'_>) -> bool) {
-        let Self { ledger: Some(ledger), table, blocks, proxies, .. } = self else { return };
-        let Some(conn) = table.find(token) else { return };
-        let phase = conn.phase();
-        let Some(block) = blocks.get_mut(conn.block) else { return };
-        if let Some(received) = received_by(block, phase).filter(is_request) {
+        let Self { ledger: Some(ledger), table, busy, open, proxies, .. } = self else { return };
+        if let Some(received) = received(table.find(token), busy, open).filter(is_request) {
             ledger.set_aside(token, &received, proxies.as_deref());
         }
     }
@@ -165,7 +168,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let (state, counters) = (&self.state, &self.state.counters);
         let sending = state.ledger.as_ref().map_or(0, |ledger| ledger.connections());
         counters.connections_sending.set(sending as u64);
-        counters.connections_unfinished.set(state.blocks.len() as u64);
+        counters.connections_unfinished.set(state.busy.len() as u64);
         counters.connections_handed_over.set(self.handed_over.open as u64);
     }
 

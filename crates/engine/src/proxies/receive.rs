@@ -73,12 +73,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let state = &mut self.state;
         state.keep_input(token, self.driver.lent());
         let conn = state.table.get(token);
-        let mut block = state.blocks.take(token, &mut conn.block);
-        let parsed = header::parse(&block.input);
+        let mut busy = state.busy.take(token, &mut conn.busy);
+        let parsed = header::parse(&busy.input);
         if let Ok(ProxyHeader::Complete { len, .. }) = parsed {
-            block.input.consume(len);
+            busy.input.consume(len);
         }
-        state.blocks.put(conn.block, block);
+        state.busy.put(conn.busy, busy);
         match parsed {
             Ok(ProxyHeader::Partial) if state.make_room(token) => self.reconcile(token),
             Ok(ProxyHeader::Partial) => {

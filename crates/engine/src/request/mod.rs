@@ -1,6 +1,5 @@
 //! A request as a handler sees it.
 
-pub(crate) mod body;
 pub(crate) mod refusal;
 
 use std::any::TypeId;

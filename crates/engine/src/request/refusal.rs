@@ -1,9 +1,10 @@
 //! Requests rejected by the server itself: statuses, limits and texts.
 
-use shearwater_http1::{Head, ParseError, Target};
+use shearwater_http1::{Head, Method, ParseError, Target};
 use shearwater_io::Token;
 
-use crate::connection::{Flag, Phase};
+use crate::connection::Phase;
+use crate::exchange::State;
 use crate::observe::capture::Source;
 use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
@@ -88,12 +89,12 @@ impl Refusal {
 }
 
 impl<S: Service> WorkerState<S> {
-    /// Rejects the unfinished request in the connection's block with the last response.
+    /// Rejects the unfinished request of a connection with the last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
-        self.refuse_as(token, refusal, Source::Block)
+        self.refuse_as(token, refusal, Source::Connection)
     }
 
-    /// Rejects a request with the connection's last response.
+    /// Rejects a request with the connection's last response. That to a `HEAD` has no body.
     #[cold]
     pub(crate) fn refuse_as(&mut self, token: Token, refusal: Refusal, source: Source<'_>) -> Step {
         if self.has_begun(token) {
@@ -102,15 +103,34 @@ impl<S: Service> WorkerState<S> {
         self.counters.requests_refused.add(1);
         self.counters.count_class(refusal.status());
         self.count_limit(refusal);
-        self.responder.refuse(
-            refusal.status(),
-            &refusal.sentence(),
-            self.table.get(token).has(Flag::HeadOnly),
-        );
+        let is_head = self.is_head_request(token, source);
+        self.responder.refuse(refusal.status(), &refusal.sentence(), is_head);
         self.note_response(token, source, refusal.status());
-        self.drop_call(token);
+        self.cancel(token);
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
+    }
+
+    /// Returns true if a request is a `HEAD`.
+    pub(crate) fn is_head_request(&mut self, token: Token, source: Source<'_>) -> bool {
+        match source {
+            Source::Parsed(head) => self.parser.head(head).method() == Method::Head,
+            Source::Head(head) => head.method() == Method::Head,
+            Source::Line(input) => Method::is_head_begun(input),
+            Source::Aside { is_head } => is_head,
+            Source::Connection => {
+                let conn = self.table.get(token);
+                if conn.phase() == Phase::Head {
+                    return self.busy.get_mut(conn.busy).is_some_and(|busy| Method::is_head_begun(&busy.input));
+                }
+                self.exchange(token).is_some_and(|exchange| exchange.facts.method == Method::Head)
+            }
+        }
+    }
+
+    /// Returns true if a part of a deferred response has been sent or queued.
+    pub(crate) fn has_begun(&mut self, token: Token) -> bool {
+        self.exchange(token).is_some_and(|exchange| exchange.state() == State::Sending)
     }
 
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
@@ -124,7 +144,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
-        self.drop_call(token);
+        self.cancel(token);
         self.count_limit(refusal);
         self.note_output(token, Some(Disposition::Truncated));
         self.end_request(token, Disposition::Truncated);
@@ -133,8 +153,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        let is_head = matches!(self.table.get(token).phase(), Phase::FirstHead | Phase::Head);
-        if is_head && !self.make_room(token) {
+        if self.table.get(token).phase() == Phase::Head && !self.make_room(token) {
             self.refuse(token, Refusal::BuffersFull);
         }
     }

@@ -47,6 +47,13 @@ pub(crate) struct RequestFacts {
     pub(crate) is_last: bool,
 }
 
+impl Default for RequestFacts {
+    fn default() -> Self {
+        let (method, version) = (Method::Get, Version::Http11);
+        Self { method, version, keep_alive: false, is_followed: false, is_last: false }
+    }
+}
+
 /// Result of a response that was encoded.
 pub(crate) struct Responded {
     pub(crate) disposition: Disposition,
@@ -301,13 +308,7 @@ impl Responder {
         response.status(status).text(why);
         self.draft.bytes.push(b'\n');
         let method = if is_head { Method::Head } else { Method::Get };
-        let facts = RequestFacts {
-            method,
-            version: Version::Http11,
-            keep_alive: false,
-            is_followed: false,
-            is_last: true,
-        };
+        let facts = RequestFacts { method, is_last: true, ..RequestFacts::default() };
         self.append(facts, ResponseContent::of(method, status), Disposition::Last);
     }
 

@@ -3,7 +3,7 @@
 //! A reload is stored beside its number, and each worker is woken once. The worker compares the number with that of its own
 //! service in [`Worker::woken`], so turns and requests don't pay for it. It makes the new service between two events:
 //! each request is handled by one service. A request whose body is still to come keeps the old one
-//! ([`Blocks::keep_service`](crate::memory::blocks::Blocks::keep_service)), which is freed along with the last of them.
+//! ([`keep_service`](crate::worker_state::WorkerState::keep_service)), which is freed along with the last of them.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use shearwater_io::Driver;
 
+use crate::exchange::body::BodyRateRule;
 use crate::limits::{Limits, Timeouts};
-use crate::request::body::BodyRateRule;
 use crate::server::notice::Notice;
 use crate::server::panics::{self, Panic};
 use crate::service::Service;
@@ -280,7 +280,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 state.body_rate_rule = BodyRateRule::new(&state.limits, &state.timeouts);
                 let old = std::mem::replace(&mut state.service, service);
                 let old: Rc<dyn Service> = Rc::new(old);
-                state.blocks.keep_service(&old);
+                state.keep_service(&old);
                 // Frees it, unless requests use it. The panic hook reports a panic.
                 let _ = panics::catch(|| drop(old));
                 self.idle_trim.schedule();

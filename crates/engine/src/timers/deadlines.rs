@@ -3,12 +3,12 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, Phase};
+use crate::exchange::State;
 use crate::limits::{
     DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
     WRITE_CHECK_MS,
 };
 use crate::observe::finished::ExchangeEnd;
-use crate::request::body::BodyBudget;
 use crate::request::refusal::Refusal;
 use crate::server::counters::Counter;
 use crate::service::Service;
@@ -36,24 +36,24 @@ impl<S> WorkerState<S> {
         let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
         let deadline = match conn.phase() {
             Phase::Closing | Phase::HandedOver => return self.clear_deadline(token),
-            Phase::Body | Phase::ReadingBody | Phase::Streaming => {
-                return self.reconcile_body_deadline(token, restarts);
-            }
+            Phase::Body => return self.reconcile_body_deadline(token, restarts),
             _ if !restarts => return,
-            Phase::First | Phase::ProxyHeader if ends_soon => {
-                soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms))
-            }
-            Phase::First | Phase::ProxyHeader => soon(timeouts.first_head_ms),
+            Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => match ends_soon {
+                true => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
+                false => soon(timeouts.first_head_ms),
+            },
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => return self.set_idle_deadline(token),
             // The first head's deadline runs from accept, unless a drain has shortened it.
-            Phase::FirstHead if !ends_soon => return,
-            Phase::FirstHead | Phase::Head => soon(timeouts.head_ms),
-            Phase::Handling => return self.bound_half_closed(token),
+            Phase::Head if conn.has(Flag::Fresh) && !ends_soon => return,
+            Phase::Head => soon(timeouts.head_ms),
+            Phase::Waiting => return self.bound_half_closed(token),
             Phase::Linger if ends_soon && !conn.has(Flag::LingerExtended) => {
                 soon(timeouts.linger_ms.min(DRAIN_LINGER_MS))
             }
             Phase::Linger => coarse_tick_at(now_ms.saturating_add(timeouts.linger_ms)),
-            Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => return,
+            Phase::ProxyHeader | Phase::Evicted | Phase::Truncated | Phase::LastResponse | Phase::Free => {
+                return;
+            }
         };
         self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
@@ -81,44 +81,36 @@ impl<S> WorkerState<S> {
 
     /// Sets the deadline for more of a body. A client that waits for a `100` has none: it sends nothing before that.
     fn reconcile_body_deadline(&mut self, token: Token, restarts: bool) {
-        let conn = self.table.get(token);
-        let (phase, is_paused, index) = (conn.phase(), conn.has(Flag::Paused), conn.block);
-        if phase != Phase::Body && is_paused {
+        if self.waits_for_handler(token) {
             if restarts {
                 self.bound_half_closed(token);
             }
             return;
         }
-        if self.owes_continue(token) {
+        let (rule, now_ms) = (self.body_rate_rule, self.now_ms);
+        let Some(exchange) = self.exchange(token) else { return };
+        let is_sending = exchange.state() == State::Sending;
+        let Some(body) = &mut exchange.body else { return };
+        if body.owes_continue {
             return self.clear_deadline(token);
         }
         // No body was received during the send.
-        if restarts && phase != Phase::Streaming {
-            self.restart_budget(token);
+        if restarts && !is_sending {
+            body.restart(&rule, now_ms);
         }
-        let Some(block) = self.blocks.get_mut(index) else { return };
-        let due = tick_at(block.budget.due_ms());
+        let due = tick_at(body.budget.due_ms());
         self.wheel.set(self.table.conns_mut(), token.slot(), due);
     }
 
     /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would detect that.
     /// Sends, and bodies that are being received, have their own deadlines.
     fn bound_half_closed(&mut self, token: Token) {
-        if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
+        if !self.is_half_closed(token) || !self.waits_for_handler(token) {
             return;
         }
         let wait_ms = if self.ends_with_client(token) { 0 } else { self.timeouts.half_closed_ms };
         let deadline = tick_at(self.now_ms.saturating_add(wait_ms));
         self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
-    }
-
-    /// Restarts a body's time after backpressure from us.
-    pub(crate) fn restart_budget(&mut self, token: Token) {
-        let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        let index = self.table.get(token).block;
-        if let Some(block) = self.blocks.get_mut(index) {
-            block.budget = budget;
-        }
     }
 
     /// Lets a deadline expire again in the next tick: input that arrived before it is still to be fetched.
@@ -147,19 +139,19 @@ impl<S> WorkerState<S> {
     /// Returns the timeout that has expired on a connection without a send in flight.
     fn expired_timeout(&mut self, token: Token) -> Option<&Counter> {
         let ends_soon = self.leaving.ends_soon(token);
+        let ends_silence = self
+            .exchange(token)
+            .and_then(|exchange| exchange.body.as_ref())
+            .is_some_and(|body| body.budget.ends_silence());
         let conn = self.table.get(token);
         let counters = &self.counters;
         Some(match conn.phase() {
             _ if conn.is_silent() && ends_soon => &counters.hit_drain_idle_ms,
-            Phase::ProxyHeader | Phase::First | Phase::FirstHead => &counters.hit_first_head_ms,
+            _ if conn.has(Flag::Fresh) => &counters.hit_first_head_ms,
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head => &counters.hit_head_ms,
-            Phase::Body | Phase::ReadingBody | Phase::Streaming
-                if self.blocks.get_mut(conn.block)?.budget.ends_silence() =>
-            {
-                &counters.hit_body_ms
-            }
-            Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_rate,
+            Phase::Body if ends_silence => &counters.hit_body_ms,
+            Phase::Body => &counters.hit_body_rate,
             Phase::Linger => &counters.hit_linger_ms,
             _ => return None,
         })
@@ -199,11 +191,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return;
         }
         let state = &mut self.state;
-        let conn = state.table.get(token);
         // The client is waiting for the handler: its own deadlines don't apply.
-        if conn.waits_for_handler() {
+        if state.waits_for_handler(token) {
             return self.handler_expired(token);
         }
+        let conn = state.table.get(token);
         let (is_silent, is_receiving) = (conn.is_silent(), conn.is_receiving());
         if conn.is_serving() && self.driver.reads_later(token) {
             return state.postpone_deadline(token);

@@ -276,6 +276,9 @@ fn as_many_responses_are_deferred_as_allowed() {
         clients.push(refused);
     }
     assert_eq!((world.totals().hit_calls, at_work()), (2, 2), "nothing was polled without room");
+    let (text, refused) = world.ask(head("HEAD", "/later/0", ""));
+    assert!(text.starts_with("HTTP/1.1 503 ") && text.ends_with("\r\n\r\n"), "{text:?}");
+    clients.push(refused);
     let (text, client) = world.ask(get("/plain/0"));
     assert!(text.starts_with(OK), "others don't notice: {text:?}");
     clients.push(client);

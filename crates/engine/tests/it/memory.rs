@@ -114,6 +114,18 @@ fn assert_evicts(what: &str, first: &[u8], then: &[u8], ending: Eviction) {
     assert_eq!(world.worker.buffered_bytes(), 0);
 }
 
+/// The response to a `HEAD` has no body, also if its request was evicted in the middle of its head.
+#[test]
+fn an_evicted_head_request_gets_no_body() {
+    let mut world = with_bytes(400_000);
+    let mut large = world.send([&b"HEAD / HTTP/1.1\r\nX: "[..], &vec![b'x'; 60_000]].concat());
+    let small: Vec<SimClient> = (0..100).map(|_| world.send(half_head(4000))).collect();
+    let text = large.text();
+    assert!(text.starts_with("HTTP/1.1 503 ") && text.ends_with("\r\n\r\n"), "{text:?}");
+    small.iter().chain([&large]).for_each(|client| client.peer.reset());
+    world.end();
+}
+
 /// New requests are rejected instead.
 #[test]
 fn does_not_evict_a_request_in_progress() {

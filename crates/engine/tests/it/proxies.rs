@@ -215,7 +215,7 @@ fn full_buffers_reset_a_partial_header() {
 
 #[test]
 fn a_large_partial_header_is_evicted_by_a_reset() {
-    let limits = Limits { buffered_bytes_max: 12_000, ..Limits::default() };
+    let limits = Limits { buffered_bytes_max: 11_500, ..Limits::default() };
     let mut world = SimWorld::new(Setting { limits, ..Setting::trusting(PROXIES, true) });
     let values = vec![0; PROXY_HEADER_BYTES_MAX - 28];
     let header = binary(0x21, [192, 0, 2, 7], &values);

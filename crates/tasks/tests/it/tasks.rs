@@ -59,8 +59,10 @@ fn tasks_have_the_tags_of_their_callers() {
     let Ok(one) = tasks.spawn(17, pending()) else { panic!("the queue has room") };
     let Ok(two) = tasks.spawn(u64::MAX, pending()) else { panic!("the queue has room") };
     assert_eq!((tasks.tag(one), tasks.tag(two)), (Some(17), Some(u64::MAX)));
+    tasks.set_tag(two, 18);
     tasks.cancel(one);
-    assert_eq!((tasks.tag(one), tasks.tag(two)), (None, Some(u64::MAX)));
+    tasks.set_tag(one, 19);
+    assert_eq!((tasks.tag(one), tasks.tag(two)), (None, Some(18)));
 }
 
 #[test]

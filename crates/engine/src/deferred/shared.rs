@@ -39,7 +39,7 @@ impl Clock {
 }
 
 /// A deferred request. Recycled when both sides have dropped it.
-pub(crate) struct Exchange {
+pub(crate) struct Shared {
     parser: HeadParser,
     head: Vec<u8>,
     body: Vec<u8>,
@@ -83,7 +83,7 @@ impl Output {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for Shared {
     fn drop(&mut self) {
         self.changed(self.own.get(), 0);
     }
@@ -106,7 +106,7 @@ pub(crate) enum Progress {
     Cut,
 }
 
-impl Exchange {
+impl Shared {
     pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>, clock: Rc<Clock>) -> Self {
         Self {
             parser: HeadParser::without_room(limits),
@@ -231,10 +231,6 @@ impl Exchange {
         self.context.as_deref()
     }
 
-    pub(crate) fn token(&self) -> Token {
-        self.token
-    }
-
     pub(crate) fn timers(&self) -> &Rc<Timers> {
         &self.clock.timers
     }
@@ -255,7 +251,7 @@ impl Exchange {
 }
 
 /// Request body.
-impl Exchange {
+impl Shared {
     /// Marks the body as still to be received.
     pub(crate) fn expect_body(&self) {
         let mut input = self.input.borrow_mut();
@@ -319,7 +315,7 @@ impl Exchange {
 }
 
 /// Response.
-impl Exchange {
+impl Shared {
     /// Handler: starts a stream with its head.
     pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: ResponseFraming) {
         let mut output = self.output.borrow_mut();
@@ -447,7 +443,7 @@ impl Exchange {
 }
 
 /// Steps around the response.
-impl Exchange {
+impl Shared {
     pub(crate) fn add_step(&self, step: Rc<dyn Around>, key: u64) {
         self.steps.borrow_mut().push((step, key));
     }
@@ -467,7 +463,7 @@ impl Exchange {
     }
 }
 
-impl DriverView for Exchange {
+impl DriverView for Shared {
     fn peer_of(&self, _: Token) -> Option<SocketAddr> {
         self.peer
     }
