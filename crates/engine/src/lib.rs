@@ -1,26 +1,23 @@
 //! Thread-per-core HTTP/1.1 workers over any [`Driver`](shearwater_io::Driver).
 //!
 //! A worker owns its driver, connections, timers and buffers. It shares no mutable state with the others on the hot path.
-//! `worker` has the turn and the one `match` on events; `request_loop` reads, parses, calls,
-//! encodes and flushes; `connection` has all that happens to a connection between two events, and its close. The rooms:
-//! `request`, `response`, `proxies` (clients' addresses behind them), `deferred` (handlers that respond later), `timers`,
-//! `memory`, `observe` (listeners for finished exchanges), and `server` around the workers.
+//! `worker` has the turn and the one `match` on events; below it, `request_loop` reads, parses, calls, encodes and flushes,
+//! `defer` and `exchanges` do so for handlers that respond later, and `close` has all that happens to a connection between two
+//! events, and its close. The rooms: `connection` and `exchange` (their states), `request`, `response`, `deferred` (the
+//! handler's side of a later response), `proxies` (clients' addresses behind them), `timers`, `memory`, `observe`
+//! (listeners for finished exchanges), and `server` around the workers.
 
 #![forbid(unsafe_code)]
 
-mod accept;
 mod connection;
 mod deferred {
     pub(crate) mod call;
     pub(crate) mod calls;
     pub(crate) mod deferral;
     pub(crate) mod inbound;
-    pub(crate) mod pending;
-    pub(crate) mod poll;
     pub(crate) mod shared;
     pub(crate) mod stream;
 }
-mod disconnects;
 mod exchange;
 mod leaving;
 pub mod limits;
@@ -30,16 +27,13 @@ mod memory {
     pub(crate) mod spare;
 }
 mod observe {
-    pub(crate) mod capture;
     pub(crate) mod finished;
     pub(crate) mod ledger;
     pub(crate) mod record;
 }
 mod proxies;
 mod request;
-mod request_loop;
 mod response;
-mod room;
 mod server;
 mod service;
 mod timers {
@@ -48,7 +42,6 @@ mod timers {
 }
 mod upgrade;
 mod worker;
-mod worker_state;
 
 pub use deferred::call::{Call, Gone};
 pub use deferred::deferral::Around;

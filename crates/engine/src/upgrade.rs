@@ -17,7 +17,7 @@ use crate::response::{Response, encode_field};
 use crate::server::panics;
 use crate::service::Service;
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 /// A connection that was handed over after its `101`.
 #[derive(Debug)]

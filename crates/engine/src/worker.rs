@@ -1,6 +1,17 @@
 //! A worker's turn: waits, handles events, resumes pending work, checks the clock. Contains the one `match`
 //! on events.
 
+pub(crate) mod accept;
+mod close;
+pub(crate) mod defer;
+pub(crate) mod disconnects;
+mod exchanges;
+pub(crate) mod observing;
+pub(crate) mod proxied;
+pub(crate) mod request_loop;
+pub(crate) mod room;
+pub(crate) mod state;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -11,11 +22,8 @@ use shearwater_http1::HeadParser;
 use shearwater_io::{Driver, Event, SharedLimit};
 use shearwater_tasks::{Options as TaskOptions, Order};
 
-use crate::accept::Addresses;
-use crate::accept::Served;
 use crate::connection::busy::BusyTable;
 use crate::deferred::calls::Calls;
-use crate::disconnects::Disconnects;
 use crate::exchange::body::BodyRateRule;
 use crate::exchange::table::ExchangeTable;
 use crate::leaving::Leaving;
@@ -26,7 +34,6 @@ use crate::observe::finished::ExchangeListener;
 use crate::observe::ledger::Ledger;
 use crate::proxies::{Proxies, ProxyOptions};
 use crate::response::responder::Responder;
-use crate::room::Room;
 use crate::server::control::Control;
 use crate::server::counters::Counters;
 use crate::server::drain::{Accepting, Lifecycle};
@@ -37,8 +44,12 @@ use crate::server::watchdog::Heartbeat;
 use crate::service::Service;
 use crate::timers::wheel::Wheel;
 use crate::upgrade::HandedOvers;
-use crate::worker_state::Table;
-use crate::worker_state::WorkerState;
+use crate::worker::accept::Addresses;
+use crate::worker::accept::Served;
+use crate::worker::disconnects::Disconnects;
+use crate::worker::room::Room;
+use crate::worker::state::Table;
+use crate::worker::state::WorkerState;
 
 /// Configuration of a worker.
 #[derive(Debug, Clone)]

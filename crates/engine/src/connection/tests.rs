@@ -3,7 +3,7 @@
 use shearwater_io::Token;
 
 use super::Phase;
-use crate::worker_state::Table;
+use crate::worker::state::Table;
 
 const PHASES: [Phase; 13] = [
     Phase::Idle,

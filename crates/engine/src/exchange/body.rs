@@ -10,13 +10,13 @@ use crate::deferred::shared::Shared;
 use crate::exchange::{Exchange, State};
 use crate::limits::{Limits, Timeouts};
 use crate::memory::buffer::{Buffer, PagePool};
-use crate::observe::capture::Source;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
-use crate::request_loop::{Step, StepResult, facts};
 use crate::response::responder::Outcome;
 use crate::service::{BodyPolicy, Service};
-use crate::worker_state::WorkerState;
+use crate::worker::observing::Source;
+use crate::worker::request_loop::{Step, StepResult, facts};
+use crate::worker::state::WorkerState;
 
 /// The destination of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

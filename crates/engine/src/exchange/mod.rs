@@ -29,7 +29,7 @@ use crate::response::ResponseDraft;
 use crate::response::responder::{Disposition, Fault, RequestFacts};
 use crate::service::Service;
 use crate::upgrade::Taker;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 pub(crate) mod body;
 pub(crate) mod table;

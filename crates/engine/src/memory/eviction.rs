@@ -3,13 +3,13 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, NONE, Phase};
-use crate::observe::capture::Source;
 use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::response::responder::{Disposition, Fault};
 use crate::service::Service;
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::observing::Source;
+use crate::worker::state::WorkerState;
 
 /// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Proxies in front of the server: which are trusted, and how they pass on the client's address.
 //!
-//! A connection's address is the peer's, or the one in its PROXY header (`header`, `receive`). If that is a trusted
+//! A connection's address is the peer's, or the one in its PROXY header (`header`). If that is a trusted
 //! proxy's, a request's own header names the client (`forwarded`). Without trusted proxies none of this runs.
 
 pub(crate) mod forwarded;
 pub(crate) mod header;
-pub(crate) mod receive;
 pub(crate) mod trusted;
 
 use std::io;
@@ -93,7 +92,7 @@ impl Proxies {
 
     /// Stores the address of a connection's PROXY header, which replaces the peer's. Returns it unless it is a trusted
     /// proxy's, too.
-    fn describe(&mut self, token: Token, source: Option<SocketAddr>) -> Option<SocketAddr> {
+    pub(crate) fn describe(&mut self, token: Token, source: Option<SocketAddr>) -> Option<SocketAddr> {
         let untrusted = source.filter(|source| !self.options.trusted.contains(source.ip()));
         // Without an address in it, nothing tells whose requests follow.
         self.slots[token.slot()].names_client = source.is_some() && untrusted.is_none();
@@ -109,7 +108,7 @@ impl Proxies {
     }
 
     /// Returns true if connections begin with a PROXY header.
-    fn requires_header(&self) -> bool {
+    pub(crate) fn requires_header(&self) -> bool {
         self.options.requires_header
     }
 

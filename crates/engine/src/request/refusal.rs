@@ -5,13 +5,13 @@ use shearwater_io::Token;
 
 use crate::connection::Phase;
 use crate::exchange::State;
-use crate::observe::capture::Source;
-use crate::request_loop::{Step, StepResult};
 use crate::response::responder::Disposition;
 use crate::server::counters::{Counter, Counters};
 use crate::server::notice::Notice;
 use crate::service::Service;
-use crate::worker_state::WorkerState;
+use crate::worker::observing::Source;
+use crate::worker::request_loop::{Step, StepResult};
+use crate::worker::state::WorkerState;
 
 /// The reason why a request is rejected without a handler's response.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,10 @@ impl<S: Service> WorkerState<S> {
             Source::Connection => {
                 let conn = self.table.get(token);
                 if conn.phase() == Phase::Head {
-                    return self.busy.get_mut(conn.busy).is_some_and(|busy| Method::is_head_begun(&busy.input));
+                    return self
+                        .busy
+                        .get_mut(conn.busy)
+                        .is_some_and(|busy| Method::is_head_begun(&busy.input));
                 }
                 self.exchange(token).is_some_and(|exchange| exchange.facts.method == Method::Head)
             }

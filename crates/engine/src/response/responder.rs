@@ -8,7 +8,6 @@ use shearwater_io::{Item, Output};
 use crate::deferred::calls::Calls;
 use crate::deferred::deferral::Deferral;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
-use crate::proxies::receive::ProxyFault;
 use crate::request::Request;
 use crate::response::head::Preamble;
 use crate::response::header_rules::{HeaderRules, Layer, Names, have_name};
@@ -18,6 +17,7 @@ use crate::server::panics::{self, Panic};
 use crate::server::reports::named;
 use crate::service::Service;
 use crate::upgrade::Taker;
+use crate::worker::proxied::ProxyFault;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 

@@ -3,7 +3,7 @@
 //! A reload is stored beside its number, and each worker is woken once. The worker compares the number with that of its own
 //! service in [`Worker::woken`], so turns and requests don't pay for it. It makes the new service between two events:
 //! each request is handled by one service. A request whose body is still to come keeps the old one
-//! ([`keep_service`](crate::worker_state::WorkerState::keep_service)), which is freed along with the last of them.
+//! ([`keep_service`](crate::worker::state::WorkerState::keep_service)), which is freed along with the last of them.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;

@@ -8,7 +8,7 @@ use shearwater_http1::Head;
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::response::responder::Fault;
 use crate::server::notice::Notice;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 /// Kinds of faults that a worker has reported within the last second.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::server::counters::Counter;
 use crate::service::Service;
 use crate::timers::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 /// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
 const RATE_UNIT_BYTES: i64 = 64;

@@ -5,8 +5,8 @@
 //!
 //! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `exchange/body.rs`, which
 //! then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
-//! `request/refusal.rs`; a deferred handler, its body and its response in `deferred/`, polled at once and after the events
-//! of each turn in which it was woken; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `connection.rs`.
+//! `request/refusal.rs`; a deferred handler in `defer.rs`, polled at once and after the events of each turn in which it was
+//! woken (`exchanges.rs`); the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `close.rs`.
 
 use shearwater_http1::{Expectation, Framing, Head, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
@@ -15,7 +15,6 @@ use shearwater_tasks::Order;
 use crate::connection::{Flag, Phase};
 use crate::exchange::body::waits_for_continue;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
-use crate::observe::capture::Source;
 use crate::observe::finished::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
@@ -24,7 +23,8 @@ use crate::server::counters::Counter;
 use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::observing::Source;
+use crate::worker::state::WorkerState;
 
 /// Result of processing a part of the input.
 #[derive(Debug, Clone, Copy)]

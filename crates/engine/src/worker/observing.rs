@@ -14,19 +14,19 @@ use crate::response::responder::Disposition;
 use crate::server::drain::Lifecycle;
 use crate::service::Service;
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 /// A place where a request is found.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
-    /// Its head is in the worker's own parser.
+    /// A head in the worker's own parser.
     Parsed(&'a [u8]),
     Head(Head<'a>),
-    /// Its head is malformed.
+    /// A malformed head.
     Line(&'a [u8]),
-    /// The connection has it: an unfinished head, or an exchange.
+    /// The unfinished head or the exchange of the connection.
     Connection,
-    /// It was [set aside](WorkerState::note_eviction).
+    /// Set aside by [`note_eviction`](WorkerState::note_eviction).
     Aside {
         is_head: bool,
     },

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use shearwater_http1::HeadParser;
 use shearwater_io::{SharedLimit, SlotArray, Token};
 
-use crate::accept::{Addresses, Served};
 use crate::connection::busy::BusyTable;
 use crate::connection::{Conn, Flag, Phase};
 use crate::deferred::calls::Calls;
@@ -24,6 +23,7 @@ use crate::server::counters::Counters;
 use crate::server::notice::Notice;
 use crate::server::reports::Reports;
 use crate::timers::wheel::Wheel;
+use crate::worker::accept::{Addresses, Served};
 
 /// A worker's state.
 pub(crate) struct WorkerState<S> {

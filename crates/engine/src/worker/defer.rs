@@ -8,13 +8,13 @@ use crate::deferred::calls::Deferred;
 use crate::deferred::deferral::Deferral;
 use crate::exchange::body::{To, waits_for_continue};
 use crate::exchange::{Exchange, State};
-use crate::observe::capture::Source;
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
-use crate::request_loop::{Step, StepResult, facts};
 use crate::response::responder::{Disposition, Outcome, RequestFacts};
 use crate::service::Service;
-use crate::worker_state::WorkerState;
+use crate::worker::observing::Source;
+use crate::worker::request_loop::{Step, StepResult, facts};
+use crate::worker::state::WorkerState;
 
 /// Starting.
 impl<S: Service> WorkerState<S> {

@@ -20,7 +20,7 @@ use crate::server::panics;
 use crate::server::reports::named;
 use crate::service::Service;
 use crate::worker::Worker;
-use crate::worker_state::WorkerState;
+use crate::worker::state::WorkerState;
 
 impl<S: Service> WorkerState<S> {
     /// Polls the handler.
