@@ -95,7 +95,7 @@ pub(crate) enum Flag {
     Measured = 32,
     /// The short linger of a drain was extended to the usual one.
     LingerExtended = 64,
-    /// The phase's deadline starts anew at the next [`reconcile`](Worker::reconcile) without a send in flight.
+    /// The phase's deadline starts anew at the next `reconcile` without a send in flight.
     Restart = 128,
 }
 
@@ -294,7 +294,7 @@ impl Conn {
     }
 
     /// Returns true if new input may be processed now; else it must be queued, unless the exchange
-    /// [streams meanwhile](WorkerState::streams_meanwhile).
+    /// streams meanwhile.
     pub(crate) fn is_live(&self) -> bool {
         (self.is_idle() || self.is_receiving())
             && self.flags & (Flag::Sending as u8 | Flag::Queued as u8) == 0

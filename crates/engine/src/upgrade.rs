@@ -1,23 +1,18 @@
 //! Upgrades (RFC 9110 section 7.8): the engine sends the `101`, then hands the connection over to the program.
 
 use std::fmt;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
-use shearwater_io::{CloseKind, Detached, Driver, Token, Waker};
+use shearwater_io::{Token, Waker};
 
-use crate::connection::Phase;
 use crate::deferred::call::Call;
 use crate::deferred::deferral::Deferral;
 use crate::request::Request;
 use crate::response::responder::Fault;
 use crate::response::{Response, encode_field};
 use crate::server::panics;
-use crate::service::Service;
-use crate::worker::Worker;
-use crate::worker::state::WorkerState;
 
 /// A connection that was handed over after its `101`.
 #[derive(Debug)]
@@ -37,8 +32,8 @@ pub struct HandedOver {
 /// [`Totals`](crate::Totals).
 #[must_use = "without it the connection is no longer counted"]
 pub struct ConnectionGuard {
-    token: Token,
-    returned: Arc<Returned>,
+    pub(crate) token: Token,
+    pub(crate) returned: Arc<Returned>,
 }
 
 impl fmt::Debug for ConnectionGuard {
@@ -55,13 +50,13 @@ impl Drop for ConnectionGuard {
 }
 
 /// Connections whose guards were dropped and whose slots are to be freed, at most one entry each.
-struct Returned {
+pub(crate) struct Returned {
     tokens: Mutex<Vec<Token>>,
     waker: Waker,
 }
 
 impl Returned {
-    fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
+    pub(crate) fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
         // No panic is possible while it is locked.
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,19 +64,19 @@ impl Returned {
 
 /// Handed-over connections of a worker.
 pub(crate) struct HandedOvers {
-    returned: Arc<Returned>,
+    pub(crate) returned: Arc<Returned>,
     /// Connections that the driver is detaching, each once.
-    detaching: Vec<Detaching>,
+    pub(crate) detaching: Vec<Detaching>,
     /// Number of slots in use.
     pub(crate) open: usize,
 }
 
 /// A connection whose `101` was sent, while the driver detaches it.
-struct Detaching {
-    token: Token,
-    taker: Taker,
+pub(crate) struct Detaching {
+    pub(crate) token: Token,
+    pub(crate) taker: Taker,
     /// Input received so far.
-    unread: Vec<u8>,
+    pub(crate) unread: Vec<u8>,
 }
 
 impl HandedOvers {
@@ -96,7 +91,7 @@ impl HandedOvers {
         !self.detaching.is_empty()
     }
 
-    fn take_detaching(&mut self, token: Token) -> Option<Detaching> {
+    pub(crate) fn take_detaching(&mut self, token: Token) -> Option<Detaching> {
         let at = self.detaching.iter().position(|detaching| detaching.token == token)?;
         Some(self.detaching.swap_remove(at))
     }
@@ -120,7 +115,7 @@ impl Taker {
         Self { take: Some(Box::new(take)), expects_continue: head.expectation() == Expectation::Continue }
     }
 
-    fn take(mut self, handed: HandedOver) {
+    pub(crate) fn take(mut self, handed: HandedOver) {
         if let Some(take) = self.take.take() {
             take(handed);
         }
@@ -178,65 +173,5 @@ impl Call {
         let (request, mut response) = self.parts();
         let head = request.head();
         response.upgrade_of(&head, protocol, Taker::new(&head, take));
-    }
-}
-
-impl<S> WorkerState<S> {
-    /// Stores the closure of an encoded `101` until it is sent.
-    #[cold]
-    pub(crate) fn hand_over_later(&mut self, token: Token) {
-        let mut exchange = self.open.begin(token);
-        exchange.upgrade(self.responder.taker.take());
-        self.keep_exchange(exchange);
-    }
-}
-
-impl<D: Driver, S: Service> Worker<D, S> {
-    /// Begins to hand over a connection whose `101` was sent. Returns false for other connections.
-    pub(crate) fn hand_over(&mut self, token: Token) -> bool {
-        let state = &mut self.state;
-        let Some(taker) = state.exchange(token).and_then(|exchange| exchange.taker.take()) else {
-            return false;
-        };
-        state.cancel(token);
-        let conn = state.table.get(token);
-        let unread = state.busy.get_mut(conn.busy).map_or_else(Vec::new, |busy| busy.input.to_vec());
-        conn.hand_over();
-        self.reconcile(token);
-        self.handed_over.open += 1;
-        self.handed_over.detaching.push(Detaching { token, taker, unread });
-        self.driver.detach(token);
-        true
-    }
-
-    /// Hands over a detached connection.
-    #[cold]
-    pub(crate) fn detached(&mut self, token: Token, result: io::Result<Detached>) {
-        let Some(Detaching { taker, mut unread, .. }) = self.handed_over.take_detaching(token) else {
-            return;
-        };
-        let Ok(detached) = result else { return self.shut(token, CloseKind::Reset) };
-        unread.extend_from_slice(&detached.unread);
-        self.state.counters.connections_upgraded.add(1);
-        let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
-        let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
-        if let Err(panic) = panics::catch(|| taker.take(handed)) {
-            self.state.faulty(Fault::Panic(panic));
-        }
-    }
-
-    /// Frees the slots of handed-over connections that have ended since.
-    pub(crate) fn free_returned(&mut self) {
-        if self.handed_over.open == 0 {
-            return;
-        }
-        let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
-        for token in returned {
-            let conn = self.state.table.find(token);
-            // The worker may have closed it while ending.
-            if conn.is_some_and(|conn| conn.phase() == Phase::HandedOver) {
-                self.shut(token, CloseKind::Normal);
-            }
-        }
     }
 }

@@ -2,15 +2,26 @@
 //! on events.
 
 pub(crate) mod accept;
+mod body;
 mod close;
 pub(crate) mod defer;
 pub(crate) mod disconnects;
+mod drain;
+mod evict;
 mod exchanges;
+mod expire;
+mod hand_over;
+mod leave;
 pub(crate) mod observing;
+mod open_exchange;
 pub(crate) mod proxied;
+mod refuse;
+mod reload;
+mod report;
 pub(crate) mod request_loop;
 pub(crate) mod room;
 pub(crate) mod state;
+mod trim;
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -2,21 +2,13 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head, HeadParser};
-use shearwater_io::Token;
+use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head};
 
-use crate::deferred::deferral::Deferral;
 use crate::deferred::shared::Shared;
-use crate::exchange::{Exchange, State};
+use crate::exchange::Exchange;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::buffer::{Buffer, PagePool};
 use crate::request::refusal::Refusal;
-use crate::request::{DriverView, Request};
-use crate::response::responder::Outcome;
-use crate::service::{BodyPolicy, Service};
-use crate::worker::observing::Source;
-use crate::worker::request_loop::{Step, StepResult, facts};
-use crate::worker::state::WorkerState;
 
 /// The destination of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,18 +22,18 @@ pub(crate) enum To {
 
 /// A body that is being received.
 pub(crate) struct BodyReader {
-    decoder: BodyDecoder,
+    pub(crate) decoder: BodyDecoder,
     pub(crate) budget: BodyBudget,
     /// Bytes so far, and their limit.
-    bytes: u64,
-    bytes_max: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_max: u64,
     /// The client waits for a `100`, which is sent once the handler reads.
     pub(crate) owes_continue: bool,
-    to: To,
+    pub(crate) to: To,
 }
 
 /// Result of decoding a piece of a body.
-enum Piece {
+pub(crate) enum Piece {
     /// More input is needed, or the handler's queue is full.
     Starved,
     Complete,
@@ -60,7 +52,7 @@ impl BodyReader {
     }
 
     /// Decodes the available input; returns the bytes consumed.
-    fn decode(
+    pub(crate) fn decode(
         &mut self,
         input: &[u8],
         kept: &mut Buffer,
@@ -108,145 +100,6 @@ impl Exchange {
     /// Returns true if the handler's queue is full.
     pub(crate) fn is_full(&self) -> bool {
         self.reads_body() && !self.shared().has_room()
-    }
-}
-
-impl<S: Service> WorkerState<S> {
-    /// Returns the largest body allowed under `policy`, in bytes.
-    pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
-        match policy {
-            BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
-            BodyPolicy::Discard | BodyPolicy::Call => self.limits.body_bytes_max,
-        }
-    }
-
-    /// Restarts the time of a body that a handler reads: the pause was ours, not the client's.
-    pub(crate) fn restart_body(&mut self, token: Token) {
-        let (rule, now_ms) = (self.body_rate_rule, self.now_ms);
-        let Some(exchange) = self.exchange(token).filter(|exchange| exchange.is_handled()) else { return };
-        exchange.body.iter_mut().for_each(|body| body.restart(&rule, now_ms));
-    }
-
-    /// Returns a reader for a body.
-    pub(crate) fn body_reader(&self, framing: Framing, bytes_max: u64, to: To) -> BodyReader {
-        let decoder = BodyDecoder::new(framing, self.limits.body());
-        let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        BodyReader { decoder, budget, bytes: 0, bytes_max, owes_continue: false, to }
-    }
-
-    /// Prepares to receive the body of a complete head, which moves from the worker's parser into an exchange.
-    pub(crate) fn begin_body(
-        &mut self,
-        token: Token,
-        head: &[u8],
-        policy: &BodyPolicy,
-        is_awaited: bool,
-    ) -> Step {
-        let to = match policy {
-            BodyPolicy::Discard | BodyPolicy::Call => To::Discard,
-            BodyPolicy::Buffer { .. } => To::Keep,
-        };
-        let parsed = self.parser.head(head);
-        let mut exchange = self.open.begin(token);
-        exchange.facts = facts(&parsed, false, false);
-        let body = self.body_reader(parsed.framing(), self.body_bytes_max(policy), to);
-        exchange.enter(State::Reading);
-        exchange.body = Some(body);
-        exchange.head.extend(head, &mut self.busy.pool);
-        let new = || Box::new(HeadParser::without_room(self.limits.head()));
-        std::mem::swap(&mut self.parser, exchange.parser.get_or_insert_with(new));
-        self.parser.make_room();
-        self.keep_exchange(exchange);
-        self.table.get(token).begin_body();
-        if !self.make_room(token) {
-            return self.refuse(token, Refusal::BuffersFull);
-        }
-        if is_awaited {
-            self.responder.append_continue();
-        }
-        Step::new(head.len(), StepResult::Body)
-    }
-
-    /// Receives the next piece of a body. Once a body is complete that the handler doesn't read itself, calls it.
-    #[inline(never)]
-    pub(crate) fn receive_body(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> Step {
-        let mut exchange = self.take_exchange(token).expect("a connection in `Body` has an exchange");
-        if exchange.is_full() {
-            self.keep_exchange(exchange);
-            return Step::new(0, StepResult::Waits);
-        }
-        let mut body = exchange.body.take().expect("its body is being received");
-        let bytes_before = body.bytes;
-        let Exchange { kept, shared, .. } = &mut *exchange;
-        let (consumed, piece) = body.decode(input, kept, shared.as_ref(), &mut self.busy.pool);
-        body.budget = body.budget.earn(&self.body_rate_rule, body.bytes - bytes_before, self.now_ms);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.receive_body(token, body.bytes);
-        }
-        let grows = body.to != To::Discard;
-        let is_followed = consumed < input.len();
-        match (&piece, &exchange.shared) {
-            (Piece::Complete, None) => {
-                let result = self.respond_to_kept(exchange, &body, is_followed, driver);
-                return Step::new(consumed, result);
-            }
-            (Piece::Complete, Some(shared)) => {
-                shared.end_body();
-                self.table.get(token).begin_waiting();
-            }
-            _ => exchange.body = Some(body),
-        }
-        let (is_handled, is_new) = (exchange.is_handled(), exchange.is_new);
-        self.keep_exchange(exchange);
-        if let Piece::Refused(refusal) = piece {
-            if is_handled && matches!(refusal, Refusal::BodyTooLarge) {
-                self.report_body_limit();
-            }
-            return Step::new(consumed, self.refuse(token, refusal).result);
-        }
-        if grows && !self.make_room(token) {
-            return Step::new(consumed, self.refuse(token, Refusal::BuffersFull).result);
-        }
-        let result = if is_new { self.run_handler(token, is_followed) } else { StepResult::Waits };
-        Step::new(consumed, result)
-    }
-
-    /// Calls the handler once the body is complete, and responds unless that is deferred.
-    fn respond_to_kept(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        body: &BodyReader,
-        is_followed: bool,
-        driver: &dyn DriverView,
-    ) -> StepResult {
-        let token = exchange.token;
-        exchange.facts.is_followed = is_followed;
-        exchange.facts.is_last = self.is_last(token, is_followed);
-        let facts = exchange.facts;
-        let head = exchange.head().expect("its head is kept until its handler is called");
-        let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);
-        let request = Request::new(head, seen, driver, self.proxies.as_deref(), token);
-        let outcome = match &exchange.service {
-            None => self.responder.call(&self.service, &request, facts, &mut self.calls),
-            Some(old) => self.responder.call_replaced(&**old, &request, facts, &mut self.calls),
-        };
-        match outcome {
-            Outcome::Responded(responded) => {
-                if self.ledger.is_some() {
-                    self.note_response(token, Source::Head(head), responded.status);
-                }
-                self.end_exchange(exchange);
-                let disposition = self.count(responded);
-                self.end_request(token, disposition);
-                StepResult::Responded
-            }
-            Outcome::Deferred(Deferral::Deferred(deferred)) => self.defer(exchange, deferred),
-            Outcome::Deferred(_) => {
-                let result = self.refuse_as(token, Refusal::CallsFull, Source::Head(head)).result;
-                self.end_exchange(exchange);
-                result
-            }
-        }
     }
 }
 

@@ -19,7 +19,6 @@ use shearwater_http1::{Head, HeadParser};
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
-use crate::connection::busy::OpenExchange;
 use crate::deferred::calls::Deferred;
 use crate::deferred::shared::Shared;
 use crate::exchange::body::BodyReader;
@@ -29,7 +28,6 @@ use crate::response::ResponseDraft;
 use crate::response::responder::{Disposition, Fault, RequestFacts};
 use crate::service::Service;
 use crate::upgrade::Taker;
-use crate::worker::state::WorkerState;
 
 pub(crate) mod body;
 pub(crate) mod table;
@@ -60,19 +58,19 @@ impl State {
 /// The worker's half of an exchange; the handler's half is its [`Shared`].
 #[derive(Default)]
 pub(crate) struct Exchange {
-    id: ExchangeId,
+    pub(crate) id: ExchangeId,
     pub(crate) token: Token,
-    state: State,
+    pub(crate) state: State,
     pub(crate) facts: RequestFacts,
     /// Receives the body, until it is complete.
     pub(crate) body: Option<BodyReader>,
     /// Head and body that are kept until the handler is called.
-    parser: Option<Box<HeadParser>>,
-    head: Buffer,
-    kept: Buffer,
+    pub(crate) parser: Option<Box<HeadParser>>,
+    pub(crate) head: Buffer,
+    pub(crate) kept: Buffer,
     /// Service to be called, if a reload has replaced it since.
     pub(crate) service: Option<Rc<dyn Service>>,
-    shared: Option<Rc<Shared>>,
+    pub(crate) shared: Option<Rc<Shared>>,
     pub(crate) task: Option<TaskId>,
     /// The handler has not been polled yet.
     pub(crate) is_new: bool,
@@ -92,7 +90,7 @@ pub(crate) struct Exchange {
 
 /// Transitions. No other code assigns a state.
 impl Exchange {
-    fn enter(&mut self, next: State) {
+    pub(crate) fn enter(&mut self, next: State) {
         debug_assert!(self.state.allows(next), "{:?} after {:?}", next, self.state);
         self.state = next;
     }
@@ -105,7 +103,7 @@ impl Exchange {
         self.adopt(deferred);
     }
 
-    fn adopt(&mut self, deferred: Deferred) {
+    pub(crate) fn adopt(&mut self, deferred: Deferred) {
         let Deferred { shared, task, is_polled, added } = deferred;
         (self.shared, self.task, self.is_new) = (Some(shared), Some(task), !is_polled);
         self.added = added;
@@ -124,7 +122,7 @@ impl Exchange {
     }
 
     /// Drops everything but a little memory. Returns the handler's half and its task.
-    fn end(&mut self, pool: &mut PagePool) -> Option<(Rc<Shared>, TaskId)> {
+    pub(crate) fn end(&mut self, pool: &mut PagePool) -> Option<(Rc<Shared>, TaskId)> {
         if self.state == State::Ended {
             return None; // it was rejected before it began
         }
@@ -189,80 +187,6 @@ impl Exchange {
     fn own_bytes(&self) -> usize {
         let of_parser = |parser: &HeadParser| size_of::<HeadParser>() + parser.held_bytes();
         size_of::<Self>() + self.parser.as_deref().map_or(0, of_parser) + self.kept_bytes()
-    }
-}
-
-/// Exchanges of connections.
-impl<S> WorkerState<S> {
-    /// Returns the exchange of a connection, if one is open.
-    pub(crate) fn exchange(&mut self, token: Token) -> Option<&mut Exchange> {
-        let index = self.table.find(token)?.busy;
-        self.open.get(self.busy.exchange(index)?)
-    }
-
-    /// Takes the exchange of a connection out of the table to work with it; `keep_exchange` or `end_exchange` must follow.
-    pub(crate) fn take_exchange(&mut self, token: Token) -> Option<Box<Exchange>> {
-        let index = self.table.find(token)?.busy;
-        self.open.take(self.busy.take_exchange(index)?)
-    }
-
-    /// Stores the exchange of a connection, and has its task's wake-ups find it.
-    pub(crate) fn keep_exchange(&mut self, exchange: Box<Exchange>) {
-        let Exchange { token, task, .. } = *exchange;
-        let (bytes, waits_for_client) = (exchange.held_bytes(), exchange.body.is_some());
-        let id = self.open.put(exchange);
-        if let Some(task) = task {
-            self.calls.tasks.set_tag(task, id.0);
-        }
-        let conn = self.table.get(token);
-        self.busy.keep_exchange(token, &mut conn.busy, OpenExchange { id, bytes, waits_for_client });
-    }
-
-    /// Has another handler respond to a request. Drops the former one unless it is done.
-    pub(crate) fn change_handler(&mut self, exchange: &mut Exchange, deferred: Deferred) {
-        if let Some((shared, task)) = exchange.shared.take().zip(exchange.task.take()) {
-            self.calls.abandon(shared, task);
-        }
-        exchange.adopt(deferred);
-    }
-
-    /// Ends an exchange that was taken out of the table, and drops its handler unless that is done.
-    pub(crate) fn end_exchange(&mut self, mut exchange: Box<Exchange>) {
-        if let Some((shared, task)) = exchange.end(&mut self.busy.pool) {
-            self.calls.abandon(shared, task);
-        }
-        if exchange.id != ExchangeId::NONE {
-            let index = self.table.get(exchange.token).busy;
-            self.busy.end_exchange(index);
-        }
-        self.open.recycle(exchange);
-    }
-
-    /// Ends the exchange of a connection; returns true if a part of its response has been sent or queued.
-    pub(crate) fn cancel(&mut self, token: Token) -> bool {
-        let Some(exchange) = self.take_exchange(token) else { return false };
-        let has_begun = exchange.state == State::Sending;
-        self.end_exchange(exchange);
-        has_begun
-    }
-
-    /// Keeps a service that was replaced for the requests whose body it is going to get. Those of earlier services keep
-    /// theirs.
-    pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
-        for exchange in self.open.iter_mut().filter(|exchange| exchange.state == State::Reading) {
-            exchange.service.get_or_insert_with(|| Rc::clone(service));
-        }
-    }
-
-    /// Returns true if a deferred handler is at work on a connection's request, or an upgrade is under way.
-    pub(crate) fn is_handled(&mut self, token: Token) -> bool {
-        self.exchange(token).is_some_and(|exchange| exchange.is_handled())
-    }
-
-    /// Returns true if a connection's handler is to be dropped as soon as the client sends a FIN.
-    pub(crate) fn ends_with_client(&mut self, token: Token) -> bool {
-        let shared = self.exchange(token).and_then(|exchange| exchange.shared.as_ref());
-        shared.is_some_and(|shared| shared.ends_with_client())
     }
 }
 

@@ -1,14 +1,11 @@
 //! Spare memory: output buffers for the next responses, and its release once the worker is idle.
 
-use shearwater_io::{Driver, Output};
+use shearwater_io::Output;
 
 use crate::limits::{
     IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN, SPARE_OUTPUT_BYTES_MAX, SPARE_OUTPUTS_BYTES_MAX,
     SPARE_OUTPUTS_MAX,
 };
-use crate::server::panics;
-use crate::service::Service;
-use crate::worker::Worker;
 
 /// Spare outputs of a worker, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
 #[derive(Default)]
@@ -51,9 +48,9 @@ pub(crate) struct IdleTrim {
     /// Time of the last event.
     last_event_ms: u64,
     /// Events since the last trim.
-    events: usize,
+    pub(crate) events: usize,
     /// Callback on the worker's thread after a trim.
-    at_rest: Option<fn()>,
+    pub(crate) at_rest: Option<fn()>,
 }
 
 impl IdleTrim {
@@ -79,43 +76,6 @@ impl IdleTrim {
     #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {
         (self.events >= IDLE_TRIM_EVENTS_MIN).then_some(self.last_event_ms + IDLE_TRIM_AFTER_MS)
-    }
-}
-
-impl<D: Driver, S: Service> Worker<D, S> {
-    /// Trims if it is due. Memory in use remains untouched.
-    #[inline]
-    pub(crate) fn trim_if_idle(&mut self) {
-        if self.idle_trim.due_ms().is_some_and(|due_ms| due_ms <= self.state.now_ms) {
-            self.trim();
-        }
-    }
-
-    #[cold]
-    fn trim(&mut self) {
-        if self.is_busy() || !self.driver.rest() {
-            return;
-        }
-        self.idle_trim.events = 0;
-        self.state.outputs.free_spare();
-        self.state.responder.trim(0);
-        self.state.busy.free_spare();
-        self.state.open.free_spare();
-        self.state.calls.free_spare();
-        let slots = self.state.table.trim();
-        self.state.served.trim(slots);
-        self.state.leaving.trim(slots);
-        if let Some(ledger) = &mut self.state.ledger {
-            ledger.trim(slots);
-        }
-        if let Some(proxies) = &mut self.state.proxies {
-            proxies.trim(slots);
-        }
-        // The panic hook reports panics; the worker keeps serving.
-        let _ = panics::catch(|| self.state.service.trim());
-        if let Some(at_rest) = self.idle_trim.at_rest {
-            let _ = panics::catch(at_rest);
-        }
     }
 }
 

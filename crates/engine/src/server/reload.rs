@@ -1,34 +1,27 @@
 //! Reloads: replaces the service of a running server, and the settings that may change with it.
 //!
 //! A reload is stored beside its number, and each worker is woken once. The worker compares the number with that of its own
-//! service in [`Worker::woken`], so turns and requests don't pay for it. It makes the new service between two events:
+//! service in `Worker::woken`, so turns and requests don't pay for it. It makes the new service between two events:
 //! each request is handled by one service. A request whose body is still to come keeps the old one
 //! ([`keep_service`](crate::worker::state::WorkerState::keep_service)), which is freed along with the last of them.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shearwater_io::Driver;
-
-use crate::exchange::body::BodyRateRule;
 use crate::limits::{Limits, Timeouts};
-use crate::server::notice::Notice;
-use crate::server::panics::{self, Panic};
 use crate::service::Service;
-use crate::worker::Worker;
 
 /// Creates a worker's service from its number and its present service.
 type Make<S> = Box<dyn Fn(usize, &S) -> S + Send + Sync>;
 
 /// A new service for a running server: see [`Control::reload`](crate::Control::reload).
 pub struct Reload<S> {
-    make: Make<S>,
-    timeouts: Option<Timeouts>,
-    limits: Option<Limits>,
+    pub(crate) make: Make<S>,
+    pub(crate) timeouts: Option<Timeouts>,
+    pub(crate) limits: Option<Limits>,
 }
 
 impl<S> fmt::Debug for Reload<S> {
@@ -68,7 +61,7 @@ impl<S: Service> Reload<S> {
 
 impl Limits {
     /// Returns these limits with those of `new` that can change while the server runs.
-    fn reloaded(self, new: &Self) -> Self {
+    pub(crate) fn reloaded(self, new: &Self) -> Self {
         let reloaded = Self {
             body_bytes_max: new.body_bytes_max,
             body_bytes_per_second_min: new.body_bytes_per_second_min,
@@ -158,7 +151,7 @@ impl Reloading {
 #[derive(Default)]
 pub(crate) struct Reloads {
     /// Number of the latest one; 0 if there was none.
-    number: AtomicU64,
+    pub(crate) number: AtomicU64,
     state: Mutex<ReloadState>,
     /// A worker has taken a reload.
     changed: Condvar,
@@ -201,7 +194,7 @@ impl ReloadState {
 pub(crate) struct Registration {
     index: usize,
     /// Number of the latest reload that the worker has taken.
-    number: u64,
+    pub(crate) number: u64,
 }
 
 impl Reloads {
@@ -245,53 +238,14 @@ impl Reloads {
     }
 
     /// Returns the latest reload, and notes its number.
-    fn latest<S: Service>(&self, registration: &mut Registration) -> Option<Arc<Reload<S>>> {
+    pub(crate) fn latest<S: Service>(&self, registration: &mut Registration) -> Option<Arc<Reload<S>>> {
         let state = self.lock();
         registration.number = self.number.load(Ordering::Relaxed);
         Arc::downcast(Arc::clone(state.latest.as_ref()?)).ok()
     }
 
-    fn finish(&self, registration: &Registration, has_failed: bool) {
+    pub(crate) fn finish(&self, registration: &Registration, has_failed: bool) {
         self.lock().taken[registration.index] = Taken { number: registration.number, has_failed };
         self.changed.notify_all();
-    }
-}
-
-impl<D: Driver, S: Service> Worker<D, S> {
-    /// Replaces the service if a newer one was ordered.
-    pub(crate) fn reload(&mut self) {
-        // Wake-ups of tasks end here, too: no more than a load of a number that hardly ever changes.
-        if self.state.control.reloads.number.load(Ordering::Acquire) != self.registration.number {
-            self.replace_service();
-        }
-    }
-
-    #[cold]
-    fn replace_service(&mut self) {
-        let control = Arc::clone(&self.state.control);
-        let Some(reload) = control.reloads.latest::<S>(&mut self.registration) else { return };
-        let state = &mut self.state;
-        let made = panics::catch(|| (reload.make)(state.worker, &state.service));
-        let has_failed = made.is_err();
-        match made {
-            Ok(service) => {
-                state.limits = reload.limits.map_or(state.limits, |limits| state.limits.reloaded(&limits));
-                state.timeouts = reload.timeouts.unwrap_or(state.timeouts);
-                state.body_rate_rule = BodyRateRule::new(&state.limits, &state.timeouts);
-                let old = std::mem::replace(&mut state.service, service);
-                let old: Rc<dyn Service> = Rc::new(old);
-                state.keep_service(&old);
-                // Frees it, unless requests use it. The panic hook reports a panic.
-                let _ = panics::catch(|| drop(old));
-                self.idle_trim.schedule();
-            }
-            Err(panic) => {
-                let Panic { message, place, .. } = *panic;
-                state.notify(Notice::ReloadFailed { worker: state.worker, message, place });
-            }
-        }
-        // Its last owner may be this worker, and the operator waits for its end.
-        drop(reload);
-        control.reloads.finish(&self.registration, has_failed);
     }
 }

@@ -8,7 +8,6 @@ use shearwater_http1::Head;
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::response::responder::Fault;
 use crate::server::notice::Notice;
-use crate::worker::state::WorkerState;
 
 /// Kinds of faults that a worker has reported within the last second.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ struct Open {
 
 /// A decision on a fault.
 #[derive(Debug)]
-enum Admitted {
+pub(crate) enum Admitted {
     /// Report it now.
     Now(Fault),
     /// Report or count it when its kind is closed.
@@ -53,7 +52,7 @@ impl Reports {
         self.due_ms
     }
 
-    fn admit(&mut self, fault: Fault, now_ms: u64) -> Admitted {
+    pub(crate) fn admit(&mut self, fault: Fault, now_ms: u64) -> Admitted {
         let kind = (discriminant(&fault), fault.kind().to_owned());
         if let Some(open) = self.open.iter_mut().find(|open| open.kind == kind) {
             match open.waiting {
@@ -73,7 +72,7 @@ impl Reports {
 
     /// Closes the kinds whose second is over. Reports a kind's waiting fault and keeps it open for another
     /// second.
-    fn close(&mut self, now_ms: u64, mut report: impl FnMut(Fault, u64)) {
+    pub(crate) fn close(&mut self, now_ms: u64, mut report: impl FnMut(Fault, u64)) {
         self.open.retain_mut(|open| {
             if open.until_ms > now_ms {
                 return true;
@@ -99,7 +98,7 @@ impl Fault {
         }
     }
 
-    fn into_notice(self, worker: usize, left_out: u64) -> Notice {
+    pub(crate) fn into_notice(self, worker: usize, left_out: u64) -> Notice {
         match self {
             Self::Settled(fault) => fault.into_notice(worker, left_out),
             Self::Panic(panic) => {
@@ -118,39 +117,6 @@ impl Fault {
             }
             Self::BuffersFull { bytes_max } => Notice::BuffersFull { worker, bytes_max, left_out },
         }
-    }
-}
-
-impl<S> WorkerState<S> {
-    /// Counts and reports a handler's fault.
-    #[cold]
-    pub(crate) fn faulty(&mut self, fault: Fault) {
-        match fault {
-            Fault::Settled(fault) => return self.faulty(*fault),
-            Fault::Panic(_) => self.counters.handler_panics.add(1),
-            Fault::Built(_) => self.counters.handler_errors.add(1),
-            Fault::CutShort(_) => self.counters.files_failed.add(1),
-            Fault::File { .. } | Fault::Proxy { .. } | Fault::BuffersFull { .. } => {}
-        }
-        self.report(fault);
-    }
-
-    /// Reports a fault to the operator, unless another of its kind was reported within the last second.
-    pub(crate) fn report(&mut self, fault: Fault) {
-        match self.reports.admit(fault, self.now_ms) {
-            Admitted::Now(fault) => self.notify(fault.into_notice(self.worker, 0)),
-            Admitted::Later => {}
-            Admitted::Never => self.counters.hit_notices.add(1),
-        }
-    }
-
-    /// Reports the waiting faults whose second is over; all of them at `u64::MAX`.
-    #[cold]
-    pub(crate) fn report_waiting(&mut self, now_ms: u64) {
-        let mut notices = Vec::new();
-        let worker = self.worker;
-        self.reports.close(now_ms, |fault, left_out| notices.push(fault.into_notice(worker, left_out)));
-        notices.into_iter().for_each(|notice| self.notify(notice));
     }
 }
 

@@ -49,11 +49,11 @@ impl<S> WorkerState<S> {
 
 /// Reconciling.
 impl<D: Driver, S: Service> Worker<D, S> {
-    /// Derives from phase and flags what a connection needs until its next event: its [`Busy`](busy::Busy), reading, a deadline. Ends
+    /// Derives from phase and flags what a connection needs until its next event: its [`Busy`](crate::connection::busy::Busy), reading, a deadline. Ends
     /// it if nothing more can happen.
     ///
     /// Events on a connection end here, with these exceptions. Only a deadline moves: after a send by a connection that
-    /// [needs nothing else](Conn::is_quiet), when a send begins or is checked, a drain begins, a FIN arrives during a
+    /// [needs nothing else](crate::connection::Conn::is_quiet), when a send begins or is checked, a drain begins, a FIN arrives during a
     /// deferred request, or a deadline is postponed or a linger extended. Eviction frees memory and closes at the end
     /// of the turn. Input ahead of its turn [pauses](Self::pause_early) reading.
     pub(crate) fn reconcile(&mut self, token: Token) {

@@ -1,0 +1,72 @@
+//! Connections whose `101` is sent, handed over to the program.
+
+use crate::connection::Phase;
+use crate::response::responder::Fault;
+use crate::server::panics;
+use crate::service::Service;
+use crate::upgrade::{ConnectionGuard, Detaching, HandedOver};
+use crate::worker::Worker;
+use crate::worker::state::WorkerState;
+use shearwater_io::{CloseKind, Detached, Driver, Token};
+use std::io;
+use std::sync::Arc;
+
+impl<S> WorkerState<S> {
+    /// Stores the closure of an encoded `101` until it is sent.
+    #[cold]
+    pub(crate) fn hand_over_later(&mut self, token: Token) {
+        let mut exchange = self.open.begin(token);
+        exchange.upgrade(self.responder.taker.take());
+        self.keep_exchange(exchange);
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Begins to hand over a connection whose `101` was sent. Returns false for other connections.
+    pub(crate) fn hand_over(&mut self, token: Token) -> bool {
+        let state = &mut self.state;
+        let Some(taker) = state.exchange(token).and_then(|exchange| exchange.taker.take()) else {
+            return false;
+        };
+        state.cancel(token);
+        let conn = state.table.get(token);
+        let unread = state.busy.get_mut(conn.busy).map_or_else(Vec::new, |busy| busy.input.to_vec());
+        conn.hand_over();
+        self.reconcile(token);
+        self.handed_over.open += 1;
+        self.handed_over.detaching.push(Detaching { token, taker, unread });
+        self.driver.detach(token);
+        true
+    }
+
+    /// Hands over a detached connection.
+    #[cold]
+    pub(crate) fn detached(&mut self, token: Token, result: io::Result<Detached>) {
+        let Some(Detaching { taker, mut unread, .. }) = self.handed_over.take_detaching(token) else {
+            return;
+        };
+        let Ok(detached) = result else { return self.shut(token, CloseKind::Reset) };
+        unread.extend_from_slice(&detached.unread);
+        self.state.counters.connections_upgraded.add(1);
+        let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
+        let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
+        if let Err(panic) = panics::catch(|| taker.take(handed)) {
+            self.state.faulty(Fault::Panic(panic));
+        }
+    }
+
+    /// Frees the slots of handed-over connections that have ended since.
+    pub(crate) fn free_returned(&mut self) {
+        if self.handed_over.open == 0 {
+            return;
+        }
+        let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
+        for token in returned {
+            let conn = self.state.table.find(token);
+            // The worker may have closed it while ending.
+            if conn.is_some_and(|conn| conn.phase() == Phase::HandedOver) {
+                self.shut(token, CloseKind::Normal);
+            }
+        }
+    }
+}
