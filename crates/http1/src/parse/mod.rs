@@ -234,7 +234,7 @@ impl HeadParser {
     }
 
     /// Checks the head as a whole after its empty line.
-    #[inline]
+    #[inline(always)] // as `RequestLine::read`
     fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         let version = self.head.request.version;
         self.head.summary.host = self.find_host(bytes)?;

@@ -22,7 +22,7 @@ impl RequestLine {
 
     /// Parses the request line at `line`, without its CRLF and without control bytes other than HTAB. Changes
     /// nothing if it is rejected. Sets `path` if the path isn't that of the target.
-    #[inline]
+    #[inline(always)] // of one caller; the compiler's choice depends on the size of that
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
