@@ -2,8 +2,8 @@
 //!
 //! A worker owns its driver, connections, timers and buffers. It shares no mutable state with the others on the hot path.
 //! `worker` has the turn and the one `match` on events; below it, `request_loop` reads, parses, calls, encodes and flushes,
-//! `defer` and `exchanges` do so for handlers that respond later, and `close` has all that happens to a connection between two
-//! events, and its close. The rooms: `connection` and `exchange` (their states), `request`, `response`, `deferred` (the
+//! `handlers` and `exchanges` do so for handlers that respond later, and `reconcile` has all that happens to a connection between
+//! two events, and its close. The rooms: `connection` and `exchange` (their states), `request`, `response`, `deferred` (the
 //! handler's side of a later response), `proxies` (clients' addresses behind them), `timers`, `memory`, `observe`
 //! (listeners for finished exchanges), and `server` around the workers.
 

@@ -3,18 +3,18 @@
 
 pub(crate) mod accept;
 mod body;
-mod close;
-pub(crate) mod defer;
 pub(crate) mod disconnects;
 mod drain;
 mod evict;
 mod exchanges;
 mod expire;
 mod hand_over;
+pub(crate) mod handlers;
 mod leave;
-pub(crate) mod observing;
+pub(crate) mod ledger_events;
 mod open_exchange;
 pub(crate) mod proxied;
+mod reconcile;
 mod refuse;
 mod reload;
 mod report;
@@ -249,7 +249,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let now_ms = self.driver.now_ms();
         self.state.now_ms = now_ms;
         if self.state.ledger.is_some() {
-            self.begin_exchanges();
+            self.settle_ledger();
         }
         panics::set_now_ms(now_ms);
         if self.state.reports.due_ms() <= now_ms {

@@ -88,7 +88,7 @@ pub(crate) struct Exchange {
     counted: usize,
 }
 
-/// Transitions. No other code assigns a state.
+/// Transitions, and what else changes it as a whole. Only [`enter`](Self::enter) assigns a state.
 impl Exchange {
     pub(crate) fn enter(&mut self, next: State) {
         debug_assert!(self.state.allows(next), "{:?} after {:?}", next, self.state);

@@ -22,7 +22,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.served.open(token);
         state.leaving.open(token, listener);
         state.served.check_leaving(state.leaving.has_marked());
-        self.open_exchanges(token);
+        self.open_in_ledger(token);
         let is_admitted = match &self.state.proxies {
             None => self.admit(token),
             Some(_) => self.admit_proxied(token),

@@ -7,7 +7,7 @@ use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::Outcome;
 use crate::service::{BodyPolicy, Service};
-use crate::worker::observing::Source;
+use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult, facts};
 use crate::worker::state::WorkerState;
 use shearwater_http1::{BodyDecoder, Framing, HeadParser};

@@ -7,7 +7,7 @@ use crate::request::refusal::Refusal;
 use crate::response::responder::{Disposition, Fault};
 use crate::service::Service;
 use crate::worker::Worker;
-use crate::worker::observing::Source;
+use crate::worker::ledger_events::Source;
 use crate::worker::state::WorkerState;
 use shearwater_io::{CloseKind, Driver, Token};
 

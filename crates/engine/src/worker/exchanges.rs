@@ -1,4 +1,4 @@
-//! Polls deferred handlers and moves their output into the turn's output.
+//! Polls deferred handlers, runs the steps around their responses, and encodes those.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Moves a handler's output into the turn's output. Returns the fate of the connection once the response is
+    /// Encodes what a handler has responded since. Returns the fate of the connection once the response is
     /// complete, or can't be completed.
     pub(crate) fn pump(&mut self, exchange: &mut Exchange) -> Option<Disposition> {
         if let Some(fault) = exchange.fault.take() {
@@ -94,7 +94,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Has the steps around the handler change its response, and encodes that, or the head of a stream.
     ///
-    /// Breaks if one of the steps has deferred the response: `exchange` is now what that waits for.
+    /// Breaks if one of the steps has deferred the response: that step's handler has taken the place of the former one.
     fn respond_between_steps(
         &mut self,
         exchange: &mut Exchange,
@@ -221,7 +221,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     #[inline]
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.state.calls.tasks;
-        // A dropped task may still have a wake-up exchange.
+        // A dropped task may still have a wake-up pending.
         if !tasks.is_empty() || tasks.ready() > 0 || !self.state.calls.clock.timers.is_empty() {
             self.run_ready();
         }
@@ -247,7 +247,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(tag) = state.calls.tasks.tag(task) else { return };
         let exchange = state.open.get(ExchangeId(tag)).filter(|exchange| exchange.task == Some(task));
         let Some(token) = exchange.map(|exchange| exchange.token) else {
-            // Its response is complete; the task continues on its own.
+            // The response is complete; a future that runs beyond it is a task without an exchange.
             let tasks = &mut state.calls.tasks;
             if let Err(panic) = panics::catch(|| tasks.poll(task)) {
                 state.faulty(Fault::Panic(panic));

@@ -6,7 +6,7 @@ use crate::request::refusal::Refusal;
 use crate::response::responder::Disposition;
 use crate::server::notice::Notice;
 use crate::service::Service;
-use crate::worker::observing::Source;
+use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult};
 use crate::worker::state::WorkerState;
 use shearwater_http1::{Head, Method, Target};

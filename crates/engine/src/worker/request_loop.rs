@@ -1,12 +1,12 @@
 //! The request loop: read → parse → call → encode → flush.
 //!
-//! A worker calls [`received`](Worker::received) with bytes from its driver, or [`resume`](Worker::resume) for stored
+//! A worker calls [`received`](Worker::received) for bytes that its driver lends, or [`resume`](Worker::resume) for stored
 //! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
 //!
-//! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `exchange/body.rs`, which
-//! then responds like `begin`; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
-//! `request/refusal.rs`; a deferred handler in `defer.rs`, polled at once and after the events of each turn in which it was
-//! woken (`exchanges.rs`); the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `close.rs`.
+//! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `body.rs`, which calls the
+//! handler once the body is complete, or passes it to one that reads it; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
+//! `refuse.rs`; a deferred handler in `handlers.rs`, polled at once and after the events of each turn in which it was
+//! woken (`exchanges.rs`); the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `reconcile.rs`.
 
 use shearwater_http1::{Expectation, Framing, Head, Parsed};
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
@@ -23,7 +23,7 @@ use crate::server::counters::Counter;
 use crate::server::reports::named;
 use crate::service::{BodyPolicy, Service};
 use crate::worker::Worker;
-use crate::worker::observing::Source;
+use crate::worker::ledger_events::Source;
 use crate::worker::state::WorkerState;
 
 /// Result of processing a part of the input.

@@ -147,7 +147,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Begins a turn: ends the exchanges whose sends have succeeded in the last one.
-    pub(crate) fn begin_exchanges(&mut self) {
+    pub(crate) fn settle_ledger(&mut self) {
         if let Some(ledger) = &mut self.state.ledger {
             ledger.begin_turn(self.driver.read_clock_us(), self.driver.unix_seconds());
         }
@@ -173,7 +173,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Stores the address of an accepted connection.
-    pub(crate) fn open_exchanges(&mut self, token: Token) {
+    pub(crate) fn open_in_ledger(&mut self, token: Token) {
         if let Some(ledger) = &mut self.state.ledger {
             ledger.open(token, self.state.calls.peers.of(token, &self.driver));
         }

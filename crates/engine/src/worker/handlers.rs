@@ -12,7 +12,7 @@ use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::{Disposition, Outcome, RequestFacts};
 use crate::service::Service;
-use crate::worker::observing::Source;
+use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult, facts};
 use crate::worker::state::WorkerState;
 
@@ -113,7 +113,7 @@ impl<S: Service> WorkerState<S> {
 
 /// Continuing.
 impl<S: Service> WorkerState<S> {
-    /// Polls a connection's handler and sends its output. `is_followed` means that more input has arrived after the
+    /// Polls a connection's handler and encodes its output. `is_followed` means that more input has arrived after the
     /// request and isn't stored yet.
     pub(crate) fn run_handler(&mut self, token: Token, is_followed: bool) -> StepResult {
         let Some(mut exchange) = self.take_exchange(token) else { return StepResult::Waits };
@@ -123,13 +123,13 @@ impl<S: Service> WorkerState<S> {
 
     /// Continues a connection's exchange after a send.
     pub(crate) fn resume_exchange(&mut self, token: Token) {
-        // That of an upgrade has no handler any more.
         let Some(exchange) = self.take_exchange(token) else { return };
         match exchange.state() {
             State::Handling | State::Sending => {
                 exchange.shared().wake_writer();
                 self.advance(exchange, false);
             }
+            // An upgrade has no handler any more.
             _ => self.keep_exchange(exchange),
         }
     }
