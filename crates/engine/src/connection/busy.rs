@@ -128,16 +128,28 @@ impl BusyTable {
 
     /// Stores the id of a connection's exchange and accounts for its memory.
     pub(crate) fn keep_exchange(&mut self, token: Token, index: &mut u32, exchange: OpenExchange) {
-        let mut busy = self.take(token, index);
-        busy.exchange = Some(exchange);
-        self.put(*index, busy);
+        if *index == NONE {
+            let mut busy = self.take(token, index);
+            busy.exchange = Some(exchange);
+            return self.put(*index, busy);
+        }
+        self.set_exchange(*index, Some(exchange));
     }
 
     /// Removes the exchange of a connection, which has ended.
     pub(crate) fn end_exchange(&mut self, index: u32) {
-        let mut busy = self.take_out(index);
-        busy.exchange = None;
-        self.put(index, busy);
+        self.set_exchange(index, None);
+    }
+
+    /// Changes the exchange alone: a handler that waits often pays for this each time.
+    fn set_exchange(&mut self, index: u32, exchange: Option<OpenExchange>) {
+        let Some(busy) = self.used.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
+        busy.exchange = exchange;
+        let class = busy.class_now();
+        if busy.class != class {
+            busy.class = class;
+            self.holders.set(index, class);
+        }
     }
 
     /// Returns the exchange of a connection.

@@ -63,7 +63,7 @@ impl ExchangeTable {
         Some(exchange)
     }
 
-    /// Stores an exchange and accounts for its memory. Returns its id.
+    /// Stores an exchange and accounts for its own memory. Returns its id.
     pub(crate) fn put(&mut self, mut exchange: Box<Exchange>) -> ExchangeId {
         if exchange.id == ExchangeId::NONE {
             let index = self.free.pop().unwrap_or_else(|| {
