@@ -109,26 +109,37 @@ impl Finder {
             None => false,
         };
         name.clone_into(&mut self.names.requested);
-        self.store.disk.begin(found, response);
-        let waiting = self.respond_from_disk(has_other_name, resolved.shape, request, response, now);
-        self.store.disk.end();
-        waiting
+        self.respond_from_disk(found, has_other_name, resolved.shape, request, response)
     }
 
     /// Responds with a file that wasn't checked recently, or returns the work that finds it.
     #[inline(never)]
     fn respond_from_disk(
         &mut self,
+        found: Option<&[Rc<Found>]>,
         has_other_name: bool,
+        shape: Shape,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<WaitingRequest> {
+        let now = Now::of(request);
+        self.store.disk.begin(found, response);
+        let valid_from = self.store.disk.valid_from(now);
+        let is_done = self.respond_uncached(has_other_name, shape, request, response, valid_from).is_ok();
+        let waiting = if is_done { None } else { self.wait_for_disk(shape, request, response, now) };
+        self.store.disk.end();
+        waiting
+    }
+
+    /// Has another thread search for the file, or responds with the failure.
+    #[cold]
+    fn wait_for_disk(
+        &mut self,
         shape: Shape,
         request: &Request<'_>,
         response: &mut Response<'_>,
         now: Now,
     ) -> Option<WaitingRequest> {
-        let valid_from = self.store.disk.valid_from(now);
-        if self.respond_uncached(has_other_name, shape, request, response, valid_from).is_ok() {
-            return None;
-        }
         let (requested, is_listing) = (&self.names.requested[..], self.settings.candidates.listing);
         let work = DiskWork::search(requested, shape, is_listing, request);
         let names = if is_listing { self.listings.known_names(requested, request, now) } else { None };

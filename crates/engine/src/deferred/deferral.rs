@@ -136,7 +136,7 @@ impl Response<'_> {
         }
     }
 
-    /// Returns true if the response isn't the stream any more that it was, and no `500` that isn't sent with its bytes.
+    /// Returns true if a step has replaced the body of this stream. A response that has failed is sent without the stream.
     pub(crate) fn is_replaced(&self, stream: Option<ResponseFraming>) -> bool {
         let has_failed = matches!(self.draft.fault.as_deref(), Some(Fault::Settled(_)));
         !has_failed && (self.draft.framing() != stream || self.draft.deferral.is_some())

@@ -8,7 +8,9 @@ use testkit::TestClient;
 use crate::served::Served;
 
 /// Adds a header field and continues.
-fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
+pub(crate) fn note(
+    name: &'static str,
+) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
     move |_, response| {
         response.field("X-Way", name);
         ControlFlow::Continue(())
@@ -16,7 +18,7 @@ fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> Contr
 }
 
 /// Adds a header field with the status, after the handler.
-fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
+pub(crate) fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
     move |_, response| {
         let status = response.status_code();
         response.field("X-Way", format!("{name} {status}"));

@@ -1,11 +1,12 @@
 //! An app with a handler of each kind between steps, and the requests for it by the response that they should get.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shearwater::tasks::yield_now;
 use shearwater::{App, Call, CoroutineCall, Request, Response, Service};
+
+use crate::middleware::{note, sign};
 
 /// Time that some handlers wait.
 pub(super) const WAIT: Duration = Duration::from_millis(20);
@@ -62,22 +63,6 @@ impl Seen {
 
     pub(super) fn take(&self) -> Vec<(String, u16)> {
         std::mem::take(&mut self.0.lock().expect("no panic"))
-    }
-}
-
-/// Adds a field before the handler.
-fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
-    move |_, response| {
-        response.field("X-Way", name);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Adds a field with the status after the handler.
-fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
-    move |_, response| {
-        let status = response.status_code();
-        response.field("X-Way", format!("{name} {status}"));
     }
 }
 
