@@ -37,7 +37,6 @@ mod response;
 mod server;
 mod service;
 mod timers {
-    pub(crate) mod deadlines;
     pub(crate) mod wheel;
 }
 mod upgrade;

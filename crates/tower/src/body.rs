@@ -202,7 +202,7 @@ fn has_no_trailers(call: &Call, length: Option<u64>) -> bool {
 fn trailers(call: &Call) -> Option<Box<HeaderMap>> {
     let mut map = HeaderMap::new();
     for field in call.trailers() {
-        // The engine accepts what these accept.
+        // The engine accepts nothing that these reject.
         let name = HeaderName::from_bytes(field.name.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
             map.append(name, value);

@@ -63,7 +63,7 @@ impl<S: HttpService> PendingResponse<S> {
                 has_trailers = head.headers.contains_key(header::TRAILER);
                 // A body that has its length may still have trailers.
                 if !has_trailers
-                    && whole::<S::ResponseBody>(&first, length, false).is_some()
+                    && has_all(&first, length)
                     && let Poll::Ready(Some(Ok(frame))) = poll(body.get())
                 {
                     trailers = frame.into_trailers().ok().map(Box::new);
@@ -131,6 +131,12 @@ fn is_trailers<D, E>(polled: &Poll<Option<Result<Frame<D>, E>>>) -> bool {
 pub(crate) fn send_head<S: HttpService>(head: Parts, response: &mut Response<'_>, pool: &WorkerPool<S>) {
     set(response, head.status, &head.headers);
     pool.heads.borrow_mut().put(head.headers);
+}
+
+/// Returns true if the first piece is as long as the body.
+fn has_all<D: Buf, E>(first: &Poll<Option<Result<Frame<D>, E>>>, length: Option<u64>) -> bool {
+    let Poll::Ready(Some(Ok(frame))) = first else { return false };
+    frame.data_ref().is_some_and(|data| length == Some(data.remaining() as u64))
 }
 
 /// Returns the first piece if it is the whole body and short enough to send with the head.

@@ -64,6 +64,15 @@ impl Busy {
         (held >= EVICTED_BYTES_MIN && waits_for_client).then(|| Class::of(held))
     }
 
+    /// Updates its size class.
+    fn classify(&mut self, index: u32, holders: &mut Holders) {
+        let class = self.class_now();
+        if self.class != class {
+            self.class = class;
+            holders.set(index, class);
+        }
+    }
+
     fn clear(&mut self, pool: &mut PagePool) {
         self.parser.iter_mut().for_each(|parser| parser.reset());
         self.input.clear(pool);
@@ -118,11 +127,7 @@ impl BusyTable {
     pub(crate) fn put(&mut self, index: u32, mut busy: Box<Busy>) {
         busy.counted = busy.held_bytes();
         self.held_bytes += busy.counted;
-        let class = busy.class_now();
-        if busy.class != class {
-            busy.class = class;
-            self.holders.set(index, class);
-        }
+        busy.classify(index, &mut self.holders);
         self.used[index as usize] = Some(busy);
     }
 
@@ -145,11 +150,7 @@ impl BusyTable {
     fn set_exchange(&mut self, index: u32, exchange: Option<OpenExchange>) {
         let Some(busy) = self.used.get_mut(index as usize).and_then(Option::as_deref_mut) else { return };
         busy.exchange = exchange;
-        let class = busy.class_now();
-        if busy.class != class {
-            busy.class = class;
-            self.holders.set(index, class);
-        }
+        busy.classify(index, &mut self.holders);
     }
 
     /// Returns the exchange of a connection.

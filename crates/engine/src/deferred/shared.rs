@@ -178,7 +178,12 @@ impl Shared {
         (input.bytes, input.is_over) = (Vec::new(), true);
         let reader = input.reader.take();
         drop(input);
-        self.clear_stream(&mut self.output.borrow_mut());
+        let mut output = self.output.borrow_mut();
+        self.clear_stream(&mut output);
+        let before = output.stream.capacity();
+        output.stream.drop_trailers();
+        self.changed(before, output.stream.capacity());
+        drop(output);
         self.steps.borrow_mut().clear();
         reader.into_iter().for_each(Waker::wake);
         self.wake_writer();

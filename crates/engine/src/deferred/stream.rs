@@ -55,12 +55,22 @@ impl Stream {
         }
     }
 
-    /// Adds a trailer field.
+    /// Adds a trailer field. It is only checked if the stream has no place for trailers.
     pub(crate) fn push_trailer(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
-        match may_be_trailer(name) {
-            true => encode_field(&mut self.trailers, name, value),
-            false => Err(format!("a handler set the trailer {name}, which is needed before the content")),
+        if !may_be_trailer(name) {
+            return Err(format!("a handler set the trailer {name}, which is needed before the content"));
         }
+        let before = self.trailers.len();
+        encode_field(&mut self.trailers, name, value)?;
+        if self.is_unsent || !matches!(self.framing, None | Some(ResponseFraming::Chunked)) {
+            self.trailers.truncate(before);
+        }
+        Ok(())
+    }
+
+    /// Drops the trailers of a client that is gone.
+    pub(crate) fn drop_trailers(&mut self) {
+        self.trailers = Vec::new();
     }
 
     /// Appends the last chunk and the trailers of a chunked body.

@@ -60,7 +60,7 @@ impl State {
 pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) token: Token,
-    pub(crate) state: State,
+    state: State,
     pub(crate) facts: RequestFacts,
     /// Receives the body, until it is complete.
     pub(crate) body: Option<BodyReader>,
@@ -123,9 +123,6 @@ impl Exchange {
 
     /// Drops everything but a little memory. Returns the handler's half and its task.
     pub(crate) fn end(&mut self, pool: &mut PagePool) -> Option<(Rc<Shared>, TaskId)> {
-        if self.state == State::Ended {
-            return None; // it was rejected before it began
-        }
         self.enter(State::Ended);
         self.drop_kept(pool);
         (self.body, self.fault, self.taker, self.disposition) = (None, None, None, None);
@@ -164,6 +161,11 @@ impl Exchange {
         }
     }
 
+    /// Returns true if a part of its response has been sent or queued.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state == State::Sending
+    }
+
     /// Returns true if a handler is at work on it, or an upgrade is under way.
     pub(crate) fn is_handled(&self) -> bool {
         self.state != State::Reading
@@ -172,11 +174,6 @@ impl Exchange {
     /// Returns true if a handler reads a body that is still being received.
     pub(crate) fn reads_body(&self) -> bool {
         self.body.is_some() && self.is_handled()
-    }
-
-    /// Returns the memory of its own and of the handler's half, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.own_bytes() + self.shared.as_ref().map_or(0, |shared| shared.held_bytes())
     }
 
     /// Returns the memory that is freed once the handler is called, in bytes.

@@ -63,8 +63,8 @@ impl ExchangeTable {
         Some(exchange)
     }
 
-    /// Stores an exchange and accounts for its own memory. Returns its id.
-    pub(crate) fn put(&mut self, mut exchange: Box<Exchange>) -> ExchangeId {
+    /// Stores an exchange and accounts for its own memory. Returns its id and these bytes.
+    pub(crate) fn put(&mut self, mut exchange: Box<Exchange>) -> (ExchangeId, usize) {
         if exchange.id == ExchangeId::NONE {
             let index = self.free.pop().unwrap_or_else(|| {
                 self.entries.push(None);
@@ -75,9 +75,9 @@ impl ExchangeTable {
         }
         exchange.counted = exchange.own_bytes();
         self.held.set(self.held.get() + exchange.counted);
-        let id = exchange.id;
+        let (id, own_bytes) = (exchange.id, exchange.counted);
         self.entries[id.index()] = Some(exchange);
-        id
+        (id, own_bytes)
     }
 
     /// Recycles an exchange that has ended and is taken out.
@@ -120,15 +120,15 @@ mod tests {
     fn an_id_names_one_exchange_only() {
         let mut table = table();
         let first = table.begin(Token::new(0, 0));
-        let first = table.put(first);
+        let (first, _) = table.put(first);
         assert!(table.get(first).is_some() && table.get(ExchangeId::NONE).is_none());
         let taken = table.take(first).expect("it is open");
         assert!(table.get(first).is_none(), "it is taken out");
-        assert_eq!(table.put(taken), first);
+        assert_eq!(table.put(taken).0, first);
         let taken = table.take(first).expect("it is open");
         table.recycle(taken);
         let second = table.begin(Token::new(1, 0));
-        let second = table.put(second);
+        let (second, _) = table.put(second);
         assert_eq!(second.index(), first.index());
         assert!(table.take(first).is_none() && table.take(second).is_some());
     }
@@ -138,7 +138,7 @@ mod tests {
         let mut table = table();
         let begun: Vec<_> =
             (0..3 * SPARE_CALLS_MAX as u32).map(|slot| table.begin(Token::new(slot, 0))).collect();
-        let ids: Vec<_> = begun.into_iter().map(|exchange| table.put(exchange)).collect();
+        let ids: Vec<_> = begun.into_iter().map(|exchange| table.put(exchange).0).collect();
         assert!(table.held.get() > 0);
         for id in ids {
             let exchange = table.take(id).expect("it is open");

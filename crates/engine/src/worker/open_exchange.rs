@@ -26,8 +26,10 @@ impl<S> WorkerState<S> {
     /// Stores the exchange of a connection, and has its task's wake-ups find it.
     pub(crate) fn keep_exchange(&mut self, exchange: Box<Exchange>) {
         let Exchange { token, task, .. } = *exchange;
-        let (bytes, waits_for_client) = (exchange.held_bytes(), exchange.body.is_some());
-        let id = self.open.put(exchange);
+        let waits_for_client = exchange.body.is_some();
+        let shared_bytes = exchange.shared.as_ref().map_or(0, |shared| shared.held_bytes());
+        let (id, own_bytes) = self.open.put(exchange);
+        let bytes = own_bytes + shared_bytes;
         if let Some(task) = task {
             self.calls.tasks.set_tag(task, id.0);
         }
@@ -58,7 +60,7 @@ impl<S> WorkerState<S> {
     /// Ends the exchange of a connection; returns true if a part of its response has been sent or queued.
     pub(crate) fn cancel(&mut self, token: Token) -> bool {
         let Some(exchange) = self.take_exchange(token) else { return false };
-        let has_begun = exchange.state == State::Sending;
+        let has_begun = exchange.has_begun();
         self.end_exchange(exchange);
         has_begun
     }
@@ -66,7 +68,7 @@ impl<S> WorkerState<S> {
     /// Keeps a service that was replaced for the requests whose body it is going to get. Those of earlier services keep
     /// theirs.
     pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
-        for exchange in self.open.iter_mut().filter(|exchange| exchange.state == State::Reading) {
+        for exchange in self.open.iter_mut().filter(|exchange| exchange.state() == State::Reading) {
             exchange.service.get_or_insert_with(|| Rc::clone(service));
         }
     }

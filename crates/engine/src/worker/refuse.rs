@@ -1,7 +1,6 @@
 //! Responses to requests that the server rejects itself.
 
 use crate::connection::Phase;
-use crate::exchange::State;
 use crate::request::refusal::Refusal;
 use crate::response::responder::Disposition;
 use crate::server::notice::Notice;
@@ -43,21 +42,18 @@ impl<S: Service> WorkerState<S> {
             Source::Line(input) => Method::is_head_begun(input),
             Source::Aside { is_head } => is_head,
             Source::Connection => {
-                let conn = self.table.get(token);
-                if conn.phase() == Phase::Head {
-                    return self
-                        .busy
-                        .get_mut(conn.busy)
-                        .is_some_and(|busy| Method::is_head_begun(&busy.input));
+                if let Some(exchange) = self.exchange(token) {
+                    return exchange.facts.method == Method::Head;
                 }
-                self.exchange(token).is_some_and(|exchange| exchange.facts.method == Method::Head)
+                let index = self.table.get(token).busy;
+                self.busy.get_mut(index).is_some_and(|busy| Method::is_head_begun(&busy.input))
             }
         }
     }
 
     /// Returns true if a part of a deferred response has been sent or queued.
     pub(crate) fn has_begun(&mut self, token: Token) -> bool {
-        self.exchange(token).is_some_and(|exchange| exchange.state() == State::Sending)
+        self.exchange(token).is_some_and(|exchange| exchange.has_begun())
     }
 
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.

@@ -372,6 +372,8 @@ fn frees_the_memory_of_a_call_that_is_kept() {
         client.peer.reset();
         world.pass(3000);
         assert_eq!(at_work(), 0, "round {round}");
+        let held = world.worker.waiting_in_use().1;
+        assert!(held < 25_000, "round {round}: {held} bytes for a head of 15,000 and no trailers");
         let (text, client) = world.ask(get("/lets-go"));
         assert!(text.ends_with("let go\n"), "round {round}: {text:?}");
         client.peer.reset();

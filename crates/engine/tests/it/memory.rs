@@ -3,7 +3,10 @@
 
 use std::cell::Cell;
 
-use shearwater_engine::limits::{CACHED_OPEN_FILE_MS_MAX, IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN};
+use shearwater_engine::io::sim::SimOptions;
+use shearwater_engine::limits::{
+    CACHED_OPEN_FILE_MS_MAX, IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN, REQUESTS_PER_TURN_MAX,
+};
 use shearwater_engine::{Limits, Notice, Timeouts};
 
 use crate::harness::app::{SERVICE_TRIMS, is_kept};
@@ -123,6 +126,26 @@ fn an_evicted_head_request_gets_no_body() {
     let text = large.text();
     assert!(text.starts_with("HTTP/1.1 503 ") && text.ends_with("\r\n\r\n"), "{text:?}");
     small.iter().chain([&large]).for_each(|client| client.peer.reset());
+    world.end();
+}
+
+/// As many responses fit a turn; the rest of the requests waits for the next one.
+#[test]
+fn an_evicted_head_request_that_waits_for_its_turn_gets_no_body() {
+    let mut world = SimWorld::new(Setting {
+        sim: SimOptions { sends_at_once: 1.0, ..SimOptions::default() },
+        limits: Limits { buffered_bytes_max: 100_000, ..Limits::default() },
+        ..Setting::default()
+    });
+    let mut clients: Vec<SimClient> = (0..40).map(|_| world.connect()).collect();
+    world.settle();
+    clients[0].send(head("HEAD", "/plain/1", "").repeat(8 * REQUESTS_PER_TURN_MAX));
+    clients[1..].iter_mut().for_each(|client| client.send(half_head(3000)));
+    world.settle();
+    let text = clients[0].text();
+    let (_, refused) = text.split_once("HTTP/1.1 503 ").expect("it was evicted");
+    assert!(refused.ends_with("\r\n\r\n"), "{refused:?}");
+    clients.iter().for_each(|client| client.peer.reset());
     world.end();
 }
 

@@ -22,9 +22,9 @@ const HEADER_ONLY: [&[&str]; 6] = [
         "Host",
         "Max-Forwards",
         "Via",
-        "X-Forwarded-For",
-        "X-Forwarded-Host",
-        "X-Forwarded-Proto",
+        "Origin",
+        "True-Client-IP",
+        "X-HTTP-Method-Override",
         "X-Real-IP",
     ],
     // Authentication. `Authentication-Info` may be a trailer (RFC 9110 11.6.3).
@@ -38,6 +38,7 @@ const HEADER_ONLY: [&[&str]; 6] = [
     ],
     // What the request asks for.
     &[
+        "Accept-Encoding",
         "Cache-Control",
         "Expect",
         "If-Match",
@@ -64,11 +65,16 @@ const HEADER_ONLY: [&[&str]; 6] = [
 /// Returns true if a field with this name may follow the content (RFC 9110 6.5.1).
 ///
 /// Fields of message framing, connections, routing, authentication, request and response control and the
-/// content's form are excluded: a recipient needs them before the content. If it merged them into the head, a
-/// sender could bypass the checks of the head.
+/// content's form are excluded, and those that begin with `X-Forwarded-`: a recipient needs them before the content. If it
+/// merged them into the head, a sender could bypass the checks of the head. `_` counts as `-`, as in CGI.
 #[must_use]
 pub fn may_be_trailer(name: &str) -> bool {
-    !HEADER_ONLY.iter().copied().flatten().any(|other| other.eq_ignore_ascii_case(name))
+    let same = |one: u8, other: u8| one.eq_ignore_ascii_case(&other) || one == b'_' && other == b'-';
+    let starts_with = |other: &str| {
+        name.len() >= other.len() && name.bytes().zip(other.bytes()).all(|(one, other)| same(one, other))
+    };
+    let is_name = |other: &&str| name.len() == other.len() && starts_with(other);
+    !starts_with("X-Forwarded-") && !HEADER_ONLY.iter().copied().flatten().any(is_name)
 }
 
 /// The fields of a trailer section in order, without those that [can't be trailers](may_be_trailer).

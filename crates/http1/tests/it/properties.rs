@@ -223,6 +223,9 @@ fn fields_that_are_needed_before_the_content_are_no_trailers() {
         "Content-Encoding",
         "Content-Type",
         "content-range",
+        "Content_Length",
+        "X-Forwarded-Port",
+        "x_forwarded_for",
     ] {
         assert!(!may_be_trailer(name), "{name}");
         let section = format!("A: 1\r\n{name}: x\r\nB: 2\r\n");

@@ -14,6 +14,11 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use crate::served::{Served, drivers};
 
 const GRPC: &str = "application/grpc";
+/// A body that isn't sent together with its head.
+const LARGE: &str = match str::from_utf8(&[b'x'; 0x5000]) {
+    Ok(text) => text,
+    Err(_) => "",
+};
 
 fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
@@ -81,6 +86,7 @@ fn router() -> Router {
         .route("/grpc", post(grpc))
         .route("/header-only", get(header_only))
         .route("/ready", get(|| async { known("data", false) }))
+        .route("/large", get(|| async { known(LARGE, false) }))
         .route("/late", get(|| async { known("data", true) }))
         .route("/announced", get(async move || announced()))
         .route("/empty", get(|| async { known("", false) }))
@@ -143,12 +149,14 @@ fn grpc_messages_have_their_status() {
 fn trailers_need_chunks() {
     const LENGTH: &str = "content-length: 4";
     const CHUNKED: &str = "transfer-encoding: chunked";
+    let large = format!("5000\r\n{LARGE}\r\n0\r\nx-sum: 1\r\n\r\n");
     const TRAILERS: &str = "4\r\ndata\r\n0\r\nx-sum: 1\r\n\r\n";
     for driver in drivers() {
         let served = Served::on(driver, router());
         for (method, target, version, field, body) in [
             ("GET", "/header-only", "1.1", CHUNKED, "4\r\ndata\r\n0\r\nx-a: 1\r\nx-b: 2\r\n\r\n"),
             ("GET", "/ready", "1.1", CHUNKED, TRAILERS),
+            ("GET", "/large", "1.1", CHUNKED, &large),
             ("GET", "/announced", "1.1", CHUNKED, TRAILERS),
             ("GET", "/only", "1.1", CHUNKED, "0\r\nx-sum: 1\r\n\r\n"),
             ("GET", "/empty", "1.1", CHUNKED, "0\r\nx-sum: 1\r\n\r\n"),

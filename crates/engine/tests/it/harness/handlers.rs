@@ -411,6 +411,7 @@ async fn large(mut call: Call) {
 /// Moves its call elsewhere, and never ends.
 async fn keeps(mut call: Call) {
     call.response().text("kept\n");
+    call.push_trailer("x-kept", vec![b'x'; 15_000]);
     KEPT.with_borrow_mut(|kept| kept.push(call));
     std::future::pending::<()>().await;
 }
