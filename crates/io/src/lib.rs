@@ -178,6 +178,7 @@ mod pages;
 pub mod poll;
 mod read_ahead;
 pub mod relay;
+pub mod secure;
 pub mod service_manager;
 mod shared_file;
 pub mod signals;
