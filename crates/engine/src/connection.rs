@@ -25,13 +25,14 @@
 //! Transitions are the methods of [`Conn`]. `Worker::reconcile` derives the last three columns. The states of an exchange
 //! and its deadline are in `exchange/mod.rs`.
 
-use crate::response::responder::Disposition;
-use crate::timers::wheel::{Node, UNLINKED};
+use crate::memory::NONE;
+use crate::response::facts::Disposition;
+use crate::timers::wheel::{Node, Timed, UNLINKED};
 
+pub(crate) mod addresses;
 pub(crate) mod busy;
-
-/// "No index": an absent neighbor, address or state.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) mod disconnects;
+pub(crate) mod served;
 
 /// Phases of a connection, as seen by its reading side. The module's table explains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +131,13 @@ impl Default for Conn {
             phase: Phase::Free,
             flags: 0,
         }
+    }
+}
+
+impl Timed for Conn {
+    #[inline]
+    fn timer(&mut self) -> (&mut Node, &mut u16) {
+        (&mut self.timer, &mut self.bucket)
     }
 }
 

@@ -17,11 +17,15 @@ mod deferred {
     pub(crate) mod inbound;
     pub(crate) mod shared;
     pub(crate) mod stream;
+    mod upgrade;
 }
 mod exchange;
 mod leaving;
 pub mod limits;
 mod memory {
+    /// "No index": an absent neighbor, address or state.
+    pub(crate) const NONE: u32 = u32::MAX;
+
     pub(crate) mod buffer;
     pub(crate) mod eviction;
     pub(crate) mod spare;
@@ -45,7 +49,8 @@ mod worker;
 pub use deferred::call::{Call, Gone};
 pub use deferred::deferral::Around;
 pub use limits::{Limits, Timeouts};
-pub use observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange};
+pub use observe::finished::{ExchangeListener, FinishedExchange};
+pub use observe::record::ExchangeEnd;
 pub use proxies::ProxyOptions;
 pub use proxies::forwarded::ClientHeader;
 pub use proxies::header::{ProxyHeader, ProxyHeaderError, parse as parse_proxy_header};
@@ -57,18 +62,19 @@ pub use response::header_rules::{HeaderRules, On};
 pub use response::pieces::Pieces;
 pub use response::prebuilt::Prebuilt;
 pub use server::Server;
-pub use server::addresses::{ListenAddress, ListeningSocket, UNIX_MODE};
+pub use server::address_change::{AddressChange, AddressesChanging};
+pub use server::addresses::{ListenAddress, ListeningSocket, PassedListener, UNIX_MODE};
 pub use server::control::{Control, End};
 pub use server::counters::Totals;
-pub use server::listening::{AddressChange, AddressesChanging};
 pub use server::messages::{Message, MessageLevel};
 pub use server::notice::Notice;
 pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
-pub use server::passing::{PassedListener, PassingListeners, SuccessorEnd};
+pub use server::passing::{PassingListeners, SuccessorEnd};
 pub use server::raise_descriptor_limit;
 pub use server::reload::{Reload, ReloadError, Reloading};
 pub use server::running::{Failure, Running, Summary};
-pub use server::start::{LimitWarning, StartError, StartReport, Wanted};
+pub use server::start::{LimitWarning, StartReport, Wanted};
+pub use server::start_error::StartError;
 pub use server::watchdog::Progress;
 pub use service::{BodyPolicy, Context, Service};
 pub use upgrade::{ConnectionGuard, HandedOver};

@@ -4,14 +4,9 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
+use shearwater_http1::{Expectation, Head};
 use shearwater_io::{Token, Waker};
 
-use crate::deferred::call::Call;
-use crate::deferred::deferral::Deferral;
-use crate::request::Request;
-use crate::response::responder::Fault;
-use crate::response::{Response, encode_field};
 use crate::server::panics;
 
 /// A connection that was handed over after its `101`.
@@ -111,7 +106,7 @@ pub(crate) struct Taker {
 }
 
 impl Taker {
-    fn new(head: &Head<'_>, take: impl FnOnce(HandedOver) + 'static) -> Self {
+    pub(crate) fn new(head: &Head<'_>, take: impl FnOnce(HandedOver) + 'static) -> Self {
         Self { take: Some(Box::new(take)), expects_continue: head.expectation() == Expectation::Continue }
     }
 
@@ -126,52 +121,5 @@ impl Drop for Taker {
     fn drop(&mut self) {
         let take = self.take.take();
         let _ = panics::catch(|| drop(take));
-    }
-}
-
-impl Response<'_> {
-    /// Upgrades the connection (RFC 9110 section 7.8). Sends a `101` with `Upgrade: protocol` and the fields
-    /// set here, then calls `take` with the connection on this worker's thread.
-    ///
-    /// Until then the server's timeouts and minimum rates apply. The connection counts for the connection
-    /// limits until its [guard](HandedOver::guard) is dropped. If the connection ends before the `101` is
-    /// sent, `take` is dropped.
-    ///
-    /// The response becomes a `500` if the request doesn't [offer](Head::upgrades) the protocol, or has a
-    /// body. `protocol` may have a version (`name/1.0`); names are compared case-insensitively.
-    pub fn upgrade(
-        &mut self,
-        request: &Request<'_>,
-        protocol: &str,
-        take: impl FnOnce(HandedOver) + 'static,
-    ) -> &mut Self {
-        let head = request.head();
-        self.upgrade_of(&head, protocol, Taker::new(&head, take))
-    }
-
-    fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
-        self.drop_deferral();
-        let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
-        let is_offered = head.upgrades().any(|offered| is_same_protocol(protocol.as_bytes(), offered));
-        let encoded = match is_offered {
-            true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
-            true => encode_field(&mut self.draft.fields, "Upgrade", protocol.as_bytes()),
-            false => Err(format!("a handler upgraded to {protocol:?}, which its request doesn't offer")),
-        };
-        if let Err(why) = encoded {
-            self.draft.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
-        }
-        self.draft.deferral = Some(Deferral::Upgrade(taker));
-        self
-    }
-}
-
-impl Call {
-    /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after
-    /// [`begin`](Self::begin).
-    pub fn upgrade(&mut self, protocol: &str, take: impl FnOnce(HandedOver) + 'static) {
-        let (request, mut response) = self.parts();
-        let head = request.head();
-        response.upgrade_of(&head, protocol, Taker::new(&head, take));
     }
 }

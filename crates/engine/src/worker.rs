@@ -33,7 +33,10 @@ use shearwater_http1::HeadParser;
 use shearwater_io::{Driver, Event, SharedLimit};
 use shearwater_tasks::{Options as TaskOptions, Order};
 
+use crate::connection::addresses::Addresses;
 use crate::connection::busy::BusyTable;
+use crate::connection::disconnects::Disconnects;
+use crate::connection::served::Served;
 use crate::deferred::calls::Calls;
 use crate::exchange::body::BodyRateRule;
 use crate::exchange::table::ExchangeTable;
@@ -55,10 +58,7 @@ use crate::server::watchdog::Heartbeat;
 use crate::service::Service;
 use crate::timers::wheel::Wheel;
 use crate::upgrade::HandedOvers;
-use crate::worker::accept::Addresses;
-use crate::worker::accept::Served;
-use crate::worker::disconnects::Disconnects;
-use crate::worker::room::Room;
+use crate::worker::state::Room;
 use crate::worker::state::Table;
 use crate::worker::state::WorkerState;
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use shearwater_http1::{HeadLimits, HeadParser};
 use shearwater_io::Token;
 
-use crate::connection::NONE;
-use crate::exchange::table::ExchangeId;
+use crate::exchange::id::ExchangeId;
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BUSY_MAX};
+use crate::memory::NONE;
 use crate::memory::buffer::{Buffer, PagePool};
 use crate::memory::eviction::{Class, Holders};
 
@@ -261,8 +261,8 @@ mod tests {
     use std::rc::Rc;
 
     use super::{BusyTable, Token};
-    use crate::connection::NONE;
     use crate::limits::{Limits, SPARE_BUFFER_BYTES_MAX, SPARE_BUSY_MAX};
+    use crate::memory::NONE;
 
     const OWNER: Token = Token::new(0, 0);
 

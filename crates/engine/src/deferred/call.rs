@@ -13,7 +13,8 @@ use shearwater_tasks::{Sleep, Timers};
 
 use crate::deferred::shared::Shared;
 use crate::request::{ConnectionId, KEEP_IT, Request, THROWN_AWAY};
-use crate::response::{Body, Response, ResponseDraft};
+use crate::response::Response;
+use crate::response::draft::{Body, ResponseDraft};
 use crate::service::{decoded, state_of};
 
 /// A request and its response for an async handler or a coroutine.

@@ -11,10 +11,10 @@ use shearwater_tasks::{Options, TaskId, Tasks};
 
 use crate::deferred::call::Call;
 use crate::deferred::shared::{Clock, Shared};
-use crate::exchange::table::ExchangeId;
+use crate::exchange::id::ExchangeId;
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};
-use crate::response::ResponseDraft;
+use crate::response::draft::ResponseDraft;
 use crate::server::panics;
 
 /// A request that was deferred.
@@ -27,8 +27,17 @@ pub(crate) struct Deferred {
     pub(crate) added: Option<Box<ResponseDraft>>,
 }
 
+/// A handler's decision to respond later.
+pub(crate) enum Deferral {
+    Deferred(Deferred),
+    /// Too many requests are deferred already.
+    Full,
+}
+
 /// Tasks and timers of a worker, and spare memory for the next calls.
 pub(crate) struct Calls {
+    /// Decision of the handler that is being called; taken as soon as that returns.
+    pub(crate) deferral: Option<Deferral>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Rc<Clock>,
     limits: HeadLimits,
@@ -44,6 +53,7 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker) -> Self {
         Self {
+            deferral: None,
             tasks: Tasks::new(options, move || waker.wake()),
             clock: Rc::default(),
             limits,

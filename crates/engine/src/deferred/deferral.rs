@@ -8,19 +8,10 @@ use std::task::{Context, Poll};
 use shearwater_http1::ResponseFraming;
 
 use crate::deferred::call::Call;
-use crate::deferred::calls::Deferred;
+use crate::deferred::calls::Deferral;
 use crate::request::Request;
 use crate::response::Response;
-use crate::response::responder::Fault;
-use crate::upgrade::Taker;
-
-/// An action in place of an immediate response.
-pub(crate) enum Deferral {
-    Deferred(Deferred),
-    Upgrade(Taker),
-    /// Too many requests are deferred already.
-    Full,
-}
+use crate::response::fault::Fault;
 
 /// A step that changes a handler's response, such as a router's `after` steps or a site's error pages.
 ///
@@ -58,7 +49,7 @@ impl Response<'_> {
         let is_polled = std::mem::take(&mut self.is_polled);
         let calls = self.calls.as_deref_mut().expect("called within a call");
         let deferred = calls.begin(request, self.draft, is_polled, make);
-        self.draft.deferral = Some(deferred.map_or(Deferral::Full, Deferral::Deferred));
+        calls.deferral = Some(deferred.map_or(Deferral::Full, Deferral::Deferred));
     }
 
     /// Polls something that may be ready at once, and then needs no [`defer`](Self::defer).
@@ -76,7 +67,7 @@ impl Response<'_> {
         let polled = calls.tasks.poll_now(poll);
         match &polled {
             Some(polled) => self.is_polled = polled.is_pending(),
-            None => self.draft.deferral = Some(Deferral::Full),
+            None => calls.deferral = Some(Deferral::Full),
         }
         polled
     }
@@ -102,18 +93,18 @@ impl Response<'_> {
     #[inline]
     #[must_use]
     pub fn is_deferred(&self) -> bool {
-        self.draft.deferral.is_some()
+        self.calls.as_ref().is_some_and(|calls| calls.deferral.is_some()) || self.draft.upgrade.is_some()
     }
 
     #[cold]
     fn around_deferred(&mut self, step: Rc<dyn Around>, key: u64) -> bool {
-        match &self.draft.deferral {
+        match self.calls.as_ref().and_then(|calls| calls.deferral.as_ref()) {
             Some(Deferral::Deferred(deferred)) => {
                 deferred.shared.add_step(step, key);
                 true
             }
             Some(Deferral::Full) => true,
-            Some(Deferral::Upgrade(_)) | None => {
+            None => {
                 self.draft.settle();
                 false
             }
@@ -139,7 +130,7 @@ impl Response<'_> {
     /// Returns true if a step has replaced the body of this stream. A response that has failed is sent without the stream.
     pub(crate) fn is_replaced(&self, stream: Option<ResponseFraming>) -> bool {
         let has_failed = matches!(self.draft.fault.as_deref(), Some(Fault::Settled(_)));
-        !has_failed && (self.draft.framing() != stream || self.draft.deferral.is_some())
+        !has_failed && (self.draft.framing() != stream || self.is_deferred())
     }
 
     /// Drops a deferred handler that is no longer needed.
@@ -153,8 +144,9 @@ impl Response<'_> {
     /// The response is again that which was deferred, as far as the call was built, with the fields set since.
     #[cold]
     fn drop_deferral_cold(&mut self) {
-        let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() else { return };
+        self.draft.upgrade = None;
         let Some(calls) = &mut self.calls else { return };
+        let Some(Deferral::Deferred(deferred)) = calls.deferral.take() else { return };
         if let Some(mut earlier) = calls.withdraw(deferred) {
             earlier.end_stream();
             earlier.add(self.draft);

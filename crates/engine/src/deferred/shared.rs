@@ -16,7 +16,7 @@ use crate::deferred::stream::Stream;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
 use crate::request::{ConnectionId, DriverView, Request};
-use crate::response::ResponseDraft;
+use crate::response::draft::ResponseDraft;
 use crate::service::Context;
 
 /// Clock of a worker's turn, for requests that outlast one.

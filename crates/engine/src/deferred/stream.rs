@@ -3,7 +3,7 @@
 use shearwater_http1::{ResponseFraming, may_be_trailer};
 
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
-use crate::response::encode_field;
+use crate::response::fields::encode_field;
 
 /// Bytes of a stream that are to be sent.
 #[derive(Default)]

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing, Head};
 
 use crate::deferred::shared::Shared;
-use crate::exchange::Exchange;
 use crate::limits::{Limits, Timeouts};
 use crate::memory::buffer::{Buffer, PagePool};
 use crate::request::refusal::Refusal;
@@ -93,13 +92,6 @@ impl BodyReader {
                 BodyEvent::Done => return (consumed, Piece::Complete),
             }
         }
-    }
-}
-
-impl Exchange {
-    /// Returns true if the handler's queue is full.
-    pub(crate) fn is_full(&self) -> bool {
-        self.reads_body() && !self.shared().has_room()
     }
 }
 

@@ -22,14 +22,16 @@ use shearwater_tasks::TaskId;
 use crate::deferred::calls::Deferred;
 use crate::deferred::shared::Shared;
 use crate::exchange::body::BodyReader;
-use crate::exchange::table::ExchangeId;
+use crate::exchange::id::ExchangeId;
 use crate::memory::buffer::{Buffer, PagePool};
-use crate::response::ResponseDraft;
-use crate::response::responder::{Disposition, Fault, RequestFacts};
+use crate::response::draft::ResponseDraft;
+use crate::response::facts::{Disposition, RequestFacts};
+use crate::response::fault::Fault;
 use crate::service::Service;
 use crate::upgrade::Taker;
 
 pub(crate) mod body;
+pub(crate) mod id;
 pub(crate) mod table;
 
 /// States of an exchange. The module's table explains them.
@@ -140,6 +142,11 @@ impl Exchange {
 
 /// Queries.
 impl Exchange {
+    /// Returns true if the handler's queue is full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.reads_body() && !self.shared().has_room()
+    }
+
     pub(crate) fn state(&self) -> State {
         self.state
     }

@@ -6,20 +6,8 @@ use std::rc::Rc;
 use shearwater_io::Token;
 
 use crate::exchange::Exchange;
+use crate::exchange::id::ExchangeId;
 use crate::limits::SPARE_CALLS_MAX;
-
-/// Names an exchange, and no later one in its place: index and generation. The tag of its handler's task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ExchangeId(pub(crate) u64);
-
-impl ExchangeId {
-    /// The id of an exchange that isn't in the table.
-    pub(crate) const NONE: Self = Self(0);
-
-    fn index(self) -> usize {
-        self.0 as u32 as usize
-    }
-}
 
 /// All exchanges of a worker that are open, and spare ones.
 #[derive(Default)]

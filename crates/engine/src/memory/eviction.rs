@@ -1,6 +1,6 @@
 //! Eviction: when the buffers are full, the largest connection makes room for a smaller one.
 
-use crate::connection::NONE;
+use crate::memory::NONE;
 
 /// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

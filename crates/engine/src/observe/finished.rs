@@ -7,44 +7,8 @@ use std::time::Duration;
 
 use shearwater_http1::Version;
 
-use crate::observe::record::{Group, NEVER, Progress, Record, WantedField};
+use crate::observe::record::{ExchangeEnd, Group, NEVER, Progress, Record, WantedField};
 use crate::request::ConnectionId;
-
-/// The end of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ExchangeEnd {
-    /// The kernel has taken the whole response.
-    Complete,
-    /// The response was cut off: its handler failed, its file changed, or its request was rejected meanwhile.
-    Truncated,
-    /// The client reset or closed the connection before.
-    Disconnected,
-    /// The client read too slowly, or waited too long after its FIN: the connection was reset or closed.
-    TimedOut,
-    /// The worker's buffers were full and the connection made room.
-    Evicted,
-    /// The server ended: the deadline of a drain, or a stop.
-    Aborted,
-    /// Unknown: [`EXCHANGE_BYTES_MAX`](crate::limits::EXCHANGE_BYTES_MAX) was reached when the response began to be sent.
-    Unknown,
-}
-
-impl ExchangeEnd {
-    /// Returns its name, such as `complete` or `timed_out`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Truncated => "truncated",
-            Self::Disconnected => "disconnected",
-            Self::TimedOut => "timed_out",
-            Self::Evicted => "evicted",
-            Self::Aborted => "aborted",
-            Self::Unknown => "unknown",
-        }
-    }
-}
 
 /// A request with its response, once that is sent or can't be sent any more.
 ///

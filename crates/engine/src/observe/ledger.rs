@@ -17,9 +17,10 @@ use std::net::{IpAddr, SocketAddr};
 use shearwater_http1::KnownField;
 use shearwater_io::{Output, SlotArray, Token};
 
-use crate::connection::NONE;
 use crate::limits::{EXCHANGE_BYTES_MAX, EXCHANGE_FIELDS_MAX, SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
-use crate::observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange, Listen};
+use crate::memory::NONE;
+use crate::observe::finished::{ExchangeListener, FinishedExchange, Listen};
+use crate::observe::record::ExchangeEnd;
 use crate::observe::record::{Group, NEVER, Progress, Received, WantedField};
 use crate::proxies::Proxies;
 use crate::response::responder::Responder;
@@ -417,7 +418,8 @@ mod tests {
 
     use super::{Ledger, Progress, Received, SendState};
     use crate::limits::{SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
-    use crate::observe::finished::{ExchangeEnd, ExchangeListener, FinishedExchange};
+    use crate::observe::finished::{ExchangeListener, FinishedExchange};
+    use crate::observe::record::ExchangeEnd;
     use crate::response::responder::Responder;
 
     #[test]

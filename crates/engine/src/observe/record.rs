@@ -6,8 +6,43 @@ use shearwater_http1::{Head, KnownField, Version};
 use shearwater_io::Token;
 
 use crate::limits::EXCHANGE_TEXT_BYTES_MAX;
-use crate::observe::finished::ExchangeEnd;
 use crate::proxies::Proxies;
+
+/// The end of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ExchangeEnd {
+    /// The kernel has taken the whole response.
+    Complete,
+    /// The response was cut off: its handler failed, its file changed, or its request was rejected meanwhile.
+    Truncated,
+    /// The client reset or closed the connection before.
+    Disconnected,
+    /// The client read too slowly, or waited too long after its FIN: the connection was reset or closed.
+    TimedOut,
+    /// The worker's buffers were full and the connection made room.
+    Evicted,
+    /// The server ended: the deadline of a drain, or a stop.
+    Aborted,
+    /// Unknown: [`EXCHANGE_BYTES_MAX`](crate::limits::EXCHANGE_BYTES_MAX) was reached when the response began to be sent.
+    Unknown,
+}
+
+impl ExchangeEnd {
+    /// Returns its name, such as `complete` or `timed_out`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Truncated => "truncated",
+            Self::Disconnected => "disconnected",
+            Self::TimedOut => "timed_out",
+            Self::Evicted => "evicted",
+            Self::Aborted => "aborted",
+            Self::Unknown => "unknown",
+        }
+    }
+}
 
 /// "Not yet", for times.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -310,7 +345,7 @@ mod tests {
     use shearwater_io::Token;
 
     use super::{Group, Progress, Received};
-    use crate::observe::finished::ExchangeEnd;
+    use crate::observe::record::ExchangeEnd;
 
     #[test]
     fn frees_the_texts_of_exchanges_that_ended_before_an_open_one() {

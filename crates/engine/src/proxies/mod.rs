@@ -3,6 +3,7 @@
 //! A connection's address is the peer's, or the one in its PROXY header (`header`). If that is a trusted
 //! proxy's, a request's own header names the client (`forwarded`). Without trusted proxies none of this runs.
 
+pub(crate) mod fault;
 pub(crate) mod forwarded;
 pub(crate) mod header;
 pub(crate) mod trusted;

@@ -6,8 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use httpdate::HttpDate;
 use shearwater_http1::encode;
 
-use crate::response::header_rules::have_name;
-use crate::response::{append_field, encode_field};
+use crate::response::fields::{CONTENT_TYPE, append_field, encode_field, have_name};
 
 /// Most common status: its preamble is copied whole.
 const USUAL_STATUS: u16 = 200;
@@ -64,7 +63,8 @@ impl Preamble {
     }
 }
 
-pub(crate) const CONTENT_TYPE: &str = "Content-Type";
+/// Line of a plain text in UTF-8.
+pub(crate) const TEXT_LINE: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
 
 /// A predefined line, or one built from the handler's value.
 #[derive(Default)]
@@ -128,12 +128,6 @@ impl ContentType {
     }
 }
 
-/// Returns true if `name` is `Content-Type`. Nearly all callers use one of two spellings.
-#[inline]
-pub(crate) fn is_content_type(name: &str) -> bool {
-    matches!(name, "content-type" | CONTENT_TYPE) || name.eq_ignore_ascii_case(CONTENT_TYPE)
-}
-
 /// Encoded field lines, for [`Response::lines`](crate::Response::lines).
 #[derive(Debug, Clone, Default)]
 pub struct FieldLines {
@@ -190,7 +184,8 @@ mod preamble_tests {
 
 #[cfg(test)]
 mod content_type_tests {
-    use super::{ContentType, is_content_type};
+    use super::ContentType;
+    use crate::response::fields::is_content_type;
 
     #[test]
     fn the_last_content_type_wins() {

@@ -1,7 +1,8 @@
 //! Header changes that are applied to any response as it is encoded: set, replaced or removed.
 
-use crate::response::head::{CONTENT_TYPE, is_content_type};
-use crate::response::{append_field, encode_field};
+use crate::response::fields::{
+    CONTENT_TYPE, append_field, each_line, encode_field, is_content_type, name_of,
+};
 
 const SERVER: &str = "Server";
 
@@ -196,11 +197,6 @@ impl Names {
     }
 }
 
-/// Returns true if one of the encoded field lines has this name.
-pub(crate) fn have_name(lines: &[u8], name: &[u8]) -> bool {
-    each_line(lines).any(|line| name_of(line).eq_ignore_ascii_case(name))
-}
-
 /// Returns a mask by which most names can be ruled out quickly.
 pub(crate) fn mask_of_lines(lines: &[u8]) -> u64 {
     each_line(lines).fold(0, |mask, line| mask | mask_of(name_of(line)))
@@ -211,22 +207,6 @@ pub(crate) fn mask_of(name: &[u8]) -> u64 {
     let letter = |byte: Option<&u8>| byte.map_or(0, |byte| usize::from(byte | 0x20));
     let mixed = name.len() * 5 + letter(name.first()) * 3 + letter(name.last()) * 7;
     1 << (mixed % 64)
-}
-
-/// Iterates over encoded field lines, each with its end.
-fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines.split_inclusive(|&byte| byte == b'\n')
-}
-
-/// Returns the first encoded field line, with its end.
-pub(crate) fn first_line(lines: &[u8]) -> &[u8] {
-    each_line(lines).next().unwrap_or_default()
-}
-
-/// Returns the name in an encoded field line.
-pub(crate) fn name_of(line: &[u8]) -> &[u8] {
-    let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
-    &line[..end]
 }
 
 #[cfg(test)]

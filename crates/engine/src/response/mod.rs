@@ -1,5 +1,9 @@
 //! A response as a handler builds it.
 
+pub(crate) mod draft;
+pub(crate) mod facts;
+pub(crate) mod fault;
+pub(crate) mod fields;
 pub(crate) mod head;
 pub(crate) mod header_rules;
 pub(crate) mod pieces;
@@ -10,197 +14,18 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use shearwater_http1::{Method, ResponseFraming, encode};
+use shearwater_http1::Method;
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::deferred::calls::Calls;
-use crate::deferred::deferral::Deferral;
 use crate::request::Request;
-use crate::response::head::{CONTENT_TYPE, ContentType, FieldLines, is_content_type};
-use crate::response::header_rules::{HeaderRules, first_line, have_name, name_of};
+use crate::response::draft::{Body, ResponseDraft};
+use crate::response::fault::Fault;
+use crate::response::fields::{CONTENT_TYPE, append_field, first_line, is_content_type, name_of};
+use crate::response::head::{FieldLines, TEXT_LINE};
+use crate::response::header_rules::HeaderRules;
 use crate::response::pieces::Pieces;
 use crate::response::prebuilt::Prebuilt;
-use crate::response::responder::Fault;
-
-/// A response under construction; the worker reuses it.
-pub(crate) struct ResponseDraft {
-    /// Encoded field lines.
-    pub(crate) fields: Vec<u8>,
-    /// `Content-Type` line, at most one.
-    pub(crate) content_type: ContentType,
-    /// Body, if it is built from bytes.
-    pub(crate) bytes: Vec<u8>,
-    /// Body, if it is built from anything else.
-    pub(crate) body: Option<Body>,
-    /// Body and fields of a prebuilt response.
-    pub(crate) prebuilt: Option<Rc<Prebuilt>>,
-    /// Header changes applied at encoding.
-    pub(crate) header_rules: Option<Rc<HeaderRules>>,
-    /// Action in place of an immediate response.
-    pub(crate) deferral: Option<Deferral>,
-    pub(crate) status: u16,
-    /// Number for listeners of finished exchanges.
-    pub(crate) tag: u16,
-    pub(crate) close: bool,
-    /// Fault of the handler, if any.
-    pub(crate) fault: Option<Box<Fault>>,
-}
-
-impl Default for ResponseDraft {
-    fn default() -> Self {
-        Self {
-            fields: Vec::new(),
-            content_type: ContentType::default(),
-            bytes: Vec::new(),
-            body: None,
-            prebuilt: None,
-            header_rules: None,
-            deferral: None,
-            status: 200,
-            tag: 0,
-            close: false,
-            fault: None,
-        }
-    }
-}
-
-/// A body other than bytes.
-pub(crate) enum Body {
-    Item(Item),
-    Pieces(Box<Pieces>),
-    /// Sent by its handler piece by piece.
-    Stream(ResponseFraming),
-}
-
-impl Body {
-    /// Returns how it is framed.
-    pub(crate) fn framing(&self) -> ResponseFraming {
-        match self {
-            Self::Item(item) => ResponseFraming::Length(item.len()),
-            Self::Pieces(pieces) => ResponseFraming::Length(pieces.len()),
-            Self::Stream(framing) => *framing,
-        }
-    }
-}
-
-impl ResponseDraft {
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        self.fields.clear();
-        self.content_type.clear();
-        self.bytes.clear();
-        self.status = 200;
-        self.tag = 0;
-        self.close = false;
-        if self.has_more() {
-            self.drop_contents();
-        }
-    }
-
-    /// Returns true if there is something to drop. Encoding a response leaves nothing.
-    #[inline]
-    fn has_more(&self) -> bool {
-        self.body.is_some()
-            || self.prebuilt.is_some()
-            || self.header_rules.is_some()
-            || self.deferral.is_some()
-            || self.fault.is_some()
-    }
-
-    #[cold]
-    fn drop_contents(&mut self) {
-        self.body = None;
-        self.prebuilt = None;
-        self.header_rules = None;
-        self.deferral = None;
-        self.fault = None;
-    }
-
-    /// Returns the capacity of its buffers, in bytes.
-    pub(crate) fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.fields.capacity()
-    }
-
-    /// Frees memory beyond so many bytes in each buffer.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        self.fields.shrink_to(bytes);
-        self.bytes.shrink_to(bytes);
-        self.content_type.shrink_to(bytes);
-    }
-
-    /// Returns true if nothing was set.
-    pub(crate) fn is_new(&self) -> bool {
-        let has_head = self.status != 200 || self.close || self.tag != 0 || !self.fields.is_empty();
-        !has_head && !self.has_more() && self.bytes.is_empty() && self.content_type.line().is_empty()
-    }
-
-    /// Adds what a later draft sets beside status, body and content type.
-    pub(crate) fn add(&mut self, later: &mut Self) {
-        self.fields.extend_from_slice(&later.fields);
-        self.header_rules = later.header_rules.take().or(self.header_rules.take());
-        self.close |= later.close;
-        if later.tag != 0 {
-            self.tag = later.tag;
-        }
-        self.fault = Fault::graver(self.fault.take(), later.fault.take());
-    }
-
-    /// Replaces a failed response by a plain `500`, which steps around the handler may still change.
-    pub(crate) fn settle(&mut self) {
-        if let Some(fault) = self.fault.take_if(|fault| fault.fails()) {
-            let tag = self.tag;
-            let mut response = Response::new(self);
-            response.status(500).text("Internal Server Error\n").close().exchange_tag(tag);
-            self.fault = Some(Box::new(Fault::Settled(fault)));
-        }
-    }
-
-    /// Drops a streamed body that isn't sent.
-    pub(crate) fn end_stream(&mut self) {
-        if self.framing().is_some() {
-            self.clear_content();
-        }
-    }
-
-    /// Clears the body and its type.
-    pub(crate) fn clear_content(&mut self) {
-        self.drop_body();
-        self.bytes.clear();
-        self.content_type.clear();
-    }
-
-    /// Drops a body other than bytes; most responses have none.
-    #[inline]
-    fn drop_body(&mut self) {
-        if self.body.is_some() || self.prebuilt.is_some() {
-            self.drop_body_cold();
-        }
-    }
-
-    #[cold]
-    fn drop_body_cold(&mut self) {
-        self.body = None;
-        self.prebuilt = None;
-    }
-
-    /// Returns the framing of a streamed body.
-    #[inline]
-    pub(crate) fn framing(&self) -> Option<ResponseFraming> {
-        match self.body {
-            Some(Body::Stream(framing)) => Some(framing),
-            _ => None,
-        }
-    }
-
-    /// Returns the length in bytes; 0 if unknown.
-    fn body_len(&self) -> u64 {
-        match self.body.as_ref().map(Body::framing) {
-            None => self.bytes.len() as u64,
-            Some(ResponseFraming::Length(length)) => length,
-            Some(ResponseFraming::Chunked | ResponseFraming::Close) => 0,
-        }
-    }
-}
 
 /// The response to one request. It begins as an empty `200`.
 ///
@@ -338,7 +163,7 @@ impl<'a> Response<'a> {
 
     /// Sets a plain text body in UTF-8, with its `Content-Type`.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.content_type_line(b"Content-Type: text/plain; charset=utf-8\r\n").body(text)
+        self.content_type_line(TEXT_LINE).body(text)
     }
 
     /// Sets an HTML body in UTF-8, with its `Content-Type`.
@@ -431,24 +256,4 @@ impl<'a> Response<'a> {
         self.draft.close = true;
         self
     }
-}
-
-/// Fields that decide where a message ends, or that only the server knows.
-const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Transfer-Encoding"];
-
-pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
-    if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {
-        return Err(format!("a handler set {name}, which is the server's own"));
-    }
-    encode_field(out, name, value)?;
-    // A sender of `Upgrade` must send the connection option too (RFC 9110 section 7.8).
-    if name.eq_ignore_ascii_case("Upgrade") && !have_name(out, b"Connection") {
-        encode::connection_upgrade(out);
-    }
-    Ok(())
-}
-
-/// Encodes any field, including the server's own.
-pub(crate) fn encode_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
-    encode::field(out, name, value).map_err(|bad| format!("a handler set the field {name:?}: {bad}"))
 }

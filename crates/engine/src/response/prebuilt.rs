@@ -6,10 +6,9 @@ use shearwater_http1::{ResponseContent, ResponseFraming, encode};
 use shearwater_io::Item;
 
 use crate::limits::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX};
-use crate::response::append_field;
-use crate::response::head::CONTENT_TYPE;
+use crate::response::fields::{CONTENT_TYPE, append_field, have_name};
 use crate::response::head::FieldLines;
-use crate::response::header_rules::{Names, have_name, mask_of, mask_of_lines};
+use crate::response::header_rules::{Names, mask_of, mask_of_lines};
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has
 /// its own.

@@ -1,58 +1,25 @@
 //! Encodes a handler's response, or a refusal, into the turn's output.
 
-use std::path::PathBuf;
-
 use shearwater_http1::{Method, ResponseContent, ResponseFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
-use crate::deferred::calls::Calls;
-use crate::deferred::deferral::Deferral;
+use crate::deferred::calls::{Calls, Deferral};
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
 use crate::request::Request;
+use crate::response::Response;
+use crate::response::draft::{Body, ResponseDraft};
+use crate::response::facts::{Disposition, RequestFacts};
+use crate::response::fault::Fault;
+use crate::response::fields::have_name;
 use crate::response::head::Preamble;
-use crate::response::header_rules::{HeaderRules, Layer, Names, have_name};
+use crate::response::header_rules::{HeaderRules, Layer, Names};
 use crate::response::prebuilt::{OpenFileCache, Others};
-use crate::response::{Body, Response, ResponseDraft};
 use crate::server::panics::{self, Panic};
 use crate::server::reports::named;
 use crate::service::Service;
 use crate::upgrade::Taker;
-use crate::worker::proxied::ProxyFault;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
-
-/// The fate of a connection after a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disposition {
-    /// It stays open.
-    Keep,
-    /// The response was truncated: it is closed at once.
-    Truncated,
-    /// The response was the last: it is closed in stages, because the client may be sending, even if it has
-    /// requested the close (RFC 9112 section 9.6).
-    Last,
-    /// It is handed over to the program.
-    HandOver,
-}
-
-/// Facts of a request that decide the form of its response.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestFacts {
-    pub(crate) method: Method,
-    pub(crate) version: Version,
-    pub(crate) keep_alive: bool,
-    /// More input has arrived after it, which is processed even while draining.
-    pub(crate) is_followed: bool,
-    /// The connection has reached its number of requests.
-    pub(crate) is_last: bool,
-}
-
-impl Default for RequestFacts {
-    fn default() -> Self {
-        let (method, version) = (Method::Get, Version::Http11);
-        Self { method, version, keep_alive: false, is_followed: false, is_last: false }
-    }
-}
 
 /// Result of a response that was encoded.
 pub(crate) struct Responded {
@@ -77,52 +44,6 @@ impl Outcome {
         match self {
             Self::Responded(responded) => Some(responded.status),
             Self::Deferred(_) => None,
-        }
-    }
-}
-
-/// A handler's fault, with the details of its report.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    Panic(Box<Panic>),
-    /// An invalid field, or a wrong length of a stream.
-    Built(String),
-    /// A file that can't be sent. The response already reflects that and is sent as it is.
-    File {
-        path: PathBuf,
-        error: String,
-        status: u16,
-    },
-    /// A file whose rest can't be sent.
-    CutShort(String),
-    /// A connection without a valid PROXY header.
-    Proxy {
-        peer: String,
-        fault: ProxyFault,
-    },
-    /// A fault whose response is already a `500`.
-    Settled(Box<Fault>),
-    /// A connection was evicted or rejected: unfinished requests hold as much memory as they may.
-    BuffersFull {
-        bytes_max: usize,
-    },
-}
-
-impl Fault {
-    /// Returns true if the response can't be sent.
-    pub(crate) fn fails(&self) -> bool {
-        !matches!(self, Self::File { .. } | Self::CutShort(_) | Self::Proxy { .. } | Self::Settled(_))
-    }
-
-    /// Returns the more severe of two faults, or the first one. A response that is a `500` already isn't replaced again.
-    pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
-        match (&first, &second) {
-            (Some(one), Some(other))
-                if other.fails() && !one.fails() && !matches!(**one, Self::Settled(_)) =>
-            {
-                second
-            }
-            _ => first.or(second),
         }
     }
 }
@@ -219,7 +140,9 @@ impl Responder {
     ) -> Outcome {
         let fault = match caught {
             Err(panic) => Some(self.panicked(panic, named(&request.head()), calls)),
-            Ok(()) if self.draft.deferral.is_some() => return self.handle_deferral(facts, calls),
+            Ok(()) if calls.deferral.is_some() || self.draft.upgrade.is_some() => {
+                return self.handle_deferral(facts, calls);
+            }
             Ok(()) => self.draft.fault.take(),
         };
         Outcome::Responded(self.respond(facts, fault))
@@ -228,23 +151,23 @@ impl Responder {
     /// Handles a call without an immediate response.
     #[cold]
     fn handle_deferral(&mut self, facts: RequestFacts, calls: &mut Calls) -> Outcome {
-        match self.draft.deferral.take() {
-            Some(Deferral::Upgrade(taker)) => {
-                let fault = self.draft.fault.take();
-                let fault = self.upgrade(taker, fault);
-                Outcome::Responded(self.respond(facts, fault))
-            }
+        if let Some(taker) = self.draft.upgrade.take() {
+            let fault = self.draft.fault.take();
+            let fault = self.upgrade(taker, fault);
+            return Outcome::Responded(self.respond(facts, fault));
+        }
+        match calls.deferral.take() {
             Some(Deferral::Deferred(mut deferred)) => {
                 deferred.added = calls.take_additions(&mut self.draft);
                 Outcome::Deferred(Deferral::Deferred(deferred))
             }
-            deferral => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
+            Some(Deferral::Full) | None => Outcome::Deferred(Deferral::Full),
         }
     }
 
     #[cold]
     fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
-        if let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() {
+        if let Some(Deferral::Deferred(deferred)) = calls.deferral.take() {
             calls.withdraw(deferred);
         }
         panic.request = Some(request);
@@ -261,8 +184,7 @@ impl Responder {
     ) -> Responded {
         std::mem::swap(&mut self.draft, draft);
         let mut fault = Fault::graver(fault, self.draft.fault.take());
-        // A response that is built elsewhere can't be deferred.
-        if let Some(Deferral::Upgrade(taker)) = self.draft.deferral.take() {
+        if let Some(taker) = self.draft.upgrade.take() {
             fault = self.upgrade(taker, fault);
         }
         self.respond(facts, fault)

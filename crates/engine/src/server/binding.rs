@@ -7,11 +7,10 @@ use std::path::Path;
 use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::{FileIdentity, Listener, ListenerHandle, ListenerId};
 
+use crate::server::addresses::PassedListener;
 use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
-use crate::server::listening::family_is_fixed;
 use crate::server::options::{AcceptMode, Options, TcpOptions};
-use crate::server::passing::PassedListener;
-use crate::server::start::StartError;
+use crate::server::start_error::StartError;
 
 /// How addresses are bound.
 #[derive(Debug, Clone, Copy)]
@@ -286,6 +285,13 @@ fn number(index: usize) -> Result<ListenerId, StartError> {
     number.ok_or(StartError::TooManyAddresses)
 }
 
+/// `[::]` takes IPv4 or doesn't from the time when it is bound.
+pub(crate) fn family_is_fixed(only_v6: bool, wanted: &ListenAddress) -> StartError {
+    let how = if only_v6 { "takes no IPv4 connections" } else { "takes IPv4 connections, too" };
+    let message = format!("it {how}, which can't change while it is open; help: restart the server");
+    StartError::Bind { address: wanted.clone(), error: io::Error::other(message) }
+}
+
 /// Returns true if `wanted` is `[::]` and IPv4 is listened on separately.
 pub(crate) fn is_only_v6(wanted: &ListenAddress, all: &[ListenAddress]) -> bool {
     let ListenAddress::Tcp(address) = wanted else { return false };
@@ -301,7 +307,7 @@ mod tests {
     use socket2::SockRef;
 
     use super::{AcceptMode, Bound, BoundAddress, Options, TcpOptions};
-    use crate::server::start::StartError;
+    use crate::server::start_error::StartError;
 
     fn options(listen: Vec<SocketAddr>) -> Options {
         Options { listen: listen.into_iter().map(Into::into).collect(), ..Options::default() }

@@ -12,7 +12,7 @@ use shearwater_io::Waker;
 use crate::limits::NOTICES_MAX;
 use crate::server::counters::{Counters, Totals};
 use crate::server::listening::Listening;
-use crate::server::messages::Messages;
+use crate::server::messages::{Message, MessageLevel, Messages};
 use crate::server::notice::Notice;
 use crate::server::reload::{Reload, ReloadError, Reloading, Reloads};
 use crate::service::Service;
@@ -53,7 +53,7 @@ pub struct Control {
     /// Counters of the operator: only `reload` writes them, under the lock of `counters`.
     own: Arc<Counters>,
     observers: Mutex<Vec<Observer>>,
-    pub(crate) messages: Messages,
+    messages: Messages,
     pub(crate) notices: SyncSender<Notice>,
 }
 
@@ -183,6 +183,19 @@ impl Control {
     pub(crate) fn enlist(&self, waker: Waker, counters: Arc<Counters>) {
         self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(waker);
         self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
+    }
+
+    /// Keeps a message to the operator, among up to [`MESSAGES_KEPT_MAX`](crate::limits::MESSAGES_KEPT_MAX).
+    ///
+    /// Beyond it, the oldest one of the lowest level is dropped.
+    pub fn keep_message(&self, level: MessageLevel, text: impl Into<String>) {
+        self.messages.keep(level, text.into());
+    }
+
+    /// Returns the last messages to the operator, the oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.messages.all()
     }
 
     /// Queues a notice for the operator. Returns false if the queue is full or nobody reads it.

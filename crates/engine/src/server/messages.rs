@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX};
-use crate::server::control::Control;
 
 /// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,12 +45,9 @@ pub struct Message {
 #[derive(Debug, Default)]
 pub(crate) struct Messages(Mutex<Vec<Message>>);
 
-impl Control {
-    /// Keeps a message to the operator, among up to [`MESSAGES_KEPT_MAX`].
-    ///
-    /// Beyond it, the oldest one of the lowest level is dropped.
-    pub fn keep_message(&self, level: MessageLevel, text: impl Into<String>) {
-        let mut text = text.into();
+impl Messages {
+    /// Keeps a message: see [`Control::keep_message`](crate::Control::keep_message).
+    pub(crate) fn keep(&self, level: MessageLevel, mut text: String) {
         if text.len() > MESSAGE_BYTES_MAX {
             let end = (0..=MESSAGE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
@@ -59,7 +55,7 @@ impl Control {
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let unix_seconds = now.map_or(0, |since| since.as_secs());
-        let mut messages = self.messages.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         messages.push(Message { unix_seconds, level, text });
         if messages.len() > MESSAGES_KEPT_MAX {
             let oldest = (0..messages.len()).min_by_key(|index| Reverse(messages[*index].level));
@@ -67,39 +63,38 @@ impl Control {
         }
     }
 
-    /// Returns the last messages to the operator, the oldest first.
-    #[must_use]
-    pub fn messages(&self) -> Vec<Message> {
-        self.messages.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns all of them, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Message> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX};
-    use crate::server::control::Control;
     use crate::server::messages::MessageLevel;
+    use crate::server::messages::Messages;
 
     #[test]
     fn keeps_the_last_messages() {
-        let (control, _notices) = Control::new();
+        let messages = Messages::default();
         for number in 0..MESSAGES_KEPT_MAX + 5 {
-            control.keep_message(MessageLevel::Warning, number.to_string());
+            messages.keep(MessageLevel::Warning, number.to_string());
         }
-        let texts: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
+        let texts: Vec<_> = messages.all().into_iter().map(|message| message.text).collect();
         let expected: Vec<_> = (5..MESSAGES_KEPT_MAX + 5).map(|number| number.to_string()).collect();
         assert_eq!(texts, expected);
     }
 
     #[test]
     fn evicts_the_oldest_message_of_the_lowest_level() {
-        let (control, _notices) = Control::new();
-        control.keep_message(MessageLevel::Error, "failure");
-        control.keep_message(MessageLevel::Info, "news");
+        let messages = Messages::default();
+        messages.keep(MessageLevel::Error, "failure".to_owned());
+        messages.keep(MessageLevel::Info, "news".to_owned());
         for number in 2..MESSAGES_KEPT_MAX + 2 {
-            control.keep_message(MessageLevel::Warning, number.to_string());
+            messages.keep(MessageLevel::Warning, number.to_string());
         }
-        let texts: Vec<_> = control.messages().into_iter().map(|message| message.text).collect();
+        let texts: Vec<_> = messages.all().into_iter().map(|message| message.text).collect();
         let last = (3..MESSAGES_KEPT_MAX + 2).map(|number| number.to_string());
         let expected: Vec<_> = ["failure".to_owned()].into_iter().chain(last).collect();
         assert_eq!(texts, expected);
@@ -107,22 +102,22 @@ mod tests {
 
     #[test]
     fn a_warning_evicts_no_failure() {
-        let (control, _notices) = Control::new();
+        let messages = Messages::default();
         for number in 0..MESSAGES_KEPT_MAX {
-            control.keep_message(MessageLevel::Error, number.to_string());
+            messages.keep(MessageLevel::Error, number.to_string());
         }
-        control.keep_message(MessageLevel::Warning, "warning");
-        assert_eq!(control.messages()[0].text, "0");
-        assert!(control.messages().iter().all(|message| message.level == MessageLevel::Error));
-        control.keep_message(MessageLevel::Error, "failure");
-        assert_eq!(control.messages()[0].text, "1");
+        messages.keep(MessageLevel::Warning, "warning".to_owned());
+        assert_eq!(messages.all()[0].text, "0");
+        assert!(messages.all().iter().all(|message| message.level == MessageLevel::Error));
+        messages.keep(MessageLevel::Error, "failure".to_owned());
+        assert_eq!(messages.all()[0].text, "1");
     }
 
     #[test]
     fn cuts_long_messages_between_characters() {
-        let (control, _notices) = Control::new();
-        control.keep_message(MessageLevel::Error, "ä".repeat(MESSAGE_BYTES_MAX));
-        let text = &control.messages()[0].text;
+        let messages = Messages::default();
+        messages.keep(MessageLevel::Error, "ä".repeat(MESSAGE_BYTES_MAX));
+        let text = &messages.all()[0].text;
         assert!(text.len() <= MESSAGE_BYTES_MAX + '\u{2026}'.len_utf8() && text.ends_with("ä\u{2026}"));
     }
 }

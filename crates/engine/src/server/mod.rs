@@ -1,5 +1,6 @@
 //! The control plane: chooses a driver, binds, starts a thread per core.
 
+pub(crate) mod address_change;
 pub(crate) mod addresses;
 pub(crate) mod binding;
 pub(crate) mod control;
@@ -15,6 +16,7 @@ pub(crate) mod reload;
 pub(crate) mod reports;
 pub(crate) mod running;
 pub(crate) mod start;
+pub(crate) mod start_error;
 pub(crate) mod threads;
 pub(crate) mod watchdog;
 
@@ -31,7 +33,8 @@ use crate::server::control::Control;
 use crate::server::listening::by_kind;
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
-use crate::server::start::{Found, StartError, StartReport};
+use crate::server::start::{Found, StartReport};
+use crate::server::start_error::StartError;
 use crate::server::threads::{StartingWorker, spawn_acceptor, spawn_worker};
 use crate::server::watchdog::{Heartbeat, Watchdog};
 use crate::service::Service;

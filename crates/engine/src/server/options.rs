@@ -8,8 +8,8 @@ use shearwater_tasks::Order;
 use crate::limits::{Limits, Timeouts};
 use crate::observe::finished::ExchangeListener;
 use crate::proxies::ProxyOptions;
+use crate::server::addresses::PassedListener;
 use crate::server::addresses::{ListenAddress, ListeningSocket};
-use crate::server::passing::PassedListener;
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]

@@ -5,60 +5,18 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use shearwater_io::{FileIdentity, ListenerHandle, listen};
+use shearwater_io::{ListenerHandle, listen};
 
-use crate::server::addresses::{BoundAddress, ListenAddress, ListeningSocket};
+use crate::server::addresses::{ListenAddress, ListeningSocket, PassedListener};
 use crate::server::binding::Entry;
 use crate::server::control::Control;
 use crate::server::listening::Listening;
 use crate::server::notice::Notice;
-use crate::server::start::StartError;
-
-/// The listening sockets of one address, which one process of a server passes to the next.
-#[derive(Debug, Clone)]
-pub struct PassedListener {
-    /// The address that the server was asked to listen on; `None` for a socket that it was given.
-    pub address: Option<ListenAddress>,
-    /// The file of a Unix-domain socket.
-    pub file: Option<FileIdentity>,
-    /// The sockets, one for each worker that accepts from its own.
-    pub sockets: Vec<ListeningSocket>,
-}
-
-impl PassedListener {
-    /// Takes the first of `passed` that was asked for as `wanted` is.
-    pub fn take(passed: &mut Vec<Self>, wanted: &ListenAddress) -> Option<Self> {
-        let is_it =
-            |passed: &Self| passed.address.as_ref().is_some_and(|address| address.is_same_socket(wanted));
-        passed.iter().position(is_it).map(|index| passed.remove(index))
-    }
-
-    /// Closes a listener that no server has taken, and removes its file unless another is there by now.
-    pub fn discard(self) {
-        if let (Some(ListenAddress::Unix { path, .. }), Some(file)) = (&self.address, self.file) {
-            file.remove_at(path);
-        }
-    }
-
-    /// Returns the bound address, and further descriptors of the sockets; `None` if none of them listens.
-    pub(crate) fn listening(&self) -> io::Result<Option<(BoundAddress, Vec<OwnedFd>)>> {
-        let mut listening = Vec::new();
-        let mut bound = None;
-        for socket in &self.sockets {
-            let descriptor = socket.duplicate()?;
-            if listen::is_listening(&descriptor)? {
-                bound = Some(socket.bound_address()?);
-                listening.push(descriptor);
-            }
-        }
-        Ok(bound.map(|bound| (bound, listening)))
-    }
-}
+use crate::server::start_error::StartError;
 
 /// The listeners of a running server, to be passed to another process. Dropping it changes nothing.
 ///
@@ -190,31 +148,5 @@ impl Entry {
         let sockets: io::Result<_> = open.map(|socket| socket.map(ListeningSocket::from)).collect();
         let file = self.sockets.iter().find_map(ListenerHandle::file);
         Ok(PassedListener { address: self.wanted.clone(), file, sockets: sockets? })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PassedListener;
-    use crate::server::addresses::ListenAddress;
-
-    #[test]
-    fn each_address_takes_its_own_sockets() {
-        let any: ListenAddress = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
-        let path = ListenAddress::unix("/run/x.sock");
-        let of = |address: Option<&ListenAddress>| PassedListener {
-            address: address.cloned(),
-            file: None,
-            sockets: vec![],
-        };
-        let mut passed = vec![of(None), of(Some(&any)), of(Some(&path)), of(Some(&any))];
-        let other_mode = ListenAddress::Unix { path: "/run/x.sock".into(), mode: 0o600 };
-        for (wanted, is_there) in
-            [(&any, true), (&other_mode, true), (&other_mode, false), (&any, true), (&any, false)]
-        {
-            let taken = PassedListener::take(&mut passed, wanted).map(|taken| taken.address.is_some());
-            assert_eq!(taken, is_there.then_some(true), "{wanted}");
-        }
-        assert_eq!(passed.len(), 1, "a socket that was given has no address");
     }
 }

@@ -6,7 +6,7 @@ use std::mem::{Discriminant, discriminant};
 use shearwater_http1::Head;
 
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
-use crate::response::responder::Fault;
+use crate::response::fault::Fault;
 use crate::server::notice::Notice;
 
 /// Kinds of faults that a worker has reported within the last second.

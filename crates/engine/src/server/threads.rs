@@ -16,7 +16,7 @@ use crate::server::control::{Control, Order};
 use crate::server::counters::Counters;
 use crate::server::notice::Notice;
 use crate::server::panics;
-use crate::server::start::StartError;
+use crate::server::start_error::StartError;
 use crate::service::Service;
 use crate::worker::{Setup, Worker};
 

@@ -1,18 +1,24 @@
 //! The timer wheel: deadlines of connections, in buckets of one tick each.
 //!
-//! A connection's node is part of its [`Conn`](crate::connection::Conn). Moving a deadline to a later time only
+//! A connection's node is part of its slot. Moving a deadline to a later time only
 //! stores it; when the old bucket comes due the node is moved on. So a busy connection costs one store per
 //! request and no list operations.
 
 use shearwater_io::SlotArray;
 
-use crate::connection::{Conn, NONE};
+use crate::memory::NONE;
 
 /// Length of a tick, in milliseconds.
 pub(crate) const TICK_MS: u64 = 256;
 const BUCKETS: usize = 256;
 /// Words in the bit set of occupied buckets.
 const WORDS: usize = BUCKETS / 64;
+
+/// A slot with a node of the wheel.
+pub(crate) trait Timed {
+    /// Returns its node, and its bucket or [`UNLINKED`], which are apart for the slot's layout.
+    fn timer(&mut self) -> (&mut Node, &mut u16);
+}
 
 /// The buckets, each a list of connections.
 pub(crate) struct Wheel {
@@ -34,25 +40,25 @@ impl Wheel {
     }
 
     /// Sets `slot`'s deadline. It fires at the first tick that is not before it.
-    pub(crate) fn set(&mut self, conns: &mut SlotArray<Conn>, slot: usize, deadline: Tick) {
-        let conn = &mut conns[slot];
-        let is_linked = conn.bucket != UNLINKED;
+    pub(crate) fn set<C: Timed>(&mut self, conns: &mut SlotArray<C>, slot: usize, deadline: Tick) {
+        let (node, bucket) = conns[slot].timer();
+        let is_linked = *bucket != UNLINKED;
         // Coarse deadlines stay the same for about a second.
-        if is_linked && conn.timer.deadline == deadline {
+        if is_linked && node.deadline == deadline {
             return;
         }
-        conn.timer.deadline = deadline;
+        node.deadline = deadline;
         if !is_linked {
             self.link(conns, slot);
-        } else if self.distance(conn.bucket) > deadline.saturating_sub(self.turned_to) {
+        } else if self.distance(*bucket) > deadline.saturating_sub(self.turned_to) {
             self.unlink(conns, slot);
             self.link(conns, slot);
         }
     }
 
     /// Removes `slot`'s deadline.
-    pub(crate) fn clear(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
-        if conns[slot].bucket != UNLINKED {
+    pub(crate) fn clear<C: Timed>(&mut self, conns: &mut SlotArray<C>, slot: usize) {
+        if *conns[slot].timer().1 != UNLINKED {
             self.unlink(conns, slot);
         }
     }
@@ -64,14 +70,14 @@ impl Wheel {
     }
 
     /// Removes a due connection and returns it; `None` when nothing more is due at `now_ms`.
-    pub(crate) fn expire(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
+    pub(crate) fn expire<C: Timed>(&mut self, conns: &mut SlotArray<C>, now_ms: u64) -> Option<usize> {
         let slot = self.due(conns, now_ms)?;
         self.unlink(conns, slot);
         Some(slot)
     }
 
     /// Advances to the next due connection and returns it, or to `now_ms`.
-    pub(crate) fn due(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
+    pub(crate) fn due<C: Timed>(&mut self, conns: &mut SlotArray<C>, now_ms: u64) -> Option<usize> {
         let now = tick_before(now_ms);
         while self.turned_to < now {
             let bucket = (self.turned_to as usize + 1) % BUCKETS;
@@ -81,7 +87,7 @@ impl Wheel {
                 continue;
             }
             let slot = slot as usize;
-            if conns[slot].timer.deadline <= self.turned_to + 1 {
+            if conns[slot].timer().0.deadline <= self.turned_to + 1 {
                 return Some(slot);
             }
             self.unlink(conns, slot);
@@ -129,41 +135,41 @@ impl Wheel {
         ahead as u32 + 1
     }
 
-    fn link(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
+    fn link<C: Timed>(&mut self, conns: &mut SlotArray<C>, slot: usize) {
         self.link_after(conns, slot, self.turned_to);
     }
 
     /// Links into the deadline's bucket, or into the last one if it is beyond the wheel.
-    fn link_after(&mut self, conns: &mut SlotArray<Conn>, slot: usize, after: Tick) {
+    fn link_after<C: Timed>(&mut self, conns: &mut SlotArray<C>, slot: usize, after: Tick) {
         let furthest = after + BUCKETS as u32 - 1;
-        let tick = conns[slot].timer.deadline.clamp(after + 1, furthest);
+        let tick = conns[slot].timer().0.deadline.clamp(after + 1, furthest);
         let bucket = tick as usize % BUCKETS;
         let head = self.heads[bucket];
-        let conn = &mut conns[slot];
-        (conn.timer.next, conn.timer.prev, conn.bucket) = (head, NONE, bucket as u16);
+        let (node, own_bucket) = conns[slot].timer();
+        (node.next, node.prev, *own_bucket) = (head, NONE, bucket as u16);
         if head != NONE {
-            conns[head as usize].timer.prev = slot as u32;
+            conns[head as usize].timer().0.prev = slot as u32;
         }
         self.heads[bucket] = slot as u32;
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
         self.linked += 1;
     }
 
-    fn unlink(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
-        let Node { next, prev, .. } = conns[slot].timer;
+    fn unlink<C: Timed>(&mut self, conns: &mut SlotArray<C>, slot: usize) {
+        let (node, own_bucket) = conns[slot].timer();
+        let (Node { next, prev, .. }, bucket) = (*node, std::mem::replace(own_bucket, UNLINKED));
         if next != NONE {
-            conns[next as usize].timer.prev = prev;
+            conns[next as usize].timer().0.prev = prev;
         }
         if prev != NONE {
-            conns[prev as usize].timer.next = next;
+            conns[prev as usize].timer().0.next = next;
         } else {
-            let bucket = conns[slot].bucket as usize;
+            let bucket = bucket as usize;
             self.heads[bucket] = next;
             if next == NONE {
                 self.occupied[bucket / 64] &= !(1 << (bucket % 64));
             }
         }
-        conns[slot].bucket = UNLINKED;
         self.linked -= 1;
     }
 }
@@ -209,7 +215,9 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use super::{Conn, SlotArray, TICK_MS, Wheel, coarse_tick_at, tick_at};
+    use super::{SlotArray, TICK_MS, Wheel, coarse_tick_at, tick_at};
+
+    use crate::connection::Conn;
 
     /// Number of timers under test.
     const CONNS: usize = 40;

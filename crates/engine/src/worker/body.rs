@@ -1,6 +1,6 @@
 //! Bodies that arrive after their head, and the response once one is complete.
 
-use crate::deferred::deferral::Deferral;
+use crate::deferred::calls::Deferral;
 use crate::exchange::body::{BodyBudget, BodyReader, Piece, To};
 use crate::exchange::{Exchange, State};
 use crate::request::refusal::Refusal;

@@ -2,9 +2,10 @@
 
 use crate::connection::{Flag, Phase};
 use crate::memory::eviction::{Class, Eviction};
-use crate::observe::finished::ExchangeEnd;
+use crate::observe::record::ExchangeEnd;
 use crate::request::refusal::Refusal;
-use crate::response::responder::{Disposition, Fault};
+use crate::response::facts::Disposition;
+use crate::response::fault::Fault;
 use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker::ledger_events::Source;

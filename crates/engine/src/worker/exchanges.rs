@@ -7,15 +7,16 @@ use shearwater_http1::ResponseContent;
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::{Polled, TaskId};
 
-use crate::deferred::calls::Deferred;
-use crate::deferred::deferral::Deferral;
+use crate::deferred::calls::{Deferral, Deferred};
 use crate::deferred::shared::{Progress, Shared};
 use crate::exchange::body::BodyReader;
-use crate::exchange::table::ExchangeId;
+use crate::exchange::id::ExchangeId;
 use crate::exchange::{Exchange, State};
 use crate::request::refusal::Refusal;
-use crate::response::responder::{Disposition, Fault, RequestFacts};
-use crate::response::{Response, ResponseDraft};
+use crate::response::Response;
+use crate::response::draft::ResponseDraft;
+use crate::response::facts::{Disposition, RequestFacts};
+use crate::response::fault::Fault;
 use crate::server::panics;
 use crate::server::reports::named;
 use crate::service::Service;
@@ -120,7 +121,7 @@ impl<S: Service> WorkerState<S> {
         if content.is_whole() && !exchange.shared().sends_stream() {
             draft.end_stream();
         }
-        exchange.has_body = content.is_whole() && draft.framing().is_some() && draft.deferral.is_none();
+        exchange.has_body = content.is_whole() && draft.framing().is_some() && draft.upgrade.is_none();
         // The next request can't be found after an unread body.
         let ends_unread = exchange.body.is_some() && draft.framing().is_none();
         let facts = RequestFacts { is_last: exchange.facts.is_last || ends_unread, ..exchange.facts };
@@ -158,7 +159,7 @@ impl<S: Service> WorkerState<S> {
                 }
                 return None;
             }
-            match draft.deferral.take() {
+            match self.calls.deferral.take() {
                 Some(Deferral::Deferred(mut deferred)) => {
                     shared.pass_steps(number, &deferred.shared);
                     deferred.added = self.calls.take_additions(draft);
@@ -172,10 +173,7 @@ impl<S: Service> WorkerState<S> {
                     draft.fault = fault;
                     return None;
                 }
-                upgrade => {
-                    draft.deferral = upgrade;
-                    draft.settle();
-                }
+                None => draft.settle(),
             }
         }
         None

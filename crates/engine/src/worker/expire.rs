@@ -4,7 +4,7 @@ use crate::connection::{Flag, Phase};
 use crate::exchange::State;
 use crate::limits::{DRAIN_LINGER_MS, WRITE_CHECK_MS};
 use crate::limits::{EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN};
-use crate::observe::finished::ExchangeEnd;
+use crate::observe::record::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::server::counters::Counter;
 use crate::service::Service;

@@ -1,7 +1,7 @@
 //! Connections whose `101` is sent, handed over to the program.
 
 use crate::connection::Phase;
-use crate::response::responder::Fault;
+use crate::response::fault::Fault;
 use crate::server::panics;
 use crate::service::Service;
 use crate::upgrade::{ConnectionGuard, Detaching, HandedOver};

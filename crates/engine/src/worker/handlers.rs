@@ -4,13 +4,14 @@ use shearwater_http1::Framing;
 use shearwater_io::Token;
 
 use crate::connection::Flag;
+use crate::deferred::calls::Deferral;
 use crate::deferred::calls::Deferred;
-use crate::deferred::deferral::Deferral;
 use crate::exchange::body::{To, waits_for_continue};
 use crate::exchange::{Exchange, State};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
-use crate::response::responder::{Disposition, Outcome, RequestFacts};
+use crate::response::facts::{Disposition, RequestFacts};
+use crate::response::responder::Outcome;
 use crate::service::Service;
 use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult, facts};

@@ -2,7 +2,7 @@
 
 use crate::connection::busy::OpenExchange;
 use crate::deferred::calls::Deferred;
-use crate::exchange::table::ExchangeId;
+use crate::exchange::id::ExchangeId;
 use crate::exchange::{Exchange, State};
 use crate::service::Service;
 use crate::worker::state::WorkerState;

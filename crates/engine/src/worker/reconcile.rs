@@ -4,7 +4,7 @@ use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::connection::{Flag, Phase};
 use crate::exchange::State;
-use crate::observe::finished::ExchangeEnd;
+use crate::observe::record::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::service::Service;
 use crate::worker::Worker;

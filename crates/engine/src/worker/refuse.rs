@@ -2,7 +2,7 @@
 
 use crate::connection::Phase;
 use crate::request::refusal::Refusal;
-use crate::response::responder::Disposition;
+use crate::response::facts::Disposition;
 use crate::server::notice::Notice;
 use crate::service::Service;
 use crate::worker::ledger_events::Source;

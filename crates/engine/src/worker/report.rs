@@ -1,6 +1,6 @@
 //! Faults that a worker counts and reports.
 
-use crate::response::responder::Fault;
+use crate::response::fault::Fault;
 use crate::server::reports::Admitted;
 use crate::worker::state::WorkerState;
 

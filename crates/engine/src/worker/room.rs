@@ -9,23 +9,7 @@ use crate::server::drain::Lifecycle;
 use crate::service::Service;
 use crate::timers::wheel::{TICK_MS, coarse_tick_at};
 use crate::worker::Worker;
-
-/// The search for connections to close.
-#[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// Slots to examine before the search ends without a result; 0 without a search.
-    pub(crate) left: usize,
-    /// Slot to examine next.
-    pub(crate) next: usize,
-    /// Closes even those that were used within the last second.
-    pub(crate) takes_any: bool,
-    /// Closes connections without a request earlier.
-    pub(crate) is_crowded: bool,
-    /// The search has found one that is too young.
-    pub(crate) has_silent: bool,
-    /// Time until which responses end their connections; `u64::MAX` if they don't.
-    pub(crate) until_ms: u64,
-}
+use crate::worker::state::Room;
 
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Returns true if the worker or all workers together hold as many connections as they may.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use shearwater_http1::HeadParser;
 use shearwater_io::{SharedLimit, SlotArray, Token};
 
+use crate::connection::addresses::Addresses;
 use crate::connection::busy::BusyTable;
+use crate::connection::served::Served;
 use crate::connection::{Conn, Flag, Phase};
 use crate::deferred::calls::Calls;
 use crate::exchange::body::BodyRateRule;
@@ -23,7 +25,23 @@ use crate::server::counters::Counters;
 use crate::server::notice::Notice;
 use crate::server::reports::Reports;
 use crate::timers::wheel::Wheel;
-use crate::worker::accept::{Addresses, Served};
+
+/// The search for connections to close.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    /// Slots to examine before the search ends without a result; 0 without a search.
+    pub(crate) left: usize,
+    /// Slot to examine next.
+    pub(crate) next: usize,
+    /// Closes even those that were used within the last second.
+    pub(crate) takes_any: bool,
+    /// Closes connections without a request earlier.
+    pub(crate) is_crowded: bool,
+    /// The search has found one that is too young.
+    pub(crate) has_silent: bool,
+    /// Time until which responses end their connections; `u64::MAX` if they don't.
+    pub(crate) until_ms: u64,
+}
 
 /// A worker's state.
 pub(crate) struct WorkerState<S> {
