@@ -44,6 +44,9 @@ mod timers {
     pub(crate) mod wheel;
 }
 mod upgrade;
+mod wire {
+    pub(crate) mod http1;
+}
 mod worker;
 
 pub use deferred::call::{Call, Gone};

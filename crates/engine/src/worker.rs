@@ -20,6 +20,7 @@ mod reload;
 mod report;
 pub(crate) mod request_loop;
 pub(crate) mod room;
+mod send;
 pub(crate) mod state;
 mod trim;
 
@@ -124,6 +125,8 @@ impl Setup {
 /// A thread's share of the server: a driver and all state that it drives.
 pub struct Worker<D, S> {
     pub(crate) driver: D,
+    /// Parser for heads that arrive whole; an unfinished head takes it along.
+    pub(crate) parser: HeadParser,
     pub(crate) state: WorkerState<S>,
     pub(crate) accepting: Accepting,
     pub(crate) lifecycle: Lifecycle,
@@ -172,6 +175,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
         let proxies = Proxies::new(setup.proxies);
+        let parser = HeadParser::new(setup.limits.head());
         let ledger = Ledger::new(&setup.listeners, setup.worker, proxies.is_some());
         let state = WorkerState {
             service,
@@ -188,7 +192,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
             calls,
-            parser: HeadParser::new(setup.limits.head()),
             responder: Responder::new(driver.unix_seconds()),
             outputs: Outputs::default(),
             addresses: setup.addresses,
@@ -203,6 +206,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         };
         Self {
             driver,
+            parser,
             state,
             accepting: Accepting::Open,
             lifecycle: Lifecycle::Serving,

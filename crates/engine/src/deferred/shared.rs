@@ -427,10 +427,7 @@ impl Shared {
     pub(crate) fn take_stream(&self, out: &mut Vec<u8>, has_body: bool, is_end: bool) {
         let mut output = self.output.borrow_mut();
         if has_body {
-            out.extend_from_slice(output.stream.bytes());
-        }
-        if has_body && is_end {
-            output.stream.append_end(out);
+            output.stream.append_to(out, is_end);
         }
         self.clear_stream(&mut output);
     }

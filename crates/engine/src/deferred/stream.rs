@@ -1,9 +1,10 @@
-//! A streamed body: encoded as its head has announced, and bounded.
+//! A streamed body: content and trailers as the handler has set them, bounded.
 
 use shearwater_http1::{ResponseFraming, may_be_trailer};
 
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::response::fields::encode_field;
+use crate::wire::http1;
 
 /// Bytes of a stream that are to be sent.
 #[derive(Default)]
@@ -14,6 +15,7 @@ pub(crate) struct Stream {
     has_surplus: bool,
     /// Only the head is sent.
     is_unsent: bool,
+    /// Content that is queued.
     bytes: Vec<u8>,
     /// Encoded trailer fields.
     trailers: Vec<u8>,
@@ -39,7 +41,7 @@ impl Stream {
         self.is_begun() && !self.is_unsent
     }
 
-    /// Encodes a piece.
+    /// Queues a piece.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.framing {
             _ if self.is_unsent => {}
@@ -50,7 +52,7 @@ impl Stream {
                 self.left -= taken as u64;
                 self.bytes.extend_from_slice(&bytes[..taken]);
             }
-            Some(framing) => framing.append_piece(&mut self.bytes, bytes),
+            Some(_) => self.bytes.extend_from_slice(bytes),
             None => {}
         }
     }
@@ -73,10 +75,14 @@ impl Stream {
         self.trailers = Vec::new();
     }
 
-    /// Appends the last chunk and the trailers of a chunked body.
-    pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
-        if let Some(framing) = self.framing {
-            framing.append_end(out, &self.trailers);
+    /// Appends the queued content as one piece, and the end of the body with its trailers if it is reached.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>, is_end: bool) {
+        let Some(framing) = self.framing else { return };
+        if !self.bytes.is_empty() {
+            http1::piece(out, framing, &self.bytes);
+        }
+        if is_end {
+            http1::end(out, framing, &self.trailers);
         }
     }
 
@@ -92,10 +98,6 @@ impl Stream {
 
     pub(crate) fn has_surplus(&self) -> bool {
         self.has_surplus
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// Resets it for another response.

@@ -1,23 +1,22 @@
 //! Encodes a handler's response, or a refusal, into the turn's output.
 
-use shearwater_http1::{Method, ResponseContent, ResponseFraming, Version, encode};
-use shearwater_io::{Item, Output};
+use shearwater_http1::{Method, ResponseContent, ResponseFraming};
+use shearwater_io::Output;
 
 use crate::deferred::calls::{Calls, Deferral};
-use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
+use crate::limits::SPARE_RESPONSE_BYTES_MAX;
 use crate::request::Request;
 use crate::response::Response;
-use crate::response::draft::{Body, ResponseDraft};
+use crate::response::draft::ResponseDraft;
 use crate::response::facts::{Disposition, RequestFacts};
 use crate::response::fault::Fault;
-use crate::response::fields::have_name;
 use crate::response::head::Preamble;
-use crate::response::header_rules::{HeaderRules, Layer, Names};
-use crate::response::prebuilt::{OpenFileCache, Others};
+use crate::response::prebuilt::OpenFileCache;
 use crate::server::panics::{self, Panic};
 use crate::server::reports::named;
 use crate::service::Service;
 use crate::upgrade::Taker;
+use crate::wire::http1::{self, Form};
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 
@@ -237,7 +236,7 @@ impl Responder {
     /// Returns the bytes of a response that a handler sets.
     #[cfg(test)]
     pub(crate) fn encoded(&mut self, method: Method, handler: impl FnOnce(&mut Response<'_>)) -> Vec<u8> {
-        let version = Version::Http11;
+        let version = shearwater_http1::Version::Http11;
         let facts = RequestFacts { method, version, keep_alive: true, is_followed: false, is_last: false };
         self.out = Output::new();
         let fault = match panics::catch(|| handler(&mut Response::new(&mut self.draft))) {
@@ -250,7 +249,7 @@ impl Responder {
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
     pub(crate) fn append_continue(&mut self) {
-        encode::continue_100(self.out.bytes_mut());
+        http1::interim(self.out.bytes_mut());
     }
 
     /// Replaces a failed response by a plain `500`.
@@ -275,99 +274,15 @@ impl Responder {
         }
     }
 
-    /// Encodes the response; the common case without header rules is compiled separately.
+    /// Encodes the draft.
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
-        match self.draft.header_rules.take() {
-            None => self.append_under(None, facts, content, disposition),
-            Some(header_rules) => self.append_with_rules(&header_rules, facts, content, disposition),
-        }
-    }
-
-    #[inline(never)]
-    fn append_with_rules(
-        &mut self,
-        header_rules: &HeaderRules,
-        facts: RequestFacts,
-        content: ResponseContent,
-        disposition: Disposition,
-    ) {
-        self.append_under(Some(header_rules), facts, content, disposition);
-    }
-
-    /// Encodes head and body in the form that all responses share.
-    #[inline(always)]
-    fn append_under(
-        &mut self,
-        header_rules: Option<&HeaderRules>,
-        facts: RequestFacts,
-        content: ResponseContent,
-        disposition: Disposition,
-    ) {
         self.begun_at = self.out.len();
-        let Self { out, preamble, draft, .. } = self;
-        let status = draft.status;
-        let bytes = out.bytes_mut();
-        let before = bytes.len();
-        preamble.append(bytes, status, header_rules.and_then(HeaderRules::server));
-        match (disposition, facts.version) {
-            (Disposition::Keep, Version::Http11) => {}
-            (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
-            (Disposition::Truncated | Disposition::Last, _) => encode::connection_close(bytes),
-            (Disposition::HandOver, _) => encode::connection_upgrade(bytes),
+        let form = Form { version: facts.version, content, disposition };
+        let encoded = http1::response(&mut self.out, &self.preamble, &mut self.draft, form);
+        self.head_bytes = encoded.head_bytes;
+        if let Some(file) = encoded.sent {
+            self.open_files.keep(file);
         }
-        let layer = header_rules.map(|header_rules| header_rules.layer(status));
-        let without = layer.map_or(Names::NONE, Layer::without);
-        if let Some(layer) = layer {
-            let prebuilt = draft.prebuilt.as_deref();
-            layer.append(bytes, |name| {
-                have_name(&draft.fields, name) || prebuilt.is_some_and(|prebuilt| prebuilt.has(name))
-            });
-        }
-        if let Some(prebuilt) = draft.prebuilt.take() {
-            let others = Others { content_type: draft.content_type.line(), fields: &draft.fields, without };
-            prebuilt.append_fields(bytes, others, content);
-            self.head_bytes = bytes.len() - before;
-            if content.is_whole() {
-                push(out, prebuilt.body());
-            }
-            return self.open_files.keep(prebuilt);
-        }
-        bytes.extend_from_slice(draft.content_type.line());
-        if !draft.fields.is_empty() {
-            without.append_others(bytes, &draft.fields);
-        }
-        if let Some(body) = draft.body.take() {
-            return self.append_body(body, content, before);
-        }
-        ResponseFraming::Length(draft.bytes.len() as u64).append_end_of_head(bytes, content);
-        self.head_bytes = bytes.len() - before;
-        if content.is_whole() {
-            bytes.extend_from_slice(&draft.bytes);
-        }
-    }
-
-    /// Encodes the end of a head that began after `before` bytes, and a body other than bytes, unless that is streamed.
-    #[inline(never)]
-    fn append_body(&mut self, body: Body, content: ResponseContent, before: usize) {
-        body.framing().append_end_of_head(self.out.bytes_mut(), content);
-        self.head_bytes = self.out.bytes().len() - before;
-        match body {
-            Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
-            Body::Pieces(pieces) if content.is_whole() => {
-                if let Some(whole) = pieces.append_to(&mut self.out) {
-                    self.open_files.keep(whole);
-                }
-            }
-            Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
-        }
-    }
-}
-
-/// Appends a body. Copying a small one costs less than another vector for the kernel to gather.
-fn push(out: &mut Output, body: &Item) {
-    match body {
-        Item::Shared(block) if block.len() <= COPIED_BYTES_MAX => out.bytes_mut().extend_from_slice(block),
-        item => out.push(item.clone()),
     }
 }

@@ -1,8 +1,8 @@
 //! A server's start: its report, its errors, and resources of which the kernel provides less than configured.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::fmt;
 
 use shearwater_io::os::{self, DescriptorLimit};
 use shearwater_tasks::Order;

@@ -36,9 +36,10 @@ impl<S: Service> WorkerState<S> {
         BodyReader { decoder, budget, bytes: 0, bytes_max, owes_continue: false, to }
     }
 
-    /// Prepares to receive the body of a complete head, which moves from the worker's parser into an exchange.
+    /// Prepares to receive the body of a complete head, which moves with its parser into an exchange.
     pub(crate) fn begin_body(
         &mut self,
+        parser: &mut HeadParser,
         token: Token,
         head: &[u8],
         policy: &BodyPolicy,
@@ -48,7 +49,7 @@ impl<S: Service> WorkerState<S> {
             BodyPolicy::Discard | BodyPolicy::Call => To::Discard,
             BodyPolicy::Buffer { .. } => To::Keep,
         };
-        let parsed = self.parser.head(head);
+        let parsed = parser.head(head);
         let mut exchange = self.open.begin(token);
         exchange.facts = facts(&parsed, false, false);
         let body = self.body_reader(parsed.framing(), self.body_bytes_max(policy), to);
@@ -56,8 +57,8 @@ impl<S: Service> WorkerState<S> {
         exchange.body = Some(body);
         exchange.head.extend(head, &mut self.busy.pool);
         let new = || Box::new(HeadParser::without_room(self.limits.head()));
-        std::mem::swap(&mut self.parser, exchange.parser.get_or_insert_with(new));
-        self.parser.make_room();
+        std::mem::swap(parser, exchange.parser.get_or_insert_with(new));
+        parser.make_room();
         self.keep_exchange(exchange);
         self.table.get(token).begin_body();
         if !self.make_room(token) {

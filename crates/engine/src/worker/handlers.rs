@@ -1,6 +1,6 @@
 //! Deferred requests: started, and finished when their handler is done.
 
-use shearwater_http1::Framing;
+use shearwater_http1::{Framing, Head};
 use shearwater_io::Token;
 
 use crate::connection::Flag;
@@ -26,17 +26,17 @@ impl<S: Service> WorkerState<S> {
         token: Token,
         deferral: Deferral,
         facts: RequestFacts,
-        head: &[u8],
-        body: usize,
+        head: Head<'_>,
+        consumed: usize,
     ) -> Step {
         // An upgrade was already responded to with a `101`.
         let Deferral::Deferred(deferred) = deferral else {
-            return self.refuse_as(token, Refusal::CallsFull, Source::Parsed(head));
+            return self.refuse_as(token, Refusal::CallsFull, Source::Head(head));
         };
         let mut exchange = self.open.begin(token);
         exchange.facts = facts;
         let result = self.defer(exchange, deferred);
-        Step::new(if result == StepResult::Refused { 0 } else { head.len() + body }, result)
+        Step::new(if result == StepResult::Refused { 0 } else { consumed }, result)
     }
 
     /// Polls a handler that did not respond to a complete request at once, and keeps the exchange unless it is ready.
@@ -68,22 +68,21 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn begin_call(
         &mut self,
         token: Token,
-        bytes: &[u8],
+        head: Head<'_>,
+        head_len: usize,
         rest: &[u8],
         driver: &dyn DriverView,
     ) -> Step {
-        let head = self.parser.head(bytes);
         let framing = head.framing();
         let all_is_here = matches!(framing, Framing::Length(len) if len <= rest.len() as u64);
         if let Framing::Length(len) = framing
             && len > self.limits.body_bytes_max
         {
             self.report_body_limit();
-            return self.refuse_as(token, Refusal::BodyTooLarge, Source::Parsed(bytes));
+            return self.refuse_as(token, Refusal::BodyTooLarge, Source::Head(head));
         }
         let owes_continue = waits_for_continue(&head, rest);
         let is_last = self.is_last(token, false);
-        let head = self.parser.head(bytes);
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
         let request = Request::new(head, kept, driver, self.proxies.as_deref(), token);
@@ -93,8 +92,8 @@ impl<S: Service> WorkerState<S> {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
             outcome => {
                 let body = if all_is_here { body_len(framing) } else { 0 };
-                self.note_whole(token, bytes, all_is_here, outcome.status());
-                return self.conclude(token, outcome, facts, bytes, body);
+                self.note_whole(token, head, all_is_here, outcome.status());
+                return self.conclude(token, outcome, facts, head, head_len + body);
             }
         };
         deferred.shared.expect_body();
@@ -108,7 +107,7 @@ impl<S: Service> WorkerState<S> {
         if !self.make_room(token) {
             return self.refuse(token, Refusal::BuffersFull);
         }
-        Step::new(bytes.len(), StepResult::Body)
+        Step::new(head_len, StepResult::Body)
     }
 }
 

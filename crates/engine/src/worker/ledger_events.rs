@@ -19,8 +19,6 @@ use crate::worker::state::WorkerState;
 /// A place where a request is found.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
-    /// A head in the worker's own parser.
-    Parsed(&'a [u8]),
     Head(Head<'a>),
     /// A malformed head.
     Line(&'a [u8]),
@@ -61,11 +59,10 @@ impl<S> WorkerState<S> {
     }
 
     fn describe(&mut self, token: Token, source: Source<'_>, status: u16, progress: Progress) {
-        let Self { ledger: Some(ledger), parser, table, busy, open, responder, proxies, .. } = self else {
+        let Self { ledger: Some(ledger), table, busy, open, responder, proxies, .. } = self else {
             return;
         };
         let received = match source {
-            Source::Parsed(head) => Some(Received::Head(parser.head(head))),
             Source::Head(head) => Some(Received::Head(head)),
             Source::Line(input) => Some(Received::Line(input)),
             Source::Connection => received(table.find(token), busy, open),
@@ -74,16 +71,16 @@ impl<S> WorkerState<S> {
         ledger.respond(token, received, status, progress, responder, proxies.as_deref());
     }
 
-    /// Counts the response to a request in the worker's own parser, unless that is deferred. `has_body` means that its
+    /// Counts the response to a complete request, unless that is deferred. `has_body` means that its
     /// body was received.
     #[cold]
-    pub(crate) fn note_whole(&mut self, token: Token, head: &[u8], has_body: bool, status: Option<u16>) {
+    pub(crate) fn note_whole(&mut self, token: Token, head: Head<'_>, has_body: bool, status: Option<u16>) {
         let Some(ledger) = &mut self.ledger else { return };
-        if let (true, Framing::Length(bytes)) = (has_body, self.parser.head(head).framing()) {
+        if let (true, Framing::Length(bytes)) = (has_body, head.framing()) {
             ledger.receive_body(token, bytes);
         }
         if let Some(status) = status {
-            self.note_response(token, Source::Parsed(head), status);
+            self.note_response(token, Source::Head(head), status);
         }
     }
 

@@ -37,7 +37,6 @@ impl<S: Service> WorkerState<S> {
     /// Returns true if a request is a `HEAD`.
     pub(crate) fn is_head_request(&mut self, token: Token, source: Source<'_>) -> bool {
         match source {
-            Source::Parsed(head) => self.parser.head(head).method() == Method::Head,
             Source::Head(head) => head.method() == Method::Head,
             Source::Line(input) => Method::is_head_begun(input),
             Source::Aside { is_head } => is_head,

@@ -1,21 +1,20 @@
 //! The request loop: read → parse → call → encode → flush.
 //!
 //! A worker calls [`received`](Worker::received) for bytes that its driver lends, or [`resume`](Worker::resume) for stored
-//! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded.
+//! ones. Both [`run`](WorkerState::run) the loop over them, then [`flush`](Worker::flush) what it has encoded (`send.rs`).
 //!
 //! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `body.rs`, which calls the
-//! handler once the body is complete, or passes it to one that reads it; encoding, and whether the connection is kept, in `response/responder.rs`; refusals in
-//! `refuse.rs`; a deferred handler in `handlers.rs`, polled at once and after the events of each turn in which it was
+//! handler once the body is complete, or passes it to one that reads it; whether the connection is kept in
+//! `response/responder.rs`; encoding in `wire/http1.rs`; refusals in `refuse.rs`; a deferred handler in `handlers.rs`, polled at once and after the events of each turn in which it was
 //! woken (`exchanges.rs`); the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `reconcile.rs`.
 
-use shearwater_http1::{Expectation, Framing, Head, Parsed};
-use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
+use shearwater_http1::{Expectation, Framing, Head, HeadParser, Parsed};
+use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
 use crate::exchange::body::waits_for_continue;
-use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX, SPARE_OUTPUT_BYTES_MAX};
-use crate::observe::record::ExchangeEnd;
+use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::facts::{Disposition, RequestFacts};
@@ -57,7 +56,7 @@ impl Step {
     }
 }
 
-/// Read and flush.
+/// Read.
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Processes received bytes, which the driver lends; copies only leftovers.
     pub(crate) fn received(&mut self, token: Token) {
@@ -73,7 +72,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             state.keep_input(token, bytes);
             return self.resume(token);
         }
-        let consumed = state.run(token, bytes, &self.driver);
+        let consumed = state.run(&mut self.parser, token, bytes, &self.driver);
         if consumed < bytes.len() {
             state.count_wait(token, &bytes[consumed..]);
             state.keep_input(token, &bytes[consumed..]);
@@ -89,7 +88,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(busy) = state.busy.get_mut(index) else { return };
         let mut input = std::mem::take(&mut busy.input);
 
-        let consumed = state.run(token, &input, &self.driver);
+        let consumed = state.run(&mut self.parser, token, &input, &self.driver);
         input.consume(consumed);
         state.count_wait(token, &input);
 
@@ -140,99 +139,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.shut(token, CloseKind::Reset);
         }
     }
-
-    /// Sends the output of a connection's event in one send.
-    pub(crate) fn flush(&mut self, token: Token) {
-        let WorkerState { table, responder, outputs, ledger, .. } = &mut self.state;
-        if responder.out.is_empty() {
-            if ledger.is_some() && !table.get(token).has(Flag::Sending) {
-                self.note_flushed(token, true);
-            }
-            let conn = self.state.table.get(token);
-            // A handler has ended its response without further output, or a stray line end is complete.
-            if conn.phase() == Phase::Idle && !conn.has(Flag::Sending) && !conn.has(Flag::Fresh) {
-                return self.output_sent(token);
-            }
-            return self.reconcile(token);
-        }
-        let is_awaited = || !table.get(token).is_quiet();
-        if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
-            responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
-            if self.state.ledger.is_some() {
-                self.note_flushed(token, true);
-            }
-            return self.output_sent(token);
-        }
-        // The driver has taken the output: the next event needs another one.
-        responder.out = outputs.take();
-        table.get(token).begin_send();
-        if self.state.ledger.is_some() {
-            self.note_flushed(token, false);
-        }
-        self.state.set_send_deadline(token);
-        self.reconcile(token);
-    }
-
-    /// Handles a send that counted as done and isn't: it is in flight.
-    #[cold]
-    pub(crate) fn unsent(&mut self, token: Token) {
-        if let Some(ledger) = &mut self.state.ledger {
-            ledger.unsent(token);
-        }
-        let Some(conn) = self.state.table.find(token) else { return };
-        if conn.phase() != Phase::Closing {
-            conn.begin_send();
-            self.state.set_send_deadline(token);
-            self.reconcile(token);
-        }
-    }
-
-    /// Handles the end of a send: recycles the output and resumes the connection.
-    pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
-        self.state.outputs.recycle(output);
-        let Some(conn) = self.state.table.find(token) else { return };
-        conn.end_send();
-        if conn.phase() == Phase::Closing {
-            return self.abort_exchanges(token, self.end_by_close());
-        }
-        match result {
-            Ok(()) => {
-                self.note_sent(token);
-                self.output_sent(token);
-            }
-            Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
-            // The file became shorter than its Content-Length, or changed: only a close signals that to the
-            // client.
-            Err(error @ (SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_))) => {
-                self.state.faulty(Fault::CutShort(error.to_string()));
-                self.shut_as(token, CloseKind::Normal, ExchangeEnd::Truncated);
-            }
-        }
-    }
-
-    /// Continues a connection after its output: with its handler, with stored input, or by waiting for more.
-    pub(crate) fn output_sent(&mut self, token: Token) {
-        let conn = self.state.table.get(token);
-        // All that `reconcile` would find: most responses end here.
-        if conn.is_quiet() {
-            return self.state.set_idle_deadline(token);
-        }
-        if self.state.is_handled(token) {
-            return self.resume_handler(token);
-        }
-        let conn = self.state.table.get(token);
-        conn.restart_deadline();
-        if conn.is_serving() && self.state.busy.has_input(conn.busy) {
-            self.state.queue(token);
-        }
-        self.reconcile(token);
-    }
 }
 
 /// A request that can be responded to now.
 #[derive(Clone, Copy)]
 struct CompleteRequest<'a> {
-    head: &'a [u8],
+    head: Head<'a>,
+    head_len: usize,
     /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
     /// More input has arrived after it: a drain keeps the connection open for that.
@@ -245,11 +158,17 @@ struct CompleteRequest<'a> {
 impl<S: Service> WorkerState<S> {
     /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
     /// head, or waits because a limit of the turn is reached.
-    pub(crate) fn run(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> usize {
+    pub(crate) fn run(
+        &mut self,
+        parser: &mut HeadParser,
+        token: Token,
+        input: &[u8],
+        driver: &dyn DriverView,
+    ) -> usize {
         let mut consumed = 0;
         let mut responded = 0;
         while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
-            let step = self.step(token, &input[consumed..], driver);
+            let step = self.step(parser, token, &input[consumed..], driver);
             consumed += step.consumed;
             match step.result {
                 StepResult::Starve | StepResult::Waits => break,
@@ -266,81 +185,88 @@ impl<S: Service> WorkerState<S> {
     /// Processes the next head or piece of a body. Not inlined into the loop, where the compiler would
     /// precompute field addresses and spill them.
     #[inline(never)]
-    fn step(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> Step {
+    fn step(&mut self, parser: &mut HeadParser, token: Token, input: &[u8], driver: &dyn DriverView) -> Step {
         let conn = self.table.get(token);
         match conn.phase() {
             // Also without input: an empty body is complete as soon as its head is.
             Phase::Body => return self.receive_body(token, input, driver),
-            Phase::Idle if !input.is_empty() => self.parser.reset(),
-            Phase::Head if !input.is_empty() => self.swap_parser(token),
+            Phase::Idle if !input.is_empty() => parser.reset(),
+            Phase::Head if !input.is_empty() => self.swap_parser(parser, token),
             // A handler comes first; `keep_input` puts a stray line end before the input, and resumes.
             _ if conn.is_serving() => return Step::new(0, StepResult::Waits),
             // Input after the last request is discarded.
             _ => return Step::new(input.len(), StepResult::Waits),
         }
-        match self.parser.parse(input) {
-            Ok(Parsed::Complete { head_len }) => self.begin(token, input, head_len, driver),
-            Ok(Parsed::Partial) => self.keep_head(token, input),
+        match parser.parse(input) {
+            Ok(Parsed::Complete { head_len }) => self.begin(parser, token, input, head_len, driver),
+            Ok(Parsed::Partial) => self.keep_head(parser, token, input),
             Err(error) => self.refuse_as(token, Refusal::Rejected(error), Source::Line(input)),
         }
     }
 
     /// Swaps the worker's parser with that of the connection's partial head.
     #[inline(never)]
-    fn swap_parser(&mut self, token: Token) {
+    fn swap_parser(&mut self, parser: &mut HeadParser, token: Token) {
         let conn = self.table.get(token);
         let mut busy = self.busy.take(token, &mut conn.busy);
-        busy.swap_parser(&mut self.parser, self.limits.head());
+        busy.swap_parser(parser, self.limits.head());
         self.busy.put(conn.busy, busy);
     }
 
     /// Keeps the parser of a partial head. A stray line end needs none.
     #[inline(never)]
-    fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
+    fn keep_head(&mut self, parser: &mut HeadParser, token: Token, input: &[u8]) -> Step {
         let conn = self.table.get(token);
         if is_stray(input) && conn.phase() == Phase::Idle && !conn.has(Flag::Fresh) {
             conn.keep_stray(input.len() == b"\r\n".len());
             return Step::new(input.len(), StepResult::Starve);
         }
         conn.begin_head();
-        self.swap_parser(token);
-        self.parser.make_room();
+        self.swap_parser(parser, token);
+        parser.make_room();
         Step::new(0, StepResult::Starve)
     }
 
     /// Responds to a request whose head is complete, or begins to receive its body.
     #[inline(always)]
-    fn begin(&mut self, token: Token, input: &[u8], head_len: usize, driver: &dyn DriverView) -> Step {
+    fn begin(
+        &mut self,
+        parser: &mut HeadParser,
+        token: Token,
+        input: &[u8],
+        head_len: usize,
+        driver: &dyn DriverView,
+    ) -> Step {
         let (bytes, rest) = input.split_at(head_len);
-        let head = self.parser.head(bytes);
+        let head = parser.head(bytes);
         if !head.is_origin_form()
             && let Some(refusal) = self.refused_target(token, &head)
         {
-            return self.refuse_as(token, refusal, Source::Parsed(bytes));
+            return self.refuse_as(token, refusal, Source::Head(head));
         }
         if head.expectation() == Expectation::Unknown {
-            return self.refuse_as(token, Refusal::Expectation, Source::Parsed(bytes));
+            return self.refuse_as(token, Refusal::Expectation, Source::Head(head));
         }
         let framing = head.framing();
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
-            let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
+            let whole = CompleteRequest { head, head_len, body: Some(&[]), is_followed, leaves_body: false };
             return self.respond(token, whole, driver);
         }
         let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(mut panic) => {
-                panic.request = Some(named(&self.parser.head(bytes)));
+                panic.request = Some(named(&head));
                 self.faulty(Fault::Panic(panic));
-                return self.refuse_as(token, Refusal::Panicked, Source::Parsed(bytes));
+                return self.refuse_as(token, Refusal::Panicked, Source::Head(head));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_call(token, bytes, rest, driver);
+            return self.begin_call(token, head, head_len, rest, driver);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
-                self.refuse_as(token, Refusal::BodyTooLarge, Source::Parsed(bytes))
+                self.refuse_as(token, Refusal::BodyTooLarge, Source::Head(head))
             }
             // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
@@ -350,32 +276,35 @@ impl<S: Service> WorkerState<S> {
                 let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
                 let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
-                let whole = CompleteRequest { head: bytes, body: seen, is_followed, leaves_body: false };
+                let whole = CompleteRequest { head, head_len, body: seen, is_followed, leaves_body: false };
                 let step = self.respond_with_body(token, whole, driver);
                 Step::new(step.consumed + body.len(), step.result)
             }
             // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
                 let whole =
-                    CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
+                    CompleteRequest { head, head_len, body: None, is_followed: false, leaves_body: true };
                 self.respond_with_body(token, whole, driver)
             }
-            _ => self.begin_body(token, bytes, &policy, waits_for_continue(&head, rest)),
+            _ => {
+                let is_awaited = waits_for_continue(&head, rest);
+                self.begin_body(parser, token, bytes, &policy, is_awaited)
+            }
         }
     }
 
-    /// Responds to the request in the worker's own parser.
+    /// Responds to a complete request.
     #[inline(always)]
     fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
         let is_last = self.is_last(token, whole.is_followed) || whole.leaves_body;
-        let head = self.parser.head(whole.head);
+        let CompleteRequest { head, head_len, .. } = whole;
         let request = Request::new(head, whole.body, driver, self.proxies.as_deref(), token);
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
         if self.ledger.is_some() {
-            self.note_whole(token, whole.head, !whole.leaves_body, outcome.status());
+            self.note_whole(token, head, !whole.leaves_body, outcome.status());
         }
-        self.conclude(token, outcome, facts, whole.head, 0)
+        self.conclude(token, outcome, facts, head, head_len)
     }
 
     /// Applies the response to a request whose head and bytes of the body were processed, or keeps its deferred handler.
@@ -385,16 +314,16 @@ impl<S: Service> WorkerState<S> {
         token: Token,
         outcome: Outcome,
         facts: RequestFacts,
-        head: &[u8],
-        body: usize,
+        head: Head<'_>,
+        consumed: usize,
     ) -> Step {
         match outcome {
             Outcome::Responded(responded) => {
                 let disposition = self.count(responded);
                 self.end_request(token, disposition);
-                Step::new(head.len() + body, StepResult::Responded)
+                Step::new(consumed, StepResult::Responded)
             }
-            Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, head, body),
+            Outcome::Deferred(deferral) => self.defer_whole(token, deferral, facts, head, consumed),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shearwater_http1::HeadParser;
 use shearwater_io::{SharedLimit, SlotArray, Token};
 
 use crate::connection::addresses::Addresses;
@@ -65,8 +64,6 @@ pub(crate) struct WorkerState<S> {
     /// Ready queue: connections with pending input, each once (`Flag::Queued`), so at most one entry per
     /// connection.
     pub(crate) ready: VecDeque<Token>,
-    /// Parser for heads that arrive whole; an unfinished head takes it along.
-    pub(crate) parser: HeadParser,
     pub(crate) responder: Responder,
     pub(crate) outputs: Outputs,
     pub(crate) addresses: Option<Arc<Addresses>>,
