@@ -86,7 +86,7 @@ pub(crate) struct Exchange {
     pub(crate) fault: Option<Box<Fault>>,
     /// Closure that takes over the connection once its `101` is sent.
     pub(crate) taker: Option<Taker>,
-    /// Bytes accounted for it in the table.
+    /// Bytes accounted for it in the table; 0 if they have to be counted anew. Constant while a handler is at work.
     counted: usize,
 }
 
@@ -137,6 +137,7 @@ impl Exchange {
         self.head.clear(pool);
         self.kept.clear(pool);
         self.service = None;
+        self.counted = 0;
     }
 }
 

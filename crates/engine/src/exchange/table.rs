@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use shearwater_io::Token;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, State};
 use crate::exchange::id::ExchangeId;
 use crate::limits::SPARE_CALLS_MAX;
 
@@ -61,7 +61,9 @@ impl ExchangeTable {
             self.generation = self.generation.wrapping_add(1).max(1);
             exchange.id = ExchangeId(u64::from(self.generation) << 32 | u64::from(index));
         }
-        exchange.counted = exchange.own_bytes();
+        if exchange.counted == 0 || exchange.state() == State::Reading {
+            exchange.counted = exchange.own_bytes();
+        }
         self.held.set(self.held.get() + exchange.counted);
         let (id, own_bytes) = (exchange.id, exchange.counted);
         self.entries[id.index()] = Some(exchange);
