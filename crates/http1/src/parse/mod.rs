@@ -115,7 +115,8 @@ impl HeadParser {
     /// # Errors
     /// The reason why the head is invalid. Without [`HeadParser::reset`] the next call returns the same
     /// reason.
-    #[inline(always)]
+    // Inlined into a request loop, it costs more by spilled registers than the call does.
+    #[inline(never)]
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         // Bytes beyond the limit are never read: their presence is enough.
         let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
