@@ -99,14 +99,20 @@ impl<S: Service> WorkerState<S> {
             }
             _ => exchange.body = Some(body),
         }
-        let (is_handled, is_new) = (exchange.is_handled(), exchange.is_new);
-        self.keep_exchange(exchange);
         if let Piece::Refused(refusal) = piece {
-            if is_handled && matches!(refusal, Refusal::BodyTooLarge) {
+            if exchange.is_handled() && matches!(refusal, Refusal::BodyTooLarge) {
                 self.report_body_limit();
             }
+            self.keep_exchange(exchange);
             return Step::new(consumed, self.refuse(token, refusal).result);
         }
+        let is_new = exchange.is_new;
+        if is_new && !self.busy.is_full() {
+            self.poll(&mut exchange);
+            return Step::new(consumed, self.advance(exchange, is_followed));
+        }
+        // Eviction compares what is stored.
+        self.keep_exchange(exchange);
         if grows && !self.make_room(token) {
             return Step::new(consumed, self.refuse(token, Refusal::BuffersFull).result);
         }

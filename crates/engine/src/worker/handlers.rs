@@ -134,7 +134,7 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    fn advance(&mut self, mut exchange: Box<Exchange>, is_followed: bool) -> StepResult {
+    pub(crate) fn advance(&mut self, mut exchange: Box<Exchange>, is_followed: bool) -> StepResult {
         let token = exchange.token;
         let conn = self.table.get(token);
         // Only one send at a time: further output waits for its end.
