@@ -304,6 +304,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::FinReceived { token } => self.fin_received(token),
+            // No driver that the server starts secures connections yet.
+            Event::Secured { .. } | Event::Receiving { .. } => {}
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
             Event::Unsent { token } => self.unsent(token),
             Event::Sent { token, output, result } => self.sent(token, output, &result),

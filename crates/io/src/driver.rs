@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::limits::RECV_BUFFER_BYTES;
 use crate::listeners::Listener;
 use crate::output::Output;
+use crate::secure::{Counters, Failure, SessionFacts};
 
 /// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
 ///
@@ -84,6 +85,18 @@ pub enum Event {
     /// The peer has ended its side while receiving is paused: earlier bytes may still have to be received
     /// (R6).
     FinReceived {
+        /// The connection.
+        token: Token,
+    },
+    /// The handshake of a secured connection has ended (X1).
+    Secured {
+        /// The connection.
+        token: Token,
+        /// `Ok` if content may be received and sent.
+        result: Result<(), Failure>,
+    },
+    /// A part of a record has arrived: its content follows with the rest (X5).
+    Receiving {
         /// The connection.
         token: Token,
     },
@@ -204,6 +217,9 @@ pub(crate) mod sealed {
 /// Only this crate implements it: a driver takes connections out of an [`Inbox`](crate::Inbox) and bytes out of
 /// an [`Output`] by functions that aren't public.
 pub trait Driver: sealed::Sealed {
+    /// True if connections can be secured (X1). Otherwise a worker's code for that compiles away.
+    const SECURES: bool = false;
+
     /// Returns the driver's name: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
     fn name(&self) -> &'static str;
 
@@ -237,6 +253,9 @@ pub trait Driver: sealed::Sealed {
     /// Returns the bytes of the `Received` that `next` returned last (R2).
     fn lent(&self) -> &[u8];
 
+    /// Returns the same bytes for changes in place: a decorator opens records in them (R2).
+    fn lent_mut(&mut self) -> &mut [u8];
+
     /// Pauses accepting (A3).
     fn accept_pause(&mut self);
 
@@ -251,6 +270,44 @@ pub trait Driver: sealed::Sealed {
 
     /// Empties the queue of a listener and closes it (A8). Returns false without a listener of this number.
     fn listener_remove(&mut self, listener: ListenerId) -> bool;
+
+    /// Starts the server's side of TLS on a connection of this listener (X1). `unread` are the bytes that the worker
+    /// has received of it and not used.
+    fn secure(&mut self, token: Token, listener: ListenerId, unread: &[u8]) {
+        let _ = (listener, unread);
+        debug_assert!(false, "secure of {token:?} on a driver without TLS");
+    }
+
+    /// Returns the result of a successful handshake; `None` for a plain connection (X1).
+    fn session(&self, token: Token) -> Option<&SessionFacts> {
+        let _ = token;
+        None
+    }
+
+    /// Returns false if the peer ended its side without a close_notify, so that content may be missing (X6).
+    /// Always true for a plain connection.
+    fn was_clean(&self, token: Token) -> bool {
+        let _ = token;
+        true
+    }
+
+    /// Returns the bytes of a secured connection that its peer's system has acknowledged, records included (X4);
+    /// `None` for a plain connection, or if this system doesn't report it. It may be a system call.
+    fn delivered(&self, token: Token) -> Option<u64> {
+        let _ = token;
+        None
+    }
+
+    /// Returns the bytes received on a secured connection, records included (X4); `None` for a plain connection.
+    fn received_on_wire(&self, token: Token) -> Option<u64> {
+        let _ = token;
+        None
+    }
+
+    /// Returns counts of handshakes and what they hold; `None` from a driver that secures none.
+    fn secure_counters(&self) -> Option<&Counters> {
+        None
+    }
 
     /// Pauses receiving (R3).
     fn recv_pause(&mut self, token: Token);

@@ -34,6 +34,35 @@ pub const CANCEL_CONNECTIONS_MAX: usize = 16_384;
 /// Bytes that may still be delivered for a connection after `recv_pause`.
 pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 
+/// Bytes that may still be delivered for a secured connection after `recv_pause`: what was received before, and what
+/// the driver below still delivers.
+pub const SECURE_RECV_AFTER_PAUSE_MAX: usize = RECV_AFTER_PAUSE_MAX + RECV_BUFFER_BYTES;
+
+/// Records of one secured connection that a turn opens. Those after them wait for the next turn.
+pub const SECURE_RECORDS_PER_TURN_MAX: usize = 64;
+
+/// Costly steps of handshakes in one turn, over all connections: some 150 µs each. Others wait for the next turn.
+pub const SECURE_COSTLY_PER_TURN_MAX: usize = 4;
+
+/// Bytes of records that haven't been opened, over all connections of a driver: nearly all of them parts of
+/// incomplete records.
+pub const SECURE_PARTIAL_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Connections found at once that hold the most of them, so that not each reset examines all connections.
+pub const SECURE_HOLDERS_MAX: usize = 64;
+
+/// Unopened bytes of one connection within its handshake that no session can use yet.
+pub const SECURE_HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
+
+/// Content sealed by one send, before the socket takes it. Longer outputs, and those with files, take turns.
+pub const SEAL_ROUND_BYTES: u64 = 64 * 1024;
+
+/// Content of such outputs sealed in one turn, over all connections, and as much of shorter ones: some 100 µs.
+pub const SEAL_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+
+/// Memory of empty buffers that a driver keeps for the next sends of secured connections, in bytes.
+pub const SECURE_SPARE_BYTES_MAX: usize = 1024 * 1024;
+
 /// Idle time before a keep-alive probe, in seconds, with `SO_KEEPALIVE`.
 pub const KEEPALIVE_IDLE_S: u32 = 60;
 

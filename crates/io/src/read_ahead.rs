@@ -78,10 +78,15 @@ impl ReadAhead {
     /// fetched. Dropping the returned handle cancels the fetch.
     pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<Fetched>> {
         let is_short = len < FETCH_CHECK_BYTES_MIN;
-        let keeps = slice.file.is_remote();
-        if !keeps && (is_short || self.finds(slice, len)) {
+        if !slice.file.is_remote() && (is_short || self.finds(slice, len)) {
             return None;
         }
+        self.fetch_unchecked(token, slice)
+    }
+
+    /// Queues a fetch like [`ReadAhead::fetch`], of a slice whose beginning isn't cached.
+    pub(crate) fn fetch_unchecked(&mut self, token: Token, slice: &FileSlice) -> Option<Arc<Fetched>> {
+        let keeps = slice.file.is_remote();
         let wants = Arc::default();
         let fetch = Fetch {
             token,

@@ -165,6 +165,10 @@ impl Driver for Poll {
         &self.buffer[..self.lent]
     }
 
+    fn lent_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.lent]
+    }
+
     fn accept_pause(&mut self) {
         self.listeners.pause();
     }

@@ -129,6 +129,10 @@ impl Driver for Sim {
         &self.lent
     }
 
+    fn lent_mut(&mut self) -> &mut [u8] {
+        &mut self.lent
+    }
+
     fn accept_pause(&mut self) {
         self.kernel.borrow_mut().accept_pause();
     }

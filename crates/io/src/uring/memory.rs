@@ -182,6 +182,13 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(start, buffer.len().min(self.bytes)) }
     }
 
+    /// Returns the bytes in a buffer, for changes in place.
+    pub(super) fn get_mut(&mut self, buffer: &mut Filled) -> &mut [u8] {
+        let start = self.start(buffer.id);
+        // SAFETY: as in `get`; `&mut self` and `&mut buffer` exclude every other borrow of these bytes.
+        unsafe { std::slice::from_raw_parts_mut(start, buffer.len().min(self.bytes)) }
+    }
+
     fn start(&self, id: u16) -> *mut u8 {
         assert!(id < self.count, "the kernel named a buffer of another ring");
         // SAFETY: the buffer is within the memory.

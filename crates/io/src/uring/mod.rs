@@ -235,6 +235,11 @@ impl Driver for Uring {
         self.lent.as_ref().map_or(&[], |buffer| self.ring.buffers().get(buffer))
     }
 
+    fn lent_mut(&mut self) -> &mut [u8] {
+        let Some(buffer) = &mut self.lent else { return &mut [] };
+        self.ring.buffers_mut().get_mut(buffer)
+    }
+
     fn accept_pause(&mut self) {
         self.listeners.pause();
     }

@@ -104,6 +104,10 @@ impl Ring {
         &self.buffers
     }
 
+    pub(super) fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
     /// Returns the buffer that the kernel has filled, once. One that can't be is ignored: see [`Buffers::has`].
     pub(super) fn take_filled(&self, done: &mut Done) -> Option<Filled> {
         done.take_filled().filter(|buffer| self.buffers.has(buffer))

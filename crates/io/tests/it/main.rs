@@ -9,6 +9,7 @@ mod kernel;
 mod listen;
 mod os;
 mod output;
+mod secure;
 mod shares;
 mod sim;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@
 pub(crate) mod accepting;
 pub(crate) mod closing;
 pub(crate) mod listeners;
-mod on_sim;
+pub(crate) mod on_sim;
 pub(crate) mod outputs;
 pub(crate) mod receiving;
 pub(crate) mod sending;
@@ -72,6 +72,24 @@ pub(crate) trait Harness: Sized {
     fn missing() -> Option<String> {
         None
     }
+
+    /// Returns whether its connections are secured: the peers begin with a handshake.
+    fn secures() -> bool {
+        false
+    }
+
+    /// Returns the most bytes that one `Received` may lend (R2).
+    fn lent_max(setup: Setup) -> usize {
+        setup.recv_buffer_bytes
+    }
+
+    /// Returns the most bytes that may follow a pause (R3).
+    fn after_pause_max() -> usize {
+        shearwater_io::limits::RECV_AFTER_PAUSE_MAX
+    }
+
+    /// Continues what the peers have to send, before each wait.
+    fn pump(&mut self) {}
 
     /// Creates a listening driver with `setup` and no connection.
     fn new(setup: Setup) -> Self;

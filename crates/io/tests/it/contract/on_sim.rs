@@ -4,21 +4,33 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use shearwater_io::inbox::{InboxSender, inbox};
-use shearwater_io::sim::{Sim, SimArrival, SimOptions, SimPeer};
+use shearwater_io::sim::{Sim, SimArrival, SimNet, SimOptions, SimPeer};
 use shearwater_io::{Driver, Inbox, Listener, ListenerId};
 
 use super::{Harness, PeerId, PeerState, Setup};
 
+/// A driver over a [`Sim`], or itself.
+pub(crate) trait OverSim: Driver {
+    fn over(sim: Sim) -> Self;
+}
+
+impl OverSim for Sim {
+    fn over(sim: Self) -> Self {
+        sim
+    }
+}
+
 /// [`Sim`] and its peers. A `SEED` of 0 disables rough behaviour.
-pub(crate) struct SimHarness<const SEED: u64> {
-    driver: Sim,
+pub(crate) struct SimHarness<const SEED: u64, D = Sim> {
+    driver: D,
+    net: SimNet,
     peers: Vec<SimPeer>,
     sender: Option<InboxSender<SimArrival>>,
     listeners: usize,
 }
 
-impl<const SEED: u64> Harness for SimHarness<SEED> {
-    type Driver = Sim;
+impl<const SEED: u64, D: OverSim> Harness for SimHarness<SEED, D> {
+    type Driver = D;
 
     fn new(setup: Setup) -> Self {
         // No short reads: the suite expects each of its small messages in one `Received`. `sim/` tests short
@@ -39,17 +51,19 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
             ..options
         };
         let listeners = setup.listeners;
-        Self { driver: Sim::with_inbox(options, inbox), peers: Vec::new(), sender, listeners }
+        let sim = Sim::with_inbox(options, inbox);
+        let net = sim.net();
+        Self { driver: D::over(sim), net, peers: Vec::new(), sender, listeners }
     }
 
-    fn driver(&mut self) -> &mut Sim {
+    fn driver(&mut self) -> &mut D {
         &mut self.driver
     }
 
     fn connect(&mut self, listener: usize) -> PeerId {
         let number = u16::try_from(self.peers.len()).expect("fewer peers than ports");
         let address = SocketAddr::from(([127, 0, 0, 1], number));
-        let peer = self.driver.net().connect_as(u16::try_from(listener).expect("a few listeners"), address);
+        let peer = self.net.connect_as(u16::try_from(listener).expect("a few listeners"), address);
         // As for a socket: input stays there until the test reads it.
         peer.set_reading(false);
         self.peers.push(peer);
@@ -57,7 +71,7 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
     }
 
     fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId> {
-        let (peer, arrival) = self.driver.net().arrive();
+        let (peer, arrival) = self.net.arrive();
         self.sender.as_ref().expect("an inbox").offer(arrival, listener).ok()?;
         peer.set_reading(false);
         self.peers.push(peer);
@@ -96,7 +110,7 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
     fn fail_listener(&mut self, listener: usize) -> i32 {
         const ERRNO: i32 = 22;
         let listener = u16::try_from(listener).expect("a few listeners");
-        self.driver.net().fail_listener(listener, ERRNO);
+        self.net.fail_listener(listener, ERRNO);
         ERRNO
     }
 
@@ -128,7 +142,7 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
     }
 
     fn narrow(&mut self, peer: PeerId) {
-        self.peers[peer.0].set_window(4096);
+        self.peers[peer.0].set_window(if D::SECURES { 40_000 } else { 4096 });
     }
 
     fn detaches(&self) -> bool {

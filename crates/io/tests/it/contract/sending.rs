@@ -292,7 +292,7 @@ pub(crate) fn s7_what_a_full_socket_left_arrives<H: Harness>() {
     let sent = fill(&mut world, token);
     assert!(world.peer_gets(peer, sent.len()) == sent);
     world.until("it comes back", |world| !world.is_sending(token));
-    assert_eq!(world.driver().bytes_taken(), sent.len() as u64);
+    world.assert_taken(sent.len() as u64);
     world.close_and_wait(token);
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn s7_sends_after_one_done_at_once_are_in_order<H: Harness>() {
     got.extend(world.peer_gets(peer, left));
     assert!(got == wanted);
     world.until("none is in flight", |world| !world.is_sending(token));
-    assert_eq!(world.driver().bytes_taken(), wanted.len() as u64);
+    world.assert_taken(wanted.len() as u64);
 }
 
 /// The end of the peer's side right after a send that counts as done, although the buffers are full.
@@ -376,7 +376,8 @@ pub(crate) fn s7_sends_not_done_at_once_come_back<H: Harness>() {
 
 pub(crate) fn s8_shows_acknowledged_bytes_before_there_is_room<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
-    let Some(owed) = world.driver().unacknowledged(token) else { return };
+    // Of a secured connection it counts the bytes of records: X4 compares these with their own sum.
+    let Some(owed) = world.driver().unacknowledged(token).filter(|_| !H::secures()) else { return };
     assert_eq!(owed, 0, "nothing was sent");
     let response = pattern(20_000_000, 8);
     world.send(token, plain(&response));
@@ -419,12 +420,12 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         world.peer_gets(peer, contents.len());
         world.until("it comes back", |world| !world.is_sending(token));
         expected += (bytes.len() + contents.len()) as u64;
-        assert_eq!(world.driver().bytes_taken(), expected);
+        world.assert_taken(expected);
     }
     world.send(token, with_file(b"head", &file_of(&pattern(1000, 13)), 400, 1000));
     world.until("it comes back", |world| !world.is_sending(token));
     expected += 604;
-    assert_eq!(world.driver().bytes_taken(), expected);
+    world.assert_taken(expected);
 
     // Sends in flight that a close cancels or the peer breaks.
     for is_broken in [false, true] {
@@ -436,7 +437,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         let progress = world.driver().send_progress(token);
         assert!(progress > 0 && world.is_sending(token), "8 MB don't fit unread");
         expected += progress;
-        assert_eq!(world.driver().bytes_taken(), expected);
+        world.assert_taken(expected);
         match is_broken {
             true => world.harness.reset(peer),
             false => world.close(token, CloseKind::Normal),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use shearwater_io::limits::RECV_AFTER_PAUSE_MAX;
+use shearwater_io::secure::Failure;
 use shearwater_io::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, Output, ReadEnd, SendError, Token,
 };
@@ -27,6 +27,8 @@ pub(crate) enum Note {
     ListenerRemoved(ListenerId),
     AcceptStopped,
     Received(Token, usize),
+    Secured(Token),
+    Receiving(Token),
     FinReceived(Token),
     ReadClosed(Token, Ended),
     Unsent(Token),
@@ -59,6 +61,7 @@ pub(crate) enum SentAs {
 pub(crate) struct ConnectionLog {
     pub listener: ListenerId,
     pub received: Vec<u8>,
+    pub secured: bool,
     pub fin_received: bool,
     pub ended: Option<Ended>,
     pub sent: Vec<SentAs>,
@@ -139,7 +142,17 @@ impl<H: Harness> World<H> {
         let before = self.accepted.len();
         let peer = self.harness.connect(0);
         self.until("the connection is accepted", |world| world.accepted.len() > before);
-        (peer, self.accepted[before])
+        let token = self.accepted[before];
+        self.await_secured(token);
+        (peer, token)
+    }
+
+    /// Takes turns until a connection may be used: at once if it isn't to be secured, or has ended.
+    fn await_secured(&mut self, token: Token) {
+        let is_ready = |page: &ConnectionLog| page.secured || page.ended.is_some();
+        if H::secures() && !is_ready(self.page(token)) {
+            self.until("it is secured", |world| is_ready(world.page(token)));
+        }
     }
 
     /// Returns the turn's next event, after logging it.
@@ -161,6 +174,11 @@ impl<H: Harness> World<H> {
                 Note::AcceptStopped
             }
             Event::Received { token } => self.note_received(token),
+            Event::Secured { token, result } => self.note_secured(token, result),
+            Event::Receiving { token } => {
+                assert!(self.open_page(token).secured, "X5: before the handshake");
+                Note::Receiving(token)
+            }
             Event::FinReceived { token } => self.note_fin_received(token),
             Event::ReadClosed { token, end } => self.note_read_closed(token, &end),
             Event::Unsent { token } => self.note_unsent(token),
@@ -180,6 +198,9 @@ impl<H: Harness> World<H> {
         }
         self.pages.insert(token, ConnectionLog { listener, ..ConnectionLog::default() });
         self.accepted.push(token);
+        if H::secures() {
+            self.driver().secure(token, listener, &[]);
+        }
         Note::Accepted(token)
     }
 
@@ -191,16 +212,26 @@ impl<H: Harness> World<H> {
         page
     }
 
+    fn note_secured(&mut self, token: Token, result: Result<(), Failure>) -> Note {
+        let page = self.open_page(token);
+        assert!(!page.secured && page.received.is_empty(), "X1: secured once and first");
+        assert_eq!((page.ended, result), (None, Ok(())));
+        page.secured = true;
+        assert!(self.driver().session(token).is_some(), "X1: its facts are known");
+        Note::Secured(token)
+    }
+
     fn note_received(&mut self, token: Token) -> Note {
         let lent = self.driver().lent().to_vec();
-        let most = self.setup.recv_buffer_bytes;
+        let most = H::lent_max(self.setup);
         assert!(!lent.is_empty() && lent.len() <= most, "R2: {} bytes lent of at most {most}", lent.len());
         let page = self.open_page(token);
         assert_eq!(page.ended, None, "R4: bytes after the end");
+        assert!(page.secured || !H::secures(), "X1: bytes before Secured");
         if page.paused {
             page.after_pause += lent.len();
             assert!(
-                page.after_pause <= RECV_AFTER_PAUSE_MAX,
+                page.after_pause <= H::after_pause_max(),
                 "R3: {} bytes after the pause",
                 page.after_pause
             );
@@ -298,6 +329,7 @@ impl<H: Harness> World<H> {
     /// Waits at most `timeout_ms`.
     pub(crate) fn wait(&mut self, timeout_ms: u64) {
         let before = self.driver().now_ms();
+        self.harness.pump();
         self.driver().wait(Some(Duration::from_millis(timeout_ms))).expect("T1: the driver can wait");
         assert!(self.driver().now_ms() >= before, "T3: the clock went back");
     }
@@ -355,6 +387,7 @@ impl<H: Harness> World<H> {
     }
 
     pub(crate) fn send(&mut self, token: Token, output: Output) {
+        self.await_secured(token);
         let page = self.pages.get_mut(&token).expect("the connection is there");
         page.in_flight = Some(Contents::of(&output));
         self.driver().send(token, output);
@@ -367,6 +400,7 @@ impl<H: Harness> World<H> {
 
     /// Sends with or without awaiting the end.
     pub(crate) fn send_for(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
+        self.await_secured(token);
         let contents = Contents::of(output);
         let at_once = self.driver().send_at_once(token, output, || is_awaited);
         let page = self.pages.get_mut(&token).expect("the connection is there");
@@ -428,6 +462,12 @@ impl<H: Harness> World<H> {
         page.paused = false;
         page.after_pause = 0;
         self.driver().recv_resume(token);
+    }
+
+    /// Checks the number of all bytes that the kernel has accepted (S11); those of records add to it.
+    pub(crate) fn assert_taken(&mut self, content: u64) {
+        let taken = self.driver().bytes_taken();
+        assert!(taken == content || H::secures() && taken > content, "{taken} of {content}");
     }
 
     /// Counts the matching events.

@@ -80,6 +80,8 @@ impl Echo {
             | Event::Closed { .. }
             | Event::AcceptStopped
             | Event::ListenerRemoved { .. }
+            | Event::Secured { .. }
+            | Event::Receiving { .. }
             | Event::Woken => {}
         }
     }

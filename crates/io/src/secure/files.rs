@@ -1,0 +1,135 @@
+//! Reads the files of outputs, without waiting for a disk.
+
+use std::io;
+use std::mem;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::connection::Sending;
+use super::{Provider, Secure};
+use crate::page_cache::read_cached;
+use crate::read_ahead::Fetched;
+use crate::{Driver, FileSlice, Item, Piece, SendError, Token};
+
+/// Reasons to read nothing.
+enum NotRead {
+    /// The range is being fetched while this handle is kept.
+    Fetching(Arc<Fetched>),
+    Failed(SendError),
+}
+
+impl<D: Driver, P: Provider> Secure<D, P> {
+    /// Copies what follows in an output into `buffer`. Returns the bytes copied: fewer if a file isn't cached or is no
+    /// longer as promised.
+    pub(super) fn copy(&mut self, token: Token, sending: &mut Sending, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let into = &mut buffer[filled..];
+            let slice = match sending.output.piece_at(sending.sealed + filled as u64) {
+                None => break,
+                Some(Piece::Bytes(bytes)) => {
+                    let len = bytes.len().min(into.len());
+                    into[..len].copy_from_slice(&bytes[..len]);
+                    filled += len;
+                    continue;
+                }
+                Some(Piece::File(slice)) => slice,
+            };
+            match self.read(token, sending, &slice, into) {
+                Ok(count) => filled += count,
+                Err(NotRead::Failed(error)) => {
+                    sending.failure = Some(error);
+                    break;
+                }
+                // The next round, which follows at once, waits for it.
+                Err(NotRead::Fetching(_)) if filled > 0 => break,
+                Err(NotRead::Fetching(wants)) => {
+                    (sending.wants, sending.is_fetching) = (Some(wants), true);
+                    break;
+                }
+            }
+        }
+        filled
+    }
+
+    /// Reads the beginning of a range, at least one byte. The last bytes count only if the file is as promised (S10).
+    fn read(
+        &mut self,
+        token: Token,
+        sending: &mut Sending,
+        slice: &FileSlice,
+        into: &mut [u8],
+    ) -> Result<usize, NotRead> {
+        let len = into.len().min(usize::try_from(slice.len).unwrap_or(usize::MAX));
+        let count = match self.read_some(token, sending, slice, &mut into[..len])? {
+            Ok(count) => count,
+            Err(error) => return Err(NotRead::Failed(SendError::FileUnreadable(error))),
+        };
+        if count == 0 {
+            return Err(NotRead::Failed(SendError::FileShort));
+        }
+        if count as u64 == slice.len && !slice.file.is_as_promised() {
+            return Err(NotRead::Failed(SendError::FileChanged));
+        }
+        Ok(count)
+    }
+
+    fn read_some(
+        &mut self,
+        token: Token,
+        sending: &mut Sending,
+        slice: &FileSlice,
+        into: &mut [u8],
+    ) -> Result<io::Result<usize>, NotRead> {
+        if slice.file.is_remote() {
+            match sending.wants.as_ref().and_then(|wants| wants.start_of(slice)) {
+                Some(Ok(bytes)) => {
+                    let len = bytes.len().min(into.len());
+                    into[..len].copy_from_slice(&bytes[..len]);
+                    return Ok(Ok(len));
+                }
+                Some(Err(errno)) => return Ok(Err(errno.into())),
+                None => {}
+            }
+        } else if !mem::take(&mut sending.is_fetched) {
+            match read_cached(&slice.file, into, slice.offset) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(slice.file.read_at(into, slice.offset));
+                }
+                read => return Ok(read),
+            }
+        } else {
+            return Ok(slice.file.read_at(into, slice.offset));
+        }
+        match self.ahead.fetch_unchecked(token, slice) {
+            Some(wants) => Err(NotRead::Fetching(wants)),
+            None => Ok(slice.file.read_at(into, slice.offset)),
+        }
+    }
+
+    /// Resumes sends whose fetch is complete.
+    pub(super) fn note_fetched(&mut self) {
+        while let Some(token) = self.ahead.next_fetched() {
+            let Some(mut conn) = self.take(token) else { continue };
+            if let Some(sending) = conn.sending.as_mut().filter(|sending| sending.is_fetching) {
+                (sending.is_fetching, sending.is_fetched) = (false, true);
+                self.enqueue(&mut conn);
+            }
+            self.put(conn);
+        }
+    }
+
+    /// Watches the files of sends that outlast the turn in which they began (S10).
+    pub(super) fn guard_files(&mut self) {
+        for token in mem::take(&mut self.unguarded) {
+            let conn = self.conns.get(token.slot()).and_then(Option::as_deref);
+            let sending = conn.filter(|conn| conn.token == token).and_then(|conn| conn.sending.as_deref());
+            for (_, item) in sending.map_or(&[][..], |sending| sending.output.items()) {
+                if let Item::File(slice) = item {
+                    slice.file.guard(&mut self.watches);
+                }
+            }
+        }
+    }
+}
