@@ -43,8 +43,9 @@ struct Running {
     is_ended: bool,
 }
 
-/// Memory of a session that runs, in bytes: [`Running`], and what rustls allocates for it, as a test measures.
-const RUNNING_BYTES: usize = 3 << 10;
+/// Memory of a session that runs, in bytes: [`Running`], what rustls allocates for it, and the state of two ciphers. The
+/// test `allocations` compares it.
+const RUNNING_BYTES: usize = 3900;
 
 impl TlsSession {
     pub(crate) fn new(configuration: Arc<Configuration>) -> Self {
