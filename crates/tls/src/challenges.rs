@@ -28,7 +28,7 @@ impl Challenges {
         if table.len() >= CHALLENGES_MAX && !table.contains_key(name) {
             return false;
         }
-        let config = server_config(pair.certified_key(), None, &[PROTOCOL], &rustls::DEFAULT_VERSIONS, None);
+        let config = server_config(pair.certified_key(), None, &[PROTOCOL], rustls::DEFAULT_VERSIONS, None);
         table.insert(name.to_ascii_lowercase().into(), Arc::new(config));
         true
     }

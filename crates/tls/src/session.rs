@@ -22,7 +22,7 @@ pub struct TlsSession(Stage);
 enum Stage {
     /// The ClientHello isn't whole.
     Hello(Arc<Configuration>, PartialHello),
-    /// It is whole; the next call chooses a configuration and begins the handshake.
+    /// The ClientHello is whole; the next call chooses a configuration and begins the handshake.
     Costly(Arc<Configuration>, PartialHello),
     Running(Box<Running>),
     Failed(Failure),
@@ -169,10 +169,11 @@ struct Processed {
 }
 
 /// Reasons for which rustls takes no more of a buffer.
+#[derive(Clone, Copy)]
 enum Stop {
-    /// It needs more records.
+    /// More records are needed.
     Idle,
-    /// It has content to be taken.
+    /// Content can be taken.
     Content,
     /// The peer has sent close_notify.
     Closed,

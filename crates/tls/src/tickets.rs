@@ -270,3 +270,40 @@ impl fmt::Display for TicketKeysError {
 }
 
 impl std::error::Error for TicketKeysError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticketer(key: u8, policy: u8) -> Ticketer {
+        let tickets = Tickets::from_file_bytes(&[key; 80]).unwrap();
+        Ticketer { tickets: Arc::new(tickets), policy: [policy; 32] }
+    }
+
+    #[test]
+    fn opens_its_own_tickets_alone() {
+        let ticket = ticketer(1, 1).encrypt(b"session").unwrap();
+        assert_eq!(ticketer(1, 1).decrypt(&ticket).unwrap(), b"session");
+        assert_ne!(ticketer(1, 1).encrypt(b"session").unwrap(), ticket, "each has its salt");
+        for other in [ticketer(1, 2), ticketer(2, 1)] {
+            assert_eq!(other.decrypt(&ticket), None);
+        }
+        for length in 0..ticket.len() {
+            assert_eq!(ticketer(1, 1).decrypt(&ticket[..length]), None);
+            let mut damaged = ticket.clone();
+            damaged[length] ^= 1;
+            assert_eq!(ticketer(1, 1).decrypt(&damaged), None, "byte {length}");
+        }
+    }
+
+    #[test]
+    fn limits_tickets() {
+        let most = TICKET_BYTES_MAX - NAME_BYTES - SALT_BYTES - TAG_BYTES;
+        let mut ticket = ticketer(1, 1).encrypt(&vec![0; most]).unwrap();
+        assert_eq!(ticket.len(), TICKET_BYTES_MAX);
+        assert!(ticketer(1, 1).decrypt(&ticket).is_some());
+        ticket.push(0);
+        assert_eq!(ticketer(1, 1).decrypt(&ticket), None);
+        assert_eq!(ticketer(1, 1).encrypt(&vec![0; most + 1]), None);
+    }
+}

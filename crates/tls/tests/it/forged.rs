@@ -104,7 +104,7 @@ fn limits_unfinished_messages_after_the_handshake() {
     assert!(most <= 2 * MESSAGE_BYTES_MAX && count > 20, "{most} bytes in {count} records");
 }
 
-/// What is sealed while a message of the client isn't whole.
+/// A response is sealed while a message of the client isn't whole.
 #[test]
 fn seals_between_the_parts_of_a_message() {
     let mut forger = Forger::new(&Authority::new("Test"), TLS13);

@@ -154,7 +154,7 @@ fn debug_output_contains_no_ticket_key() {
     assert_eq!(debug, "Tickets { keys: 1, rotation: 0, .. }");
 }
 
-/// A ticket of a name without client certificates, or of other authorities, never stands in for a certificate.
+/// A ticket of a name without client certificates, or of other authorities, never replaces a certificate.
 #[test]
 fn tickets_do_not_cross_client_policies() {
     let (authority, other) = (Authority::new("Test"), Authority::new("Other"));
