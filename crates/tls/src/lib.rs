@@ -54,6 +54,7 @@ mod failure;
 mod hello;
 pub mod limits;
 mod provider;
+mod running;
 mod seal;
 mod self_signed;
 mod session;

@@ -52,6 +52,8 @@ fn requires_a_certificate_of_the_name_s_authorities() {
             assert_eq!(error, Error::AlertReceived(alert));
         };
         refused(Some(strangers.issue(&["client"])), AlertDescription::UnknownCA);
+        let expired = clients.issue_until(&rcgen::PKCS_ECDSA_P256_SHA256, &["client"], 2024);
+        refused(Some(expired), AlertDescription::CertificateExpired);
         refused(None, AlertDescription::CertificateRequired);
     }
 }

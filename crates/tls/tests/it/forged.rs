@@ -134,6 +134,7 @@ fn ignores_records_without_content_and_rejects_content_within_a_message() {
 fn ends_with_the_client_s_alerts() {
     let mut forger = Forger::new(&Authority::new("Test"), TLS13);
     assert_eq!(forger.send(ALERT, &[2, 80]), Step::Failed(Failure::Alert));
+    assert!(forger.session.facts().is_some(), "the result of the handshake stays, for logs");
     let mut forger = Forger::new(&Authority::new("Test"), TLS13);
     assert_eq!(forger.send(ALERT, &[1, 0]), Step::Closed);
     let mut more = forger.record(CONTENT, b"x");
