@@ -5,6 +5,7 @@ use rustls::{ClientConfig, ConnectionTrafficSecrets, ProtocolVersion};
 use shearwater_io::secure::{Failure, Session, Step};
 use shearwater_tls::TlsProvider;
 use shearwater_tls::limits::MESSAGE_BYTES_MAX;
+use testkit::random;
 
 use crate::authority::Authority;
 use crate::link::{ClientOptions, Link, TLS12, TLS13, client, one, serve};
@@ -140,4 +141,34 @@ fn ends_with_the_client_s_alerts() {
     let mut more = forger.record(CONTENT, b"x");
     let opened = forger.session.open(&mut more, &mut forger.reply);
     assert_eq!((opened.step, opened.consumed), (Step::Closed, more.len()), "nothing follows close_notify");
+}
+
+/// Authentic records of any kind and content, in any order: no panic, and what is sealed in between is well-formed.
+#[test]
+fn survives_any_records() {
+    let authority = Authority::new("Test");
+    let mut random = random::part(1, 2);
+    for round in 0..300 {
+        let mut forger = Forger::new(&authority, if round % 2 == 0 { TLS12 } else { TLS13 });
+        for _ in 0..random.usize(..30) {
+            let kind = [20, ALERT, HANDSHAKE, HANDSHAKE, HANDSHAKE, CONTENT, 24, 99][random.usize(..8)];
+            let length = [0, 1, 2, 4, 5, 100][random.usize(..6)];
+            let mut content = random::bytes(&mut random, length);
+            if let [first, length @ .., _] = &mut content[..]
+                && random.bool()
+            {
+                *first = [0, 1, 4, 11, 16, 20, 24][random.usize(..7)];
+                length.fill(0);
+            }
+            let step = forger.send(kind, &content);
+            let mut wire = Vec::new();
+            let sealed = forger.session.seal(&[std::io::IoSlice::new(b"x")], &mut wire);
+            if let Step::Failed(failure) = step {
+                assert_eq!(sealed, Err(failure));
+                break;
+            }
+            assert!(sealed.is_err() || wire.len() >= 5 + 1 + 16);
+        }
+        forger.session.close_notify(&mut Vec::new());
+    }
 }
