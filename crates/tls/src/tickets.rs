@@ -73,9 +73,9 @@ impl Tickets {
         Ok(Self { keys: RwLock::new(parse_keys(bytes)?), rotation: AtomicU64::new(rotation) })
     }
 
-    /// Returns the keys for another process of the same server. Keep them secret: they open all sessions of TLS 1.2.
+    /// Returns the keys for another process of the same server.
     #[must_use]
-    pub fn export(&self) -> Zeroizing<Vec<u8>> {
+    pub fn export(&self) -> ExportedKeys {
         let keys = self.keys();
         let bytes = keys.iter().map(|key| NAME_BYTES + key.secret.len()).sum::<usize>();
         let mut export = Zeroizing::new(Vec::with_capacity(9 + bytes));
@@ -85,7 +85,7 @@ impl Tickets {
             export.extend_from_slice(&key.name);
             export.extend_from_slice(&key.secret);
         }
-        export
+        ExportedKeys(export)
     }
 
     /// Replaces the keys with those of `other`; those of a changed file, for example.
@@ -171,6 +171,25 @@ impl Key {
         let master = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(&self.secret);
         let key = master.expand(USE, &aead::AES_256_GCM).ok()?;
         Some(aead::LessSafeKey::new(aead::UnboundKey::from(key)))
+    }
+}
+
+/// Ticket keys for another process. Keep them secret: they open every session of TLS 1.2 that has a ticket.
+///
+/// Their memory is overwritten when they are dropped.
+pub struct ExportedKeys(Zeroizing<Vec<u8>>);
+
+impl ExportedKeys {
+    /// Returns the bytes for [`Tickets::import`].
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ExportedKeys {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ExportedKeys").finish_non_exhaustive()
     }
 }
 
