@@ -39,8 +39,8 @@ pub(crate) struct Client {
 }
 
 /// Returns true if the last value of `X-Forwarded-Proto` is `https`: the one of the nearest proxy.
-pub(crate) fn is_secure<'a>(lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> bool {
-    let last = lines.rev().next().unwrap_or_default();
+pub(crate) fn is_secure<'a>(mut lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> bool {
+    let last = lines.next_back().unwrap_or_default();
     let last = last.rsplit(|byte| *byte == b',').next().unwrap_or_default();
     last.trim_ascii().eq_ignore_ascii_case(b"https")
 }
