@@ -25,6 +25,7 @@ mod settings;
 mod signal;
 mod site;
 mod sites;
+mod tls;
 mod top;
 mod upgrade;
 
@@ -72,6 +73,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
     let arguments = arguments.expanded()?;
     let mut plan = Plan::new(&arguments)?;
+    tls::refuse(plan.tls.as_ref())?;
     let metrics = plan.admin.as_ref().map(|_| admin::metrics(&arguments));
     plan.site.count_by(metrics.as_ref());
     let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
