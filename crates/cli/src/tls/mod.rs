@@ -248,3 +248,96 @@ pub(crate) fn refuse(plan: Option<&TlsPlan>) -> Result<(), Failure> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use shearwater_config::{Config, Directory, SiteTls};
+
+    use super::{FlagSite, override_keys, plan};
+    use crate::args::Serve;
+    use crate::settings::{Listening, listening};
+
+    /// Returns the addresses with and without TLS for flags and ports of a file.
+    fn addresses(serve: &Serve, ports: (Option<u16>, Option<u16>)) -> (Vec<String>, Vec<String>) {
+        let mut config = Config::default();
+        (config.server.https_port, config.server.http_port) = ports;
+        let site = FlagSite::of(serve);
+        let mut overridden = override_keys(serve, &site, &mut config);
+        let Listening { addresses, encrypted, .. } = listening(serve, &site, &config, &mut overridden);
+        let shown = |address: &str| address.replace("0.0.0.0", "[::]");
+        let encrypted: Vec<String> = encrypted.iter().map(|address| shown(&address.to_string())).collect();
+        let plain = addresses.iter().map(|address| shown(address));
+        (encrypted.clone(), plain.filter(|address| !encrypted.contains(address)).collect())
+    }
+
+    fn domain() -> Serve {
+        Serve { domain: vec!["example.org".to_owned()], ..Serve::default() }
+    }
+
+    #[test]
+    fn flags_imply_ports() {
+        let file = PathBuf::from("a.pem");
+        let pair = || Serve { cert: Some(file.clone()), key: Some(file.clone()), ..Serve::default() };
+        let local = || Serve { self_signed: true, ..Serve::default() };
+        let listen = Some("127.0.0.1:9443".to_owned());
+        for (serve, ports, encrypted, plain) in [
+            (domain(), (None, None), &["[::]:443"][..], &["[::]:80"][..]),
+            (pair(), (None, None), &["[::]:443"], &["[::]:80"]),
+            (Serve { http_port: Some(8080), ..domain() }, (None, None), &["[::]:443"], &["[::]:8080"]),
+            // Port 80 needs the same privilege as 443.
+            (Serve { https_port: Some(8443), ..domain() }, (None, None), &["[::]:8443"], &[]),
+            (domain(), (Some(8443), Some(8080)), &["[::]:8443"], &["[::]:8080"]),
+            (Serve { https_port: Some(9443), ..pair() }, (Some(8443), None), &["[::]:9443"], &[]),
+            (Serve { listen: listen.clone(), ..domain() }, (None, None), &["127.0.0.1:9443"], &[]),
+            (local(), (None, None), &["127.0.0.1:8443"], &[]),
+            (Serve { http_port: Some(8080), ..local() }, (None, None), &["127.0.0.1:8443"], &["[::]:8080"]),
+            (Serve { https_port: Some(9443), ..local() }, (None, None), &["[::]:9443"], &[]),
+            (Serve { listen, ..local() }, (None, None), &["127.0.0.1:9443"], &[]),
+            (Serve { http_port: Some(8080), ..Serve::default() }, (None, None), &[], &["[::]:8080"]),
+            (Serve::default(), (None, None), &[], &["127.0.0.1:8080"]),
+        ] {
+            let (found_encrypted, found_plain) = addresses(&serve, ports);
+            assert_eq!(
+                (&found_encrypted[..], &found_plain[..]),
+                (&owned(encrypted)[..], &owned(plain)[..]),
+                "{serve:?}"
+            );
+        }
+    }
+
+    fn owned(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn reports_overridden_keys() {
+        let serve = Serve { https_port: Some(1), http_port: Some(2), acme_staging: true, ..domain() };
+        let mut config = Config::default();
+        (config.server.https_port, config.server.http_port) = (Some(443), Some(2));
+        config.acme.directory = Directory::Url("https://ca.example/".to_owned());
+        let overridden = override_keys(&serve, &FlagSite::of(&serve), &mut config);
+        assert_eq!(
+            overridden,
+            [
+                "--https-port 1 overrides server.https_port = 443",
+                "--acme-staging overrides acme.directory = \"https://ca.example/\""
+            ]
+        );
+        assert_eq!(config.acme.directory, Directory::LetsEncryptStaging);
+    }
+
+    #[test]
+    fn plans_certificates_and_addresses_together() {
+        let config = Config::default();
+        let address = || vec!["[::]:8443".parse::<std::net::SocketAddr>().expect("an address").into()];
+        let none = FlagSite::default();
+        assert_eq!(plan(&config, &none, Vec::new()).expect("nothing is wrong"), None);
+        assert!(plan(&config, &none, address()).is_err(), "an address without a certificate");
+        let local = FlagSite { tls: SiteTls::SelfSigned, ..none };
+        assert!(plan(&config, &local, Vec::new()).is_err(), "a certificate without an address");
+        let planned = plan(&config, &local, address()).expect("nothing is wrong").expect("TLS");
+        assert_eq!((planned.port(), planned.certificates.len(), planned.storage), (Some(8443), 1, None));
+    }
+}
