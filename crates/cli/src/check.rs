@@ -45,9 +45,6 @@ pub(crate) fn config(text: &ConfigText) -> Result<(), Failure> {
     }
 }
 
-/// Maximum number of certificates that the summary lists.
-const CERTIFICATES_SHOWN_MAX: usize = 20;
-
 /// Returns the addresses with TLS, as in the plan's list.
 fn encrypted(plan: &Plan) -> Vec<String> {
     plan.tls.iter().flat_map(|tls| &tls.addresses).map(ToString::to_string).collect()
@@ -79,13 +76,7 @@ fn summary(file: &Path, plan: &Plan) -> String {
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
     if let Some(tls) = &plan.tls {
-        for certificate in tls.certificates.iter().take(CERTIFICATES_SHOWN_MAX) {
-            let line = format!("{}: {}", certificate.name(), tls.describe(certificate));
-            report::line(&mut text, "certificate", &line);
-        }
-        if let more @ 1.. = tls.certificates.len().saturating_sub(CERTIFICATES_SHOWN_MAX) {
-            report::line(&mut text, "certificate", &format!("and {more} more, which `--json` lists"));
-        }
+        tls.lines().iter().for_each(|line| report::line(&mut text, "certificate", line));
     }
     if let Some(log) = &plan.log {
         report::line(&mut text, "log", &log.description);

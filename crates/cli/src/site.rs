@@ -126,9 +126,12 @@ fn of_flags(by_flags: &FlagSite) -> site::Site {
     site::Site { hosts: hosts.clone(), https_only: by_flags.is_encrypted(), ..site::Site::default() }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
 fn invalid(mistakes: Mistakes) -> Failure {
-    Failure::usage(mistakes.to_string())
+    // The only values of flags in it are the names of `--domain`.
+    match mistakes.list.into_iter().next() {
+        Some(first) => Failure::usage_with_help(format!("`--domain`: {}", first.message), first.help),
+        None => Failure::usage("invalid site"),
+    }
 }
 
 /// Returns a message, and perhaps help, for a folder that can't be opened.

@@ -2,7 +2,7 @@
 //!
 //! The engine knows which requests came by TLS ([`Request::is_secure`]).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +119,8 @@ impl ClearRules {
         location.push_str("https://");
         location.push_str(host);
         if port != HTTPS_PORT {
-            location.push_str(&format!(":{port}"));
+            // Writing to a string can't fail.
+            let _ = write!(location, ":{port}");
         }
         let path = request.path();
         push_encoded(location, if path.is_empty() { "/" } else { path });

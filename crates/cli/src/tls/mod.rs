@@ -23,6 +23,9 @@ const PORTS: (u16, u16) = (443, 80);
 /// Address of `--self-signed`: of this machine only, and without a privilege.
 const LOCAL_ADDRESS: &str = "127.0.0.1:8443";
 
+/// Maximum number of certificates in a report.
+const CERTIFICATES_SHOWN_MAX: usize = 20;
+
 /// TLS of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsPlan {
@@ -208,6 +211,18 @@ impl TlsPlan {
             _ => None,
         });
         ports.next().filter(|port| *port != 0)
+    }
+
+    /// Returns a line for each certificate, up to a bound.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let shown = self.certificates.iter().take(CERTIFICATES_SHOWN_MAX);
+        let mut lines: Vec<String> = shown
+            .map(|certificate| format!("{}: {}", certificate.name(), self.describe(certificate)))
+            .collect();
+        if let more @ 1.. = self.certificates.len().saturating_sub(CERTIFICATES_SHOWN_MAX) {
+            lines.push(format!("and {more} more, which `shearwater check --json` lists"));
+        }
+        lines
     }
 
     /// Describes the source of a certificate.

@@ -17,8 +17,8 @@ section! {
         workers: u16 = 0, integer(0..=1024),
             "Worker threads. 0: one per core that the process may use.";
         http_port: Option<u16> = None, Optional(integer(0..=65_535)),
-            "Port to listen on, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Without this key and without \
-             `[[listen]]`, the server listens on 127.0.0.1:8080.";
+            "Port to listen on in clear, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Sites with TLS redirect requests \
+             from here. Without this key, `https_port` and `[[listen]]`, the server listens on 127.0.0.1:8080.";
         https_port: Option<u16> = None, Optional(integer(0..=65_535)),
             "Port to listen on for TLS, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Needs a site with a certificate \
              (`tls` of [[site]]).";

@@ -62,7 +62,7 @@ pub(crate) fn certificates() {
     };
     let many: String = (0..25).map(site).collect();
     let (lines, _) = summary(&format!("[server]\nhttps_port = 8443\n{many}"), "certificate");
-    assert_eq!((lines.len(), lines[20].as_str()), (21, "and 5 more, which `--json` lists"));
+    assert_eq!((lines.len(), lines[20].as_str()), (21, "and 5 more, which `shearwater check --json` lists"));
 }
 
 #[test]
