@@ -17,6 +17,8 @@ Examples:
   shearwater ./site                     serve the folder ./site
   shearwater ./site --port 8000         on http://127.0.0.1:8000
   shearwater ./site --listen [::]:80    on port 80 of all addresses
+  shearwater ./site --domain example.org with HTTPS, and a certificate that renews itself
+  shearwater ./site --self-signed       try HTTPS on https://127.0.0.1:8443
   shearwater ./files --listing          list folders that have no index
   shearwater ./dist --spa               serve /index.html for the paths of an app
   shearwater ./site --log access.log    with an access log in the combined format
@@ -41,7 +43,7 @@ Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken,
 worker or the process that took over failed, 2 the command line or the configuration is wrong:
 another try would change nothing.";
 
-/// Serves a folder or configured sites over HTTP/1.1.
+/// Serves a folder or configured sites over HTTP/1.1 and HTTPS.
 #[derive(Debug, Parser)]
 #[command(
     name = "shearwater",
@@ -98,6 +100,34 @@ pub(crate) struct Serve {
     /// Port to listen on, local only: short for --listen 127.0.0.1:PORT
     #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
+
+    /// Host name to serve over HTTPS, on ports 443 and 80; the server gets and renews a certificate by itself. Repeatable
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["cert", "key", "self_signed"])]
+    pub(crate) domain: Vec<String>,
+
+    /// Certificate of your own (PEM) for HTTPS, on ports 443 and 80
+    #[arg(long, value_name = "FILE", conflicts_with = "self_signed")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "self_signed")]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Try HTTPS on https://127.0.0.1:8443, with a certificate that no browser trusts
+    #[arg(long)]
+    pub(crate) self_signed: bool,
+
+    /// Port for HTTPS, on all addresses
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    pub(crate) https_port: Option<u16>,
+
+    /// Port for HTTP, on all addresses
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    pub(crate) http_port: Option<u16>,
+
+    /// Get certificates from Let's Encrypt's staging environment, which allows for more attempts and no browser trusts
+    #[arg(long)]
+    pub(crate) acme_staging: bool,
 
     /// List folders that have no index
     #[arg(long)]

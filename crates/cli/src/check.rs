@@ -12,6 +12,7 @@ use crate::failure::{Failure, Reason};
 use crate::plan::{Plan, read_config};
 use crate::precompress::{find_unused, unused_as_json, unused_as_text};
 use crate::report::{self, print};
+use crate::tls::{SiteCertificate, TlsPlan};
 
 /// Checks a configuration file as far as possible without binding.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -44,15 +45,39 @@ pub(crate) fn config(text: &ConfigText) -> Result<(), Failure> {
     }
 }
 
+/// Returns the addresses with TLS, as in the plan's list.
+fn encrypted(plan: &Plan) -> Vec<String> {
+    plan.tls.iter().flat_map(|tls| &tls.addresses).map(ToString::to_string).collect()
+}
+
+/// Returns the certificates of the sites.
+fn certificates_json(tls: &TlsPlan) -> Vec<Value> {
+    let of_site = |certificate: &SiteCertificate| {
+        let facts = certificate.facts.as_ref();
+        json!({
+            "hosts": certificate.hosts,
+            "source": tls.describe(certificate),
+            "names": facts.map(|facts| &facts.names),
+            "not_after": facts.map(|facts| facts.not_after),
+        })
+    };
+    tls.certificates.iter().map(of_site).collect()
+}
+
 fn summary(file: &Path, plan: &Plan) -> String {
     let mut text = format!("{} is valid. The server would use:\n", file.display());
+    let encrypted: Vec<String> = encrypted(plan);
     for address in &plan.addresses {
-        report::line(&mut text, "address", address);
+        let by_tls = if encrypted.contains(address) { " (TLS)" } else { "" };
+        report::line(&mut text, "address", &format!("{address}{by_tls}"));
     }
     report::line(&mut text, "serves", &plan.site.description);
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
+    if let Some(tls) = &plan.tls {
+        tls.lines().iter().for_each(|line| report::line(&mut text, "certificate", line));
+    }
     if let Some(log) = &plan.log {
         report::line(&mut text, "log", &log.description);
     }
@@ -69,6 +94,8 @@ fn valid_json(file: &Path, plan: &Plan) -> Value {
         "file": file.to_string_lossy(),
         "valid": true,
         "addresses": plan.addresses,
+        "encrypted": encrypted(plan),
+        "certificates": plan.tls.as_ref().map(certificates_json).unwrap_or_default(),
         "serves": plan.site.description,
         "workers": plan.workers,
         "buffered_bytes_max": plan.buffered_bytes_max,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use shearwater::{Error, StartError};
+use shearwater::{Error, ListenAddress, StartError};
 use shearwater_config::Diagnostics;
 
 /// An error with its exit code.
@@ -79,13 +79,54 @@ impl From<Error> for Failure {
             Error::Address { .. } | Error::Start(StartError::Driver { .. } | StartError::NoTrustedProxy) => {
                 Self::usage(error.to_string())
             }
-            _ => Self::system(error.to_string(), None),
+            _ => {
+                let help = needs_privilege(&error).then(|| PRIVILEGE.to_owned());
+                Self::system(error.to_string(), help)
+            }
         }
     }
+}
+
+/// Ways to listen on a port below 1024.
+const PRIVILEGE: &str = "`sudo setcap cap_net_bind_service=+ep $(command -v shearwater)`; in a systemd unit \
+    AmbientCapabilities=CAP_NET_BIND_SERVICE; or ports from 1024 on: `--https-port 8443 --http-port 8080`";
+
+/// Returns whether the server lacks the privilege for a port below 1024.
+fn needs_privilege(error: &Error) -> bool {
+    let Error::Start(StartError::Bind { address: ListenAddress::Tcp(address), error }) = error else {
+        return false;
+    };
+    error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024
 }
 
 impl From<Diagnostics> for Failure {
     fn from(errors: Diagnostics) -> Self {
         Self { reason: Reason::Config(errors), code: 2 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+
+    use shearwater::{Error, StartError};
+
+    use super::Failure;
+
+    #[test]
+    fn a_low_port_without_privilege_names_remedies() {
+        for (port, kind, is_helped) in [
+            (443, io::ErrorKind::PermissionDenied, true),
+            (8443, io::ErrorKind::PermissionDenied, false),
+            (443, io::ErrorKind::AddrInUse, false),
+        ] {
+            let address = SocketAddr::from(([0, 0, 0, 0], port)).into();
+            let failure = Failure::from(Error::Start(StartError::Bind { address, error: kind.into() }));
+            let text = failure.to_string();
+            for remedy in ["setcap cap_net_bind_service", "AmbientCapabilities=", "--https-port 8443"] {
+                assert_eq!(text.contains(remedy), is_helped, "{text}");
+            }
+        }
     }
 }

@@ -24,6 +24,19 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
     (&["--list"], "`shearwater FOLDER --listing` lists folders that have no index"),
     (&["--host"], "give address and port together: `shearwater --listen 0.0.0.0:8080`"),
+    (
+        &["--https", "--tls", "--ssl", "--letsencrypt", "--acme", "--certbot", "--auto-https", "--certs"],
+        "`--domain NAME` gets a certificate by itself, `--cert FILE --key FILE` names your own, `--self-signed` is for trying",
+    ),
+    (
+        &["--hosts", "--hostname", "--server-name"],
+        "`--domain NAME` serves HTTPS for a name; other keys of sites are in a file",
+    ),
+    (
+        &["--certificate", "--ssl-cert", "--tls-cert", "--ssl-key", "--tls-key", "--private-key"],
+        "`--cert FILE --key FILE`",
+    ),
+    (&["--hsts", "--email"], "set it in a configuration file: `shearwater config default > site.toml`"),
     (&["--metrics", "--prometheus", "--status"], "`--admin 127.0.0.1:9180` serves metrics and a status page"),
     (
         &["--cors", "--cache", "--index"],

@@ -25,6 +25,7 @@ mod settings;
 mod signal;
 mod site;
 mod sites;
+mod tls;
 mod top;
 mod upgrade;
 
@@ -40,6 +41,7 @@ use crate::failure::Failure;
 use crate::pid_file::{PidFile, PreparedPidFile};
 use crate::plan::Plan;
 use crate::reload::Reloader;
+use crate::tls::TlsPlan;
 use crate::upgrade::Upgrader;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
@@ -72,6 +74,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
     let arguments = arguments.expanded()?;
     let mut plan = Plan::new(&arguments)?;
+    tls::refuse(plan.tls.as_ref())?;
     let metrics = plan.admin.as_ref().map(|_| admin::metrics(&arguments));
     plan.site.count_by(metrics.as_ref());
     let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
@@ -79,7 +82,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let reloader = Reloader::new(arguments, &plan, metrics.clone());
     diagnostics::install(plan.messages);
     diagnostics::warn_of_configuration(&plan.warnings());
-    let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
+    let Plan { mut server, mut site, tls, overridden, log, admin, .. } = plan;
+    let certificates = tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;
@@ -106,8 +110,12 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
     let mut pid_file = pid_file.and_then(PreparedPidFile::write);
-    let lines =
-        report::Lines { log: log_line.as_deref(), admin: admin_line.as_deref(), overridden: &overridden };
+    let lines = report::Lines {
+        certificates: &certificates,
+        log: log_line.as_deref(),
+        admin: admin_line.as_deref(),
+        overridden: &overridden,
+    };
     print_report(&report::start(&site, running.start_report(), &lines));
     precompress::warn_in_background(std::mem::take(&mut site.roots));
     // A reload replaces the sites.

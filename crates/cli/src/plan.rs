@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use shearwater::{Limits, Server, Timeouts};
 use shearwater_config::limits::CONFIG_BYTES_MAX;
-use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings};
+use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings, SiteTls};
 
 use crate::access_log::{self, PlannedLog};
 use crate::admin::{self, PlannedAdmin};
@@ -15,9 +16,10 @@ use crate::args::Serve;
 use crate::diagnostics::MessageOptions;
 use crate::failure::Failure;
 use crate::proxies;
-use crate::settings::{self, FixedSetting};
+use crate::settings::{self, FixedSetting, Listening};
 use crate::site::Site;
 use crate::sites;
+use crate::tls::{self, FlagSite, TlsPlan};
 
 /// A server that is ready to bind.
 pub(crate) struct Plan {
@@ -29,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) timeouts: Timeouts,
     /// Settings that a reload doesn't change.
     pub(crate) fixed: Vec<FixedSetting>,
+    /// TLS, if any address has it.
+    pub(crate) tls: Option<TlsPlan>,
     /// Addresses to listen on, for reports.
     pub(crate) addresses: Vec<String>,
     /// Worker threads; 0: one per core.
@@ -50,31 +54,47 @@ pub(crate) struct Plan {
 impl Plan {
     /// Reads the configuration and opens the folders to serve.
     pub(crate) fn new(serve: &Serve) -> Result<Self, Failure> {
+        tls::check_flags(serve)?;
         // Each folder takes a descriptor. If the limit can't be raised, binding reports it.
         drop(shearwater::engine::raise_descriptor_limit());
         let (mut config, site, file_warnings) = match &serve.config {
-            Some(path) => read(path, serve.workers)?,
+            Some(path) => read(path, serve)?,
             None => (Config::default(), None, None),
         };
         let file = serve.config.as_deref().unwrap_or(Path::new(""));
         let is_configured = site.is_some() || serve.dir.is_some();
-        let site = match (site, &serve.dir) {
+        let by_flags = FlagSite::of(serve);
+        let mut site = match (site, &serve.dir) {
             (Some(_), Some(dir)) => {
                 let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
                 return Err(Failure::usage_helped(message, "name one of them"));
             }
-            (Some(_), None) if serve.listing || serve.spa => return Err(only_for_a_folder(serve, file)),
-            (Some(site), None) => site,
+            (Some(site), None) => match only_for_a_folder(serve) {
+                Some((flag, key)) => return Err(wrong_flag(flag, key, file)),
+                None => site,
+            },
             (None, dir) => {
                 let base = file.parent().unwrap_or(file);
                 let workers = serve.workers.unwrap_or(config.server.workers);
                 let cache = settings::cache(&config.cache, workers);
-                Site::open(dir.as_deref(), base, cache, &settings::folder(serve))?
+                Site::open(dir.as_deref(), base, cache, &settings::folder(serve), &by_flags)?
             }
         };
         let mut overridden = override_server(serve, &mut config.server);
-        let (server, addresses) = settings::listening(serve, &config, &mut overridden);
+        overridden.extend(tls::override_keys(serve, &by_flags, &mut config));
+        if let Some(listen) = &serve.listen
+            && config.sites.iter().any(|site| site.tls != SiteTls::Off)
+        {
+            return Err(plain_address(listen, file));
+        }
+        let Listening { server, addresses, encrypted } =
+            settings::listening(serve, &by_flags, &config, &mut overridden);
+        let tls = tls::plan(&config, &by_flags, encrypted)?;
+        site.warnings.extend(tls::check::flag_warnings(&by_flags));
+        if let Some(port) = tls.as_ref().and_then(TlsPlan::port) {
+            site.sites.set_https_port(port);
+        }
         let log = access_log::plan(serve, &config.log, &mut overridden)?;
         let driver = settings::driver(config.server.driver);
         let admin = admin::plan(serve, &config.admin, driver, &mut overridden)?;
@@ -88,6 +108,7 @@ impl Plan {
             timeouts,
             fixed: settings::fixed(&config),
             file_warnings,
+            tls,
             addresses,
             workers,
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
@@ -108,14 +129,32 @@ impl Plan {
     }
 }
 
-/// Returns the error for flags of a single folder that are given together with sites.
-fn only_for_a_folder(serve: &Serve, file: &Path) -> Failure {
-    let (flag, key) = match serve.listing {
-        true => ("--listing", "listing = true"),
-        false => ("--spa", "spa = \"/index.html\""),
-    };
+/// Returns the first flag that is given for a single folder, and the key of a site that says the same.
+fn only_for_a_folder(serve: &Serve) -> Option<(&'static str, &'static str)> {
+    [
+        (serve.listing, "--listing", "listing = true"),
+        (serve.spa, "--spa", "spa = \"/index.html\""),
+        (!serve.domain.is_empty(), "--domain", "tls = \"auto\""),
+        (serve.cert.is_some(), "--cert", "tls = { cert = \"…\", key = \"…\" }"),
+        (serve.self_signed, "--self-signed", "tls = \"self-signed\""),
+    ]
+    .into_iter()
+    .find_map(|(is_given, flag, key)| is_given.then_some((flag, key)))
+}
+
+/// Returns the error for a flag of a single folder that is given together with sites.
+fn wrong_flag(flag: &str, key: &str, file: &Path) -> Failure {
     let message = format!("`{flag}` is for a folder, and {} has sites", file.display());
     Failure::usage_helped(message, format!("write `{key}` into a site of the file"))
+}
+
+/// Returns the error for an address without TLS instead of those of sites with TLS.
+fn plain_address(listen: &str, file: &Path) -> Failure {
+    let message = format!("`--listen {listen}` would be without TLS, which sites of {} have", file.display());
+    Failure::usage_helped(
+        message,
+        "`--https-port PORT` and `--http-port PORT` override the ports of the file",
+    )
 }
 
 /// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.
@@ -141,13 +180,17 @@ fn replace<T: PartialEq + Copy>(value: &mut T, given: Option<T>, default: T) -> 
 }
 
 /// Reads a configuration file and opens its sites, for the number of workers of a flag or the file.
-fn read(path: &Path, workers: Option<u16>) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
+fn read(path: &Path, serve: &Serve) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
     let mut opened = None;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (config, warnings) = read_config(path, |config| {
-        let (site, mut findings) = sites::open(config, workers.unwrap_or(config.server.workers));
+        let (site, mut findings) = sites::open(config, serve.workers.unwrap_or(config.server.workers));
         opened = site;
         findings.errors.extend(access_log::check(config).errors);
         findings.errors.extend(proxies::check(config).errors);
+        let of_tls = tls::check::check(config, serve.https_port.is_some(), now, tls::READ_PAIR);
+        findings.errors.extend(of_tls.errors);
+        findings.warnings.extend(of_tls.warnings);
         findings
     })?;
     Ok((config, opened, Some(warnings)))

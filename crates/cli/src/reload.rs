@@ -11,6 +11,7 @@ use crate::args::Serve;
 use crate::diagnostics;
 use crate::plan::Plan;
 use crate::settings::FixedSetting;
+use crate::tls;
 
 /// Longest wait for workers that are inside a handler.
 const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -47,6 +48,7 @@ impl Reloader {
     /// What `shearwater check` would print. Nothing has changed then.
     fn replace(&self, control: &Control) -> Result<String, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
+        tls::refuse(plan.tls.as_ref()).map_err(|failure| failure.to_string())?;
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let (sites_before, was_configured) = &*present;
         if *was_configured && !plan.is_configured {

@@ -14,6 +14,8 @@ use crate::site::Site;
 /// Lines of the start report that the server doesn't know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
+    /// The certificates.
+    pub(crate) certificates: &'a [String],
     /// The access log.
     pub(crate) log: Option<&'a str>,
     /// The admin listener.
@@ -24,7 +26,7 @@ pub(crate) struct Lines<'a> {
 
 /// Formats the start report, ending with a blank line.
 pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) -> String {
-    let Lines { log, admin, overridden } = *lines;
+    let Lines { certificates, log, admin, overridden } = *lines;
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
@@ -40,6 +42,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) 
     line(&mut block, "scheduling", &start_report.order.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
     line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
+    certificates.iter().for_each(|certificate| line(&mut block, "certificate", certificate));
     if let Some(log) = log {
         line(&mut block, "log", log);
     }

@@ -12,6 +12,7 @@ use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 
 use crate::args::Serve;
 use crate::proxies;
+use crate::tls::{self, FlagSite};
 
 /// Returns the limits of `[limits]` and `[performance]`.
 pub(crate) fn limits(config: &Config) -> Limits {
@@ -173,26 +174,65 @@ fn ms(duration: Duration) -> u64 {
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 
-/// Returns a server for the addresses of the command line or the file, and these addresses for reports. Adds a line to `overridden` for each
-/// address of the file that `--listen` overrides.
+/// A server with its addresses.
+pub(crate) struct Listening {
+    pub(crate) server: Server,
+    /// All addresses, for reports.
+    pub(crate) addresses: Vec<String>,
+    /// Those whose connections are by TLS.
+    pub(crate) encrypted: Vec<ListenAddress>,
+}
+
+/// Returns a server for the addresses of the command line or the file. Adds a line to `overridden` for each address of the file
+/// that `--listen` overrides. The address of `--listen` has TLS if a flag gives its site a certificate.
 pub(crate) fn listening(
     serve: &Serve,
+    by_flags: &FlagSite,
     config: &Config,
     overridden: &mut Vec<String>,
-) -> (Server, Vec<String>) {
-    let port = config.server.http_port.map(all_addresses);
-    let of_file: Vec<ListenAddress> = port.into_iter().chain(config.listen.iter().map(address)).collect();
-    let names = of_file.iter().map(ToString::to_string);
-    match (&serve.listen, of_file.split_first()) {
+) -> Listening {
+    let config::Server { http_port, https_port, .. } = config.server;
+    let ports = [(http_port, false), (https_port, true)];
+    let ports = ports.into_iter().filter_map(|(port, is_tls)| Some((all_addresses(port?), is_tls)));
+    let listens = config.listen.iter().map(|listen| (address(listen), listen.tls));
+    let of_file: Vec<(ListenAddress, bool)> = ports.chain(listens).collect();
+    let local = tls::default_address(by_flags, config).and_then(|local| local.parse::<SocketAddr>().ok());
+    let all: Vec<(ListenAddress, bool)> = match (&serve.listen, local) {
         (Some(flag), _) => {
+            let names = of_file.iter().map(|(address, _)| address);
             overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
-            (Server::new(flag).inherited_listeners(), vec![flag.clone()])
+            let server = Server::new(flag).inherited_listeners();
+            let encrypted = by_flags.is_encrypted().then(|| named(flag)).flatten();
+            return Listening {
+                server,
+                addresses: vec![flag.clone()],
+                encrypted: encrypted.into_iter().collect(),
+            };
         }
-        (None, Some((first, further))) => {
-            let server = further.iter().cloned().fold(Server::at(first.clone()), Server::listen_at);
-            (server.inherited_listeners(), names.collect())
+        (None, Some(local)) => of_file.into_iter().chain([(local.into(), true)]).collect(),
+        (None, None) => of_file,
+    };
+    let addresses: Vec<String> = all.iter().map(|(address, _)| address.to_string()).collect();
+    let encrypted = all.iter().filter(|(_, is_tls)| *is_tls).map(|(address, _)| address.clone()).collect();
+    let mut all = all.into_iter().map(|(address, _)| address);
+    match all.next() {
+        Some(first) => {
+            let server = all.fold(Server::at(first), Server::listen_at).inherited_listeners();
+            Listening { server, addresses, encrypted }
         }
-        (None, None) => (Server::inherited_or(DEFAULT_ADDRESS), vec![DEFAULT_ADDRESS.to_owned()]),
+        None => Listening {
+            server: Server::inherited_or(DEFAULT_ADDRESS),
+            addresses: vec![DEFAULT_ADDRESS.to_owned()],
+            encrypted,
+        },
+    }
+}
+
+/// Parses an address of the command line; `None`: the server reports it.
+fn named(flag: &str) -> Option<ListenAddress> {
+    match flag.strip_prefix("unix:") {
+        Some(path) => Some(ListenAddress::unix(path)),
+        None => flag.parse::<SocketAddr>().ok().map(Into::into),
     }
 }
 

@@ -10,6 +10,7 @@ use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, 
 
 use crate::failure::Failure;
 use crate::intent::{of_file, of_missing};
+use crate::tls::FlagSite;
 
 /// Served without an argument if it exists.
 const DEFAULT_FOLDER: &str = "public";
@@ -56,6 +57,7 @@ impl Site {
         base: &Path,
         cache: CacheLimits,
         options: &FolderOptions,
+        by_flags: &FlagSite,
     ) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);
         let path = match folder {
@@ -65,7 +67,7 @@ impl Site {
                 let help = "`shearwater FOLDER --listing`, or create ./public";
                 return Err(Failure::usage_helped("`--listing` and `--spa` need a folder", help));
             }
-            None => return Self::welcome(cache),
+            None => return Self::welcome(cache, by_flags),
         };
         let opened = match Folder::open_with(path, options) {
             Ok(folder) => path.canonicalize().map(|path| (folder, path)),
@@ -84,7 +86,7 @@ impl Site {
             })
         })?;
         let missing = folder.missing();
-        let content = site::Site { content: Content::Files(0), ..site::Site::default() };
+        let content = site::Site { content: Content::Files(0), ..of_flags(by_flags) };
         let sites =
             Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
         let (description, formats) = (path.display().to_string(), Coding::ALL.to_vec());
@@ -100,7 +102,7 @@ impl Site {
     }
 
     /// Returns the built-in welcome page.
-    fn welcome(cache: CacheLimits) -> Result<Self, Failure> {
+    fn welcome(cache: CacheLimits, by_flags: &FlagSite) -> Result<Self, Failure> {
         let media_type = "text/html; charset=utf-8".to_owned();
         let page = Fixed { status: 200, media_type, body: WELCOME.as_bytes().to_vec() };
         let policy = ("Content-Security-Policy".to_owned(), WELCOME_POLICY.to_owned());
@@ -110,7 +112,7 @@ impl Site {
             headers: Headers { set: vec![policy], remove: Vec::new() },
             ..Route::default()
         };
-        let content = site::Site { routes: vec![route], ..site::Site::default() };
+        let content = site::Site { routes: vec![route], ..of_flags(by_flags) };
         let sites =
             Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
         let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
@@ -118,9 +120,18 @@ impl Site {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
+/// Returns a site without content, with the names and TLS of flags.
+fn of_flags(by_flags: &FlagSite) -> site::Site {
+    let FlagSite { hosts, .. } = by_flags;
+    site::Site { hosts: hosts.clone(), https_only: by_flags.is_encrypted(), ..site::Site::default() }
+}
+
 fn invalid(mistakes: Mistakes) -> Failure {
-    Failure::usage(mistakes.to_string())
+    // The only values of flags in it are the names of `--domain`.
+    match mistakes.list.into_iter().next() {
+        Some(first) => Failure::usage_with_help(format!("`--domain`: {}", first.message), first.help),
+        None => Failure::usage("invalid site"),
+    }
 }
 
 /// Returns a message, and perhaps help, for a folder that can't be opened.

@@ -127,6 +127,8 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
     site::Site {
         hosts: site.hosts.clone(),
         content: folders.content(&of, &site.serving),
+        https_only: site.redirects_clear(),
+        hsts: site.hsts.as_ref().map(hsts),
         headers: of_headers(&site.headers),
         error_pages: of_pages(&site.serving.error_pages, &BTreeMap::new()),
         redirects: site.redirects.iter().map(redirect).collect(),
@@ -137,6 +139,10 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
             .map(|(route, keys)| of_route(&format!("{of}.route[{route}]"), keys, site, folders))
             .collect(),
     }
+}
+
+fn hsts(config::Hsts { max_age, subdomains, preload }: &config::Hsts) -> site::Hsts {
+    site::Hsts { max_age: *max_age, subdomains: *subdomains, preload: *preload }
 }
 
 fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {

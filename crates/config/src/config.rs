@@ -16,6 +16,7 @@ use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
 use crate::sections::log::Log;
 use crate::sections::server::{Address, Listen, Logging, Server};
 use crate::sections::site::Site;
+use crate::sections::tls::{Acme, Tls};
 
 section! {
     /// A checked configuration with defaults filled in.
@@ -38,6 +39,10 @@ section! {
             "The access log: a line for each request, described in docs/tasks/access-log.md.";
         admin: Admin = Admin::default(), Table(Once, "a section [admin]"),
             "The admin listener: metrics and status, described in docs/tasks/metrics.md.";
+        tls: Tls = Tls::default(), Table(Once, "a section [tls]"),
+            "TLS of all sites, described in docs/tasks/https.md. Each site has its certificate in `tls` of [[site]].";
+        acme: Acme = Acme::default(), Table(Once, "a section [acme]"),
+            "The certificate authority of sites with `tls = \"auto\"`.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),
             "An address to listen on, in addition to `server.http_port`. There can be several.";
         sites as "site": Vec<Site> = Vec::new(), Tables(Site::default()),
@@ -56,11 +61,9 @@ fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'
             continue;
         }
         let mut earlier = config.listen[..index].iter();
-        let help = match (config.server.http_port, &listen.address) {
-            (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
-                "`server.http_port` listens on this port on all addresses: remove one of them".to_owned()
-            }
-            _ => match earlier.position(|earlier| earlier.address.overlaps(&listen.address)) {
+        let help = match port_key(config, &listen.address) {
+            Some(key) => format!("`{key}` listens on this port on all addresses: remove one of them"),
+            None => match earlier.position(|earlier| earlier.address.overlaps(&listen.address)) {
                 Some(other) => format!("listen[{other}] already listens on it"),
                 None => continue,
             },
@@ -69,17 +72,30 @@ fn check_listeners(config: &Config, source: &Source<'_>, context: &mut Context<'
         let span = locate(source.table, &key);
         context.report(key, &span, "duplicate address".to_owned(), Some(help));
     }
+    if config.server.https_port.is_some_and(|port| port != 0 && config.server.http_port == Some(port)) {
+        let key = "server.https_port".to_owned();
+        let span = locate(source.table, &key);
+        let help = "a port is either for TLS or for requests in clear: 443 and 80, or 8443 and 8080";
+        context.report(key, &span, "same port as `http_port`".to_owned(), Some(help.to_owned()));
+    }
     check_admin(config, source, context);
+}
+
+/// Returns the key whose port an address has.
+fn port_key(config: &Config, address: &Address) -> Option<&'static str> {
+    let Address::Tcp(address) = address else { return None };
+    let has = |port: Option<u16>| port == Some(address.port()) && address.port() != 0;
+    let server = &config.server;
+    let https = || has(server.https_port).then_some("server.https_port");
+    has(server.http_port).then_some("server.http_port").or_else(https)
 }
 
 /// Reports an admin listener at an address of the server.
 fn check_admin(config: &Config, source: &Source<'_>, context: &mut Context<'_>) {
     let Some(admin) = config.admin.listen.as_ref().filter(|_| context.is_sound("admin")) else { return };
-    let other = match (config.server.http_port, admin) {
-        (Some(port @ 1..), Address::Tcp(address)) if address.port() == port => {
-            "`server.http_port`".to_owned()
-        }
-        _ => match config.listen.iter().position(|listen| listen.address.overlaps(admin)) {
+    let other = match port_key(config, admin) {
+        Some(key) => format!("`{key}`"),
+        None => match config.listen.iter().position(|listen| listen.address.overlaps(admin)) {
             Some(index) => format!("listen[{index}]"),
             None => return,
         },
@@ -96,8 +112,9 @@ pub(crate) fn tables() -> &'static [Description] {
         tables.sort_by_key(|table| table.kind);
         let mut known = Vec::new();
         tables.retain(|table| {
-            let is_new = !known.contains(&table.heading);
-            known.push(table.heading.clone());
+            let heading = table.kind.heading(&table.heading);
+            let is_new = !known.contains(&heading);
+            known.push(heading);
             is_new
         });
         tables

@@ -27,6 +27,7 @@ mod sections {
     pub(crate) mod log;
     pub(crate) mod server;
     pub(crate) mod site;
+    pub(crate) mod tls;
 }
 mod unknown;
 
@@ -45,4 +46,7 @@ pub use sections::server::{
     Server,
 };
 pub use sections::site::{Headers, Redirect, Respond, Route, Site};
+pub use sections::tls::{
+    Acme, ClearRequests, Directory, Eab, Hsts, Pair, Protocol, Secret, SiteTls, Tls, TlsVersion,
+};
 pub use unknown::{Unsupported, nearest, unsupported};

@@ -85,6 +85,33 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("document_root", "`root` of [[site]]"),
     ("location", "[[site.route]] in double brackets"),
     ("client_max_body_size", "`body_bytes_max` of [limits]"),
+    ("tls", "`tls` of [[site]], and of [[listen]]"),
+    ("cert", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("key", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("ca", "`client_ca` beside `cert` and `key`, or `ca` of [acme]"),
+    ("ssl_certificate", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("ssl_certificate_key", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("ssl_client_certificate", "`tls = { …, client_ca = … }` of [[site]]"),
+    ("certificate", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("certificates", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("tls_cert", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("tls_key", "`tls = { cert = …, key = … }` of [[site]]"),
+    ("ssl", "`tls` of [[site]], and `https_port` of [server]"),
+    ("https", "`tls` of [[site]], and `https_port` of [server]"),
+    ("auto_https", "`tls = \"auto\"` of [[site]]"),
+    ("autocert", "`tls = \"auto\"` of [[site]]"),
+    ("letsencrypt", "`tls = \"auto\"` of [[site]]"),
+    ("certbot", "`tls = \"auto\"` of [[site]]"),
+    ("ssl_protocols", "`min_version` of [tls]"),
+    ("tls_min_version", "`min_version` of [tls]"),
+    ("alpn", "`protocols` of [tls]"),
+    ("ssl_session_ticket_key", "`ticket_keys` of [tls]"),
+    ("acme_email", "`email` of [acme]"),
+    ("acme_ca", "`directory` of [acme]"),
+    ("force_https", "`http = \"redirect\"` of [[site]]"),
+    ("force_ssl", "`http = \"redirect\"` of [[site]]"),
+    ("ssl_redirect", "`http = \"redirect\"` of [[site]]"),
+    ("strict_transport_security", "`hsts` of [[site]]"),
     ("drain_ms", "`drain_timeout` of [server]"),
 ];
 
@@ -123,11 +150,6 @@ pub struct Unsupported {
 }
 
 const FEATURES: &[Unsupported] = &[
-    Unsupported {
-        words: "https tls ssl cert certs certificate certificates acme letsencrypt",
-        what: "TLS is not supported yet",
-        help: "terminate TLS in a proxy (Caddy, nginx, HAProxy) and forward requests to this server at 127.0.0.1 or a unix: socket",
-    },
     Unsupported {
         words: "http2 h2 h2c http3 h3 quic alpn",
         what: "HTTP/2 and HTTP/3 are not supported yet",
@@ -184,12 +206,10 @@ pub fn unsupported(name: &str) -> Option<&'static Unsupported> {
     let name = name.to_lowercase();
     let words = || name.split(['_', '-', '.', ' ']);
     let is_meant = |feature: &&Unsupported| words().any(|word| feature.words.split(' ').any(|of| of == word));
-    // TLS also by prefix: `httpsPort` has no separator.
-    let is_tls = || words().any(|word| word.starts_with("https"));
     if name == OURS {
         return None;
     }
-    FEATURES.iter().find(is_meant).or_else(|| is_tls().then_some(&FEATURES[0]))
+    FEATURES.iter().find(is_meant)
 }
 
 #[cfg(test)]
@@ -223,11 +243,6 @@ mod tests {
     #[test]
     fn recognises_features_by_words_of_the_name() {
         for (name, what) in [
-            ("tls", "TLS"),
-            ("https_port", "TLS"),
-            ("HTTPS-Port", "TLS"),
-            ("httpsPort", "TLS"),
-            ("ssl_certificate_key", "TLS"),
             ("gzip", "compression"),
             ("gzip_types", "compression"),
             ("proxy_pass", "forwarding requests"),
@@ -241,7 +256,17 @@ mod tests {
             let found = unsupported(name).unwrap_or_else(|| panic!("{name}"));
             assert!(found.what.starts_with(what), "{name}: {}", found.what);
         }
-        for name in ["http_port", "port", "wokers", "hash", "certain", "author", "logging"] {
+        for name in [
+            "http_port",
+            "https_port",
+            "ssl_certificate_key",
+            "port",
+            "wokers",
+            "hash",
+            "certain",
+            "author",
+            "logging",
+        ] {
             assert_eq!(unsupported(name), None, "{name}");
         }
     }

@@ -84,6 +84,7 @@ fn real() -> Site {
         error_pages: vec![ErrorPage { status: 404, path: "/404.html".to_owned() }],
         redirects: vec![redirect("/old/*", "/new/{rest}"), redirect("/home", "/")],
         routes,
+        ..Site::default()
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::OnceLock;
 
 use shearwater_files::resolve::path::resolve_setting;
 use shearwater_files::{CacheStatistics, Folder};
 
 use crate::headers::{self, Changes};
-use crate::hosts::{Hosts, parse_host};
+use crate::hosts::{HostPattern, Hosts, parse_host};
+use crate::https::{Challenges, ClearRules, HSTS, hsts_value, is_hsts, without_hsts};
 use crate::limits::{ROUTES_MAX, SITES_MAX};
 use crate::options::{
     Content, ErrorPage, Fixed, Headers, InvalidValue, Mistakes, Options, Redirect, Route, Site, invalid,
@@ -43,11 +45,34 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
         }
         _ => None,
     };
-    let SharedTables { headers, fixed, warnings, .. } = shared;
+    let SharedTables { mut headers, fixed, warnings, .. } = shared;
+    let rules_in_clear = in_clear(&mut headers);
+    let has_clear_rules = sites.iter().any(|site| site.clear.is_some());
     let (header_rules, fixed) = (headers.list.iter().map(headers::header_rules).collect(), fixed.list);
     let Options { folders, cache, .. } = options;
     let statistics = CacheStatistics::default();
-    Ok(SitesPlan { folders, cache, statistics, hosts, sites, header_rules, fixed, only, warnings })
+    Ok(SitesPlan {
+        folders,
+        cache,
+        statistics,
+        hosts,
+        sites,
+        header_rules,
+        rules_in_clear,
+        has_clear_rules,
+        https_port: OnceLock::new(),
+        challenges: Challenges::default(),
+        fixed,
+        only,
+        warnings,
+    })
+}
+
+/// Returns the numbers of all changes without HSTS.
+fn in_clear(headers: &mut DistinctValues<Changes>) -> Vec<Option<u32>> {
+    let all = headers.list.clone();
+    let without = all.iter().map(without_hsts);
+    without.map(|changes| (!changes.is_empty()).then(|| headers.number_of(&changes))).collect()
 }
 
 /// Builds the table of hosts. The default site is the one without hosts, or the first.
@@ -130,6 +155,7 @@ fn build_site<'a>(
     let plan = SitePlan {
         name: site.hosts.first().map_or(DEFAULT_NAME, String::as_str).into(),
         tag: 0,
+        clear: None,
         routes: RouteTable::new(OWN),
         rules: Vec::new(),
         redirects: Vec::new(),
@@ -137,7 +163,8 @@ fn build_site<'a>(
     };
     let key = format!("site[{at}]");
     let keys = vec![key.clone()];
-    let mut builder = Builder { key, plan, keys, changes: Changes::new(), shared, mistakes };
+    let mut builder = Builder { key, plan, keys, changes: Changes::new(), hsts: None, shared, mistakes };
+    builder.add_clear_rules(site);
     builder.add_own_rule(site);
     if site.redirects.len() + site.routes.len() > ROUTES_MAX {
         let message = format!("site with more than {ROUTES_MAX} routes and redirects");
@@ -166,6 +193,8 @@ struct Builder<'a, 'f> {
     keys: Vec<String>,
     /// The site's header changes.
     changes: Changes,
+    /// The value of HSTS.
+    hsts: Option<String>,
     shared: &'a mut SharedTables<'f>,
     mistakes: &'a mut Mistakes,
 }
@@ -180,10 +209,42 @@ impl Builder<'_, '_> {
         self.shared.warnings.add(key, invalid(message, help));
     }
 
+    /// Adds the rules of requests in clear.
+    fn add_clear_rules(&mut self, site: &Site) {
+        match site.hsts.as_ref().map(hsts_value).transpose() {
+            Ok(value) => self.hsts = value,
+            Err(invalid) => self.mistake(".hsts", invalid),
+        }
+        if !site.https_only && site.hsts.is_none() {
+            return;
+        }
+        let exact = site.hosts.iter().find_map(|host| match parse_host(host) {
+            Ok(HostPattern::Exact(name)) => Some(name.into()),
+            _ => None,
+        });
+        self.plan.clear = Some(ClearRules {
+            are_redirected: site.https_only,
+            has_hsts: site.hsts.is_some(),
+            host: exact,
+            has_any_host: site.hosts.is_empty(),
+        });
+    }
+
+    /// Returns the number of changes and HSTS, unless there are none.
+    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
+        match &self.hsts {
+            None => self.shared.header_rules(changes),
+            Some(value) => {
+                let hsts = (HSTS.to_owned(), Some(value.clone()));
+                self.shared.header_rules(&[&changes[..], &[hsts]].concat())
+            }
+        }
+    }
+
     /// Adds the rule of requests without a route.
     fn add_own_rule(&mut self, site: &Site) {
         self.changes = self.check_headers(&site.headers, "");
-        let header_rules = self.shared.header_rules(&self.changes);
+        let header_rules = self.header_rules(&self.changes.clone());
         let action = self.action(&site.content, "");
         self.check_required_headers(Some(&site.content), &self.changes.clone(), "");
         self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
@@ -193,6 +254,13 @@ impl Builder<'_, '_> {
     /// Returns the valid header changes.
     fn check_headers(&mut self, headers: &Headers, key: &str) -> Changes {
         let (changes, wrong) = headers::changes(headers);
+        if self.hsts.is_some() && changes.iter().any(|(name, _)| is_hsts(name)) {
+            let help = "remove one of them; `hsts` keeps the header out of responses in clear";
+            self.mistake(
+                &format!("{key}.headers"),
+                invalid(format!("both `hsts` and the header {HSTS}"), help),
+            );
+        }
         for (header, invalid) in wrong {
             self.mistake(&format!("{key}.headers.{header}"), invalid);
         }
@@ -264,7 +332,7 @@ impl Builder<'_, '_> {
             let changes = self.check_headers(&route.headers, &key);
             let changes = headers::merge(&self.changes, changes);
             self.check_required_headers(route.content.as_ref(), &changes, &key);
-            self.shared.header_rules(&changes)
+            self.header_rules(&changes)
         };
         let rule = number(self.plan.rules.len());
         let pattern = PathPattern::parse(&route.path);

@@ -99,25 +99,31 @@ impl Hosts {
     /// Returns the site for the host of a request, with or without a port, case-insensitively.
     #[inline]
     pub(crate) fn find(&self, host: &[u8]) -> u32 {
+        self.find_known(host).unwrap_or(self.default)
+    }
+
+    /// Returns the site that has the host of a request among its own.
+    #[inline]
+    pub(crate) fn find_known(&self, host: &[u8]) -> Option<u32> {
         if self.exact.is_empty() && self.beneath.is_empty() {
-            return self.default;
+            return None;
         }
         let name = bare(host);
         if name.len() > HOST_BYTES_MAX {
-            return self.default;
+            return None;
         }
         if let Some(site) = self.exact.get(name) {
-            return site;
+            return Some(site);
         }
-        if self.beneath.is_empty() { self.default } else { self.find_beneath(name) }
+        if self.beneath.is_empty() { None } else { self.find_beneath(name) }
     }
 
     /// Tries the suffix after each dot; the first match is the longest.
-    fn find_beneath(&self, name: &[u8]) -> u32 {
+    fn find_beneath(&self, name: &[u8]) -> Option<u32> {
         let dots = name.iter().enumerate().skip(1).filter(|&(_, &byte)| byte == b'.');
         let rests = dots.map(|(at, _)| &name[at + 1..]);
         let mut may_be = rests.filter(|rest| self.beneath.may_have(rest.len()));
-        may_be.find_map(|rest| self.beneath.get(rest)).unwrap_or(self.default)
+        may_be.find_map(|rest| self.beneath.get(rest))
     }
 }
 

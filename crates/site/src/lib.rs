@@ -2,7 +2,7 @@
 //!
 //! [`Sites::new`] checks [`Options`] once and compiles them into tables that the workers share. [`SiteService`] handles a request: `hosts`
 //! finds the site, `resolve` of `files` the name of the path, `routes` the rule; then files, a redirect or a fixed response, and an error
-//! page if it failed.
+//! page if it failed. `https` redirects requests that came in clear.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod builder;
 mod error_pages;
 mod headers;
 mod hosts;
+mod https;
 pub mod limits;
 mod options;
 mod plan;
@@ -22,6 +23,7 @@ mod service;
 mod table;
 
 pub use options::{
-    Content, ErrorPage, Fixed, Headers, Mistake, Mistakes, Options, REDIRECT_STATUS, Redirect, Route, Site,
+    Content, ErrorPage, Fixed, Headers, Hsts, Mistake, Mistakes, Options, REDIRECT_STATUS, Redirect, Route,
+    Site,
 };
 pub use service::{SiteService, Sites};

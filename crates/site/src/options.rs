@@ -1,6 +1,7 @@
 //! Options of sites: plain data, and mistakes in them.
 
 use std::fmt;
+use std::time::Duration;
 
 use shearwater_files::{CacheLimits, Folder};
 
@@ -25,6 +26,11 @@ pub struct Site {
     pub hosts: Vec<String>,
     /// Content of paths without a route.
     pub content: Content,
+    /// Redirects requests that came in clear to `https`, before everything else. A challenge of a certificate authority
+    /// (`/.well-known/acme-challenge/`) isn't redirected.
+    pub https_only: bool,
+    /// Has browsers use `https` only.
+    pub hsts: Option<Hsts>,
     /// Changes to response headers.
     pub headers: Headers,
     /// Error pages.
@@ -107,6 +113,17 @@ pub struct Headers {
     pub set: Vec<(String, String)>,
     /// Names.
     pub remove: Vec<String>,
+}
+
+/// HTTP Strict Transport Security (RFC 6797): `Strict-Transport-Security` in all responses by TLS, and in none in clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hsts {
+    /// Time for which a browser uses `https` only. 0 ends that.
+    pub max_age: Duration,
+    /// Includes all names beneath the host.
+    pub subdomains: bool,
+    /// Agrees to the lists that browsers are shipped with. It needs `subdomains` and a year.
+    pub preload: bool,
 }
 
 /// A page for an error; the status stays.

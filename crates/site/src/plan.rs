@@ -1,10 +1,13 @@
 //! Sites as workers share them: options, checked once and compiled into immutable tables.
 
+use std::sync::OnceLock;
+
 use shearwater::engine::HeaderRules;
 use shearwater_files::resolve::path::resolve;
 use shearwater_files::{CacheLimits, CacheStatistics, Folder};
 
 use crate::hosts::Hosts;
+use crate::https::{Challenges, ClearRules};
 use crate::limits::{REDIRECTS_FOLLOWED_MAX, SITES_MAX};
 use crate::options::{Fixed, Mistakes};
 use crate::redirect::RedirectTarget;
@@ -18,6 +21,13 @@ pub(crate) struct SitesPlan {
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<SitePlan>,
     pub(crate) header_rules: Vec<HeaderRules>,
+    /// For each of the header rules, the number of those without HSTS.
+    pub(crate) rules_in_clear: Vec<Option<u32>>,
+    /// A site has rules for requests in clear, or there are challenges.
+    pub(crate) has_clear_rules: bool,
+    /// Port that requests in clear are redirected to.
+    pub(crate) https_port: OnceLock<u16>,
+    pub(crate) challenges: Challenges,
     pub(crate) fixed: Vec<Fixed>,
     /// The match of every request, if there is only one site and it has files and no routes.
     pub(crate) only: Option<RouteMatch>,
@@ -30,6 +40,8 @@ pub(crate) struct SitePlan {
     pub(crate) name: Box<str>,
     /// Its number for listeners of finished exchanges.
     pub(crate) tag: u16,
+    /// Rules for requests in clear; `None`: they are served as others.
+    pub(crate) clear: Option<ClearRules>,
     pub(crate) routes: RouteTable,
     /// Rules of the routes.
     pub(crate) rules: Vec<RouteRule>,

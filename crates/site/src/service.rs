@@ -15,6 +15,7 @@ use shearwater_files::{CacheStatistics, FileCache, Files, Folder};
 
 use crate::builder;
 use crate::error_pages::{ErrorPages, PageSet};
+use crate::https::{HTTPS_PORT, is_challenge};
 use crate::options::{Mistakes, Options};
 use crate::plan::{RouteAction, RouteMatch, SitesPlan, prefix_len};
 use crate::responses::{ALLOW, FixedResponse};
@@ -71,6 +72,22 @@ impl Sites {
             if let (Some(only), [site]) = (&mut plan.only, &plan.sites[..]) {
                 only.tag = site.tag;
             }
+        }
+    }
+
+    /// Sets the port that requests in clear are redirected to, as soon as it is known. Without this call it is 443; only the
+    /// first call counts.
+    pub fn set_https_port(&self, port: u16) {
+        self.0.https_port.get_or_init(|| port);
+    }
+
+    /// Responds to challenges of certificate authorities (`/.well-known/acme-challenge/TOKEN`, RFC 8555 section 8.3) on all sites,
+    /// in clear. Workers call `find` with the token of each such request. Sites that are already shared with services keep
+    /// theirs.
+    pub fn answer_challenges(&mut self, find: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
+        if let Some(plan) = Arc::get_mut(&mut self.0) {
+            plan.challenges.0 = Some(Arc::new(find));
+            plan.has_clear_rules = true;
         }
     }
 
@@ -193,10 +210,15 @@ impl SiteService {
         response: &mut Response<'_>,
     ) {
         response.exchange_tag(found.tag);
-        if let Some(header_rules) = found.rule.header_rules {
+        let in_clear = match self.plan.has_clear_rules && !request.is_secure() {
+            true => self.act_in_clear(found, request, response),
+            false => InClear { header_rules: found.rule.header_rules, is_whole: None },
+        };
+        if let Some(header_rules) = in_clear.header_rules {
             response.header_rules(&self.header_rules[header_rules as usize]);
         }
         let is_whole = match (found.rule.action, bad) {
+            _ if in_clear.is_whole.is_some() => in_clear.is_whole == Some(true),
             // Folders choose the status of an invalid path themselves.
             (RouteAction::Files(folder), _) => {
                 self.files[folder as usize].respond(request, response);
@@ -222,6 +244,46 @@ impl SiteService {
             let pages = PageSet { site: found.site, number: found.rule.pages };
             self.error_pages.surround(pages, request, response);
         }
+    }
+}
+
+/// Treatment of a request in clear.
+struct InClear {
+    /// Header rules of its response.
+    header_rules: Option<u32>,
+    /// Set once the request has its response; `false`: an error that gets an error page.
+    is_whole: Option<bool>,
+}
+
+impl SiteService {
+    /// Responds to a challenge or redirects to `https`, if the site of a request in clear wants that. Returns the header rules
+    /// for it, without HSTS.
+    #[inline(never)]
+    fn act_in_clear(
+        &self,
+        found: &RouteMatch,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> InClear {
+        let plan = &self.plan;
+        let mut header_rules = found.rule.header_rules;
+        if self.plan.challenges.respond(request, response) {
+            return InClear { header_rules: None, is_whole: Some(true) };
+        }
+        let Some(rules) = &plan.sites[found.site as usize].clear else {
+            return InClear { header_rules, is_whole: None };
+        };
+        if rules.has_hsts {
+            header_rules = header_rules.and_then(|rules| plan.rules_in_clear[rules as usize]);
+        }
+        // The target of OPTIONS may be a star.
+        let is_redirected = rules.are_redirected && !is_challenge(request) && request.path() != "*";
+        let is_whole = is_redirected.then(|| {
+            let port = plan.https_port.get().copied().unwrap_or(HTTPS_PORT);
+            let location = &mut self.scratch.borrow_mut().location;
+            rules.redirect((found.site, &plan.hosts, port), request, location, response)
+        });
+        InClear { header_rules, is_whole }
     }
 }
 

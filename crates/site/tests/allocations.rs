@@ -80,6 +80,7 @@ fn sites(folder: Folder) -> Sites {
             fixed("/closed/*", 403, ""),
             fixed("/gone/*", 410, ""),
         ],
+        ..Site::default()
     };
     let default = Site { hosts: Vec::new(), ..site.clone() };
     let options =

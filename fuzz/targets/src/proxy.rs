@@ -19,7 +19,7 @@ pub fn run(input: &[u8]) {
     }
     assert_eq!(decided.unwrap_or(Ok(ProxyHeader::Partial)), whole);
     match whole {
-        Ok(ProxyHeader::Complete { len, source }) => {
+        Ok(ProxyHeader::Complete { len, source, .. }) => {
             assert_eq!(reference(&input[..len]), Some(source), "the source");
             assert!((1..len).all(|shorter| parse(&input[..shorter]) == Ok(ProxyHeader::Partial)));
         }

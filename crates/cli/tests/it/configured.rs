@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use testkit::{TestClient, TestFolder};
 
 use crate::diagnostics;
-use crate::keys::{SITE, admin, folder, limits, log, performance, server};
+use crate::keys::{SITE, admin, folder, limits, log, performance, server, tls};
 use crate::process::{Server, drivers, has_proc, program, run, threads};
 use crate::sites;
 
@@ -183,6 +183,26 @@ const SHOWN: &[(Test, &[&str])] = &[
     (limits::write, &["timeouts.write"]),
     (limits::linger, &["timeouts.linger"]),
     (limits::drain_idle, &["timeouts.drain_idle"]),
+    (tls::addresses, &["server.https_port", "listen.tls"]),
+    (
+        tls::certificates,
+        &["site.tls", "tls.cert", "tls.key", "tls.client_ca", "tls.storage", "acme.directory"],
+    ),
+    (tls::files, &["tls.ticket_keys", "acme.ca"]),
+    (tls::http, &["site.http"]),
+    (tls::hsts, &["site.hsts", "hsts.max_age", "hsts.subdomains", "hsts.preload"]),
+];
+
+/// Keys whose effect only a server with TLS shows.
+const OF_TLS: &[&str] = &[
+    "tls.min_version",
+    "tls.protocols",
+    "tls.strict_sni",
+    "acme.email",
+    "acme.eab",
+    "acme.agree_to_terms",
+    "eab.kid",
+    "eab.hmac",
 ];
 
 /// Returns all keys with their sections, from the generated page.
@@ -200,7 +220,8 @@ fn keys() -> BTreeSet<String> {
     }
     // Routes have all keys of sites except these.
     let of_routes = keys.iter().filter_map(|key| key.strip_prefix("site."));
-    let of_routes = of_routes.filter(|key| !key.contains('.') && !["hosts", "headers"].contains(key));
+    let of_routes = of_routes
+        .filter(|key| !key.contains('.') && !["hosts", "headers", "tls", "http", "hsts"].contains(key));
     let of_routes: Vec<String> = of_routes.map(|key| format!("site.route.{key}")).collect();
     keys.extend(of_routes);
     keys
@@ -209,7 +230,8 @@ fn keys() -> BTreeSet<String> {
 #[test]
 fn every_key_has_a_test() {
     let of_server = SHOWN.iter().flat_map(|(_, keys)| keys.iter().copied());
-    let shown: BTreeSet<String> = of_server.chain(sites::keys_shown()).map(ToOwned::to_owned).collect();
+    let shown = of_server.chain(sites::keys_shown()).chain(OF_TLS.iter().copied());
+    let shown: BTreeSet<String> = shown.map(ToOwned::to_owned).collect();
     let keys = keys();
     assert!(keys.len() > 70, "the page could not be read: {keys:?}");
     let missing: Vec<_> = keys.difference(&shown).collect();

@@ -40,13 +40,18 @@ impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
             return context.mismatch(value, "an array", &self.allowed());
         };
         let mut read = Vec::with_capacity(elements.len());
+        // Indices of those without errors.
+        let mut valid: Vec<usize> = Vec::new();
         for (index, element) in elements.iter().enumerate() {
             context.within_element(index, |context| {
                 let problems = context.count();
                 let mut place = T::default();
                 self.0.read(element, context, &mut place);
-                if problems == context.count() && read.contains(&place) {
-                    context.error(&element.span(), "duplicate value");
+                if problems == context.count() {
+                    if valid.iter().any(|&earlier| read[earlier] == place) {
+                        context.error(&element.span(), "duplicate value");
+                    }
+                    valid.push(index);
                 }
                 read.push(place);
             });

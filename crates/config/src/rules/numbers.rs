@@ -44,6 +44,17 @@ const DURATION: Notation = Notation {
     zero: "0s",
 };
 
+/// In seconds.
+const AGE: Notation = Notation {
+    expected: "a duration",
+    invalid: "invalid duration",
+    help: "write an integer and a unit (y, d, h, m or s), such as \"1y\" or \"180d\"",
+    units: &[("y", 31_536_000), ("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)],
+    ignores_case: false,
+    of_integer: 1,
+    zero: "0s",
+};
+
 /// In bytes.
 const SIZE: Notation = Notation {
     expected: "a size",
@@ -158,6 +169,16 @@ pub(crate) const fn duration(range: RangeInclusive<u64>) -> Number<Duration> {
     }
 }
 
+/// A long duration within a range in seconds.
+pub(crate) const fn age(range: RangeInclusive<u64>) -> Number<Duration> {
+    Number {
+        notation: &AGE,
+        accepted: Accepted::Range(range),
+        from: |seconds| Some(Duration::from_secs(seconds)),
+        to: Duration::as_secs,
+    }
+}
+
 impl<T> Rule<T> for Number<T> {
     fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut T) {
         let allowed = self.allowed();
@@ -202,11 +223,11 @@ impl<T> Rule<T> for Number<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DURATION, Notation, SIZE};
+    use super::{AGE, DURATION, Notation, SIZE};
 
     #[test]
     fn parses_and_formats_numbers_with_units() {
-        let cases: [(&Notation, &[_], &[_]); 2] = [
+        let cases: [(&Notation, &[_], &[_]); 3] = [
             (
                 &DURATION,
                 &[
@@ -220,6 +241,18 @@ mod tests {
                     ("30", 30_000, "30s"),
                 ],
                 &["", "s", "-1s", "1.5s", "10 s", "10S", "10sec", "99999999999999999999s", "1m30s"],
+            ),
+            (
+                &AGE,
+                &[
+                    ("1y", 31_536_000, "1y"),
+                    ("365d", 31_536_000, "1y"),
+                    ("180d", 15_552_000, "180d"),
+                    ("5m", 300, "5m"),
+                    ("0s", 0, "0s"),
+                    ("300", 300, "5m"),
+                ],
+                &["", "y", "1.5y", "1 y", "1Y", "1year", "500ms", "99999999999999999999y"],
             ),
             (
                 &SIZE,

@@ -17,8 +17,11 @@ section! {
         workers: u16 = 0, integer(0..=1024),
             "Worker threads. 0: one per core that the process may use.";
         http_port: Option<u16> = None, Optional(integer(0..=65_535)),
-            "Port to listen on, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Without this key and without \
-             `[[listen]]`, the server listens on 127.0.0.1:8080.";
+            "Port to listen on in clear, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Sites with TLS redirect requests \
+             from here. Without this key, `https_port` and `[[listen]]`, the server listens on 127.0.0.1:8080.";
+        https_port: Option<u16> = None, Optional(integer(0..=65_535)),
+            "Port to listen on for TLS, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Needs a site with a certificate \
+             (`tls` of [[site]]).";
         tcp_nodelay: bool = true, Flag,
             "Sends small writes at once (TCP_NODELAY). If off, short responses may wait for an acknowledgement.";
         tcp_keepalive: bool = false, Flag,
@@ -48,7 +51,7 @@ section! {
     }
 
     fn example() -> Self {
-        Self { http_port: Some(8080), ..Self::default() }
+        Self { http_port: Some(8080), https_port: Some(8443), ..Self::default() }
     }
 }
 
@@ -102,6 +105,8 @@ section! {
             "An IP address with a port (`[::]` includes IPv4), or `unix:` followed by the path of a socket.";
         mode: Option<u32> = None, Optional(MODE),
             "Permissions of a `unix:` socket. Default: its owner and group may connect (0660).";
+        tls: bool = false, Flag,
+            "Connections are by TLS, as those of `https_port`.";
     }
 
     const REQUIRED: &'static [&'static str] = &["address"];
@@ -114,7 +119,7 @@ section! {
     }
 
     fn example() -> Self {
-        Self { address: Address::Unix(PathBuf::from("/run/shearwater.sock")), mode: Some(0o660) }
+        Self { address: Address::Unix(PathBuf::from("/run/shearwater.sock")), mode: Some(0o660), tls: false }
     }
 }
 

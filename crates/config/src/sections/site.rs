@@ -1,13 +1,15 @@
 //! `[[site]]` with its routes, redirects and headers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::context::{Context, KeyPath};
 use crate::rules::collections::{List, Map, Optional, Table, Tables};
 use crate::rules::numbers::{integer, one_of};
-use crate::rules::strings::{Flag, Text, text};
+use crate::rules::strings::{Choice, Flag, Text, text};
 use crate::section::{Kind::Inline, Row, Section, Source, Visitor, rows, section};
 use crate::sections::files::{MEDIA_TYPE, Serving};
+use crate::sections::tls::{Certificate, ClearRequests, Hsts, HstsRule, SiteTls};
 
 const HEADERS: Table =
     Table(Inline, "a table such as { set = { X-Frame-Options = \"DENY\" }, remove = [\"Server\"] }");
@@ -20,6 +22,12 @@ const PATH: Text<String> = text("a path such as \"/about\", or a prefix such as 
 pub struct Site {
     /// Host names: exact, or `*.` and a suffix. Empty: all names of no other site.
     pub hosts: Vec<String>,
+    /// The certificate.
+    pub tls: SiteTls,
+    /// Treatment of requests in clear; `None`: as `tls` suggests.
+    pub http: Option<ClearRequests>,
+    /// HTTP Strict Transport Security.
+    pub hsts: Option<Hsts>,
     /// How files are served.
     pub serving: Serving,
     /// Response headers that are set or removed.
@@ -38,6 +46,28 @@ impl Section for Site {
              The site without `hosts` is the default. If every site has `hosts`, the first one is.",
             List(text("a host name, such as \"example.org\" or \"*.example.org\"")),
             &mut self.hosts,
+        );
+        visitor.key(
+            "tls",
+            "The site's certificate. \"auto\" gets and renews one for all of `hosts` (see [acme]), \"self-signed\" makes one for trying, a \
+             table names your own. \"off\": none.",
+            Certificate,
+            &mut self.tls,
+        );
+        visitor.key(
+            "http",
+            "Requests that came in clear: \"redirect\" sends them to https, before everything else but challenges of certificate authorities; \
+             \"serve\" serves them. Default: \"redirect\" for a site with TLS, else \"serve\". Behind a proxy that ends TLS, `client_header` of \
+             [server] tells which requests came in clear.",
+            Optional(Choice(&[])),
+            &mut self.http,
+        );
+        visitor.key(
+            "hsts",
+            "Time for which browsers use https only (Strict-Transport-Security, RFC 6797), such as \"1y\". The header is in every response by \
+             TLS and in none in clear. Begin with a short time: there is no way back before it ends.",
+            HstsRule,
+            &mut self.hsts,
         );
         self.serving.keys(visitor);
         visitor.key("headers", "Response headers that are set or removed.", HEADERS, &mut self.headers);
@@ -68,9 +98,22 @@ impl Section for Site {
     fn example() -> Self {
         Self {
             hosts: vec!["example.org".to_owned(), "*.example.org".to_owned()],
+            http: Some(ClearRequests::Redirect),
+            hsts: Some(Hsts { max_age: Duration::from_secs(365 * 86_400), ..Hsts::default() }),
             serving: Serving::example(),
             headers: Headers::example(),
             ..Self::default()
+        }
+    }
+}
+
+impl Site {
+    /// Returns whether requests in clear are redirected to https.
+    #[must_use]
+    pub fn redirects_clear(&self) -> bool {
+        match self.http {
+            Some(requests) => requests == ClearRequests::Redirect,
+            None => self.tls != SiteTls::Off,
         }
     }
 }

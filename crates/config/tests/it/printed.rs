@@ -14,6 +14,7 @@ const ONCE: &[(&str, Rows)] = &[
         &[
             &["workers = 0", "workers = 7"],
             &["http_port = 0", "http_port = 81"],
+            &["https_port = 0", "https_port = 82"],
             &["tcp_nodelay = false"],
             &["tcp_keepalive = true"],
             &["backlog = 1"],
@@ -45,6 +46,26 @@ const ONCE: &[(&str, Rows)] = &[
             &["exclude_statuses = [\"2xx\", \"5xx\"]"],
         ],
     ),
+    (
+        "tls",
+        &[
+            &["min_version = \"1.3\"", "min_version = \"${EMPTY:-1.2}\""],
+            &["protocols = [\"http/1.1\"]", "protocols = []"],
+            &["strict_sni = true"],
+            &["ticket_keys = \"${DIR}/tickets\""],
+            &["storage = \"/var/lib/x\""],
+        ],
+    ),
+    (
+        "acme",
+        &[
+            &["email = \"a@${DIR}.org\""],
+            &["directory = \"letsencrypt-staging\"", "directory = \"https://${DIR}.org/x\""],
+            &["ca = \"ca.pem\""],
+            &["eab = { kid = \"k\", hmac = \"${SECRET}\" }"],
+            &["agree_to_terms = false"],
+        ],
+    ),
     ("admin", &[&["listen = \"127.0.0.1:9180\"", "listen = \"unix:${DIR}/admin.sock\""], &["remote = true"]]),
 ];
 
@@ -70,6 +91,22 @@ const SERVING: Rows = &[
     &[
         "headers = { set = { A-B = \"${SECRET}\", c = \"x $${y} \\\\ \\\"\" }, remove = [\"Server\"] }",
         "headers.remove = [\"Via\"]",
+    ],
+];
+
+const ENCRYPTION: Rows = &[
+    &[
+        "tls = \"auto\"",
+        "tls = \"${EMPTY:-self-signed}\"",
+        "tls = { cert = \"${DIR}.pem\", key = \"/k.pem\", client_ca = \"${DIR}/ca\" }",
+        "tls = { cert = \"a\", key = \"b\" }",
+    ],
+    &["http = \"redirect\"", "http = \"serve\""],
+    &[
+        "hsts = \"${EMPTY:-1y}\"",
+        "hsts = 300",
+        "hsts = false",
+        "hsts = { max_age = \"730d\", subdomains = true, preload = true }",
     ],
 ];
 
@@ -102,10 +139,12 @@ fn configuration(random: &mut Rng) -> String {
         if address.starts_with("unix") {
             text.push_str(one(random, &["", "mode = \"0600\"\n"]));
         }
+        text.push_str(one(random, &["", "tls = true\n"]));
     }
     for site in 0..random.u8(..4) {
         let root = one(random, &["root = \"${DIR}\"", "root = \"/srv/x\"", "root = \"../y\""]);
         text.push_str(&format!("[[site]]\nhosts = [\"*.s{site}.org\", \"${{DIR}}{site}.org\"]\n{root}\n"));
+        some(random, ENCRYPTION, &mut text);
         some(random, SERVING, &mut text);
         for redirect in 0..random.u8(..3) {
             let to = one(random, &["/new", "/new/{rest}", "https://${DIR}.org/"]);
@@ -182,12 +221,15 @@ fn documents_every_section() {
         ("`headers`, an inline table", ""),
         ("`cache_control`, an inline table", ""),
         ("`respond`, an inline table", ""),
+        ("`tls`, an inline table", ""),
+        ("`hsts`, an inline table", ""),
+        ("`eab`, an inline table", ""),
     ] {
         assert!(page.contains(&format!("\n## {heading}\n")), "{heading}");
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 80);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 103);
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shearwater_config::{Accept, Address, Config, Driver, Findings, print_effective};
+use shearwater_config::{
+    Accept, Address, Config, Directory, Driver, Findings, Pair, Protocol, SiteTls, TlsVersion,
+    print_effective,
+};
 
 use crate::right;
 
@@ -106,6 +109,7 @@ const SITE: &str = r#"
 const PRINTED: &str = r#"
 [[site]]
 hosts = []
+tls = "off"
 root = "${DIR}"
 index = ["index.html", "index.htm"]
 try_files = []
@@ -187,4 +191,44 @@ fn accepts_addresses_that_do_not_overlap() {
          [[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"unix:80\"\n\
          [[listen]]\naddress = \"0.0.0.0:82\"\n[[listen]]\naddress = \"[::1]:82\"\n",
     );
+}
+
+#[test]
+fn parses_every_form_of_tls() {
+    let config = right(
+        "[server]\nhttp_port = 80\nhttps_port = 443\n[[listen]]\naddress = \"[::1]:8443\"\ntls = true\n\
+         [tls]\nmin_version = \"1.3\"\nstorage = \"state\"\n\
+         [acme]\nemail = \"a@b.example\"\ndirectory = \"https://ca.example/d\"\neab = { kid = \"1\", hmac = \"${SECRET}\" }\n\
+         [[site]]\nroot = \".\"\n\
+         [[site]]\nroot = \".\"\ntls = \"auto\"\nhsts = \"1y\"\n\
+         [[site]]\nroot = \".\"\ntls = \"self-signed\"\nhttp = \"serve\"\nhsts = false\n\
+         [[site]]\nroot = \".\"\ntls = { cert = \"a.pem\", key = \"/k\" }\nhsts = { max_age = \"2y\", subdomains = true }\n\
+         [[site]]\nroot = \".\"\nhttp = \"redirect\"\nhsts = 300",
+    );
+    assert_eq!((config.server.http_port, config.server.https_port), (Some(80), Some(443)));
+    assert!(config.listen[0].tls);
+    assert_eq!(
+        (config.tls.min_version, &config.tls.protocols[..]),
+        (TlsVersion::Tls13, &[Protocol::Http11][..])
+    );
+    assert_eq!(config.tls.storage, Some(PathBuf::from("/etc/shearwater/state")));
+    assert_eq!(config.acme.directory, Directory::Url("https://ca.example/d".to_owned()));
+    assert!(config.acme.agree_to_terms);
+    let eab = config.acme.eab.expect("a binding");
+    assert_eq!((eab.kid.as_str(), eab.hmac.reveal()), ("1", "hunter2"));
+    assert!(!format!("{eab:?}").contains("hunter2"), "{eab:?}");
+    let pair =
+        Pair { cert: PathBuf::from("/etc/shearwater/a.pem"), key: PathBuf::from("/k"), client_ca: None };
+    let own = SiteTls::Own(pair);
+    let years = |count: u64| Duration::from_secs(count * 365 * 86_400);
+    for (site, (tls, redirects, hsts)) in config.sites.iter().zip([
+        (SiteTls::Off, false, None),
+        (SiteTls::Auto, true, Some((years(1), false))),
+        (SiteTls::SelfSigned, false, None),
+        (own, true, Some((years(2), true))),
+        (SiteTls::Off, true, Some((Duration::from_secs(300), false))),
+    ]) {
+        let found = site.hsts.as_ref().map(|hsts| (hsts.max_age, hsts.subdomains));
+        assert_eq!((&site.tls, site.redirects_clear(), found), (&tls, redirects, hsts));
+    }
 }

@@ -140,6 +140,12 @@ impl Call {
         self.shared.peer()
     }
 
+    /// Returns true if the client has sent the request by TLS: see [`Request::is_secure`](crate::Request::is_secure).
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.shared.is_secure()
+    }
+
     /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {

@@ -48,6 +48,7 @@ pub(crate) struct Shared {
     token: Token,
     peer: Option<SocketAddr>,
     client: Option<SocketAddr>,
+    is_secure: bool,
     /// A client that has sent a FIN counts as disconnected.
     ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
@@ -116,6 +117,7 @@ impl Shared {
             token: Token::new(0, 0),
             peer: None,
             client: None,
+            is_secure: false,
             ends_with_client: Cell::new(false),
             context: None,
             held,
@@ -140,6 +142,7 @@ impl Shared {
             None => peer,
             Some(_) => request.client(),
         };
+        self.is_secure = request.is_secure();
         (self.token, self.peer) = (request.token(), peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
@@ -230,6 +233,10 @@ impl Shared {
 
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.client
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     pub(crate) fn context(&self) -> Option<&dyn Context> {
@@ -472,6 +479,10 @@ impl DriverView for Shared {
 
     fn client_of(&self, _: Token, _: &Head<'_>, _: Option<&Proxies>) -> Option<SocketAddr> {
         self.client
+    }
+
+    fn is_secure(&self, _: Token, _: &Head<'_>, _: Option<&Proxies>) -> bool {
+        self.is_secure
     }
 
     fn unix_now(&self) -> u64 {

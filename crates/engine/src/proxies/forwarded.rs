@@ -30,7 +30,22 @@ impl ClientHeader {
     }
 }
 
-/// Returns the client's address from the lines of a header: the last one that isn't a trusted proxy's.
+/// A client as a header describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
+    /// The element of `Forwarded` that names it has `proto=https`.
+    pub(crate) is_secure: bool,
+}
+
+/// Returns true if the last value of `X-Forwarded-Proto` is `https`: the one of the nearest proxy.
+pub(crate) fn is_secure<'a>(mut lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> bool {
+    let last = lines.next_back().unwrap_or_default();
+    let last = last.rsplit(|byte| *byte == b',').next().unwrap_or_default();
+    last.trim_ascii().eq_ignore_ascii_case(b"https")
+}
+
+/// Returns the client from the lines of a header: the last address that isn't a trusted proxy's.
 ///
 /// Each address that was read vouches for the entry before it. So the walk ends at an entry that is no address, at the
 /// first entry, and after [`FORWARDED_ENTRIES_MAX`] entries, and the address that was read last is the client.
@@ -39,7 +54,7 @@ pub(crate) fn client<'a>(
     lines: impl DoubleEndedIterator<Item = &'a [u8]>,
     header: ClientHeader,
     trusted: &TrustedProxies,
-) -> Option<SocketAddr> {
+) -> Option<Client> {
     let mut entries_left = FORWARDED_ENTRIES_MAX;
     let mut client = None;
     for line in lines.rev() {
@@ -51,14 +66,16 @@ pub(crate) fn client<'a>(
             };
             rest = comma.map(|at| &line[..at]);
             let entry = line[comma.map_or(0, |at| at + 1)..].trim_ascii();
-            let address = match header {
-                ClientHeader::XForwardedFor => address(entry, port),
+            let named = match header {
+                ClientHeader::XForwardedFor => {
+                    address(entry, port).map(|address| Client { address, is_secure: false })
+                }
                 ClientHeader::Forwarded if entry.is_empty() => continue, // to be ignored: RFC 9110 section 5.6.1
                 ClientHeader::Forwarded => node(entry),
             };
-            let Some(address) = address.filter(|_| entries_left > 0) else { return client };
-            (client, entries_left) = (Some(address), entries_left - 1);
-            if !trusted.contains(address.ip()) {
+            let Some(named) = named.filter(|_| entries_left > 0) else { return client };
+            (client, entries_left) = (Some(named), entries_left - 1);
+            if !trusted.contains(named.address.ip()) {
                 return client;
             }
         }
@@ -116,9 +133,10 @@ fn node_port(text: &str) -> Option<u16> {
     }
 }
 
-/// Parses an element of `Forwarded`; returns the address of its parameter `for`. `None` if the element is malformed.
-fn node(mut rest: &[u8]) -> Option<SocketAddr> {
-    let (mut found, mut is_named) = (None, false);
+/// Parses an element of `Forwarded`; returns its parameters `for` and `proto`. `None` if the element is malformed or names
+/// no address.
+fn node(mut rest: &[u8]) -> Option<Client> {
+    let (mut found, mut is_named, mut is_secure) = (None, false, false);
     while !rest.is_empty() {
         if let Some(more) = rest.strip_prefix(b";") {
             rest = more.trim_ascii_start();
@@ -132,12 +150,15 @@ fn node(mut rest: &[u8]) -> Option<SocketAddr> {
             found = if is_named { None } else { address(value, node_port) };
             is_named = true;
         }
+        if name.eq_ignore_ascii_case(b"proto") {
+            is_secure = value.eq_ignore_ascii_case(b"https");
+        }
         rest = rest.trim_ascii_start();
         if !matches!(rest.first(), None | Some(b';')) {
             return None;
         }
     }
-    found
+    found.map(|address| Client { address, is_secure })
 }
 
 /// Takes a token (RFC 9110 section 5.6.2).

@@ -28,6 +28,8 @@ pub enum ProxyHeader {
         len: usize,
         /// The client's address. `None`: the proxy itself has connected (`LOCAL`), or it doesn't know an IP address.
         source: Option<SocketAddr>,
+        /// The client's connection to the proxy is encrypted. Only version 2 can say so (section 2.2.6).
+        is_secure: bool,
     },
 }
 
@@ -91,7 +93,7 @@ fn line(input: &[u8]) -> Result<ProxyHeader, ProxyHeaderError> {
     }
     let text = bounded.get(PREFIX.len()..end).and_then(|text| std::str::from_utf8(text).ok());
     let source = text.and_then(source_of_line).ok_or(ProxyHeaderError::Malformed)?;
-    Ok(ProxyHeader::Complete { len: end + b"\r\n".len(), source })
+    Ok(ProxyHeader::Complete { len: end + b"\r\n".len(), source, is_secure: false })
 }
 
 /// Returns the source address of a line after its prefix; `None` if it is malformed.
@@ -118,7 +120,7 @@ pub(crate) fn port(text: &str) -> Option<u16> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Parses version 2: a fixed part, addresses, and further values, which are skipped.
+/// Parses version 2: a fixed part, addresses, and further values, of which only that on TLS is read.
 fn binary(input: &[u8]) -> Result<ProxyHeader, ProxyHeaderError> {
     let Some(&command) = input.get(SIGNATURE.len()) else { return Ok(ProxyHeader::Partial) };
     let is_local = match command {
@@ -153,7 +155,28 @@ fn binary(input: &[u8]) -> Result<ProxyHeader, ProxyHeaderError> {
         36 => source_of::<16>(addresses),
         _ => None, // a Unix-domain socket has no IP address
     };
-    Ok(ProxyHeader::Complete { len, source })
+    let is_secure = !is_local && is_encrypted(&addresses[addresses_len..]);
+    Ok(ProxyHeader::Complete { len, source, is_secure })
+}
+
+/// The type of the value on TLS (`PP2_TYPE_SSL`).
+const TLS: u8 = 0x20;
+
+/// The bit of a connection by TLS (`PP2_CLIENT_SSL`).
+const BY_TLS: u8 = 0x01;
+
+/// Returns true if one of the values says that the client has connected by TLS. A malformed value ends the search.
+fn is_encrypted(mut values: &[u8]) -> bool {
+    while let [kind, high, low, rest @ ..] = values {
+        let Some((value, more)) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into()) else {
+            return false;
+        };
+        if *kind == TLS {
+            return value.first().is_some_and(|bits| bits & BY_TLS != 0);
+        }
+        values = more;
+    }
+    false
 }
 
 /// Reads source and destination address, then source and destination port; returns the source.

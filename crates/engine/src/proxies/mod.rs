@@ -11,10 +11,10 @@ pub(crate) mod trusted;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use shearwater_http1::Head;
+use shearwater_http1::{Head, KnownField, Target};
 use shearwater_io::{SlotArray, Token};
 
-use crate::proxies::forwarded::ClientHeader;
+use crate::proxies::forwarded::{Client, ClientHeader};
 use crate::proxies::trusted::TrustedProxies;
 
 /// Proxies in front of a server. By default none is trusted: the peer is the client.
@@ -59,6 +59,8 @@ struct SlotState {
     is_proxied: bool,
     /// The requests come from a trusted proxy: their header names the client.
     names_client: bool,
+    /// Its PROXY header says that the client has connected by TLS.
+    is_secure: bool,
 }
 
 const _: () = assert!(size_of::<SlotState>() <= 24);
@@ -92,11 +94,17 @@ impl Proxies {
     }
 
     /// Stores the address of a connection's PROXY header, which replaces the peer's. Returns it unless it is a trusted
-    /// proxy's, too.
-    pub(crate) fn describe(&mut self, token: Token, source: Option<SocketAddr>) -> Option<SocketAddr> {
+    /// proxy's, too. `is_secure`: the header says that the client has connected by TLS.
+    pub(crate) fn describe(
+        &mut self,
+        token: Token,
+        source: Option<SocketAddr>,
+        is_secure: bool,
+    ) -> Option<SocketAddr> {
         let untrusted = source.filter(|source| !self.options.trusted.contains(source.ip()));
         // Without an address in it, nothing tells whose requests follow.
-        self.slots[token.slot()].names_client = source.is_some() && untrusted.is_none();
+        let slot = &mut self.slots[token.slot()];
+        (slot.names_client, slot.is_secure) = (source.is_some() && untrusted.is_none(), is_secure);
         if source.is_some() {
             self.store(token, source);
         }
@@ -126,13 +134,35 @@ impl Proxies {
 
     /// Returns the address of the client that has sent a request.
     pub(crate) fn client(&self, token: Token, head: &Head<'_>) -> Option<SocketAddr> {
-        let named = match (self.slots.get(token.slot()), self.options.client_header) {
-            (Some(SlotState { names_client: true, .. }), Some(header)) => {
-                forwarded::client(head.all(header.field()), header, &self.options.trusted)
-            }
-            _ => None,
+        let (_, header) = self.client_header(token)?;
+        let named = header.and_then(|header| self.named(header, head));
+        named.map(|client| client.address).or_else(|| self.address(token))
+    }
+
+    /// Returns true if a trusted proxy has received a request by TLS: as the connection's PROXY header says, the request's
+    /// headers beside the client's address, or its target.
+    pub(crate) fn is_secure(&self, token: Token, head: &Head<'_>) -> bool {
+        let Some((slot, header)) = self.client_header(token) else { return false };
+        let is_of_target = || match head.target() {
+            Target::Absolute { scheme, .. } => slot.is_proxied && scheme.eq_ignore_ascii_case("https"),
+            _ => false,
         };
-        named.or_else(|| self.address(token))
+        let is_of_header = match header {
+            Some(ClientHeader::XForwardedFor) => forwarded::is_secure(head.all(KnownField::XForwardedProto)),
+            Some(header) => self.named(header, head).is_some_and(|client| client.is_secure),
+            None => false,
+        };
+        slot.is_secure || is_of_header || is_of_target()
+    }
+
+    /// Returns the state of a connection, and the header in which its requests name their client.
+    fn client_header(&self, token: Token) -> Option<(&SlotState, Option<ClientHeader>)> {
+        let slot = self.slots.get(token.slot())?;
+        Some((slot, self.options.client_header.filter(|_| slot.names_client)))
+    }
+
+    fn named(&self, header: ClientHeader, head: &Head<'_>) -> Option<Client> {
+        forwarded::client(head.all(header.field()), header, &self.options.trusted)
     }
 
     /// Frees the state of slots from `slots` on.

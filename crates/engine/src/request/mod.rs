@@ -172,6 +172,22 @@ impl<'a> Request<'a> {
         self.driver.peer_of(self.token)
     }
 
+    /// Returns true if the client has sent the request by TLS: to this server, or to a
+    /// [trusted proxy](crate::ProxyOptions) that says so.
+    ///
+    /// A proxy says so in its PROXY header (version 2), by an `https://` target, or beside the client's address: in
+    /// `X-Forwarded-Proto` or the parameter `proto` of `Forwarded`.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.driver.is_secure(self.token, &self.head, self.proxies)
+    }
+
+    /// Returns the scheme of the request's URL: `https` if it [is secure](Self::is_secure), else `http`.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.is_secure() { "https" } else { "http" }
+    }
+
     /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
@@ -239,6 +255,11 @@ pub(crate) trait DriverView {
             None => self.peer_of(token),
             Some(proxies) => proxies.client(token, head),
         }
+    }
+
+    /// Returns true if the client has sent a request by TLS.
+    fn is_secure(&self, token: Token, head: &Head<'_>, proxies: Option<&Proxies>) -> bool {
+        proxies.is_some_and(|proxies| proxies.is_secure(token, head))
     }
 }
 

@@ -52,9 +52,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 state.counters.hit_buffered_bytes.add(1);
                 self.shut(token, CloseKind::Reset);
             }
-            Ok(ProxyHeader::Complete { source, .. }) => {
+            Ok(ProxyHeader::Complete { source, is_secure, .. }) => {
                 let Some(proxies) = &mut state.proxies else { return };
-                let client = proxies.describe(token, source);
+                let client = proxies.describe(token, source, is_secure);
                 state.table.get(token).end_proxy_header();
                 if client.is_none_or(|client| self.enter_address(token, client.ip())) {
                     self.resume(token);

@@ -263,6 +263,50 @@ fn a_request_header_counts_only_behind_trusted_proxies() {
     assert_client(&mut world, &binary(0x20, [10, 0, 0, 7], b""), forged, "peer");
 }
 
+/// Asserts the scheme of a request on a new connection, at once and later.
+#[track_caller]
+fn assert_scheme(world: &mut SimWorld, preamble: &[u8], origin: &str, fields: &str, expected: &str) {
+    for target in ["/scheme", "/scheme-later"] {
+        let mut client = world.send([preamble, &head("GET", &format!("{origin}{target}"), fields)].concat());
+        client.assert_got(&[ExpectedResponse::text("200 OK", expected)]);
+        world.finish(&client);
+    }
+}
+
+#[test]
+fn a_trusted_proxy_says_that_a_request_came_by_tls() {
+    let by_tls = [0x20, 0, 5, 0x01, 0, 0, 0, 0];
+    for (header, preamble, origin, fields, expected) in [
+        (Some(ClientHeader::XForwardedFor), &b""[..], "", "X-Forwarded-Proto: https\r\n", "https"),
+        (Some(ClientHeader::XForwardedFor), b"", "", "X-Forwarded-Proto: http\r\n", "http"),
+        (Some(ClientHeader::XForwardedFor), b"", "", "Forwarded: for=192.0.2.1;proto=https\r\n", "http"),
+        (Some(ClientHeader::Forwarded), b"", "", "Forwarded: for=192.0.2.1;proto=https\r\n", "https"),
+        (Some(ClientHeader::Forwarded), b"", "", "X-Forwarded-Proto: https\r\n", "http"),
+        (None, b"", "", "X-Forwarded-Proto: https\r\n", "http"),
+        (None, b"", "https://a", "", "https"),
+        (None, b"", "http://a", "", "http"),
+        (None, &binary(0x21, [192, 0, 2, 7], &by_tls), "", "", "https"),
+        (None, &binary(0x21, [192, 0, 2, 7], b""), "", "", "http"),
+        // The PROXY header's client isn't trusted: its own headers count for nothing.
+        (Some(ClientHeader::XForwardedFor), LINE, "", "X-Forwarded-Proto: https\r\n", "http"),
+    ] {
+        let mut setting = Setting::trusting(PROXIES, !preamble.is_empty());
+        setting.proxies.client_header = header;
+        assert_scheme(&mut SimWorld::new(setting), preamble, origin, fields, expected);
+    }
+}
+
+#[test]
+fn others_cant_say_that_a_request_came_by_tls() {
+    let fields = "X-Forwarded-Proto: https\r\nForwarded: for=192.0.2.1;proto=https\r\n";
+    for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded] {
+        let mut setting = Setting::trusting(&["10.0.0.0/8"], false);
+        setting.proxies.client_header = Some(header);
+        assert_scheme(&mut SimWorld::new(setting), b"", "", fields, "http");
+    }
+    assert_scheme(&mut SimWorld::new(Setting::default()), b"", "", fields, "http");
+}
+
 #[test]
 fn each_request_of_a_connection_has_its_own_client() {
     let mut setting = Setting::trusting(PROXIES, false);

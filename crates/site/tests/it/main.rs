@@ -4,6 +4,7 @@ mod error_pages;
 mod fixed;
 mod headers;
 mod hosts;
+mod https;
 mod mistakes;
 mod redirects;
 mod reloading;

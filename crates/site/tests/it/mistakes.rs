@@ -1,8 +1,10 @@
 //! Mistakes in the options, each with its key and message.
 
+use std::time::Duration;
+
 use shearwater_files::{CacheLimits, FindOptions, Folder, FolderOptions};
 use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, REDIRECTS_FOLLOWED_MAX, ROUTES_MAX, SITES_MAX};
-use shearwater_site::{Content, Fixed, Headers, Mistakes, Options, Route, Site, Sites};
+use shearwater_site::{Content, Fixed, Headers, Hsts, Mistakes, Options, Route, Site, Sites};
 
 use crate::served::{fixed, headers, hosts, page, redirect, route, says, site};
 
@@ -49,6 +51,35 @@ fn rejects_duplicates_and_contradictions() {
     }
     let errors = checked(vec![with_routes(vec![route("/a/*"), route("/%61/*")])]).expect_err("a duplicate");
     assert_eq!(errors.to_string(), "site[0].route[1].path: duplicate path (site[0].route[0] has it already)");
+}
+
+#[test]
+fn rejects_contradictions_of_hsts() {
+    let hsts =
+        |days: u64, preload| Hsts { max_age: Duration::from_secs(days * 86_400), subdomains: true, preload };
+    let own = headers(&[("strict-transport-security", "max-age=1")], &[]);
+    let removed = headers(&[], &["Strict-Transport-Security"]);
+    for (sites, expected) in [
+        (
+            vec![Site { hsts: Some(hsts(300, true)), ..site() }],
+            "site[0].hsts: `preload` with less than a year",
+        ),
+        (
+            vec![Site { hsts: Some(hsts(300, false)), headers: own.clone(), ..site() }],
+            "site[0].headers: both `hsts` and the header Strict-Transport-Security",
+        ),
+        (
+            vec![Site {
+                hsts: Some(hsts(300, false)),
+                routes: vec![Route { headers: removed, ..route("/a") }],
+                ..site()
+            }],
+            "site[0].route[0].headers: both `hsts` and the header Strict-Transport-Security",
+        ),
+    ] {
+        assert_eq!(mistakes(sites), [expected]);
+    }
+    checked(vec![Site { headers: own, ..site() }]).expect("without `hsts` the header is the operator's");
 }
 
 #[test]

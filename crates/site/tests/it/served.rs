@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use shearwater::{DriverChoice, Error, Running, Server, StartError, Verbosity};
+use shearwater::{ClientHeader, DriverChoice, Error, Running, Server, StartError, TrustedProxies, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
 use testkit::{ClientResponse, TestClient, TestFolder};
@@ -76,18 +76,52 @@ pub(crate) struct SitesServer {
 
 /// Runs a test on each available driver, with folders in the system's caches and on a slow disk. The folders 0 and 1 are `one/` and `two/`.
 pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&SitesServer)) {
+    start_on_each_driver(files, sites, |sites| (sites, None), test);
+}
+
+/// As [`on_each_driver`], behind a trusted proxy: `X-Forwarded-Proto` says whether a request came by TLS.
+pub(crate) fn behind_a_proxy(
+    files: &[(&str, &str)],
+    sites: &[Site],
+    change: impl Fn(&mut Sites),
+    test: impl Fn(&SitesServer),
+) {
+    let make = |mut sites: Sites| {
+        change(&mut sites);
+        (sites, Some(TrustedProxies::new(["127.0.0.0/8"]).expect("a network")))
+    };
+    start_on_each_driver(files, sites, make, test);
+}
+
+fn start_on_each_driver(
+    files: &[(&str, &str)],
+    sites: &[Site],
+    make: impl Fn(Sites) -> (Sites, Option<TrustedProxies>),
+    test: impl Fn(&SitesServer),
+) {
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
     let each = drivers.into_iter().flat_map(|driver| [false, true].map(|is_slow| (driver, is_slow)));
-    let served = each.filter_map(|(driver, is_slow)| SitesServer::start(driver, is_slow, files, sites));
+    let served =
+        each.filter_map(|(driver, is_slow)| SitesServer::start(driver, is_slow, files, sites, &make));
     let tested = served.map(|served| test(&served)).count();
     assert!(tested > 0, "there is a driver");
 }
 
 impl SitesServer {
-    fn start(driver: DriverChoice, is_slow: bool, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
+    fn start(
+        driver: DriverChoice,
+        is_slow: bool,
+        files: &[(&str, &str)],
+        sites: &[Site],
+        make: impl Fn(Sites) -> (Sites, Option<TrustedProxies>),
+    ) -> Option<Self> {
         let folder = laid_out(files);
-        let sites = opened(&folder, is_slow, sites);
+        let (sites, proxies) = make(opened(&folder, is_slow, sites));
         let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
+        let server = match proxies {
+            Some(proxies) => server.trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor),
+            None => server,
+        };
         match server.start(move |_| sites.service()) {
             Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => None,

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod performance;
 pub(crate) mod server;
+pub(crate) mod tls;
 
 use std::net::TcpListener;
 use std::time::Duration;

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::{ClientHeader, FORWARDED_ENTRIES_MAX, TrustedProxies, client};
+use super::{ClientHeader, FORWARDED_ENTRIES_MAX, TrustedProxies, client, is_secure};
 
 fn named(header: ClientHeader, lines: &[&str]) -> String {
     let trusted = TrustedProxies::new(["10.0.0.0/8", "2001:db8:1::/48"]).expect("valid networks");
-    let found = client(lines.iter().map(|line| line.as_bytes()), header, &trusted);
+    let found =
+        client(lines.iter().map(|line| line.as_bytes()), header, &trusted).map(|client| client.address);
     found.map_or("-".to_owned(), |found| match found.port() {
         0 => found.ip().to_string(),
         _ => found.to_string(),
@@ -106,6 +107,43 @@ fn the_walk_ends_at_an_entry_that_is_no_address() {
         assert_eq!(names(ClientHeader::Forwarded, &format!("{own}, for=10.0.0.2")), "10.0.0.2", "{entry:?}");
     }
     assert_named(ClientHeader::XForwardedFor, &[(&[], "-"), (&[""], "-"), (&["192.0.2.1", ""], "-")]);
+}
+
+#[test]
+fn the_last_value_of_a_protocol_header_counts() {
+    for (lines, expected) in [
+        (&["https"][..], true),
+        (&["HTTPS "], true),
+        (&["http, https"], true),
+        (&["http", "https"], true),
+        (&["https, http"], false),
+        (&["https", "http"], false),
+        (&["https,"], false),
+        (&["https://"], false),
+        (&["wss"], false),
+        (&[""], false),
+        (&[], false),
+    ] {
+        assert_eq!(is_secure(lines.iter().map(|line| line.as_bytes())), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn the_protocol_of_an_element_is_that_of_its_client() {
+    let trusted = TrustedProxies::new(["10.0.0.0/8"]).expect("a valid network");
+    for (line, expected) in [
+        ("for=192.0.2.1;proto=https", true),
+        ("Proto=\"HTTPS\";for=192.0.2.1", true),
+        ("for=192.0.2.1;proto=https, for=10.0.0.2;proto=http", true),
+        ("for=192.0.2.1;proto=http, for=10.0.0.2;proto=https", false),
+        ("for=6.6.6.6;proto=https, for=192.0.2.1", false),
+        ("for=6.6.6.6;proto=https, proto=http", false),
+        ("proto=https", false),
+        ("for=192.0.2.1", false),
+    ] {
+        let found = client([line.as_bytes()].into_iter(), ClientHeader::Forwarded, &trusted);
+        assert_eq!(found.is_some_and(|client| client.is_secure), expected, "{line}");
+    }
 }
 
 #[test]
@@ -243,14 +281,19 @@ fn any_bytes_name_an_address_or_nothing() {
         let line: Vec<u8> =
             (0..random.usize(..14)).flat_map(|_| pieces[random.usize(..pieces.len())]).copied().collect();
         for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded] {
-            let found: Option<SocketAddr> = client([&line[..]].into_iter(), header, &trusted);
+            let found: Option<SocketAddr> =
+                client([&line[..]].into_iter(), header, &trusted).map(|client| client.address);
             let text = line.escape_ascii().to_string();
             let is_written = |found: SocketAddr| text.contains(&found.ip().to_string());
             assert!(found.is_none_or(is_written), "{text}: {found:?}");
             let appended = [&line[..], b",for=192.0.2.7;by=\"x,\\\"\""].concat();
             let own: &[u8] = if header == ClientHeader::Forwarded { &appended } else { b"192.0.2.7" };
             let found = client([&line[..], own].into_iter(), header, &trusted);
-            assert_eq!(found.map(|found| found.to_string()).as_deref(), Some("192.0.2.7:0"), "{text}");
+            assert_eq!(
+                found.map(|found| found.address.to_string()).as_deref(),
+                Some("192.0.2.7:0"),
+                "{text}"
+            );
         }
     }
 }

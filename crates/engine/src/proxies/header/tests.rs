@@ -27,6 +27,7 @@ fn complete(bytes: &[u8], source: &str) -> Parsed {
     Ok(Complete {
         len: bytes.len(),
         source: (!source.is_empty()).then(|| source.parse().expect("an address")),
+        is_secure: false,
     })
 }
 
@@ -163,6 +164,30 @@ fn parses_binary_headers() {
         (binary(0x21, 0x11, &[&V4[..], &[0xFF; 40]].concat()), "192.0.2.1:56260"),
     ] {
         assert_parsed(&header, &complete(&header, source));
+    }
+}
+
+/// Values: those of TLS have a type, bits, the result of a check and further values within.
+#[test]
+fn reads_that_the_client_has_connected_by_tls() {
+    let by_tls = [0x20, 0, 13, 0x01, 0, 0, 0, 0, 0x21, 0, 5, b'T', b'L', b'S', b'v', b'1'];
+    let other = [0x04, 0, 1, 0];
+    for (command, values, is_secure) in [
+        (0x21, &by_tls[..], true),
+        (0x21, &[&other[..], &by_tls].concat(), true),
+        (0x21, &[&by_tls[..], &other].concat(), true),
+        (0x21, &[0x20, 0, 1, 0x07], true),
+        (0x21, &[0x20, 0, 1, 0x06], false),
+        (0x21, &[0x20, 0, 0], false),
+        (0x21, &[&[0x20, 0, 1, 0][..], &by_tls].concat(), false),
+        (0x21, &[&[0x04, 0xFF, 0xFF][..], &by_tls].concat(), false),
+        (0x21, &by_tls[..15], false),
+        (0x21, &[0x20, 0], false),
+        (0x20, &by_tls, false),
+    ] {
+        let header = binary(command, 0x11, &[&V4[..], values].concat());
+        let Ok(Complete { is_secure: found, .. }) = parse(&header) else { panic!("{values:?}") };
+        assert_eq!(found, is_secure, "{command} {values:?}");
     }
 }
 

@@ -92,6 +92,11 @@ impl Service for TestApp {
                 let client = call.client();
                 call.response().text(&format!("{client:?}"));
             }),
+            "scheme" => drop(response.text(request.scheme())),
+            "scheme-later" => response.defer(request, |mut call| async move {
+                let scheme = if call.is_secure() { "https" } else { "http" };
+                call.response().text(scheme);
+            }),
             "empty" => {}
             _ => drop(response.text(&named(request))),
         }
