@@ -54,6 +54,11 @@ impl Leaving {
         }
     }
 
+    /// Returns the listener of a connection; `None` if it was removed.
+    pub(crate) fn listener_of(&self, token: Token) -> Option<ListenerId> {
+        self.listeners.get(token.slot()).copied().filter(|listener| *listener != LEAVES)
+    }
+
     /// Removes a closed connection.
     pub(crate) fn close(&mut self, token: Token) {
         let Some(listener) = self.listeners.get_mut(token.slot()).filter(|listener| **listener == LEAVES)

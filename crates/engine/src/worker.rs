@@ -20,6 +20,7 @@ mod reload;
 mod report;
 pub(crate) mod request_loop;
 pub(crate) mod room;
+mod secure;
 mod send;
 pub(crate) mod state;
 mod trim;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shearwater_http1::HeadParser;
-use shearwater_io::{Driver, Event, SharedLimit};
+use shearwater_io::{Driver, Event, ListenerId, SharedLimit};
 use shearwater_tasks::{Options as TaskOptions, Order};
 
 use crate::connection::addresses::Addresses;
@@ -82,6 +83,8 @@ pub struct Setup {
     pub at_rest: Option<fn()>,
     /// Listeners for finished exchanges.
     pub listeners: Vec<ExchangeListener>,
+    /// Listeners whose connections begin with TLS, on a driver that [can](Driver::SECURES).
+    pub secure_listeners: Vec<ListenerId>,
     /// Heartbeat for the watchdog.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     /// Limit that the driver's connections count for; that of all workers.
@@ -109,6 +112,7 @@ impl Setup {
             order: Order::Fifo,
             at_rest: None,
             listeners: Vec::new(),
+            secure_listeners: Vec::new(),
             heartbeat: None,
             limit: SharedLimit::default(),
             addresses,
@@ -149,6 +153,8 @@ pub struct Worker<D, S> {
     /// Pending disconnects.
     pub(crate) disconnects: Disconnects,
     pub(crate) handed_over: HandedOvers,
+    /// Listeners whose connections begin with TLS.
+    pub(crate) secure_listeners: Vec<ListenerId>,
     /// Scheduling order of connections with pending input.
     pub(crate) order: Order,
     /// Frees memory after idle time.
@@ -220,6 +226,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             arrived: 0,
             disconnects: Disconnects::default(),
             handed_over,
+            secure_listeners: setup.secure_listeners,
             order: setup.order,
             idle_trim: IdleTrim::new(setup.at_rest),
             registration,
@@ -287,6 +294,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
         self.state.counters.bytes_sent.set(self.driver.bytes_taken());
+        if D::SECURES {
+            self.count_secured();
+        }
         if self.state.ledger.is_some() {
             self.count_states();
         }
@@ -304,8 +314,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::FinReceived { token } => self.fin_received(token),
-            // No driver that the server starts secures connections yet.
-            Event::Secured { .. } | Event::Receiving { .. } => {}
+            Event::Secured { token, result } => self.secured(token, result),
+            Event::Receiving { token } => self.receiving(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
             Event::Unsent { token } => self.unsent(token),
             Event::Sent { token, output, result } => self.sent(token, output, &result),

@@ -481,7 +481,7 @@ impl DriverView for Shared {
         self.client
     }
 
-    fn is_secure(&self, _: Token, _: &Head<'_>, _: Option<&Proxies>) -> bool {
+    fn is_secured(&self, _: Token) -> bool {
         self.is_secure
     }
 

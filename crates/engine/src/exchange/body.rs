@@ -26,6 +26,8 @@ pub(crate) struct BodyReader {
     /// Bytes so far, and their limit.
     pub(crate) bytes: u64,
     pub(crate) bytes_max: u64,
+    /// Bytes that a connection with TLS had received when its time expired last.
+    pub(crate) bytes_on_wire: u64,
     /// The client waits for a `100`, which is sent once the handler reads.
     pub(crate) owes_continue: bool,
     pub(crate) to: To,

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use shearwater_io::Token;
 
-use crate::exchange::{Exchange, State};
 use crate::exchange::id::ExchangeId;
+use crate::exchange::{Exchange, State};
 use crate::limits::SPARE_CALLS_MAX;
 
 /// All exchanges of a worker that are open, and spare ones.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shearwater_http1::Version;
+use shearwater_io::secure;
 
 use crate::observe::record::{ExchangeEnd, Group, NEVER, Progress, Record, WantedField};
 use crate::request::ConnectionId;
@@ -20,6 +21,7 @@ pub struct FinishedExchange<'a> {
     pub(crate) group: &'a Group,
     pub(crate) wanted: &'a [WantedField],
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) tls: Option<secure::Version>,
     /// There are trusted proxies: the address of the client follows the fields.
     pub(crate) has_clients: bool,
     pub(crate) unix_seconds: u64,
@@ -126,6 +128,12 @@ impl<'a> FinishedExchange<'a> {
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    /// Returns the version of TLS that the connection has; `None` for a plain one.
+    #[must_use]
+    pub fn tls_version(&self) -> Option<secure::Version> {
+        self.tls
     }
 
     /// Returns the connection.

@@ -15,6 +15,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use shearwater_http1::KnownField;
+use shearwater_io::secure::Version;
 use shearwater_io::{Output, SlotArray, Token};
 
 use crate::limits::{EXCHANGE_BYTES_MAX, EXCHANGE_FIELDS_MAX, SPARE_EXCHANGE_BYTES_MAX, SPARE_EXCHANGES_MAX};
@@ -40,16 +41,28 @@ struct SlotState {
     /// Index of its group, else `NONE`.
     group: u32,
     port: u16,
-    /// Some of its records are in `unsettled`.
-    is_unsettled: bool,
+    /// [`UNSETTLED`], and the [version of TLS](SlotState::tls).
+    marks: u8,
     address: Option<IpAddr>,
 }
 
 const _: () = assert!(size_of::<SlotState>() <= 40);
 
+/// Mark: some of the connection's records are in `unsettled`.
+const UNSETTLED: u8 = 1;
+/// Marks of the versions of TLS.
+const TLS: [(u8, Version); 2] = [(2, Version::Tls12), (4, Version::Tls13)];
+
+impl SlotState {
+    /// Returns the version of TLS, of a connection with it.
+    fn tls(&self) -> Option<Version> {
+        TLS.iter().find(|(mark, _)| self.marks & mark != 0).map(|(_, version)| *version)
+    }
+}
+
 impl Default for SlotState {
     fn default() -> Self {
-        Self { begun_us: NEVER, body_received: 0, group: NONE, port: 0, is_unsettled: false, address: None }
+        Self { begun_us: NEVER, body_received: 0, group: NONE, port: 0, marks: 0, address: None }
     }
 }
 
@@ -123,6 +136,13 @@ impl Ledger {
         self.slots.grow_to(token.slot());
         let (address, port) = (peer.map(|peer| peer.ip()), peer.map_or(0, |peer| peer.port()));
         self.slots[token.slot()] = SlotState { address, port, ..SlotState::default() };
+    }
+
+    /// Stores the version of a connection's TLS.
+    pub(crate) fn secure(&mut self, token: Token, version: Version) {
+        if let Some(slot) = self.slots.get_mut(token.slot()) {
+            slot.marks |= TLS.iter().find(|(_, other)| *other == version).map_or(0, |(mark, _)| *mark);
+        }
     }
 
     /// Returns the number of connections with an exchange that waits for the rest of its response, or its send.
@@ -275,7 +295,7 @@ impl Ledger {
         let Some(slot) = self.slots.get_mut(token.slot()).filter(|_| !is_full) else {
             return self.drop_as_unknown(group);
         };
-        slot.is_unsettled |= !group.records.is_empty();
+        slot.marks |= if group.records.is_empty() { 0 } else { UNSETTLED };
         group.records.iter_mut().for_each(|record| record.ended_us = now_us);
         self.unsettled.append(group);
     }
@@ -283,7 +303,7 @@ impl Ledger {
     /// A send that counted as done is in flight, before one that is in flight already.
     pub(crate) fn unsent(&mut self, token: Token) {
         match self.slots.get_mut(token.slot()) {
-            Some(slot) if slot.is_unsettled => slot.is_unsettled = false,
+            Some(slot) if slot.marks & UNSETTLED != 0 => slot.marks &= !UNSETTLED,
             _ => return,
         }
         let mut own = Group::default();
@@ -311,7 +331,7 @@ impl Ledger {
         group.records.retain(|record| record.token != NOBODY);
         for record in &group.records {
             if let Some(slot) = self.slots.get_mut(record.token.slot()) {
-                slot.is_unsettled = false;
+                slot.marks &= !UNSETTLED;
             }
         }
         self.deliver(&mut group, NEVER);
@@ -326,7 +346,7 @@ impl Ledger {
         let mut left = bytes;
         group.records.iter_mut().for_each(|record| record.settle_part(&mut left, end));
         // Those before them are reported first.
-        if self.slots[token.slot()].is_unsettled {
+        if self.slots[token.slot()].marks & UNSETTLED != 0 {
             self.keep_unsettled(token, &mut group, now_us);
         } else {
             self.deliver(&mut group, now_us);
@@ -346,7 +366,8 @@ impl Ledger {
         for record in group.records.iter().filter(|record| !record.is_open()) {
             let slot = slots.get(record.token.slot());
             let peer = slot.and_then(|slot| Some(SocketAddr::new(slot.address?, slot.port)));
-            let finished = FinishedExchange { record, group, wanted, peer, has_clients, unix_seconds };
+            let tls = slot.and_then(SlotState::tls);
+            let finished = FinishedExchange { record, group, wanted, peer, tls, has_clients, unix_seconds };
             for listen in &mut *listeners {
                 // The panic hook has reported it; nothing else depends on the listener.
                 let _ = panics::catch(|| listen(&finished));

@@ -257,15 +257,25 @@ pub(crate) trait DriverView {
         }
     }
 
+    /// Returns true if the connection has TLS.
+    fn is_secured(&self, token: Token) -> bool {
+        let _ = token;
+        false
+    }
+
     /// Returns true if the client has sent a request by TLS.
     fn is_secure(&self, token: Token, head: &Head<'_>, proxies: Option<&Proxies>) -> bool {
-        proxies.is_some_and(|proxies| proxies.is_secure(token, head))
+        self.is_secured(token) || proxies.is_some_and(|proxies| proxies.is_secure(token, head))
     }
 }
 
 impl<D: Driver> DriverView for D {
     fn peer_of(&self, token: Token) -> Option<SocketAddr> {
         self.peer(token).ok()
+    }
+
+    fn is_secured(&self, token: Token) -> bool {
+        D::SECURES && self.session(token).is_some()
     }
 
     fn unix_now(&self) -> u64 {

@@ -27,6 +27,37 @@ pub(crate) enum Refusal {
     CallsFull,
     /// A panic outside of the response handler.
     Panicked,
+    /// Plain HTTP on a port with TLS.
+    NotTls,
+    /// Another protocol on a port with plain HTTP/1.
+    OtherProtocol(Protocol),
+}
+
+/// A protocol that clients take a port to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Tls,
+    /// HTTP/2 without negotiation (RFC 9113 section 3.3).
+    Http2,
+}
+
+impl Protocol {
+    /// Recognizes the first bytes of a connection.
+    pub(crate) fn of(input: &[u8]) -> Option<Self> {
+        match input {
+            // A handshake record of any version of TLS (RFC 8446 section 5.1).
+            [22, 3, ..] => Some(Self::Tls),
+            _ if input.starts_with(b"PRI * HTTP/2.") => Some(Self::Http2),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "TLS",
+            Self::Http2 => "HTTP/2",
+        }
+    }
 }
 
 impl Refusal {
@@ -40,7 +71,7 @@ impl Refusal {
             Self::BodyTooLarge => 413,
             Self::BuffersFull | Self::CallsFull => 503,
             Self::Timeout => 408,
-            Self::Incomplete => 400,
+            Self::Incomplete | Self::NotTls | Self::OtherProtocol(_) => 400,
             Self::Panicked => 500,
         }
     }
@@ -74,6 +105,15 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
+            Self::NotTls => "This port takes HTTPS only: begin the address with https://".to_owned(),
+            Self::OtherProtocol(Protocol::Tls) => {
+                "This port takes plain HTTP only: begin the address with http://, or use the port of https."
+                    .to_owned()
+            }
+            Self::OtherProtocol(Protocol::Http2) => {
+                "This port takes HTTP/1.1 only. HTTP/2 is negotiated by TLS where it is served: use https."
+                    .to_owned()
+            }
             Self::Panicked => "Internal Server Error".to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::proxies::fault::ProxyFault;
+use crate::request::refusal::Protocol;
 use crate::server::panics::Panic;
 
 /// A handler's fault, with the details of its report.
@@ -24,6 +25,8 @@ pub(crate) enum Fault {
         peer: String,
         fault: ProxyFault,
     },
+    /// A connection with another protocol.
+    OtherProtocol(Protocol),
     /// A fault whose response is already a `500`.
     Settled(Box<Fault>),
     /// A connection was evicted or rejected: unfinished requests hold as much memory as they may.

@@ -145,7 +145,7 @@ impl Control {
     /// While [`PassingListeners`](crate::PassingListeners) exist, it waits for them first.
     ///
     /// # Errors
-    /// [`StartError::Bind`], [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Unfinished`]
+    /// [`StartError::Bind`], [`StartError::NoAddress`], [`StartError::NoTls`], [`StartError::TooManyAddresses`], [`StartError::Unfinished`]
     /// after the wait, and [`StartError::Ending`] after a drain or stop has been ordered, or another process has got
     /// the listeners. Nothing has changed then.
     pub fn prepare_addresses(&self, addresses: &[ListenAddress]) -> Result<AddressChange<'_>, StartError> {
@@ -156,6 +156,9 @@ impl Control {
             return Err(StartError::Ending);
         };
         let (entries, mut last_id) = (state.entries.clone(), state.last_id);
+        if let Some(wanted) = addresses.iter().find(|wanted| wanted.is_secure() && !binding.secures) {
+            return Err(StartError::NoTls(wanted.clone()));
+        }
         // Workers need it to go on, and binding is work of the kernel. `changing` keeps other changes away.
         drop(state);
         let mut removed = entries.clone();
@@ -229,7 +232,7 @@ fn free_id<'a>(
 /// Names a listener of the server's own, about to be removed, that keeps `wanted` from being bound.
 fn refine(error: StartError, wanted: &ListenAddress, removed: &[Entry]) -> StartError {
     let is_taken = matches!(&error, StartError::Bind { error, .. } if error.kind() == ErrorKind::AddrInUse);
-    let ListenAddress::Tcp(address) = wanted else { return error };
+    let Some(address) = wanted.tcp() else { return error };
     let overlaps = |bound: &SocketAddr| {
         bound.port() == address.port() && (bound.ip().is_unspecified() || address.ip().is_unspecified())
     };

@@ -19,6 +19,8 @@ pub enum ListenAddress {
     /// A TCP address; port 0 takes a free one. `[::]` includes IPv4 (`IPV6_V6ONLY` off, whatever the system's
     /// default), unless the same server listens on the same IPv4 port separately.
     Tcp(SocketAddr),
+    /// A TCP address whose connections begin with TLS: see [`Server::start_secure`](crate::Server::start_secure).
+    Tls(SocketAddr),
     /// A socket in the file system. A stale socket of a dead server is replaced; the file is removed when the
     /// server stops accepting, unless another process has got the socket.
     Unix {
@@ -44,9 +46,24 @@ impl ListenAddress {
         }
     }
 
+    /// Returns the TCP address, with or without TLS.
+    #[must_use]
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) | Self::Tls(address) => Some(*address),
+            Self::Unix { .. } => None,
+        }
+    }
+
+    /// Returns true if its connections begin with TLS.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// Returns true if it is an IPv4 address with this port, which must not be 0.
     pub(crate) fn is_v4_port(&self, port: u16) -> bool {
-        matches!(self, Self::Tcp(SocketAddr::V4(address)) if address.port() == port && port != 0)
+        matches!(self.tcp(), Some(SocketAddr::V4(address)) if address.port() == port && port != 0)
     }
 }
 
@@ -59,7 +76,7 @@ impl From<SocketAddr> for ListenAddress {
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(address) => address.fmt(f),
+            Self::Tcp(address) | Self::Tls(address) => address.fmt(f),
             Self::Unix { path, .. } => write!(f, "unix:{}", path.display()),
         }
     }
@@ -101,7 +118,9 @@ impl ListeningSocket {
     /// The system call fails: it is no socket, for example.
     pub fn is_at(&self, address: &ListenAddress) -> std::io::Result<bool> {
         Ok(match (self.bound_address()?, address) {
-            (BoundAddress::Tcp(bound), ListenAddress::Tcp(address)) => bound == *address,
+            (BoundAddress::Tcp(bound), ListenAddress::Tcp(address) | ListenAddress::Tls(address)) => {
+                bound == *address
+            }
             (BoundAddress::Unix(bound), ListenAddress::Unix { path, .. }) => bound.as_ref() == Some(path),
             _ => false,
         })

@@ -21,13 +21,15 @@ pub(crate) struct Binding {
     pub(crate) workers: usize,
     /// False if the workers run and there is no acceptor.
     pub(crate) has_acceptor: bool,
+    /// Connections can begin with TLS.
+    pub(crate) secures: bool,
 }
 
 impl Binding {
     /// Returns that of a server that is about to start.
     pub(crate) fn new(options: &Options, workers: usize) -> Self {
         let Options { accept, backlog, tcp, .. } = *options;
-        Self { accept, backlog, tcp, workers, has_acceptor: true }
+        Self { accept, backlog, tcp, workers, has_acceptor: true, secures: false }
     }
 }
 
@@ -61,6 +63,11 @@ impl Entry {
     /// Returns one without sockets.
     fn at(bound: BoundAddress) -> Self {
         Self { id: 0, wanted: None, bound, only_v6: false, holders: Vec::new(), sockets: Vec::new() }
+    }
+
+    /// Returns true if its connections begin with TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.wanted.as_ref().is_some_and(ListenAddress::is_secure)
     }
 
     /// Returns the file of a Unix-domain socket.
@@ -127,7 +134,7 @@ impl Bound {
         only_v6: bool,
     ) -> Result<(), StartError> {
         let bound = match wanted {
-            ListenAddress::Tcp(address) => self.tcp(*address, id, only_v6),
+            ListenAddress::Tcp(address) | ListenAddress::Tls(address) => self.tcp(*address, id, only_v6),
             ListenAddress::Unix { path, mode } => self.unix(path, *mode, id),
         };
         let BoundListeners { bound, holders, sockets } =
@@ -294,7 +301,7 @@ pub(crate) fn family_is_fixed(only_v6: bool, wanted: &ListenAddress) -> StartErr
 
 /// Returns true if `wanted` is `[::]` and IPv4 is listened on separately.
 pub(crate) fn is_only_v6(wanted: &ListenAddress, all: &[ListenAddress]) -> bool {
-    let ListenAddress::Tcp(address) = wanted else { return false };
+    let Some(address) = wanted.tcp() else { return false };
     address.is_ipv6()
         && address.ip().is_unspecified()
         && all.iter().any(|other| other.is_v4_port(address.port()))

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use shearwater_io::secure::Failure;
+
 macro_rules! counters {
     (
         counts { $($(#[$doc:meta])* $name:ident),* $(,)? }
@@ -98,6 +100,44 @@ counters! {
         connections_sending,
         /// Upgraded connections that are open now.
         connections_handed_over,
+        /// Connections with TLS now, those within their handshake included.
+        tls_connections,
+        /// Completed handshakes of TLS 1.2.
+        tls12_handshakes,
+        /// Completed handshakes of TLS 1.3.
+        tls13_handshakes,
+        /// Completed handshakes that continued an earlier session by a ticket.
+        tls_resumed,
+        /// Handshakes whose costly step waited for a later turn.
+        tls_queued,
+        /// Memory of records that are incomplete now, in bytes.
+        tls_partial_bytes,
+        /// Connections that began with something else, such as plain HTTP. Like the following, failed sessions by reason.
+        tls_failed_not_tls,
+        /// No common version.
+        tls_failed_version,
+        /// No common cipher suite, group or signature scheme.
+        tls_failed_nothing_in_common,
+        /// No certificate for the server name.
+        tls_failed_unknown_name,
+        /// No common application protocol.
+        tls_failed_protocol,
+        /// The client's certificate was missing or not accepted.
+        tls_failed_client_certificate,
+        /// The client sent an alert: it doesn't trust the certificate, for example.
+        tls_failed_alert,
+        /// A malformed record.
+        tls_failed_bad_record,
+        /// Renegotiation or early data.
+        tls_failed_unsupported,
+        /// The connection ended within the handshake.
+        tls_failed_truncated,
+        /// The handshake took too long.
+        tls_failed_timed_out,
+        /// Memory for incomplete records had run out.
+        tls_failed_memory,
+        /// Any other reason.
+        tls_failed_other,
     }
     limits {
         /// Heads rejected as too large (`431`).
@@ -168,6 +208,25 @@ counters! {
 }
 
 impl Counters {
+    /// Returns the counter of a failed TLS session.
+    pub(crate) fn tls_failed(&self, failure: Failure) -> &Counter {
+        match failure {
+            Failure::NotTls => &self.tls_failed_not_tls,
+            Failure::Version => &self.tls_failed_version,
+            Failure::NothingInCommon => &self.tls_failed_nothing_in_common,
+            Failure::UnknownName => &self.tls_failed_unknown_name,
+            Failure::Protocol => &self.tls_failed_protocol,
+            Failure::ClientCertificate => &self.tls_failed_client_certificate,
+            Failure::Alert => &self.tls_failed_alert,
+            Failure::BadRecord => &self.tls_failed_bad_record,
+            Failure::Unsupported => &self.tls_failed_unsupported,
+            Failure::Truncated => &self.tls_failed_truncated,
+            Failure::TimedOut => &self.tls_failed_timed_out,
+            Failure::Memory => &self.tls_failed_memory,
+            Failure::Other => &self.tls_failed_other,
+        }
+    }
+
     /// Counts a response by class, unless it is a `2xx`: those are derived from the total.
     pub(crate) fn count_class(&self, status: u16) {
         let counter = match status {
@@ -191,6 +250,11 @@ impl Totals {
     pub fn responses_2xx(&self) -> u64 {
         // A concurrent read may see a part ahead of the total.
         self.responses().saturating_sub(self.responses_3xx + self.responses_4xx + self.responses_5xx)
+    }
+
+    /// Returns the failed TLS sessions by reason.
+    pub fn tls_failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.iter().filter_map(|(name, count)| Some((name.strip_prefix("tls_failed_")?, count)))
     }
 
     /// Returns the number of open connections.

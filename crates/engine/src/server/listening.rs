@@ -110,6 +110,11 @@ impl Listening {
         self.lock().entries.clone()
     }
 
+    /// Returns the listeners whose connections begin with TLS.
+    pub(crate) fn secure_listeners(&self) -> Vec<ListenerId> {
+        self.lock().entries.iter().filter(|entry| entry.is_secure()).map(|entry| entry.id).collect()
+    }
+
     /// Notes that another process serves at the addresses.
     pub(crate) fn set_passed(&self, successor: u32) {
         let mut state = self.lock();

@@ -25,6 +25,7 @@ use std::{fmt, io};
 
 use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::os::{self, DescriptorLimit};
+use shearwater_io::secure::Provider;
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, fs, uring};
 
 use crate::limits::{INBOX_MAX, Limits};
@@ -35,7 +36,7 @@ use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartReport};
 use crate::server::start_error::StartError;
-use crate::server::threads::{StartingWorker, spawn_acceptor, spawn_worker};
+use crate::server::threads::{Decorate, Plain, Securing, StartingWorker, spawn_acceptor, spawn_worker};
 use crate::server::watchdog::{Heartbeat, Watchdog};
 use crate::service::Service;
 use crate::worker::Setup;
@@ -136,7 +137,36 @@ impl Server {
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
     pub fn start<S: Service>(
+        self,
+        make_service: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> Result<Running, StartError> {
+        match self.entries.iter().find(|entry| entry.is_secure()).and_then(|entry| entry.wanted.clone()) {
+            Some(address) => Err(StartError::NoTls(address)),
+            None => self.start_decorated(Plain, false, make_service),
+        }
+    }
+
+    /// Starts the workers as [`start`](Self::start) does. Connections of addresses with TLS begin with a handshake
+    /// ([`ListenAddress::Tls`](crate::ListenAddress::Tls)), by sessions of the provider that `make_provider` makes on each
+    /// worker's own thread. Only a server that was started so can get such addresses later.
+    ///
+    /// # Errors
+    /// See [`StartError`]. Workers that have started are stopped then.
+    pub fn start_secure<S: Service, P: Provider>(
+        self,
+        make_service: impl Fn(usize) -> S + Send + Sync + 'static,
+        make_provider: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> Result<Running, StartError>
+    where
+        P: 'static,
+    {
+        self.start_decorated(Securing(make_provider), true, make_service)
+    }
+
+    fn start_decorated<S: Service>(
         mut self,
+        decorate: impl Decorate,
+        secures: bool,
         make_service: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, StartError> {
         let (control, notices) = Control::new();
@@ -145,11 +175,12 @@ impl Server {
         let handed = needs_acceptor(&self.of_acceptor, &self.held);
         let binding = Binding::new(&self.options, self.of_workers.len());
         control.listening.begin(
-            Binding { has_acceptor: handed, ..binding },
+            Binding { has_acceptor: handed, secures, ..binding },
             std::mem::take(&mut self.entries),
             std::mem::take(&mut self.held),
         );
         let make_service = Arc::new(make_service);
+        let decorate = Arc::new(decorate);
         let limits = Limits {
             connections_max: self.share.connections_max,
             buffered_bytes_max: self.start_report.buffered_bytes_max,
@@ -168,6 +199,7 @@ impl Server {
             order,
             at_rest,
             listeners,
+            secure_listeners: control.listening.secure_listeners(),
             ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
         };
         let cores = os::cores();
@@ -189,7 +221,8 @@ impl Server {
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox, limit: limit.clone() };
-            match spawn_worker(setup, driver, entrances, core, Arc::clone(&make_service)) {
+            let (decorate, make_service) = (Arc::clone(&decorate), Arc::clone(&make_service));
+            match spawn_worker(setup, driver, entrances, core, decorate, make_service) {
                 Ok(StartingWorker { thread, has_started }) => {
                     running.threads.push(thread);
                     starting.push(has_started);

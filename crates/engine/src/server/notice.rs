@@ -108,6 +108,16 @@ pub enum Notice {
         /// Suppressed reports since the last one.
         left_out: u64,
     },
+    /// A connection to an address with plain HTTP/1 began with another protocol, and got a `400`. Reported at most once a
+    /// second per protocol.
+    OtherProtocol {
+        /// Number of the worker.
+        worker: usize,
+        /// Name of the protocol: `TLS` or `HTTP/2`.
+        protocol: &'static str,
+        /// Suppressed reports since the last one.
+        left_out: u64,
+    },
     /// A streamed body was rejected with `413` because it exceeds
     /// [`Limits::body_bytes_max`](crate::Limits::body_bytes_max). Reported once per worker.
     BodyTooLarge {
@@ -226,6 +236,13 @@ impl fmt::Display for Notice {
             }
             Self::ProxyRejected { worker, peer, why, help, left_out } => {
                 write!(f, "worker {worker}: {}", Reset { peer, why, left_out: *left_out, help })
+            }
+            Self::OtherProtocol { worker, protocol, left_out } => {
+                write!(
+                    f,
+                    "worker {worker}: a client spoke {protocol} to a port that takes plain HTTP/1 only; "
+                )?;
+                write!(f, "help: clients use http:// here, or the port of https{}", LeftOut(*left_out))
             }
             Self::BodyTooLarge { worker, bytes_max } => {
                 write!(

@@ -95,6 +95,7 @@ impl Fault {
             Self::Built(_) | Self::BuffersFull { .. } => "",
             Self::File { error, .. } | Self::CutShort(error) => error,
             Self::Proxy { fault, .. } => fault.help(),
+            Self::OtherProtocol(protocol) => protocol.name(),
         }
     }
 
@@ -114,6 +115,9 @@ impl Fault {
             Self::Proxy { peer, fault } => {
                 let (why, help) = (fault.to_string(), fault.help());
                 Notice::ProxyRejected { worker, peer, why, help, left_out }
+            }
+            Self::OtherProtocol(protocol) => {
+                Notice::OtherProtocol { worker, protocol: protocol.name(), left_out }
             }
             Self::BuffersFull { bytes_max } => Notice::BuffersFull { worker, bytes_max, left_out },
         }

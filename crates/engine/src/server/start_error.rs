@@ -36,6 +36,8 @@ pub enum StartError {
     NoTrustedProxy,
     /// No address was given.
     NoAddress,
+    /// An address is to begin with TLS, and the server was started without it.
+    NoTls(ListenAddress),
     /// A drain or stop of the running server has been ordered.
     Ending,
     /// An earlier change of addresses isn't finished: a worker is blocked.
@@ -54,7 +56,7 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is taken by another program: choose another port, or end that program")
             }
             Self::Bind { address, error } if error.kind() == io::ErrorKind::PermissionDenied => {
-                let low = matches!(address, ListenAddress::Tcp(address) if address.port() < 1024);
+                let low = address.tcp().is_some_and(|address| address.port() < 1024);
                 let why = if low { "ports below 1024 need a privilege" } else { "a sandbox or firewall forbids it" };
                 write!(f, "{address}: permission denied ({why})")
             }
@@ -68,6 +70,9 @@ impl fmt::Display for StartError {
             Self::NoTrustedProxy => f.write_str(
                 "PROXY headers are required, but no proxy is trusted that could send them: name the trusted proxies",
             ),
+            Self::NoTls(address) => {
+                write!(f, "{address} needs TLS, and this server has started without it: upgrade or restart it")
+            }
             Self::NoAddress => f.write_str("no address to listen on"),
             Self::Ending => f.write_str("the server is stopping"),
             Self::Unfinished => {

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
 use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::secure::{Provider, Secure};
 use shearwater_io::uring::{self, UringOptions};
 use shearwater_io::{AcceptError, Dispatcher, Driver, Entrances, Listener, os};
 
@@ -29,18 +30,50 @@ pub(crate) struct StartingWorker {
     pub(crate) has_started: Receiver<Result<(), StartError>>,
 }
 
+/// A driver's decorator, made on the worker's thread.
+pub(crate) trait Decorate: Send + Sync + 'static {
+    /// The decorated driver.
+    type Of<D: Driver>: Driver;
+
+    fn decorate<D: Driver>(&self, driver: D, worker: usize) -> Self::Of<D>;
+}
+
+/// Leaves drivers as they are.
+pub(crate) struct Plain;
+
+impl Decorate for Plain {
+    type Of<D: Driver> = D;
+
+    fn decorate<D: Driver>(&self, driver: D, _: usize) -> D {
+        driver
+    }
+}
+
+/// Has drivers secure connections, with providers that this function makes for workers by their number.
+pub(crate) struct Securing<F>(pub(crate) F);
+
+impl<P: Provider, F: Fn(usize) -> P + Send + Sync + 'static> Decorate for Securing<F> {
+    type Of<D: Driver> = Secure<D, P>;
+
+    fn decorate<D: Driver>(&self, driver: D, worker: usize) -> Secure<D, P> {
+        Secure::new(driver, (self.0)(worker))
+    }
+}
+
 /// Starts a worker with the driver of this name.
 pub(crate) fn spawn_worker<S: Service>(
     setup: Setup,
     driver: &'static str,
     entrances: Entrances,
     core: Option<usize>,
+    decorate: Arc<impl Decorate>,
     make_service: Arc<impl Fn(usize) -> S + Send + Sync + 'static>,
 ) -> Result<StartingWorker, StartError> {
     let (started, has_started) = sync_channel(1);
     let thread = thread::Builder::new().name(format!("worker-{}", setup.worker)).spawn(move || {
         let connections_max = setup.limits.connections_max;
         let recv_buffer_bytes = setup.limits.receive_bytes;
+        let worker = setup.worker;
         // A driver stays on the thread that made it.
         if driver == uring::NAME {
             let descriptors_max = setup.descriptors_max;
@@ -50,10 +83,12 @@ pub(crate) fn spawn_worker<S: Service>(
                 recv_buffer_bytes,
                 ..UringOptions::default()
             };
-            begin(core, || uring::start(entrances, options), make_service, setup, &started)
+            let driver = || Ok(decorate.decorate(uring::start(entrances, options)?, worker));
+            begin(core, driver, make_service, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };
-            begin(core, || Poll::new(entrances, options), make_service, setup, &started)
+            let driver = || Ok(decorate.decorate(Poll::new(entrances, options)?, worker));
+            begin(core, driver, make_service, setup, &started)
         }
     });
     Ok(StartingWorker { thread: thread.map_err(StartError::System)?, has_started })

@@ -28,6 +28,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if !is_admitted {
             return;
         }
+        if D::SECURES {
+            self.secure_accepted(token, listener);
+        }
         self.reconcile(token);
         // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
         if self.is_pause_reported && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {

@@ -33,7 +33,7 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn body_reader(&self, framing: Framing, bytes_max: u64, to: To) -> BodyReader {
         let decoder = BodyDecoder::new(framing, self.limits.body());
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        BodyReader { decoder, budget, bytes: 0, bytes_max, owes_continue: false, to }
+        BodyReader { decoder, budget, bytes: 0, bytes_max, bytes_on_wire: 0, owes_continue: false, to }
     }
 
     /// Prepares to receive the body of a complete head, which moves with its parser into an exchange.

@@ -203,6 +203,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.is_serving() && self.driver.reads_later(token) {
             return state.postpone_deadline(token);
         }
+        if D::SECURES && phase == Phase::Body && self.extend_secured_body(token) {
+            return;
+        }
+        let state = &mut self.state;
         if let Some(limit) = state.expired_timeout(token) {
             limit.add(1);
         }
@@ -247,10 +251,13 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let handed = self.driver.send_progress(token);
         let owed = self.driver.unacknowledged(token).unwrap_or(0);
         let waits_for_disk = self.driver.waits_for_disk(token);
+        // Content counts as sent only with its whole record.
+        let delivered = if D::SECURES { self.driver.delivered(token) } else { None };
         let state = &mut self.state;
         let conn = state.table.get(token);
         // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
-        let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
+        let taken =
+            delivered.unwrap_or(handed.wrapping_sub(owed)).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
         let units = u64::from(conn.measure_send(taken));
         if conn.has(Flag::Measured)
             && !waits_for_disk

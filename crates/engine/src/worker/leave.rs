@@ -21,6 +21,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let changes = control.listening.take(Some(self.state.worker), &mut self.listening_number);
         // Ordered before: new listeners get the service that was made for them.
         self.reload();
+        if D::SECURES {
+            self.secure_listeners = control.listening.secure_listeners();
+        }
         for change in changes {
             match change {
                 ListenerChange::Add(id, listener) => {

@@ -57,6 +57,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 let client = proxies.describe(token, source, is_secure);
                 state.table.get(token).end_proxy_header();
                 if client.is_none_or(|client| self.enter_address(token, client.ip())) {
+                    if D::SECURES && self.secure_proxied(token) {
+                        return;
+                    }
                     self.resume(token);
                 }
             }

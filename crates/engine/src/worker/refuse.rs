@@ -1,14 +1,16 @@
 //! Responses to requests that the server rejects itself.
 
 use crate::connection::Phase;
-use crate::request::refusal::Refusal;
+use crate::request::DriverView;
+use crate::request::refusal::{Protocol, Refusal};
 use crate::response::facts::Disposition;
+use crate::response::fault::Fault;
 use crate::server::notice::Notice;
 use crate::service::Service;
 use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult};
 use crate::worker::state::WorkerState;
-use shearwater_http1::{Head, Method, Target};
+use shearwater_http1::{Head, Method, ParseError, Target};
 use shearwater_io::Token;
 
 impl<S: Service> WorkerState<S> {
@@ -32,6 +34,20 @@ impl<S: Service> WorkerState<S> {
         self.cancel(token);
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
+    }
+
+    /// Rejects a malformed head. One of another protocol is reported, too: a client has the wrong port, or a proxy the
+    /// wrong setting.
+    #[cold]
+    pub(crate) fn refuse_line(&mut self, token: Token, error: ParseError, input: &[u8]) -> Step {
+        let refusal = match Protocol::of(input) {
+            Some(protocol) => {
+                self.report(Fault::OtherProtocol(protocol));
+                Refusal::OtherProtocol(protocol)
+            }
+            None => Refusal::Rejected(error),
+        };
+        self.refuse_as(token, refusal, Source::Line(input))
     }
 
     /// Returns true if a request is a `HEAD`.
@@ -91,14 +107,22 @@ impl<S: Service> WorkerState<S> {
 
     /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
-    pub(crate) fn refused_target(&self, token: Token, head: &Head<'_>) -> Option<Refusal> {
+    pub(crate) fn refused_target(
+        &self,
+        token: Token,
+        head: &Head<'_>,
+        driver: &dyn DriverView,
+    ) -> Option<Refusal> {
         match head.target() {
             Target::Authority { .. } => Some(Refusal::Connect),
             Target::Absolute { scheme, .. } => {
+                let is_secured = driver.is_secured(token);
                 // A trusted proxy may have terminated TLS.
                 let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
-                let is_served = scheme.eq_ignore_ascii_case("http")
-                    || scheme.eq_ignore_ascii_case("https") && is_proxied();
+                let is_served = match scheme.eq_ignore_ascii_case("https") {
+                    true => is_secured || is_proxied(),
+                    false => scheme.eq_ignore_ascii_case("http") && !is_secured,
+                };
                 (!is_served).then_some(Refusal::Misdirected)
             }
             Target::Origin { .. } | Target::Asterisk => None,

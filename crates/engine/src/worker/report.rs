@@ -13,7 +13,10 @@ impl<S> WorkerState<S> {
             Fault::Panic(_) => self.counters.handler_panics.add(1),
             Fault::Built(_) => self.counters.handler_errors.add(1),
             Fault::CutShort(_) => self.counters.files_failed.add(1),
-            Fault::File { .. } | Fault::Proxy { .. } | Fault::BuffersFull { .. } => {}
+            Fault::File { .. }
+            | Fault::Proxy { .. }
+            | Fault::OtherProtocol(_)
+            | Fault::BuffersFull { .. } => {}
         }
         self.report(fault);
     }

@@ -200,7 +200,7 @@ impl<S: Service> WorkerState<S> {
         match parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.begin(parser, token, input, head_len, driver),
             Ok(Parsed::Partial) => self.keep_head(parser, token, input),
-            Err(error) => self.refuse_as(token, Refusal::Rejected(error), Source::Line(input)),
+            Err(error) => self.refuse_line(token, error, input),
         }
     }
 
@@ -215,7 +215,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Keeps the parser of a partial head. A stray line end needs none.
     #[inline(never)]
-    fn keep_head(&mut self, parser: &mut HeadParser, token: Token, input: &[u8]) -> Step {
+    pub(crate) fn keep_head(&mut self, parser: &mut HeadParser, token: Token, input: &[u8]) -> Step {
         let conn = self.table.get(token);
         if is_stray(input) && conn.phase() == Phase::Idle && !conn.has(Flag::Fresh) {
             conn.keep_stray(input.len() == b"\r\n".len());
@@ -240,7 +240,7 @@ impl<S: Service> WorkerState<S> {
         let (bytes, rest) = input.split_at(head_len);
         let head = parser.head(bytes);
         if !head.is_origin_form()
-            && let Some(refusal) = self.refused_target(token, &head)
+            && let Some(refusal) = self.refused_target(token, &head, driver)
         {
             return self.refuse_as(token, refusal, Source::Head(head));
         }
