@@ -51,6 +51,7 @@ mod handlers;
 mod manager_reports;
 mod middleware;
 mod observe;
+mod operator;
 mod path;
 mod predecessor;
 mod report;
@@ -69,6 +70,7 @@ pub use fast::{Cors, Fast};
 pub use handlers::{
     CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
 };
+pub use operator::{Changed, OperationResult, Operator};
 pub use predecessor::TakeOverError;
 pub use report::Verbosity;
 pub use router::{Route, RouteMethod, Routes, RoutesService};
