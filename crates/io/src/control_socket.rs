@@ -145,9 +145,15 @@ impl ControlSocket {
         }
     }
 
+    /// Returns whether the file is still the socket's own: clients connect to this one.
+    #[must_use]
+    pub fn has_file(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| FileIdentity::of(&found) == self.file)
+    }
+
     /// Removes the file, if it is still the socket's own.
     pub fn remove_file(&self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| FileIdentity::of(&found) == self.file) {
+        if self.has_file() {
             // A file that can't be removed refuses connections, and the next server replaces it.
             drop(fs::remove_file(&self.path));
         }
@@ -307,7 +313,9 @@ mod tests {
         let old = ControlSocket::bind(&path, None).expect("bound");
         let early = ControlStream::connect(&path, soon()).expect("connects");
         let Some(predecessor) = early.peer.process else { return };
+        assert!(old.has_file());
         let new = ControlSocket::bind(&path, Some(predecessor)).expect("it replaces its predecessor");
+        assert!(new.has_file() && !old.has_file());
         let _late = ControlStream::connect(&path, soon()).expect("connects");
         // The first one, and the look of the second server.
         assert!((0..2).all(|_| old.accept().expect("it listens").is_some()));
