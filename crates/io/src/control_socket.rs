@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_long_path_is_named() {
         let folder = TestFolder::new();
-        let path = folder.at(&"x".repeat(PATH_BYTES_MAX));
+        let path = folder.at("x".repeat(PATH_BYTES_MAX));
         let errors = [
             ControlSocket::bind(&path, None).expect_err("too long"),
             ControlStream::connect(&path, soon()).expect_err("too long"),

@@ -1,4 +1,4 @@
-//! Reloads and upgrades that a program requests for its operator, who waits for the result.
+//! Reloads and upgrades that a program requests, and whose results it waits for.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,14 +42,14 @@ impl From<String> for Changed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperationResult {
-    /// It is done.
+    /// The change is complete.
     Done {
         /// A line without its end.
         text: String,
         /// Lines before it: warnings.
         details: String,
     },
-    /// It is done, but a blocked worker doesn't have it yet, or has failed.
+    /// The change was made, but a blocked worker doesn't have it yet, or has failed.
     Incomplete {
         /// A line without its end.
         text: String,
@@ -68,7 +68,7 @@ pub enum OperationResult {
         /// Its number.
         process: u32,
     },
-    /// It hasn't ended in time, and continues.
+    /// The call hasn't ended in time, and continues.
     Unfinished,
     /// The program has no function for it.
     Unsupported,

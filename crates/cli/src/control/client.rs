@@ -64,3 +64,66 @@ fn exchange(connection: &ControlStream, request: &Request, deadline: Instant) ->
         (Err(error), Ok(()) | Err(_)) => lost(format!("{}: {error}", connection.peer)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use shearwater::engine::control_socket::ControlSocket;
+    use testkit::{TIMEOUT, TestFolder};
+
+    use super::super::{REQUEST_BYTES_MAX, line};
+    use super::{Outcome, Reply, Request, ask};
+
+    fn request(timeout: Duration) -> Request {
+        Request { command: "reload".to_owned(), arguments: Vec::new(), timeout }
+    }
+
+    /// Asks a server that sends this to each client and closes the connection.
+    fn ask_server_of(sent: &str, timeout: Duration) -> (Reply, usize) {
+        let folder = TestFolder::new();
+        let socket = ControlSocket::bind(&folder.at("socket"), None).expect("bound");
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| ask(&folder.at("socket"), &request(timeout)).expect("it listens"));
+            let mut count = 0;
+            while !asking.is_finished() {
+                let Some(mut client) = socket.accept().expect("it listens") else {
+                    thread::yield_now();
+                    continue;
+                };
+                let line = line::read(&client.stream, REQUEST_BYTES_MAX, Instant::now() + TIMEOUT);
+                assert!(Request::parse(&line.expect("a line")).is_some());
+                client.stream.write_all(sent.as_bytes()).expect("sent");
+                count += 1;
+            }
+            (asking.join().expect("no panic"), count)
+        })
+    }
+
+    #[test]
+    fn waits_a_bounded_time_for_the_new_process() {
+        let superseded =
+            Reply { process: Some(7), ..Reply::new(Outcome::Superseded, "process 7 serves now") };
+        let (reply, count) = ask_server_of(&(superseded.to_line() + "\n"), Duration::from_millis(300));
+        let expected = Reply::new(Outcome::Unfinished, "process 7 serves now, and has no control socket");
+        // The time may end within an exchange.
+        let late = Reply::new(Outcome::Unfinished, "");
+        assert!((reply == expected || reply == late) && count > 1, "{reply:?} {count}");
+    }
+
+    #[test]
+    fn a_reply_that_is_missing_or_unreadable_is_an_unknown_outcome() {
+        for (sent, why) in [
+            ("", " has closed the connection without a reply"),
+            ("{\"outcome\":\"done\"", " has closed the connection without a reply"),
+            ("{\"outcome\":\"great\"}\n", " has sent a reply that can't be read"),
+            ("no JSON\n", " has sent a reply that can't be read"),
+        ] {
+            let (reply, count) = ask_server_of(sent, TIMEOUT);
+            assert_eq!((reply.outcome, count), (Outcome::Unfinished, 1));
+            assert!(reply.text.ends_with(why), "{sent:?}: {}", reply.text);
+        }
+    }
+}
