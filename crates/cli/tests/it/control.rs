@@ -423,6 +423,23 @@ fn an_upgrade_refuses_no_reload() {
     }
 }
 
+/// Each is one that began after its request: the second one may be an upgrade of the new process.
+#[test]
+fn two_upgrades_at_once_both_succeed() {
+    for driver in drivers() {
+        let mut controlled = Controlled::start(driver);
+        let upgrades = [(); 2].map(|()| controlled.spawn("upgrade"));
+        for upgrade in upgrades {
+            let (code, stdout, stderr) = output(upgrade);
+            assert!(code == 0 && stdout.ends_with(" serves now\n"), "{stdout}{stderr}");
+        }
+        controlled.server.succeeded_by(controlled.written());
+        assert_eq!(controlled.reload(), (0, controlled.reloaded("one"), String::new()));
+        let client = &mut TestClient::connect(controlled.server.address());
+        assert_eq!(client.get("/f.txt").text(), "one");
+    }
+}
+
 /// The new version waits for the test before it starts.
 #[test]
 fn a_reload_during_an_upgrade_is_one_of_the_new_process() {
