@@ -19,7 +19,7 @@
 //! # Overview
 //!
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
-//!   to drain, stop or [reload](App::reload) it.
+//!   to drain, stop or [reload](App::reload) it; [`Operator`]: reloads and upgrades with their results.
 //! - [`App`]: the routes of a program, with parameters, [fast routes](Fast), scopes, mounts, middleware and state. Each
 //!   [`Route`] says how it takes the request's body.
 //! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.

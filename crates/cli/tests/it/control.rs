@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -164,6 +164,32 @@ fn a_refused_reload_prints_the_errors_of_the_log() {
             }
             assert_eq!(log, format!("{errors}shearwater: {REFUSED}"));
             assert_eq!(controlled.server.connect().get("/f.txt").text(), "one");
+        }
+    }
+}
+
+/// Under systemd, `ExecReload=` ends once the unit isn't reloading any more.
+#[test]
+fn the_service_manager_knows_the_end_before_the_command_does() {
+    for driver in drivers() {
+        let manager = TestFolder::new();
+        let notified = UnixDatagram::bind(manager.at("notify")).expect("a socket");
+        notified.set_nonblocking(true).expect("set");
+        let controlled = Controlled::start_as(driver, |command| {
+            command.env("NOTIFY_SOCKET", manager.at("notify"));
+        });
+        for (root, code) in [("two", 0), ("none", 1)] {
+            controlled.folder.file("site.toml", site(root));
+            assert_eq!(controlled.reload().0, code);
+            // All that it has received by now, that of the start too.
+            let mut bytes = [0; 4096];
+            let messages = std::iter::from_fn(|| {
+                let count = notified.recv(&mut bytes).ok()?;
+                Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+            });
+            let messages: Vec<_> = messages.collect();
+            let [.., begin, end] = &messages[..] else { panic!("{messages:?}") };
+            assert!(begin.starts_with("RELOADING=1\n") && end.starts_with("READY=1\n"), "{messages:?}");
         }
     }
 }
