@@ -26,7 +26,9 @@ pub(crate) fn reload(running: &Running) -> Result<(), Failure> {
     let pid = server.pid;
     let Some(reply) = server.ask("reload", Vec::new(), running.timeout) else {
         server.signal(Signal::HUP)?;
-        return report::print(&format!("sent SIGHUP to process {pid}: its log has the result\n"));
+        return report::print(&format!(
+            "sent SIGHUP to process {pid}; the outcome isn't known here: its log has it\n"
+        ));
     };
     match reply.outcome {
         Outcome::Done => report::print(&format!("{}\n", reply.text)),
@@ -47,7 +49,9 @@ pub(crate) fn upgrade(running: &Running) -> Result<(), Failure> {
         server.signal(Signal::USR2)?;
         return match &server.pid_file {
             Some(file) => report_other(file, pid, before, running.timeout),
-            None => report::print(&format!("sent SIGUSR2 to process {pid}: its log has the result\n")),
+            None => report::print(&format!(
+                "sent SIGUSR2 to process {pid}; the outcome isn't known here: its log has it\n"
+            )),
         };
     };
     match (reply.outcome, reply.process.and_then(|new| Pid::from_raw(new.cast_signed()))) {
