@@ -27,7 +27,7 @@ Examples:
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
   shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz for its files
-  shearwater reload /run/site.pid       have a server that was started with --pid-file reload
+  shearwater reload /run/site.pid       reload a server that was started with --pid-file, and wait
   shearwater top                        watch a server that was started with --admin 127.0.0.1:9180
 
 Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
@@ -70,13 +70,14 @@ pub(crate) enum Command {
     Precompress(Precompress),
     /// Has a running server read its configuration or folder again
     ///
-    /// It sends SIGHUP; the server's log has the result. Exit codes: 0 sent, 1 no such server.
+    /// It waits until all workers have the new one, or prints what was refused. A server without a control socket gets SIGHUP, and its
+    /// log has the result. Exit codes: 0 reloaded, or sent, 1 refused, no such server, or no result in time.
     Reload(Running),
     Top(Top),
     /// Has a running server start its new version, which takes over its listeners
     ///
-    /// It sends SIGUSR2. With a PID file it waits until the new process serves. Exit codes: 0 success, 1 no such server, or it
-    /// serves on itself.
+    /// It waits until the new process serves, or prints why it doesn't. A server without a control socket gets SIGUSR2. Exit codes: 0
+    /// success, 1 refused, no such server, or no result in time.
     Upgrade(Running),
     /// Serves, as without a command
     #[command(hide = true)]
@@ -153,7 +154,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) pin: bool,
 
-    /// File for the number of the process, while it serves
+    /// File for the number of the process, while it serves; beside it FILE.sock, by which reload and upgrade get their result
     #[arg(long, value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
 
@@ -248,9 +249,14 @@ pub(crate) struct Health {
 /// A running server.
 #[derive(Debug, Args)]
 pub(crate) struct Running {
-    /// PID file of the server (see --pid-file), or the number of its process
+    /// PID file of the server (see --pid-file), or the number of its process [default: shearwater.pid in $RUNTIME_DIRECTORY,
+    /// $XDG_RUNTIME_DIR or /run/shearwater]
     #[arg(value_name = "PID_FILE")]
-    pub(crate) process: String,
+    pub(crate) process: Option<String>,
+
+    /// Maximum duration
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) timeout: Duration,
 }
 
 /// Shows the state of a running server, once a second

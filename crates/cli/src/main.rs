@@ -10,6 +10,7 @@ mod access_log;
 mod admin;
 mod args;
 mod check;
+mod control;
 mod diagnostics;
 mod failure;
 mod health;
@@ -21,6 +22,7 @@ mod precompress;
 mod proxies;
 mod reload;
 mod report;
+mod running_server;
 mod settings;
 mod signal;
 mod site;
@@ -37,6 +39,7 @@ use clap::Parser;
 use shearwater_metrics::Admin;
 
 use crate::args::{Command, CommandLine, Serve};
+use crate::control::server::{Commands, ControlServer};
 use crate::failure::Failure;
 use crate::pid_file::{PidFile, PreparedPidFile};
 use crate::plan::Plan;
@@ -109,6 +112,12 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let running = server.start(move |_| sites.service())?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
+    let commands = Commands::of(running.operator(), running.control());
+    // Before the PID file, which a command may wait for.
+    let control_server = for_upgrade
+        .pid_file
+        .as_deref()
+        .and_then(|pid_file| ControlServer::beside(pid_file, running.predecessor(), commands));
     let mut pid_file = pid_file.and_then(PreparedPidFile::write);
     let lines = report::Lines {
         certificates: &certificates,
@@ -123,7 +132,11 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let control = running.control();
     let summary = running.wait();
     let has_failed_successor = matches!(&summary, Err(shearwater::Error::SuccessorFailed { .. }));
-    if control.has_passed_listeners() && !has_failed_successor {
+    let is_succeeded = control.has_passed_listeners() && !has_failed_successor;
+    if let Some(server) = control_server {
+        server.end(is_succeeded);
+    }
+    if is_succeeded {
         pid_file.iter_mut().for_each(PidFile::leave);
     }
     if let Some(admin) = admin_server {

@@ -14,6 +14,9 @@ use crate::failure::Failure;
 /// Permissions of the file, whatever the umask is: others may read the number, and nobody else may change it.
 const MODE: u32 = 0o644;
 
+/// Folder of the PID file of the package's unit.
+const PACKAGED: &str = "/run/shearwater";
+
 /// Bytes of a PID file: a number and the end of the line.
 pub(crate) const LEN_MAX: u64 = 32;
 
@@ -77,6 +80,21 @@ impl PreparedPidFile {
         }
         Some(PidFile { path, is_left: false })
     }
+}
+
+/// Returns the PID file of a server whose commands name none: the first one that is there of the usual places.
+pub(crate) fn usual() -> Result<PathBuf, Failure> {
+    let folder_of =
+        |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folders = [folder_of("RUNTIME_DIRECTORY"), folder_of("XDG_RUNTIME_DIR"), Some(PACKAGED.into())];
+    let places: Vec<_> = folders.into_iter().flatten().map(|folder| folder.join("shearwater.pid")).collect();
+    places.iter().find(|place| place.exists()).cloned().ok_or_else(|| {
+        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+        Failure::system(
+            format!("no PID file is at {}", places.join(" or ")),
+            Some("name the one that the server was started with (--pid-file)".to_owned()),
+        )
+    })
 }
 
 /// Writes the number of this process again if it is there: `shearwater upgrade` takes that for a refusal.

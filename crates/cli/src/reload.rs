@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use shearwater::{Control, Reload};
+use shearwater::{Changed, Control, Reload};
 use shearwater_metrics::Metrics;
 use shearwater_site::{SiteService, Sites};
 
@@ -36,17 +36,17 @@ impl Reloader {
     }
 
     /// Reloads, and counts that.
-    pub(crate) fn reload(&self, control: &Control) -> Result<String, String> {
+    pub(crate) fn reload(&self, control: &Control) -> Result<Changed, String> {
         let result = self.replace(control);
         self.metrics.iter().for_each(|metrics| metrics.count_reload(result.is_ok()));
         result
     }
 
-    /// Plans as at the start, and has the workers replace their services. Returns a description for the log.
+    /// Plans as at the start, and has the workers replace their services.
     ///
     /// # Errors
     /// What `shearwater check` would print. Nothing has changed then.
-    fn replace(&self, control: &Control) -> Result<String, String> {
+    fn replace(&self, control: &Control) -> Result<Changed, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
         tls::refuse(plan.tls.as_ref()).map_err(|failure| failure.to_string())?;
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,9 @@ impl Reloader {
         diagnostics::apply(messages);
         // The configuration as parsed takes ten times the memory of the sites that were made of it.
         shearwater_allocator::give_back();
+        let mut is_complete = true;
         if let Err(error) = reloading.wait(RELOAD_WAIT_MAX) {
+            is_complete = false;
             warnings.push_str(&format!("warning: {error}\n"));
         }
         for (socket, error) in changing.failed_modes() {
@@ -95,9 +97,10 @@ impl Reloader {
             warnings.push_str(&format!("warning: can't change the mode of {socket}: {error}\n"));
         }
         if !changing.wait(RELOAD_WAIT_MAX) {
+            is_complete = false;
             warnings.push_str("warning: a worker is blocked and still has the old addresses\n");
         }
         diagnostics::warn_of_configuration(&warnings);
-        Ok(what)
+        Ok(Changed { what, warnings, is_complete })
     }
 }

@@ -163,6 +163,7 @@
 
 mod clock;
 mod connections;
+pub mod control_socket;
 mod driver;
 pub mod fs;
 pub mod limits;

@@ -203,6 +203,9 @@ pub(crate) fn is_bulk(len: usize, buffer_bytes: usize) -> bool {
 /// Signals queued until an action is set; further ones are dropped.
 pub const SIGNALS_QUEUED_MAX: usize = 16;
 
+/// Connections that wait at a control socket for the thread that accepts them.
+pub const CONTROL_QUEUED_MAX: i32 = 16;
+
 /// Sockets that a service manager may pass to the process.
 pub const INHERITED_SOCKETS_MAX: usize = 256;
 

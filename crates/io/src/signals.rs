@@ -5,11 +5,15 @@
 use std::ffi::{c_int, c_void};
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::mem::{self, MaybeUninit};
+use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use std::{fmt, process, ptr, thread};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
 
 use crate::limits::SIGNALS_QUEUED_MAX;
@@ -37,8 +41,11 @@ const SIGNALS: [Signal; 6] =
 const NUMBERS: [c_int; SIGNALS.len()] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR2];
 
-/// Byte in the handler's pipe for a change of the caught signals: the index of none.
-const MASK_CHANGED: u8 = u8::MAX;
+/// Byte in the handler's pipe for a change of the caught signals or of the watched source: the index of none.
+const CHANGED: u8 = u8::MAX;
+
+/// Pause in watching a source whose function has panicked.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Catches the signals until it is dropped, also those that the caller's threads block.
 ///
@@ -88,7 +95,7 @@ impl Signals {
         if installed.is_err() && process.listeners.is_empty() {
             process.restore();
         }
-        change_mask();
+        note_change();
         installed?;
         process.listeners.push(Arc::clone(&listener));
         Ok(Self(listener))
@@ -119,10 +126,60 @@ impl Drop for Signals {
         process.listeners.retain(|listener| !Arc::ptr_eq(listener, &self.0));
         if process.listeners.is_empty() {
             process.restore();
-            change_mask();
+            note_change();
         }
     }
 }
+
+/// A descriptor that the signal thread watches until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropped, nothing is watched"]
+pub struct Watch(());
+
+/// Calls `ready` on the signal thread each time `source` can be read. It must not block, since signals wait for it.
+///
+/// The source isn't watched for as long as `ready` returns, so that a condition that lasts is no busy loop.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] if the process watches a source already; otherwise as [`Signals::catch`].
+pub fn watch(
+    source: impl AsFd + Send + Sync + 'static,
+    ready: impl FnMut() -> Option<Duration> + Send + 'static,
+) -> io::Result<Watch> {
+    let mut process = lock(&PROCESS);
+    if process.watched.is_some() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    if WRITER.get().is_none() {
+        start_thread()?;
+    }
+    let ready: Box<Ready> = Box::new(ready);
+    let state = Mutex::new(WatchState { ready, paused_until: None });
+    process.watched = Some(Arc::new(Watched { source: Box::new(source), state }));
+    note_change();
+    Ok(Watch(()))
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        lock(&PROCESS).watched = None;
+        note_change();
+    }
+}
+
+/// A watched source.
+struct Watched {
+    source: Box<dyn AsFd + Send + Sync>,
+    /// Used by the signal thread alone.
+    state: Mutex<WatchState>,
+}
+
+struct WatchState {
+    ready: Box<Ready>,
+    paused_until: Option<Instant>,
+}
+
+type Ready = dyn FnMut() -> Option<Duration> + Send;
 
 /// Sets the signals of a program that writes files and may be process 1. Call it first in `main`.
 ///
@@ -157,9 +214,11 @@ struct Process {
     listeners: Vec<Arc<Mutex<SignalListener>>>,
     /// `None` if our handler wasn't installed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
+    watched: Option<Arc<Watched>>,
 }
 
-static PROCESS: Mutex<Process> = Mutex::new(Process { listeners: Vec::new(), before: [None; SIGNALS.len()] });
+static PROCESS: Mutex<Process> =
+    Mutex::new(Process { listeners: Vec::new(), before: [None; SIGNALS.len()], watched: None });
 
 /// The writing end of the handler's pipe. Never closed: a handler may be about to use it.
 static WRITER: OnceLock<PipeWriter> = OnceLock::new();
@@ -180,16 +239,20 @@ fn start_thread() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the thread unblock the signals that are caught by now.
-fn change_mask() {
+/// Has the thread unblock the signals that are caught by now, and watch the present source.
+fn note_change() {
     // The pipe is full only if thousands of signals are undelivered.
-    let _ = WRITER.get().map(|writer| rustix::io::write(writer, &[MASK_CHANGED]));
+    let _ = WRITER.get().map(|writer| rustix::io::write(writer, &[CHANGED]));
 }
 
 fn deliver(mut reader: PipeReader) {
     let inherited = exchange_mask(None);
     let mut byte = [0];
-    while reader.read_exact(&mut byte).is_ok() {
+    loop {
+        serve_watched(&reader);
+        if reader.read_exact(&mut byte).is_err() {
+            return;
+        }
         let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else {
             unblock(inherited, &lock(&PROCESS).before);
             continue;
@@ -201,6 +264,45 @@ fn deliver(mut reader: PipeReader) {
             let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).handle(signal)));
         }
     }
+}
+
+/// Serves the watched source, if there is one, until the pipe has a byte.
+fn serve_watched(reader: &PipeReader) {
+    let Some(watched) = lock(&PROCESS).watched.clone() else { return };
+    let mut state = lock(&watched.state);
+    loop {
+        let pause = state.paused_until.map(|until| until.saturating_duration_since(Instant::now()));
+        match await_either(reader, &watched.source, pause) {
+            Ok((true, _)) => return,
+            Ok((false, true)) => {
+                // The hook has reported a panic, which must not end this thread.
+                let pause = panic::catch_unwind(AssertUnwindSafe(&mut state.ready));
+                let pause = pause.unwrap_or(Some(PANIC_PAUSE));
+                state.paused_until = pause.and_then(|pause| Instant::now().checked_add(pause));
+            }
+            // The pause is over.
+            Ok((false, false)) => state.paused_until = None,
+            Err(Errno::INTR) => {}
+            // Without the call, signals alone are handled.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Waits until the pipe or the source can be read; during a pause of the source, for the pipe alone.
+fn await_either(
+    reader: &PipeReader,
+    source: &dyn AsFd,
+    pause: Option<Duration>,
+) -> rustix::io::Result<(bool, bool)> {
+    let of = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+    let mut both = [of(reader.as_fd()), of(source.as_fd())];
+    let polled = if pause.is_some() { &mut both[..1] } else { &mut both[..] };
+    let pause = pause
+        .map(|pause| Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) });
+    poll(polled, pause.as_ref())?;
+    let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+    Ok((is_ready(&both[0]), is_ready(&both[1])))
 }
 
 /// Sets this thread's mask: the inherited one without the signals that are caught. Programs that wait for signals block

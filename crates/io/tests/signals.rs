@@ -3,14 +3,16 @@
 #![expect(unsafe_code, reason = "handlers of a program are installed by a system call")]
 
 use std::ffi::c_int;
+use std::io::{ErrorKind, Read, Write};
 use std::mem;
+use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use shearwater_io::limits::SIGNALS_QUEUED_MAX;
-use shearwater_io::signals::{Signal, Signals};
+use shearwater_io::signals::{Signal, Signals, Watch, watch};
 
 const CAUGHT: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -93,8 +95,43 @@ fn catches_signals_that_the_parent_blocks() {
     assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
 }
 
+/// Watches a source that can always be read, with an endless pause after the first time.
+fn watch_paused() -> (Watch, Receiver<()>, UnixStream) {
+    let (mut here, there) = UnixStream::pair().expect("descriptors");
+    here.write_all(b"x").expect("sent");
+    let (sender, calls) = sync_channel(2);
+    let ready = move || {
+        sender.send(()).expect("the test listens");
+        Some(Duration::from_secs(600))
+    };
+    (watch(there, ready).expect("the only one"), calls, here)
+}
+
+fn assert_a_source_is_watched() {
+    let (mut here, there) = UnixStream::pair().expect("descriptors");
+    let mut reader = there.try_clone().expect("descriptors");
+    let (sender, bytes) = sync_channel(3);
+    let ready = move || {
+        let mut byte = [0];
+        reader.read_exact(&mut byte).expect("a byte");
+        sender.send(byte[0]).expect("the test listens");
+        None
+    };
+    let first = watch(there, ready).expect("the only one");
+    for byte in 0..3 {
+        here.write_all(&[byte]).expect("sent");
+        assert_eq!(bytes.recv_timeout(WAIT_MAX), Ok(byte));
+    }
+    let (_other, second) = UnixStream::pair().expect("descriptors");
+    assert_eq!(watch(second, || None).expect_err("one at a time").kind(), ErrorKind::AlreadyExists);
+    drop(first);
+    assert!(bytes.recv_timeout(WAIT_MAX).is_err(), "the source is dropped");
+}
+
 #[test]
 fn catches_signals_and_restores_their_handlers() {
+    assert_a_source_is_watched();
+    let (_watch, watched, _source) = watch_paused();
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
     set(libc::SIGINT, libc::SIG_DFL);
@@ -148,6 +185,7 @@ fn catches_signals_and_restores_their_handlers() {
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
     assert_later_catches_see_what_the_program_has_set(own);
+    assert_eq!(watched.try_iter().count(), 1, "signals don't shorten its pause");
 }
 
 fn assert_later_catches_see_what_the_program_has_set(own: usize) {

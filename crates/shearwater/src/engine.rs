@@ -10,9 +10,12 @@ pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Trailers, Version, is_protocol,
     is_same_protocol, may_be_trailer, media_type, visible,
 };
+pub use shearwater_engine::io::control_socket;
 pub use shearwater_engine::io::fs::written;
 pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits};
-pub use shearwater_engine::io::signals::set_for_program as set_signals_for_program;
+pub use shearwater_engine::io::signals::{
+    Watch as SourceWatch, set_for_program as set_signals_for_program, watch as watch_source,
+};
 pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{

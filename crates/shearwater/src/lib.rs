@@ -19,7 +19,7 @@
 //! # Overview
 //!
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
-//!   to drain, stop or [reload](App::reload) it.
+//!   to drain, stop or [reload](App::reload) it; [`Operator`]: reloads and upgrades with their results.
 //! - [`App`]: the routes of a program, with parameters, [fast routes](Fast), scopes, mounts, middleware and state. Each
 //!   [`Route`] says how it takes the request's body.
 //! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
@@ -51,6 +51,7 @@ mod handlers;
 mod manager_reports;
 mod middleware;
 mod observe;
+mod operator;
 mod path;
 mod predecessor;
 mod report;
@@ -69,6 +70,7 @@ pub use fast::{Cors, Fast};
 pub use handlers::{
     CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
 };
+pub use operator::{Changed, OperationResult, Operator};
 pub use predecessor::TakeOverError;
 pub use report::Verbosity;
 pub use router::{Route, RouteMethod, Routes, RoutesService};

@@ -105,6 +105,8 @@ struct Predecessor {
 
 /// Everything that was passed.
 struct Received {
+    /// Number of the old process.
+    process: Option<u32>,
     /// Sockets that the old process was given itself. They stay open as long as this process lives, as with a service
     /// manager, if a server accepts from such sockets.
     given: Mutex<Vec<PassedListener>>,
@@ -134,12 +136,18 @@ pub(crate) fn claim() {
 }
 
 fn receive() -> Result<Option<Received>, String> {
-    let is_from = |number: std::ffi::OsString| number.to_str().is_some_and(has_channel_of);
-    if !std::env::var_os(PREDECESSOR).is_some_and(is_from) {
+    let number = std::env::var(PREDECESSOR).unwrap_or_default();
+    if !has_channel_of(&number) {
         return Ok(None);
     }
     let input = take_standard_input().map_err(|error| error.to_string())?;
-    receive_from(SocketChannel::from(input)).map(Some)
+    let received = receive_from(SocketChannel::from(input))?;
+    Ok(Some(Received { process: number.parse().ok(), ..received }))
+}
+
+/// Returns the process that has passed listeners to this one.
+pub(crate) fn process() -> Option<u32> {
+    received().ok().flatten()?.process
 }
 
 fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
@@ -163,7 +171,7 @@ fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
     let is_given = |listener: &mut PassedListener| listener.address.is_none();
     let given = Mutex::new(listeners.extract_if(.., is_given).collect());
     let predecessor = Mutex::new(Some(Predecessor { channel, listeners, servers: Vec::new() }));
-    Ok(Received { given, is_given_used: AtomicBool::new(false), predecessor })
+    Ok(Received { process: None, given, is_given_used: AtomicBool::new(false), predecessor })
 }
 
 fn unknown(text: &[u8]) -> String {

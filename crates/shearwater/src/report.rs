@@ -112,11 +112,12 @@ impl MessageReporter {
         self.line(Verbosity::Warn, kind, Facts::default(), text);
     }
 
-    /// Reports and keeps that a reload has succeeded.
-    pub(crate) fn print_reloaded(self, what: &str, control: &Control) {
+    /// Reports and keeps that a reload has succeeded. Returns the text. Returns the text.
+    pub(crate) fn print_reloaded(self, what: &str, control: &Control) -> String {
         let text = format!("reloaded {what}");
         self.line(Verbosity::Info, "reloaded", Facts::default(), &text);
-        control.keep_message(MessageLevel::Info, text);
+        control.keep_message(MessageLevel::Info, text.clone());
+        text
     }
 
     /// Reports and keeps that a reload is one of another process.
@@ -126,17 +127,20 @@ impl MessageReporter {
         control.keep_message(MessageLevel::Info, text);
     }
 
-    /// Reports and keeps that another process has taken the place of this one.
-    pub(crate) fn print_upgraded(self, what: &str, control: &Control) {
+    /// Reports and keeps that another process has taken the place of this one. Returns the text. Returns the text.
+    pub(crate) fn print_upgraded(self, what: &str, control: &Control) -> String {
         let text = format!("upgraded: {what}");
         self.line(Verbosity::Info, "upgraded", Facts::default(), &text);
-        control.keep_message(MessageLevel::Info, text);
+        control.keep_message(MessageLevel::Info, text.clone());
+        text
     }
 
     /// Reports the errors of a reload or upgrade as they are, and that nothing has changed; keeps both.
-    pub(crate) fn print_refused(self, purpose: Purpose, errors: &str, control: &Control) {
+    /// Returns the latter.
+    pub(crate) fn print_refused(self, purpose: Purpose, errors: &str, control: &Control) -> &'static str {
         let text = self.report_refused(purpose, errors);
         control.keep_message(MessageLevel::Error, format!("{text}\n{errors}"));
+        text
     }
 
     fn report_refused(self, purpose: Purpose, errors: &str) -> &'static str {

@@ -9,6 +9,8 @@ use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
 use crate::manager_reports::ManagerReports;
+use crate::operator::Operator;
+use crate::predecessor;
 use crate::report::{MessageReporter, Verbosity};
 use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
 use crate::successor::{HandOverError, Successor};
@@ -25,8 +27,10 @@ pub struct Running {
     pub(crate) drain_ms: u64,
     pub(crate) reporter: MessageReporter,
     pub(crate) functions: SignalFunctions,
+    pub(crate) operator: Operator,
     pub(crate) watch: Option<SignalWatch>,
-    pub(crate) reports: Option<ManagerReports>,
+    /// Reports until the server has ended.
+    pub(crate) _reports: Option<ManagerReports>,
 }
 
 impl fmt::Debug for Running {
@@ -61,6 +65,18 @@ impl Running {
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         self.running.control()
+    }
+
+    /// Returns the handle that reloads and upgrades as signals do, from any thread, and waits for the result.
+    #[must_use]
+    pub fn operator(&self) -> Operator {
+        self.operator.clone()
+    }
+
+    /// Returns the process whose listeners this one has [taken over](crate::Server::take_over).
+    #[must_use]
+    pub fn predecessor(&self) -> Option<u32> {
+        predecessor::process()
     }
 
     /// Returns the log level.
@@ -111,9 +127,15 @@ impl Running {
     }
 
     fn watch(&self, caught: CaughtSignals) -> SignalWatch {
-        let reports = self.reports.as_ref().and_then(ManagerReports::of_reloads);
-        let (control, functions) = (self.control(), self.functions.clone());
-        SignalWatch::new(caught, control, self.drain_ms, self.reporter, functions, reports)
+        let (control, operator) = (self.control(), self.operator());
+        SignalWatch::new(
+            caught,
+            control,
+            self.drain_ms,
+            self.reporter,
+            operator,
+            self.functions.reopen.clone(),
+        )
     }
 
     /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.

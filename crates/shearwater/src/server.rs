@@ -12,6 +12,7 @@ use shearwater_engine::{
 use crate::app::App;
 use crate::error::Error;
 use crate::manager_reports::ManagerReports;
+use crate::operator::{Changed, Operator};
 use crate::predecessor::{self, TakeOver};
 use crate::report::{MessageReporter, Verbosity};
 use crate::running::Running;
@@ -304,8 +305,8 @@ impl Server {
     /// Sets a function that `SIGHUP` calls, to reload what the server serves. Without it, the server leaves `SIGHUP` alone.
     ///
     /// The function reads and checks what it needs, and then replaces the service: [`App::reload`] for an app, or
-    /// [`Control::reload`] for any other. It returns what it has reloaded, such as the name of a file, or complete messages,
-    /// which are printed as they are; then nothing may have changed.
+    /// [`Control::reload`] for any other. It returns what it has reloaded, such as the name of a file, or [`Changed`], or
+    /// complete messages, which are printed as they are; then nothing may have changed.
     ///
     /// It runs on a thread of its own. Signals during a call result in one further call. During an upgrade they wait, and
     /// are forwarded to the new process once that serves. `SIGHUP` is handled where the
@@ -333,9 +334,9 @@ impl Server {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn on_reload(
+    pub fn on_reload<T: Into<Changed>>(
         mut self,
-        reload: impl Fn(&Control) -> Result<String, String> + Send + Sync + 'static,
+        reload: impl Fn(&Control) -> Result<T, String> + Send + Sync + 'static,
     ) -> Self {
         self.functions.reload = Some(SignalFunction::new(reload));
         self
@@ -416,7 +417,10 @@ impl Server {
         }
         // Nothing can fail from here on: the process that this one succeeds drains.
         reports.iter().for_each(ManagerReports::begin);
-        let running = Running { running, drain_ms, reporter, functions, watch: None, reports };
+        let of_reloads = reports.as_ref().and_then(ManagerReports::of_reloads);
+        let operator = Operator::new(&functions, &running.control(), drain_ms, reporter, of_reloads);
+        let running =
+            Running { running, drain_ms, reporter, functions, operator, watch: None, _reports: reports };
         Ok(running.watching(signals))
     }
 }

@@ -9,10 +9,10 @@ use shearwater_io::relay::is_running;
 use shearwater_io::service_manager::takes_notifications;
 use shearwater_io::signals::{self, Signal, Signals};
 
-use crate::manager_reports::ReloadReports;
 use crate::observe::Reopen;
+use crate::operator::Operator;
 use crate::report::MessageReporter;
-use crate::signal_functions::{Purpose, SignalCaller, SignalFunction};
+use crate::signal_functions::{SignalCaller, SignalFunction};
 
 /// The signals that every server handles.
 const ALWAYS: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::User1];
@@ -121,23 +121,17 @@ impl SignalWatch {
         control: Arc<Control>,
         drain_ms: u64,
         reporter: MessageReporter,
-        functions: SignalFunctions,
-        reports: Option<ReloadReports>,
+        operator: Operator,
+        reopen: Reopen,
     ) -> Self {
-        let caller = |purpose, function: Option<SignalFunction>, reports| {
-            let control = Arc::clone(&control);
-            function.map(|function| SignalCaller::new(purpose, function, control, reporter, reports))
-        };
-        let SignalFunctions { reload, upgrade, reopen } = functions;
-        let reload = caller(Purpose::Reload, reload, reports);
-        let upgrade = caller(Purpose::Upgrade { drain_ms }, upgrade, None);
+        let Operator { reload, upgrade } = operator;
         let CaughtSignals { signals, ends_with_terminal } = caught;
         let (mut ends, has_manager) = (EndSignals::default(), takes_notifications());
         signals.act(move |signal| match signal {
             Signal::Hangup if ends_with_terminal && !signals::has_terminal() => control.drain(drain_ms),
             // Without a function it is caught for another server of the process.
-            Signal::Hangup => reload.iter().for_each(SignalCaller::request),
-            Signal::User2 => upgrade.iter().for_each(SignalCaller::request),
+            Signal::Hangup => reload.iter().for_each(SignalCaller::signal),
+            Signal::User2 => upgrade.iter().for_each(SignalCaller::signal),
             Signal::User1 => {
                 reopen.call();
                 reporter.print_running_totals(&control.totals());

@@ -4,6 +4,7 @@ mod access_log;
 mod admin;
 mod commands;
 mod configured;
+mod control;
 mod diagnostics;
 mod faults;
 mod keys;

@@ -62,7 +62,8 @@ impl Reader {
                         None if LOGGED.iter().any(|start| line.starts_with(start)) => {
                             Some(self.run_logged(line))
                         }
-                        None if line.starts_with(UPGRADE) => Some(self.upgrade(line)),
+                        // With `||` the page shows a refusal.
+                        None if line.starts_with(UPGRADE) && !line.contains("||") => Some(self.upgrade(line)),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));

@@ -435,29 +435,3 @@ fn commands_refuse_other_processes() {
         }
     }
 }
-
-#[test]
-fn the_command_reports_a_refusal() {
-    let upgraded = Upgraded::start(&["--workers", "1"]);
-    upgraded.folder.file("site.toml", "[server]\nwokers = 1\n");
-    let (code, stdout, stderr) = run(&upgraded.folder, &["upgrade", "pid"]);
-    assert_eq!((code, stdout.as_str()), (1, ""));
-    let pid = upgraded.server.pid();
-    assert_eq!(upgraded.written(), pid);
-    let expected = format!("error: no new process: {pid} serves on\nhelp: the server's log has the reason\n");
-    assert_eq!(stderr, expected);
-    upgraded.server.stop();
-}
-
-#[test]
-fn the_command_reloads() {
-    let mut upgraded = Upgraded::start(&["--workers", "1"]);
-    upgraded.configure("two");
-    let (code, stdout, _) = run(&upgraded.folder, &["reload", "pid"]);
-    let pid = upgraded.server.pid();
-    assert_eq!((code, stdout), (0, format!("process {pid} reloads; its log has the result\n")));
-    let line = upgraded.server.next_line();
-    assert!(line.starts_with("shearwater: reloaded site.toml: "), "{line}");
-    assert_eq!(upgraded.server.connect().get("/f.txt").text(), "two");
-    upgraded.server.stop();
-}

@@ -42,7 +42,7 @@ fn serve() {
         Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager().handle_signals();
     let server = server.on_reload(|_| {
         block();
-        Err("error: nothing to reload\n".to_owned())
+        Err::<String, _>("error: nothing to reload\n".to_owned())
     });
     let running = server.start_app(app).expect("it starts");
     process::serves(running.address());

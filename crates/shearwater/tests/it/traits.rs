@@ -7,9 +7,10 @@ use shearwater::engine::{BodyPolicy, FieldLines, HeaderRules, ResponseContent};
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{
     AcceptMode, App, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast, Gone,
-    LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Request,
-    Response, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server, SourceLocation,
-    StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity, offload,
+    LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Operator, Order,
+    Request, Response, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server,
+    SourceLocation, StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity,
+    offload,
 };
 
 fn sent<T: Send + 'static>() {}
@@ -28,6 +29,7 @@ fn settings_are_send_and_sync() {
     shared::<Fast>();
     shared::<Cors>();
     shared::<Control>();
+    shared::<Operator>();
     shared::<HeaderRules>();
     shared::<FieldLines>();
     shared::<ListeningSocket>();
