@@ -1,4 +1,10 @@
 //! Tests of the public interface, against rustls's client in memory and openssl where the machine has it.
 
+mod acme;
 mod authority;
 mod certificates;
+mod client_certificates;
+mod hostile;
+mod link;
+mod sessions;
+mod tickets;

@@ -1,0 +1,80 @@
+//! Client certificates by server name.
+
+use rustls::{AlertDescription, Error};
+use shearwater_io::secure::{Failure, Step};
+use shearwater_tls::{ClientAuthorities, Configuration, NamedCertificate, Options};
+
+use crate::authority::{Authority, pem};
+use crate::link::{ClientOptions, Link, TLS12, TLS13, client, named, serve};
+
+fn authorities(of: &[&Authority]) -> ClientAuthorities {
+    let pem: String = of.iter().map(|authority| pem("CERTIFICATE", &authority.der)).collect();
+    ClientAuthorities::from_pem(pem.as_bytes()).unwrap()
+}
+
+/// `open.example` requests no certificate, `closed.example` one of `clients`.
+fn options(server: &Authority, clients: &Authority) -> Options {
+    let closed = NamedCertificate {
+        clients: Some(authorities(&[clients])),
+        ..named(&["closed.example"], Some(server.pair(&["closed.example"])))
+    };
+    let open = named(&["open.example"], Some(server.pair(&["open.example"])));
+    Options { certificates: vec![open, closed], ..Options::default() }
+}
+
+#[test]
+fn requires_a_certificate_of_the_name_s_authorities() {
+    let (server, clients, strangers) =
+        (Authority::new("Server"), Authority::new("Clients"), Authority::new("Others"));
+    let mut provider = serve(options(&server, &clients));
+    for versions in [TLS12, TLS13] {
+        let issued = clients.issue(&["client"]);
+        let der = issued.der.clone();
+        let config = client(
+            &server,
+            ClientOptions { versions, certificate: Some(issued), ..ClientOptions::default() },
+        );
+        let mut link = Link::new(&config, "closed.example", &mut provider);
+        link.run(1).unwrap();
+        let facts = link.facts();
+        assert_eq!(facts.client_certificate.as_deref(), Some(&der[..]));
+        assert_eq!(facts.client_policy, authorities(&[&clients]).policy());
+        assert!(link.costly() >= 2, "verifying a certificate is costly, too");
+        let facts = Link::secured(&config, "open.example", &mut provider).facts().clone();
+        assert_eq!((facts.client_certificate, facts.client_policy), (None, 0));
+
+        let mut refused = |certificate, alert| {
+            let config = client(&server, ClientOptions { versions, certificate, ..ClientOptions::default() });
+            let mut link = Link::new(&config, "closed.example", &mut provider);
+            let error = link.run(usize::MAX).unwrap_err();
+            assert_eq!(link.failure(), Some(Failure::ClientCertificate));
+            assert!(!link.steps.contains(&Step::Secured));
+            assert_eq!(error, Error::AlertReceived(alert));
+        };
+        refused(Some(strangers.issue(&["client"])), AlertDescription::UnknownCA);
+        refused(None, AlertDescription::CertificateRequired);
+    }
+}
+
+#[test]
+fn numbers_policies_by_their_authorities() {
+    let (server, a, b) = (Authority::new("Server"), Authority::new("A"), Authority::new("B"));
+    let configuration = Configuration::new(options(&server, &a)).unwrap();
+    assert_eq!(configuration.client_policy("Closed.Example"), authorities(&[&a]).policy());
+    assert_eq!(configuration.client_policy("open.example"), 0);
+    assert_eq!(configuration.client_policy("other.example"), 0, "the default's");
+    assert_eq!(authorities(&[&a, &b]).policy(), authorities(&[&b, &a]).policy());
+    assert_ne!(authorities(&[&a]).policy(), authorities(&[&b]).policy());
+}
+
+#[test]
+fn rejects_files_without_authorities() {
+    let error = ClientAuthorities::from_pem(b"").unwrap_err();
+    assert_eq!(error.to_string(), "found no certificate");
+    let error = ClientAuthorities::read(std::path::Path::new("missing.pem")).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot read the client authorities: ") && error.ends_with(" (missing.pem)"),
+        "{error}"
+    );
+    assert!(ClientAuthorities::from_pem(pem("CERTIFICATE", b"x").as_bytes()).is_err());
+}
