@@ -27,14 +27,19 @@ const WAIT_SECONDS: u32 = 30;
 pub(crate) async fn open(context: &Context, client: &Client) -> Result<Account, Failure> {
     let folder = &context.storage.accounts;
     let file = file_name(context.options.directory.url());
-    let contacts: Vec<String> = context.options.emails.iter().map(|email| format!("mailto:{email}")).collect();
+    let contacts: Vec<String> =
+        context.options.emails.iter().map(|email| format!("mailto:{email}")).collect();
     let failed = |error: &Error| Failure::of_request(error, client.retry_after());
     let mut lease = None;
     for _ in 0..WAIT_SECONDS {
-        let stored = folder.read(&file)?.and_then(|content| serde_json::from_slice::<StoredAccount>(&content).ok());
+        let stored =
+            folder.read(&file)?.and_then(|content| serde_json::from_slice::<StoredAccount>(&content).ok());
         match stored {
             Some(stored) if stored.contacts == contacts => {
-                return builder(client).from_credentials(stored.credentials).await.map_err(|error| failed(&error));
+                return builder(client)
+                    .from_credentials(stored.credentials)
+                    .await
+                    .map_err(|error| failed(&error));
             }
             Some(stored) if lease.is_some() => return update(context, client, &file, stored, contacts).await,
             None if lease.is_some() => return create(context, client, &file, contacts).await,
@@ -91,7 +96,8 @@ async fn update(
     contacts: Vec<String>,
 ) -> Result<Account, Failure> {
     let failed = |error: Error| Failure::of_request(&error, client.retry_after());
-    let copy = serde_json::to_vec(&stored).and_then(|content| serde_json::from_slice::<StoredAccount>(&content));
+    let copy =
+        serde_json::to_vec(&stored).and_then(|content| serde_json::from_slice::<StoredAccount>(&content));
     let copy = copy.map_err(|error| failed(Error::Json(error)))?;
     let account = builder(client).from_credentials(stored.credentials).await.map_err(failed)?;
     let contact: Vec<&str> = contacts.iter().map(String::as_str).collect();

@@ -8,7 +8,7 @@ use shearwater_tls::{CertificateFacts, Pair};
 use crate::account;
 use crate::client::Client;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Scope};
 use crate::lease::Lease;
 use crate::limits::{LEASE_POLL_SECONDS, LEASE_SECONDS, ORDER_SECONDS_MAX, STORAGE_POLL_SECONDS};
 use crate::order::{Issued, Ordering, identifier, with_nonces};
@@ -44,18 +44,23 @@ impl Attempt<'_> {
     pub(crate) async fn run(&self) -> Outcome {
         let now = self.context.now();
         if is_clock_unset(now) {
-            let message = format!("no certificate for {}: the clock of this machine is {now} s after 1970", self.names[0]);
-            let failure = Failure::new(message, "set the clock, for example by NTP; then it is ordered by itself");
-            return Outcome { failure: Some(failure), again_at: Some(now + STORAGE_POLL_SECONDS), ..Outcome::default() };
-        }
-        match self.run_with_lease(now).await {
-            Ok(outcome) => outcome,
-            Err(failure) => Outcome {
-                storage_failure: Some(failure),
+            let message = format!(
+                "no certificate for {}: the clock of this machine is {now} s after 1970",
+                self.names[0]
+            );
+            let failure =
+                Failure::new(message, "set the clock, for example by NTP; then it is ordered by itself");
+            return Outcome {
+                failure: Some(failure),
                 again_at: Some(now + STORAGE_POLL_SECONDS),
                 ..Outcome::default()
-            },
+            };
         }
+        self.run_with_lease(now).await.unwrap_or_else(|failure| Outcome {
+            storage_failure: Some(failure),
+            again_at: Some(now + STORAGE_POLL_SECONDS),
+            ..Outcome::default()
+        })
     }
 
     /// Works while this instance holds the lease. An error is one of the storage.
@@ -63,7 +68,7 @@ impl Attempt<'_> {
         let Context { storage, options, .. } = self.context;
         let (folder, id) = (&storage.certificates, &self.names[0]);
         let lease = Lease::take(&storage.locks, id, &self.context.owner, now);
-        let Some(lease) = lease.map_err(|error| error.into_failure("write"))? else {
+        let Some(lease) = lease? else {
             return Ok(Outcome { again_at: Some(now + LEASE_POLL_SECONDS), ..Outcome::default() });
         };
         let mut record = Record::read(folder, id)?;
@@ -90,16 +95,14 @@ impl Attempt<'_> {
         }
         if record != before {
             // The certificate's file is written by then: without this record it is only planned anew.
-            outcome.storage_failure = outcome.storage_failure.or(record
-                .write(folder, id)
-                .err()
-                .map(|error| error.into_failure("write")));
+            let written = record.write(folder, id).map_err(|error| error.into_failure("write"));
+            outcome.storage_failure = outcome.storage_failure.or(written.err());
         }
         outcome.record = Some(record);
         Ok(outcome)
     }
 
-    /// Asks the CA when to renew (RFC 9773). Without an answer the plan stays.
+    /// Asks the CA when to renew (RFC 9773). Without a suggestion the plan stays.
     async fn ask(&self, client: &Client, facts: &CertificateFacts, record: &mut Record) {
         let suggested = async {
             let account = account::open(self.context, client).await.ok()?;
@@ -112,8 +115,10 @@ impl Attempt<'_> {
             return record.plan.ask_later(now);
         };
         let unix = |time: i64| u64::try_from(time).unwrap_or(0);
-        let (start, end) =
-            (unix(info.suggested_window.start.unix_timestamp()), unix(info.suggested_window.end.unix_timestamp()));
+        let (start, end) = (
+            unix(info.suggested_window.start.unix_timestamp()),
+            unix(info.suggested_window.end.unix_timestamp()),
+        );
         let random = &mut self.context.random.borrow_mut();
         record.plan.suggest(start, end, retry_after.as_secs(), now, random);
     }
@@ -160,6 +165,11 @@ impl Attempt<'_> {
                 }
                 outcome.pair = Some(issued.pair);
             }
+            // Not the order's fault: it continues when the storage works again.
+            Err(failure) if failure.scope == Scope::Storage => {
+                outcome.storage_failure = Some(failure);
+                outcome.again_at = Some(now + STORAGE_POLL_SECONDS);
+            }
             Err(failure) => {
                 let failure = failure.of_certificate(&self.names[0]);
                 let facts = outcome.pair.as_ref().map(Pair::facts);
@@ -180,7 +190,7 @@ impl Attempt<'_> {
         let mut ordering =
             Ordering { context, client, account: &account, names: self.names, record, replaced };
         let obtained = ordering.run().await;
-        if obtained.as_ref().is_err_and(|failure| failure.is_account_unknown) {
+        if obtained.as_ref().is_err_and(|failure| failure.scope == Scope::Account) {
             // The CA has lost its accounts, as staging CAs do.
             account::discard(context)?;
             let account = account::open(context, client).await?;
@@ -208,7 +218,13 @@ impl Attempt<'_> {
     }
 
     /// Records a failure and the time of the next attempt.
-    fn fail(&self, record: &mut Record, failure: Option<Failure>, facts: Option<&CertificateFacts>, now: u64) {
+    fn fail(
+        &self,
+        record: &mut Record,
+        failure: Option<Failure>,
+        facts: Option<&CertificateFacts>,
+        now: u64,
+    ) {
         record.failures = record.failures.saturating_add(1);
         let retry_after = failure.as_ref().and_then(|failure| failure.retry_after);
         let life_left = facts.map(|facts| facts.not_after.saturating_sub(now)).filter(|left| *left > 0);
@@ -229,6 +245,11 @@ fn clock_failure(facts: &CertificateFacts, now: u64) -> Option<Failure> {
         return None;
     };
     let name = facts.dns_names.first().map_or("the name", String::as_str);
-    let message = format!("the new certificate for {name} isn't valid now: the clock of this machine is {what} by {by} s or more");
+    let message = format!(
+        "the new certificate for {name} isn't valid now: the clock of this machine is {what} by {by} s or more"
+    );
     Some(Failure::new(message, "set the clock, for example by NTP"))
 }
+
+#[cfg(test)]
+mod tests;

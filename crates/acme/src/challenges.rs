@@ -39,7 +39,8 @@ impl Challenges {
     /// Returns the certificate for a handshake with the protocol `acme-tls/1`.
     pub(crate) fn alpn(&self, name: &str) -> Option<Pair> {
         // The caller has it from a client.
-        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        let is_name =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
         if name.is_empty() || name.len() > 253 || name.starts_with('.') || !name.bytes().all(is_name) {
             return None;
         }

@@ -84,13 +84,18 @@ impl Client {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(443);
         if uri.scheme_str() != Some("https") {
-            return Err(RequestError::new(format!("the CA's URL {uri} isn't https"), "check the CA's directory"));
+            return Err(RequestError::new(
+                format!("the CA's URL {uri} isn't https"),
+                "check the CA's directory",
+            ));
         }
         let place = format!("{host}:{port}");
         let unreachable = |error: io::Error| RequestError::unreachable(&place, &error);
         let socket = TcpStream::connect((&*host, port)).await.map_err(unreachable)?;
-        let name = ServerName::try_from(host.clone()).map_err(|error| unreachable(io::Error::other(error)))?;
-        let stream = self.tls.connect(name, socket).await.map_err(|error| RequestError::unverified(&place, &error))?;
+        let name =
+            ServerName::try_from(host.clone()).map_err(|error| unreachable(io::Error::other(error)))?;
+        let stream =
+            self.tls.connect(name, socket).await.map_err(|error| RequestError::unverified(&place, &error))?;
         let broken = |error: &dyn StdError| {
             RequestError::new(format!("the connection to the CA at {place} broke: {error}"), NETWORK_HELP)
         };
@@ -104,7 +109,8 @@ impl Client {
         request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(AGENT));
         let exchange = async {
-            let (parts, body) = sender.send_request(request).await.map_err(|error| broken(&error))?.into_parts();
+            let (parts, body) =
+                sender.send_request(request).await.map_err(|error| broken(&error))?.into_parts();
             let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
             Ok(Response::from_parts(parts, body.map_err(|error| broken(&*error))?.to_bytes()))
         };
@@ -131,12 +137,17 @@ impl HttpClient for Client {
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let client = self.clone();
+        client.retry_after.store(0, Ordering::Relaxed);
         Box::pin(async move {
             let limit = Duration::from_secs(REQUEST_SECONDS_MAX);
             let uri = request.uri().clone();
-            let response = tokio::time::timeout(limit, client.clone().send(request)).await.unwrap_or_else(|_| {
-                Err(RequestError::new(format!("no response of the CA from {uri} within {REQUEST_SECONDS_MAX} s"), NETWORK_HELP))
-            });
+            let response =
+                tokio::time::timeout(limit, client.clone().send(request)).await.unwrap_or_else(|_| {
+                    Err(RequestError::new(
+                        format!("no response of the CA from {uri} within {REQUEST_SECONDS_MAX} s"),
+                        NETWORK_HELP,
+                    ))
+                });
             let response = response.map_err(|error| Error::Other(Box::new(error)))?;
             client.note_retry_after(&response);
             let (parts, body) = response.into_parts();
@@ -186,3 +197,6 @@ impl fmt::Display for RequestError {
 }
 
 impl StdError for RequestError {}
+
+#[cfg(test)]
+mod tests;

@@ -33,11 +33,11 @@ impl Context {
 pub enum State {
     /// There is none yet, and none is being ordered.
     Missing,
-    /// It is being checked or ordered, by this instance or another one.
+    /// An attempt is in progress: it is being checked or ordered.
     Ordering,
-    /// It can be used. A renewal may have failed: see [`Status::failure`].
+    /// The certificate can be used. A renewal may have failed: see [`Status::failure`].
     Valid,
-    /// It has expired.
+    /// The end of its validity has passed.
     Expired,
 }
 

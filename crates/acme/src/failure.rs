@@ -18,22 +18,32 @@ pub struct Failure {
     /// Seconds after which the CA accepts another attempt, if it named a time.
     #[serde(default)]
     pub retry_after: Option<u64>,
-    /// Whether the CA itself failed, so that other orders would fail too.
     #[serde(skip)]
-    pub(crate) is_general: bool,
-    /// Whether the CA doesn't know the account.
-    #[serde(skip)]
-    pub(crate) is_account_unknown: bool,
+    pub(crate) scope: Scope,
+}
+
+/// The reach of a failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// It concerns one certificate.
+    #[default]
+    Certificate,
+    /// The CA itself failed: other orders would fail too.
+    Authority,
+    /// The CA doesn't know the account.
+    Account,
+    /// The storage failed.
+    Storage,
 }
 
 impl Failure {
     pub(crate) fn new(message: String, help: &str) -> Self {
-        Self { message, help: help.to_owned(), retry_after: None, is_general: false, is_account_unknown: false }
+        Self { message, help: help.to_owned(), retry_after: None, scope: Scope::default() }
     }
 
-    /// Marks it as a failure of the CA, with its `Retry-After` in seconds.
+    /// Makes it a failure of the CA, with its `Retry-After` in seconds.
     fn general(self, retry_after: Option<u64>) -> Self {
-        Self { is_general: true, retry_after, ..self }
+        Self { scope: Scope::Authority, retry_after, ..self }
     }
 
     /// Puts the certificate in front of the cause.
@@ -50,12 +60,13 @@ impl Failure {
             Error::Api(problem) => Self::of_problem(problem, retry_after),
             Error::Other(other) => match other.downcast_ref::<RequestError>() {
                 Some(error) => Self::new(error.message.clone(), error.help).general(retry_after),
-                None => Self::new(format!("the CA's response is invalid: {other}"), DIRECTORY_HELP).general(retry_after),
+                None => Self::new(format!("the CA's response is invalid: {other}"), DIRECTORY_HELP)
+                    .general(retry_after),
             },
-            Error::Json(error) => {
-                Self::new(format!("the CA's response isn't ACME: {error}"), DIRECTORY_HELP).general(retry_after)
-            }
-            error => Self::new(format!("the request to the CA failed: {error}"), DIRECTORY_HELP).general(retry_after),
+            Error::Json(error) => Self::new(format!("the CA's response isn't ACME: {error}"), DIRECTORY_HELP)
+                .general(retry_after),
+            error => Self::new(format!("the request to the CA failed: {error}"), DIRECTORY_HELP)
+                .general(retry_after),
         }
     }
 
@@ -65,26 +76,51 @@ impl Failure {
         let (what, help) = match kind(problem) {
             "rateLimited" => {
                 let what = format!("the CA limits the number of certificates and attempts ({details})");
-                return Self::new(what, "it is tried again by itself when the CA allows; for tests use the directory \
-                    `letsencrypt-staging`").general(retry_after);
+                return Self::new(
+                    what,
+                    "it is tried again by itself when the CA allows; for tests use the directory \
+                    `letsencrypt-staging`",
+                )
+                .general(retry_after);
             }
-            "rejectedIdentifier" => ("the CA doesn't issue for this name", "use a public name that its policy allows"),
-            "caa" => ("the name's CAA record forbids this CA", "add the CA to the CAA record, or remove the record"),
+            "rejectedIdentifier" => {
+                ("the CA doesn't issue for this name", "use a public name that its policy allows")
+            }
+            "caa" => (
+                "the name's CAA record forbids this CA",
+                "add the CA to the CAA record, or remove the record",
+            ),
             "externalAccountRequired" => (
                 "the CA requires an external account",
                 "set the key identifier and the HMAC key that it shows to its customers (`eab`)",
             ),
-            "unauthorized" => ("the CA rejected the account or the name", "check the account and its external binding (`eab`)"),
-            "invalidContact" | "unsupportedContact" => ("the CA rejected the e-mail address", "correct `email`"),
-            "userActionRequired" => ("the CA's terms of service have changed", "read and accept them at the CA's site"),
-            "accountDoesNotExist" => ("the CA doesn't know the account", "a new account is created by itself"),
-            "badNonce" => ("the CA rejected every nonce", "its servers disagree; it is tried again by itself"),
-            "badCSR" | "badPublicKey" => ("the CA rejected the key or the request", "check which keys it supports"),
+            "unauthorized" => (
+                "the CA rejected the account or the name",
+                "check the account and its external binding (`eab`)",
+            ),
+            "invalidContact" | "unsupportedContact" => {
+                ("the CA rejected the e-mail address", "correct `email`")
+            }
+            "userActionRequired" => {
+                ("the CA's terms of service have changed", "read and accept them at the CA's site")
+            }
+            "accountDoesNotExist" => {
+                ("the CA doesn't know the account", "a new account is created by itself")
+            }
+            "badNonce" => {
+                ("the CA rejected every nonce", "its servers disagree; it is tried again by itself")
+            }
+            "badCSR" | "badPublicKey" => {
+                ("the CA rejected the key or the request", "check which keys it supports")
+            }
             _ => ("the CA rejected the request", "its own words name the cause; it is tried again by itself"),
         };
-        let failure = Self { retry_after, ..Self::new(format!("{what} ({details})"), help) };
-        let is_general = problem.status.is_some_and(|status| status >= 500);
-        Self { is_general, is_account_unknown: kind(problem) == "accountDoesNotExist", ..failure }
+        let scope = match kind(problem) {
+            "accountDoesNotExist" => Scope::Account,
+            _ if problem.status.is_some_and(|status| status >= 500) => Scope::Authority,
+            _ => Scope::Certificate,
+        };
+        Self { retry_after, scope, ..Self::new(format!("{what} ({details})"), help) }
     }
 
     /// Describes a challenge that the CA couldn't verify.
@@ -96,7 +132,9 @@ impl Failure {
         let (what, help) = match kind(problem) {
             "connection" => (
                 format!("the CA could not reach {target}"),
-                format!("port {port} of this name must reach this server: check its DNS records, firewalls and routers"),
+                format!(
+                    "port {port} of this name must reach this server: check its DNS records, firewalls and routers"
+                ),
             ),
             "dns" => (
                 format!("the CA found no address of {name}"),
@@ -108,7 +146,9 @@ impl Failure {
             ),
             _ => (
                 format!("the CA got another response than this server's from {target}"),
-                format!("port {port} of this name must reach this server, not another one or a proxy that ends TLS"),
+                format!(
+                    "port {port} of this name must reach this server, not another one or a proxy that ends TLS"
+                ),
             ),
         };
         Self::new(format!("no certificate for {name}: {what} ({})", details(problem)), &help)
@@ -126,7 +166,8 @@ pub(crate) fn kind(problem: &Problem) -> &str {
 fn details(problem: &Problem) -> String {
     let parts = problem.subproblems.iter().filter_map(|part| part.detail.as_deref());
     let text = problem.detail.as_deref().into_iter().chain(parts).collect::<Vec<_>>().join("; ");
-    let text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(500).collect();
+    let text: String =
+        text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(500).collect();
     if text.is_empty() { kind(problem).to_owned() } else { text }
 }
 

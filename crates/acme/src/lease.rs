@@ -134,7 +134,9 @@ fn is_free(folder: &Folder, file: &str, observer: &Owner, now: u64) -> Result<bo
     };
     Ok(match serde_json::from_slice::<Terms>(&content) {
         // A far expiry is a wrong clock: it must not block the name for good.
-        Ok(terms) => terms.expires <= now || terms.expires > now + 2 * LEASE_SECONDS || terms.owner.has_ended(observer),
+        Ok(terms) => {
+            terms.expires <= now || terms.expires > now + 2 * LEASE_SECONDS || terms.owner.has_ended(observer)
+        }
         // Its owner is still writing it, or was killed before it had.
         Err(_) => folder.version(file)?.is_none_or(|version| version.seconds + LEASE_SECONDS <= now),
     })

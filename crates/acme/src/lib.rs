@@ -1,17 +1,17 @@
 //! Certificates by ACME (RFC 8555): obtained and renewed by a thread of their own.
 //!
-//! A [`Manager`] keeps one certificate for each list of names. It calls a function with every [`Event`]: a [`Certificate`] to use from now
+//! A [`Manager`] keeps one certificate for each list of names. It calls a function with every [`Notice`]: a [`Certificate`] to use from now
 //! on, or a [`Failure`] in words. The server has to serve the challenges of its [`Handle`]: HTTP-01 on port 80, TLS-ALPN-01 on port 443.
 //!
 //! ```no_run
-//! use shearwater_acme::{Directory, Event, Manager, Options};
+//! use shearwater_acme::{Directory, Notice, Manager, Options};
 //!
 //! let mut options = Options::new("/var/lib/shearwater".into(), vec![vec!["www.example.org".to_owned()]]);
 //! options.directory = Directory::LetsEncryptStaging;
 //! options.terms_agreed = true;
-//! let handle = Manager::start(options, |event| match event {
-//!     Event::Certificate(certificate) => println!("new: {:?}", certificate.pair.facts()),
-//!     Event::Failed(failure) => eprintln!("error: {failure}\nhelp: {}", failure.help),
+//! let handle = Manager::start(options, |notice| match notice {
+//!     Notice::Certificate(certificate) => println!("new: {:?}", certificate.pair.facts()),
+//!     Notice::Failed(failure) => eprintln!("error: {failure}\nhelp: {}", failure.help),
 //! })?;
 //! assert_eq!(handle.http_challenge("unknown"), None);
 //! # Ok::<(), shearwater_acme::Failure>(())
@@ -44,5 +44,5 @@ mod storage;
 
 pub use context::{State, Status};
 pub use failure::Failure;
-pub use manager::{Certificate, Event, Handle, Manager, Responder};
+pub use manager::{Certificate, Handle, Manager, Notice, Responder};
 pub use options::{ChallengeKind, Clock, Directory, ExternalAccount, Options};

@@ -16,7 +16,7 @@ use crate::attempt::{Attempt, Outcome};
 use crate::challenges::Challenges;
 use crate::client::Client;
 use crate::context::{Board, Context, State, Status};
-use crate::failure::Failure;
+use crate::failure::{Failure, Scope};
 use crate::lease::Owner;
 use crate::limits::{CA_PAUSE_SECONDS, COMMANDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
 use crate::options::{Options, check_names};
@@ -32,9 +32,9 @@ pub struct Certificate {
     pub pair: Pair,
 }
 
-/// An event of a manager.
+/// A notice of a manager.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum Notice {
     /// There is a certificate: from the storage, or a new one.
     Certificate(Certificate),
     /// Something failed. The same failure is reported once until something else happens.
@@ -46,11 +46,14 @@ pub enum Event {
 pub struct Manager;
 
 impl Manager {
-    /// Starts the thread. Before it returns, `on_event` has been called for each stored certificate; later the thread calls it.
+    /// Starts the thread. Before it returns, `on_notice` has been called for each stored certificate; later the thread calls it.
     ///
     /// # Errors
     /// Fails if the options are invalid, if the storage can't be opened, or if the file of `ca` can't be read.
-    pub fn start(options: Options, mut on_event: impl FnMut(Event) + Send + 'static) -> Result<Handle, Failure> {
+    pub fn start(
+        options: Options,
+        mut on_notice: impl FnMut(Notice) + Send + 'static,
+    ) -> Result<Handle, Failure> {
         options.check()?;
         let storage = Arc::new(Storage::open(&options.storage)?);
         storage.remove_leftovers(options.clock.now());
@@ -61,17 +64,22 @@ impl Manager {
         let random = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let handle_parts = (Arc::clone(&challenges), Arc::clone(&board));
         let (certificates, owner) = (options.certificates.clone(), Owner::current());
-        let start = move |options, random| Context { options, storage, challenges, client, owner, board, random };
+        let start =
+            move |options, random| Context { options, storage, challenges, client, owner, board, random };
         // The first pass over the storage is made here, so that a server begins with its certificates.
         let mut slots = Slots::default();
         let context = start(options, RefCell::new(random));
-        slots.set(&context, certificates, &mut on_event);
+        slots.set(&context, certificates, &mut on_notice);
         let thread = thread::Builder::new().name("acme".to_owned()).spawn(move || {
-            let control = Control { context: Rc::new(context), slots, received, on_event: Box::new(on_event) };
+            let control =
+                Control { context: Rc::new(context), slots, received, on_notice: Box::new(on_notice) };
             control.run();
         });
         let thread = thread.map_err(|error| {
-            Failure::new(format!("cannot start a thread: {error}"), "raise the limit of processes and threads")
+            Failure::new(
+                format!("cannot start a thread: {error}"),
+                "raise the limit of processes and threads",
+            )
         })?;
         let (challenges, board) = handle_parts;
         Ok(Handle { commands, challenges, board, thread: Some(thread) })
@@ -105,9 +113,17 @@ impl Handle {
     /// # Errors
     /// Fails if no certificate has the name, or if too many commands wait.
     pub fn renew(&self, name: &str) -> Result<(), Failure> {
-        let id = self.board.lock().iter().find(|(_, status)| status.names.iter().any(|known| known == name)).map(|(id, _)| id.clone());
+        let id = self
+            .board
+            .lock()
+            .iter()
+            .find(|(_, status)| status.names.iter().any(|known| known == name))
+            .map(|(id, _)| id.clone());
         let id = id.ok_or_else(|| {
-            Failure::new(format!("no certificate for {name} is managed here"), "list the names with their certificates")
+            Failure::new(
+                format!("no certificate for {name} is managed here"),
+                "list the names with their certificates",
+            )
         })?;
         self.send(Command::Renew(id))
     }
@@ -150,7 +166,10 @@ impl Handle {
 
     fn send(&self, command: Command) -> Result<(), Failure> {
         self.commands.try_send(command).map_err(|_| {
-            Failure::new(format!("more than {COMMANDS_MAX} commands wait for the control thread"), "try again later")
+            Failure::new(
+                format!("more than {COMMANDS_MAX} commands wait for the control thread"),
+                "try again later",
+            )
         })
     }
 
@@ -212,7 +231,7 @@ struct Slot {
     unsaved: Option<Vec<u8>>,
 }
 
-type OnEvent = dyn FnMut(Event);
+type OnNotice = dyn FnMut(Notice);
 
 /// All certificates, by their main names.
 #[derive(Default)]
@@ -223,16 +242,18 @@ struct Slots {
 
 impl Slots {
     /// Replaces the list. Certificates with the same names stay as they are.
-    fn set(&mut self, context: &Context, certificates: Vec<Vec<String>>, on_event: &mut OnEvent) {
+    fn set(&mut self, context: &Context, certificates: Vec<Vec<String>>, on_notice: &mut OnNotice) {
         let mut old = std::mem::take(&mut self.slots);
         for names in certificates {
             let id = names[0].clone();
-            let kept = old.remove(&id).filter(|slot| slot.names == names);
-            let is_new = kept.is_none();
-            self.slots.insert(id.clone(), kept.unwrap_or_else(|| Slot { names, ..Slot::default() }));
-            if is_new {
-                self.read(context, &id, on_event);
+            let is_kept = old.get(&id).is_some_and(|slot| slot.names == names);
+            if let Some(kept) = old.remove(&id).filter(|_| is_kept) {
+                self.slots.insert(id, kept);
+                continue;
             }
+            let slot = self.slots.entry(id.clone()).or_insert(Slot { names, ..Slot::default() });
+            slot.record = Record::read(&context.storage.certificates, &id).unwrap_or_default();
+            self.read(context, &id, on_notice);
         }
         for running in old.into_values().filter_map(|slot| slot.running) {
             running.abort();
@@ -242,28 +263,28 @@ impl Slots {
     }
 
     /// Reads a certificate's files if they have changed, and publishes it.
-    fn read(&mut self, context: &Context, id: &str, on_event: &mut OnEvent) {
+    fn read(&mut self, context: &Context, id: &str, on_notice: &mut OnNotice) {
         let Some(slot) = self.slots.get_mut(id) else { return };
         let folder = &context.storage.certificates;
         let version = folder.version(&format!("{id}.pem")).unwrap_or(slot.version);
-        let is_changed = version != slot.version;
-        slot.version = version;
-        if is_changed || version.is_none() {
+        if version != slot.version {
+            slot.version = version;
             slot.record = Record::read(folder, id).unwrap_or_default();
-        }
-        match read_pair(folder, id) {
-            Ok(Some(pair)) if is_changed => {
-                slot.record.plan_for(pair.facts(), &mut context.random.borrow_mut());
-                slot.publish(pair, on_event);
+            match read_pair(folder, id) {
+                Ok(Some(pair)) => {
+                    slot.record.plan_for(pair.facts(), &mut context.random.borrow_mut());
+                    slot.publish(pair, on_notice);
+                }
+                Ok(None) => {}
+                Err(failure) => slot.report(failure, on_notice),
             }
-            Ok(_) => {}
-            Err(failure) => slot.report(failure, on_event),
+            slot.plan(context);
         }
-        slot.plan(context);
+        slot.show(context);
     }
 
     /// Looks into the storage for certificates of other instances, and stores those that it hasn't accepted.
-    fn poll(&mut self, context: &Context, on_event: &mut OnEvent) {
+    fn poll(&mut self, context: &Context, on_notice: &mut OnNotice) {
         let ids: Vec<String> =
             self.slots.iter().filter(|(_, slot)| slot.running.is_none()).map(|(id, _)| id.clone()).collect();
         for id in ids {
@@ -277,13 +298,14 @@ impl Slots {
                 slot.version = folder.version(&format!("{id}.pem")).unwrap_or_default();
             }
             if self.slots.get(&id).is_some_and(|slot| slot.unsaved.is_none()) {
-                self.read(context, &id, on_event);
+                self.read(context, &id, on_notice);
             }
         }
     }
 
     /// Takes over the result of an attempt.
-    fn complete(&mut self, context: &Context, id: &str, outcome: Outcome, on_event: &mut OnEvent) {
+    fn complete(&mut self, context: &Context, names: &[String], outcome: Outcome, on_notice: &mut OnNotice) {
+        let id = &names[0];
         let is_storage_fine = outcome.storage_failure.is_none();
         if is_storage_fine {
             self.storage_failure = None;
@@ -292,9 +314,9 @@ impl Slots {
         {
             // Once for all certificates: their paths differ, the cause doesn't.
             self.storage_failure = Some(failure.clone());
-            on_event(Event::Failed(failure));
+            on_notice(Notice::Failed(failure));
         }
-        let Some(slot) = self.slots.get_mut(id) else { return };
+        let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.names == names) else { return };
         slot.running = None;
         slot.attempts += 1;
         slot.unsaved = outcome.unsaved;
@@ -305,34 +327,42 @@ impl Slots {
             slot.version = context.storage.certificates.version(&format!("{id}.pem")).unwrap_or(slot.version);
             let is_known = |known: &Pair| known.facts() == pair.facts();
             if !slot.pair.as_ref().is_some_and(is_known) {
-                slot.publish(pair, on_event);
+                slot.publish(pair, on_notice);
             }
         }
-        let failure = outcome.failure.clone();
-        match failure {
-            Some(failure) => slot.report(failure, on_event),
-            None if is_storage_fine => slot.reported = None,
-            None => {}
+        if let Some(failure) = outcome.failure.clone() {
+            slot.report(failure, on_notice);
+        } else if is_storage_fine && slot.record.failure.is_none() {
+            slot.reported = None;
         }
         slot.record.failure = outcome.failure.or(outcome.storage_failure).or(slot.record.failure.take());
         slot.plan(context);
         slot.due = outcome.again_at.unwrap_or(slot.due);
-        slot.show(context, slot.due);
+        slot.show(context);
+    }
+
+    /// Repeats attempts later that ended without a result: by a panic.
+    fn recover(&mut self, now: u64) {
+        for slot in self.slots.values_mut() {
+            if slot.running.take_if(|running| running.is_finished()).is_some() {
+                slot.due = now + STORAGE_POLL_SECONDS;
+            }
+        }
     }
 }
 
 impl Slot {
     /// Gives a certificate to the program.
-    fn publish(&mut self, pair: Pair, on_event: &mut OnEvent) {
+    fn publish(&mut self, pair: Pair, on_notice: &mut OnNotice) {
         self.pair = Some(pair.clone());
-        on_event(Event::Certificate(Certificate { names: self.names.clone(), pair }));
+        on_notice(Notice::Certificate(Certificate { names: self.names.clone(), pair }));
     }
 
     /// Reports a failure, unless it was the last one too.
-    fn report(&mut self, failure: Failure, on_event: &mut OnEvent) {
+    fn report(&mut self, failure: Failure, on_notice: &mut OnNotice) {
         if self.reported.as_ref().is_none_or(|known| known.message != failure.message) {
             self.reported = Some(failure.clone());
-            on_event(Event::Failed(failure));
+            on_notice(Notice::Failed(failure));
         }
     }
 
@@ -341,13 +371,12 @@ impl Slot {
         let facts = self.pair.as_ref().map(Pair::facts);
         let directory = context.options.directory.url();
         self.due = self.record.check_at(facts, &self.names, directory);
-        let order_at = self.record.order_at(facts, &self.names, directory);
-        self.show(context, order_at);
     }
 
     /// Publishes the status.
-    fn show(&self, context: &Context, next_attempt: u64) {
+    fn show(&self, context: &Context) {
         let facts = self.pair.as_ref().map(Pair::facts);
+        let directory = context.options.directory.url();
         let state = match facts {
             _ if self.running.is_some() => State::Ordering,
             None => State::Missing,
@@ -359,7 +388,7 @@ impl Slot {
             state,
             not_before: facts.map(|facts| facts.not_before),
             not_after: facts.map(|facts| facts.not_after),
-            next_attempt,
+            next_attempt: self.record.order_at(facts, &self.names, directory),
             failure: self.record.failure.clone(),
             order: self.record.order.as_ref().map(|order| order.url.clone()),
             attempts: self.attempts,
@@ -373,15 +402,16 @@ struct Control {
     context: Rc<Context>,
     slots: Slots,
     received: mpsc::Receiver<Command>,
-    on_event: Box<OnEvent>,
+    on_notice: Box<OnNotice>,
 }
 
 impl Control {
     fn run(mut self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build();
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build();
         match runtime {
             Ok(runtime) => LocalSet::new().block_on(&runtime, self.work()),
-            Err(error) => (self.on_event)(Event::Failed(Failure::new(
+            Err(error) => (self.on_notice)(Notice::Failed(Failure::new(
                 format!("cannot obtain certificates: {error}"),
                 "raise the limits of open files and threads, and restart",
             ))),
@@ -389,14 +419,14 @@ impl Control {
     }
 
     async fn work(&mut self) {
-        let mut attempts: JoinSet<(String, Outcome)> = JoinSet::new();
+        let mut attempts: JoinSet<(Vec<String>, Outcome)> = JoinSet::new();
         let mut paused_until = 0;
         let mut polled_at = self.context.now();
         loop {
             let now = self.context.now();
             // A clock that was set back must not stop the polls.
             if now >= polled_at + STORAGE_POLL_SECONDS || now < polled_at {
-                self.slots.poll(&self.context, &mut *self.on_event);
+                self.slots.poll(&self.context, &mut *self.on_notice);
                 polled_at = now;
             }
             let next = self.begin_attempts(&mut attempts, now, paused_until);
@@ -405,26 +435,34 @@ impl Control {
                 command = self.received.recv() => match command {
                     Some(Command::Renew(id)) => if let Some(slot) = self.slots.slots.get_mut(&id) { slot.is_forced = true },
                     Some(Command::SetCertificates(certificates)) => {
-                        self.slots.set(&self.context, certificates, &mut *self.on_event);
+                        self.slots.set(&self.context, certificates, &mut *self.on_notice);
                     }
                     // Leases and challenges are released as the attempts are dropped.
                     Some(Command::Stop) | None => return attempts.shutdown().await,
                 },
-                Some(Ok((id, outcome))) = attempts.join_next() => {
-                    if outcome.failure.as_ref().is_some_and(|failure| failure.is_general) {
-                        paused_until = self.context.now() + CA_PAUSE_SECONDS;
+                Some(ended) = attempts.join_next() => match ended {
+                    Ok((names, outcome)) => {
+                        if outcome.failure.as_ref().is_some_and(|failure| failure.scope == Scope::Authority) {
+                            paused_until = self.context.now() + CA_PAUSE_SECONDS;
+                        }
+                        self.slots.complete(&self.context, &names, outcome, &mut *self.on_notice);
                     }
-                    self.slots.complete(&self.context, &id, outcome, &mut *self.on_event);
-                }
+                    Err(_) => self.slots.recover(self.context.now()),
+                },
                 () = tokio::time::sleep(Duration::from_secs(wait)) => {}
             }
         }
     }
 
     /// Begins the attempts that are due, as many as may run at once. Returns the Unix time of the next one.
-    fn begin_attempts(&mut self, attempts: &mut JoinSet<(String, Outcome)>, now: u64, paused_until: u64) -> u64 {
+    fn begin_attempts(
+        &mut self,
+        attempts: &mut JoinSet<(Vec<String>, Outcome)>,
+        now: u64,
+        paused_until: u64,
+    ) -> u64 {
         let mut next = u64::MAX;
-        for (id, slot) in &mut self.slots.slots {
+        for slot in self.slots.slots.values_mut() {
             let due = if slot.is_forced { 0 } else { slot.due.max(paused_until) };
             if slot.running.is_some() || slot.unsaved.is_some() {
                 continue;
@@ -433,14 +471,17 @@ impl Control {
                 next = next.min(due);
                 continue;
             }
-            let (context, names, id) = (Rc::clone(&self.context), slot.names.clone(), id.clone());
+            let (context, names) = (Rc::clone(&self.context), slot.names.clone());
             let is_forced = std::mem::take(&mut slot.is_forced);
             slot.running = Some(attempts.spawn_local(async move {
                 let outcome = Attempt { context: &context, names: &names, is_forced }.run().await;
-                (id, outcome)
+                (names, outcome)
             }));
-            slot.show(&self.context, slot.due);
+            slot.show(&self.context);
         }
         next
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,10 @@ impl Options {
             ));
         }
         if self.challenges.is_empty() {
-            return Err(Failure::new("no challenge can be served".to_owned(), "listen on port 443 or on port 80"));
+            return Err(Failure::new(
+                "no challenge can be served".to_owned(),
+                "listen on port 443 or on port 80",
+            ));
         }
         if let Some(account) = &self.external_account {
             account.decode()?;
@@ -188,7 +191,10 @@ pub(crate) fn check_names(certificates: &[Vec<String>]) -> Result<(), Failure> {
     for names in certificates {
         if names.is_empty() || names.len() > NAMES_PER_CERTIFICATE_MAX {
             return Err(Failure::new(
-                format!("found {} names for a certificate, expected 1 to {NAMES_PER_CERTIFICATE_MAX}", names.len()),
+                format!(
+                    "found {} names for a certificate, expected 1 to {NAMES_PER_CERTIFICATE_MAX}",
+                    names.len()
+                ),
                 "divide the site's hosts among several sites",
             ));
         }
@@ -207,7 +213,8 @@ pub(crate) fn check_names(certificates: &[Vec<String>]) -> Result<(), Failure> {
 
 /// Checks that a name is a host name in lower case, so that a CA issues for it and a file can be named for it.
 fn check_name(name: &str) -> Result<(), Failure> {
-    let wrong = |what: &str, help: &str| Err(Failure::new(format!("no certificate for {name:?}: {what}"), help));
+    let wrong =
+        |what: &str, help: &str| Err(Failure::new(format!("no certificate for {name:?}: {what}"), help));
     let is_label = |label: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         (1..=63).contains(&label.len())
@@ -216,7 +223,10 @@ fn check_name(name: &str) -> Result<(), Failure> {
             && !label.ends_with('-')
     };
     if name.starts_with("*.") {
-        return wrong("wildcards need the challenge DNS-01, which isn't supported", "list the names one by one");
+        return wrong(
+            "wildcards need the challenge DNS-01, which isn't supported",
+            "list the names one by one",
+        );
     }
     if !name.is_ascii() {
         return wrong("it isn't ASCII", "write it in Punycode: `xn--…`");

@@ -5,12 +5,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error, Identifier, NewOrder, Order,
-    OrderStatus,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error, Identifier,
+    NewOrder, Order, OrderStatus,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
 use shearwater_tls::{CertificateFacts, Pair};
 
 use crate::challenges::Served;
@@ -62,7 +62,9 @@ impl Ordering<'_> {
         let mut is_finalized = false;
         loop {
             match order.state().status {
-                OrderStatus::Pending if served.is_none() => served = Some(self.serve_challenges(&mut order, kind).await?),
+                OrderStatus::Pending if served.is_none() => {
+                    served = Some(self.serve_challenges(&mut order, kind).await?);
+                }
                 OrderStatus::Ready if !is_finalized => {
                     is_finalized = true;
                     self.finalize(&mut order).await?;
@@ -72,7 +74,8 @@ impl Ordering<'_> {
                 OrderStatus::Invalid => return Err(self.explain(order, kind).await),
                 OrderStatus::Pending | OrderStatus::Ready | OrderStatus::Processing => {}
             }
-            let delay = self.client.retry_after().unwrap_or(POLL_SECONDS).clamp(POLL_SECONDS, POLL_SECONDS_MAX);
+            let delay =
+                self.client.retry_after().unwrap_or(POLL_SECONDS).clamp(POLL_SECONDS, POLL_SECONDS_MAX);
             tokio::time::sleep(Duration::from_secs(delay)).await;
             let refreshed = with_nonces(async || order.refresh().await.map(drop)).await;
             self.check(refreshed)?;
@@ -101,7 +104,8 @@ impl Ordering<'_> {
     /// Loads the order that was interrupted, if it is for the same names and its key is stored.
     async fn resume(&mut self) -> Result<Option<Order>, Failure> {
         let directory = self.context.options.directory.url();
-        let is_fitting = |pending: &PendingOrder| pending.names == self.names && pending.directory == directory;
+        let is_fitting =
+            |pending: &PendingOrder| pending.names == self.names && pending.directory == directory;
         let Some(pending) = self.record.order.take().filter(is_fitting) else { return Ok(None) };
         if self.context.storage.certificates.read(&self.key_file())?.is_none() {
             return Ok(None);
@@ -109,8 +113,12 @@ impl Ordering<'_> {
         let url = pending.url.clone();
         self.record.order = Some(pending);
         match with_nonces(async || self.account.order(url.clone()).await).await {
-            Ok(mut order) => Ok(if order.state().status == OrderStatus::Invalid { None } else { Some(order) }),
-            Err(Error::Api(problem)) if !matches!(kind(&problem), "rateLimited" | "badNonce" | "accountDoesNotExist") => {
+            Ok(mut order) => {
+                Ok(if order.state().status == OrderStatus::Invalid { None } else { Some(order) })
+            }
+            Err(Error::Api(problem))
+                if !matches!(kind(&problem), "rateLimited" | "badNonce" | "accountDoesNotExist") =>
+            {
                 Ok(None)
             }
             Err(error) => Err(Failure::of_request(&error, self.client.retry_after())),
@@ -146,7 +154,11 @@ impl Ordering<'_> {
     }
 
     /// Serves the challenges of all names that aren't verified yet, and asks the CA to verify them.
-    async fn serve_challenges(&mut self, order: &mut Order, kind: ChallengeKind) -> Result<Vec<Served>, Failure> {
+    async fn serve_challenges(
+        &mut self,
+        order: &mut Order,
+        kind: ChallengeKind,
+    ) -> Result<Vec<Served>, Failure> {
         // The list keeps the authorizations that it has fetched; it continues from the start after a rejected nonce.
         let fetched = with_nonces(async || {
             let mut authorizations = order.authorizations();
@@ -195,11 +207,17 @@ impl Ordering<'_> {
         let key = pem("PRIVATE KEY", self.key()?.secret_der());
         let pair = Pair::from_pem(chain.as_bytes(), key.as_bytes()).map_err(|error| {
             self.record.order = None;
-            Failure::new(format!("the CA's certificate can't be used: {error}"), "it is ordered again by itself")
+            Failure::new(
+                format!("the CA's certificate can't be used: {error}"),
+                "it is ordered again by itself",
+            )
         })?;
         if let Some(name) = self.names.iter().find(|name| !pair.facts().covers(name)) {
             self.record.order = None;
-            return Err(Failure::new(format!("the CA's certificate isn't for {name}"), "ask the CA for the cause"));
+            return Err(Failure::new(
+                format!("the CA's certificate isn't for {name}"),
+                "ask the CA for the cause",
+            ));
         }
         let separator = if chain.ends_with('\n') { "" } else { "\n" };
         Ok(Issued { pair, pem: format!("{chain}{separator}{key}").into_bytes() })
@@ -208,7 +226,11 @@ impl Ordering<'_> {
     /// Returns the cause of an order's end: the error of a challenge, or of the order.
     async fn explain(&mut self, mut order: Order, kind: ChallengeKind) -> Failure {
         self.record.order = None;
-        let other = order.state().error.as_ref().map(|problem| Failure::of_request(&Error::Api(problem.clone()), None));
+        let other = order
+            .state()
+            .error
+            .as_ref()
+            .map(|problem| Failure::of_request(&Error::Api(problem.clone()), None));
         let url = order.url().to_owned();
         let Ok(mut order) = with_nonces(async || self.account.order(url.clone()).await).await else {
             return other.unwrap_or_else(rejected);
@@ -221,7 +243,10 @@ impl Ordering<'_> {
                     is_complete = false;
                     continue;
                 };
-                let failed = authorization.challenges.iter().find_map(|challenge| Some((challenge, challenge.error.as_ref()?)));
+                let failed = authorization
+                    .challenges
+                    .iter()
+                    .find_map(|challenge| Some((challenge, challenge.error.as_ref()?)));
                 if let Some((challenge, problem)) = failed {
                     let name = authorization.identifier().to_string();
                     return Failure::of_challenge(&name, &challenge.token, kind, problem);
@@ -253,7 +278,9 @@ pub(crate) async fn with_nonces<T>(mut request: impl AsyncFnMut() -> Result<T, E
     let mut attempts = 1;
     loop {
         match request().await {
-            Err(Error::Api(problem)) if kind(&problem) == "badNonce" && attempts < NONCE_ATTEMPTS_MAX => attempts += 1,
+            Err(Error::Api(problem)) if kind(&problem) == "badNonce" && attempts < NONCE_ATTEMPTS_MAX => {
+                attempts += 1;
+            }
             result => return result,
         }
     }
@@ -291,8 +318,11 @@ fn broken(error: &rcgen::Error) -> Failure {
 }
 
 /// Encodes bytes as PEM (RFC 7468).
-fn pem(label: &str, der: &[u8]) -> String {
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
+
+#[cfg(test)]
+mod tests;

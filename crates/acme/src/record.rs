@@ -26,7 +26,7 @@ pub(crate) struct Record {
     pub(crate) order: Option<PendingOrder>,
     pub(crate) plan: Plan,
     /// Serial number of the certificate that the plan is for.
-    pub(crate) serial: Vec<u8>,
+    pub(crate) serial: String,
 }
 
 /// An order that isn't complete.
@@ -50,21 +50,35 @@ impl Record {
 
     /// Makes the plan one for this certificate.
     pub(crate) fn plan_for(&mut self, facts: &CertificateFacts, random: &mut fastrand::Rng) {
-        if self.serial != facts.serial || self.plan.renew_at == 0 {
+        let serial = facts.serial.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        if self.serial != serial || self.plan.renew_at == 0 {
             self.plan = Plan::by_life(facts, random);
-            self.serial.clone_from(&facts.serial);
+            self.serial = serial;
         }
     }
 
     /// Returns the Unix time of the next order.
-    pub(crate) fn order_at(&self, facts: Option<&CertificateFacts>, names: &[String], directory: &str) -> u64 {
+    pub(crate) fn order_at(
+        &self,
+        facts: Option<&CertificateFacts>,
+        names: &[String],
+        directory: &str,
+    ) -> u64 {
         let usable = facts.filter(|facts| self.is_usable(facts, names, directory));
-        let renew_at = usable.map_or(0, |_| self.plan.renew_at.max(self.issued_at + REISSUE_SECONDS_MIN));
+        let renew_at = usable.map_or(0, |facts| {
+            let life = facts.not_after.saturating_sub(facts.not_before);
+            self.plan.renew_at.max(self.issued_at + REISSUE_SECONDS_MIN.min(life / 3))
+        });
         renew_at.max(self.next_attempt)
     }
 
     /// Returns the Unix time at which something is to be done: an order, or a question for the CA's suggestion.
-    pub(crate) fn check_at(&self, facts: Option<&CertificateFacts>, names: &[String], directory: &str) -> u64 {
+    pub(crate) fn check_at(
+        &self,
+        facts: Option<&CertificateFacts>,
+        names: &[String],
+        directory: &str,
+    ) -> u64 {
         let order_at = self.order_at(facts, names, directory);
         let is_usable = facts.is_some_and(|facts| self.is_usable(facts, names, directory));
         if is_usable { order_at.min(self.plan.ask_at) } else { order_at }

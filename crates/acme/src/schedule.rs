@@ -24,7 +24,7 @@ pub(crate) struct Plan {
     pub(crate) renew_at: u64,
     /// Unix time at which the CA is asked again for its suggestion (RFC 9773).
     pub(crate) ask_at: u64,
-    /// Whether `renew_at` was suggested by the CA.
+    /// True if `renew_at` was suggested by the CA.
     pub(crate) is_suggested: bool,
 }
 
@@ -38,7 +38,14 @@ impl Plan {
     }
 
     /// Takes over the window that a CA suggests, and asks again after `retry_after` seconds.
-    pub(crate) fn suggest(&mut self, start: u64, end: u64, retry_after: u64, now: u64, random: &mut fastrand::Rng) {
+    pub(crate) fn suggest(
+        &mut self,
+        start: u64,
+        end: u64,
+        retry_after: u64,
+        now: u64,
+        random: &mut fastrand::Rng,
+    ) {
         let is_chosen = self.is_suggested && (start..end.max(start + 1)).contains(&self.renew_at);
         if !is_chosen {
             self.renew_at = random.u64(start..=end.max(start));
@@ -64,11 +71,12 @@ pub(crate) fn back_off(
     random: &mut fastrand::Rng,
 ) -> u64 {
     let longest = life_left.map_or(RETRY_SECONDS_MAX, |left| (left / 8).clamp(HOUR, RETRY_SECONDS_MAX));
-    let delay = RETRY_SECONDS_MIN.checked_shl(failures.saturating_sub(1).min(16)).unwrap_or(RETRY_SECONDS_MAX);
+    let delay =
+        RETRY_SECONDS_MIN.checked_shl(failures.saturating_sub(1).min(16)).unwrap_or(RETRY_SECONDS_MAX);
     let delay = delay.min(longest);
     let delay = (delay + random.u64(0..=delay / 4)).min(RETRY_SECONDS_MAX);
     delay.max(retry_after.unwrap_or(0).min(RETRY_AFTER_SECONDS_MAX))
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Scope};
 use crate::limits::{FILE_BYTES_MAX, LEFTOVER_SECONDS};
 
 /// Prefix of files that aren't complete yet. No name of a certificate begins like this.
@@ -36,8 +36,8 @@ impl Storage {
         };
         DirBuilder::new().recursive(true).mode(0o700).create(storage).map_err(failed(storage))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(storage, flags, Mode::empty())
-            .map_err(|error| failed(storage)(error.into()))?;
+        let root =
+            rustix::fs::open(storage, flags, Mode::empty()).map_err(|error| failed(storage)(error.into()))?;
         let root = Folder { descriptor: root, path: storage.to_owned() };
         let acme = root.folder("acme").map_err(failed(&storage.join("acme")))?;
         let open = |name: &str| acme.folder(name).map_err(failed(&acme.path.join(name)));
@@ -55,7 +55,8 @@ impl Storage {
             let is_challenges = std::ptr::eq(folder, &raw const self.challenges);
             for name in folder.names().unwrap_or_default() {
                 let is_leftover = is_challenges || name.starts_with(TEMPORARY);
-                let age = folder.version(&name).ok().flatten().map(|version| now.saturating_sub(version.seconds));
+                let age =
+                    folder.version(&name).ok().flatten().map(|version| now.saturating_sub(version.seconds));
                 if is_leftover && age.is_some_and(|age| age > LEFTOVER_SECONDS) {
                     drop(folder.remove(&name));
                 }
@@ -209,12 +210,17 @@ impl StorageError {
         let help = match errno {
             Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
             Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
-            Some(Errno::ACCESS | Errno::PERM) => "the server's user must own the folder and be able to write to it",
+            Some(Errno::ACCESS | Errno::PERM) => {
+                "the server's user must own the folder and be able to write to it"
+            }
             Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
-            _ if self.error.kind() == io::ErrorKind::PermissionDenied => "choose a folder of the server's user",
+            _ if self.error.kind() == io::ErrorKind::PermissionDenied => {
+                "choose a folder of the server's user"
+            }
             _ => "check the folder; certificates in memory are used until it works again",
         };
-        Failure::new(format!("cannot {operation} {}: {}", self.path.display(), self.error), help)
+        let message = format!("cannot {operation} {}: {}", self.path.display(), self.error);
+        Failure { scope: Scope::Storage, ..Failure::new(message, help) }
     }
 }
 

@@ -16,9 +16,20 @@ pub(crate) const PROTOCOL: &str = "acme-tls/1";
 /// Open challenges by name. The thread that orders certificates fills it; the workers read it only for clients that
 /// offer `acme-tls/1`.
 #[derive(Default)]
-pub struct Challenges(Mutex<HashMap<Box<str>, Arc<ServerConfig>>>);
+pub struct Challenges {
+    by_name: Mutex<HashMap<Box<str>, Arc<ServerConfig>>>,
+    source: Option<Box<Source>>,
+}
+
+/// Returns the certificate of a name that has no entry.
+type Source = dyn Fn(&str) -> Option<Pair> + Send + Sync;
 
 impl Challenges {
+    /// Makes a table that asks `source` for the names that it lacks: those of other instances, for example. Workers call it.
+    pub fn with_source(source: impl Fn(&str) -> Option<Pair> + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..Self::default() }
+    }
+
     /// Adds or replaces the certificate of a name, made by [`challenge_certificate`](crate::challenge_certificate).
     ///
     /// Returns whether there was room: at most [`CHALLENGES_MAX`] names have one.
@@ -28,8 +39,7 @@ impl Challenges {
         if table.len() >= CHALLENGES_MAX && !table.contains_key(name) {
             return false;
         }
-        let config = server_config(pair.certified_key(), None, &[PROTOCOL], &rustls::DEFAULT_VERSIONS, None);
-        table.insert(name.to_ascii_lowercase().into(), Arc::new(config));
+        table.insert(name.to_ascii_lowercase().into(), config(pair));
         true
     }
 
@@ -39,12 +49,17 @@ impl Challenges {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<ServerConfig>> {
-        self.table().get(name).cloned()
+        let known = self.table().get(name).cloned();
+        known.or_else(|| self.source.as_ref()?(name).as_ref().map(config))
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<ServerConfig>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn config(pair: &Pair) -> Arc<ServerConfig> {
+    Arc::new(server_config(pair.certified_key(), None, &[PROTOCOL], &rustls::DEFAULT_VERSIONS, None))
 }
 
 impl fmt::Debug for Challenges {
