@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shearwater_acme::{
-    ChallengeKind, Clock, Directory, ExternalAccount, Manager, Notice, Options, Responder,
-};
+use shearwater_acme::{ChallengeKind, Clock, Directory, ExternalAccount, Manager, Notice, Options};
 use shearwater_io::ListenerId;
 use shearwater_io::secure::{Provider as _, Session as _, Step};
 use shearwater_tls::{Challenges, Configuration, NamedCertificate, SharedConfiguration, TlsProvider};
@@ -91,13 +89,13 @@ fn print(notice: Notice) {
 fn main() -> Result<(), Error> {
     let Arguments { options, http, tls, renewed } = Arguments::parse()?;
     let handle = Manager::start(options, print)?;
-    let responder = handle.responder();
+    let challenges = handle.challenges();
     if let Some(listener) = http {
-        let responder = responder.clone();
-        thread::spawn(move || serve(&listener, |connection| serve_http(connection, &responder)));
+        let challenges = Arc::clone(&challenges);
+        thread::spawn(move || serve(&listener, |connection| serve_http(connection, &challenges)));
     }
     if let Some(listener) = tls {
-        let mut provider = provider(responder)?;
+        let mut provider = provider(challenges)?;
         thread::spawn(move || serve(&listener, |connection| serve_tls(connection, &mut provider)));
     }
     if let Some(name) = renewed {
@@ -114,8 +112,8 @@ fn main() -> Result<(), Error> {
 }
 
 /// Makes TLS sessions that have no certificates but those of challenges.
-fn provider(responder: Responder) -> Result<TlsProvider, Error> {
-    let challenges = Challenges::with_source(move |name| responder.alpn_challenge(name));
+fn provider(challenges: Arc<shearwater_acme::Challenges>) -> Result<TlsProvider, Error> {
+    let challenges = Challenges::with_source(move |name| challenges.alpn(name));
     let none = NamedCertificate { names: vec!["none.example".to_owned()], pair: None, clients: None };
     let options = shearwater_tls::Options {
         certificates: vec![none],
@@ -137,12 +135,12 @@ fn serve(listener: &TcpListener, mut serve: impl FnMut(TcpStream) -> Result<(), 
     }
 }
 
-fn serve_http(mut connection: TcpStream, responder: &Responder) -> Result<(), Error> {
+fn serve_http(mut connection: TcpStream, challenges: &shearwater_acme::Challenges) -> Result<(), Error> {
     let mut line = String::new();
     BufReader::new(connection.try_clone()?).take(4096).read_line(&mut line)?;
     let path = line.split(' ').nth(1).unwrap_or_default();
     let token = path.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
-    let (status, body) = match responder.http_challenge(token) {
+    let (status, body) = match challenges.http(token) {
         Some(body) => ("200 OK", body),
         None => ("404 Not Found", String::new()),
     };

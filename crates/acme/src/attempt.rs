@@ -92,11 +92,14 @@ impl Attempt<'_> {
         if (self.is_forced && !is_held) || record.order_at(facts, self.names, directory) <= now {
             let replaced = facts.filter(|_| is_usable).cloned();
             self.order(&client, &lease, &mut record, replaced.as_ref(), &mut outcome).await;
+        } else if is_usable {
+            // Its certificate is stored: the process ended before it had recorded that.
+            record.order = None;
         }
         if record != before {
             // The certificate's file is written by then: without this record it is only planned anew.
-            let written = record.write(folder, id).map_err(|error| error.into_failure("write"));
-            outcome.storage_failure = outcome.storage_failure.or(written.err());
+            let written = record.write(folder, id);
+            outcome.storage_failure = outcome.storage_failure.or(written.err().map(Failure::from));
         }
         outcome.record = Some(record);
         Ok(outcome)
@@ -154,7 +157,7 @@ impl Attempt<'_> {
                 record.plan_for(issued.pair.facts(), &mut self.context.random.borrow_mut());
                 let written = folder.write(&format!("{}.pem", self.names[0]), &issued.pem);
                 if let Err(error) = written {
-                    outcome.storage_failure = Some(error.into_failure("write"));
+                    outcome.storage_failure = Some(error.into());
                     outcome.unsaved = Some(issued.pem);
                 } else {
                     drop(folder.remove(&format!("{}.key", self.names[0])));
@@ -212,7 +215,7 @@ impl Attempt<'_> {
                         "this one takes its certificate from the storage; compare the clocks of both machines",
                     );
                 }
-                Err(error) => return error.into_failure("write"),
+                Err(error) => return error.into(),
             }
         }
     }

@@ -10,9 +10,10 @@ use crate::limits::{LOOKUPS_PER_SECOND_MAX, TOKEN_BYTES_MAX};
 use crate::options::{ChallengeKind, Clock};
 use crate::storage::{Folder, Storage};
 
-/// The challenges of all names. Workers read it.
+/// The challenges that a CA may ask for now. Any thread may read them: it takes a lock for a moment, and searches the storage for those of
+/// other instances.
 #[derive(Debug)]
-pub(crate) struct Challenges {
+pub struct Challenges {
     storage: Arc<Storage>,
     clock: Clock,
     /// Key authorizations by file name: `TOKEN.http`, `NAME.alpn`.
@@ -30,14 +31,16 @@ impl Challenges {
         &self.storage.challenges
     }
 
-    /// Returns the content of `/.well-known/acme-challenge/TOKEN`.
-    pub(crate) fn http(&self, token: &str) -> Option<String> {
+    /// Returns the content of `/.well-known/acme-challenge/TOKEN` (HTTP-01), of type `application/octet-stream`.
+    #[must_use]
+    pub fn http(&self, token: &str) -> Option<String> {
         let is_valid = is_token(token);
         if is_valid { self.find(&format!("{token}.http")) } else { None }
     }
 
-    /// Returns the certificate for a handshake with the protocol `acme-tls/1`.
-    pub(crate) fn alpn(&self, name: &str) -> Option<Pair> {
+    /// Returns the certificate for a handshake with the protocol `acme-tls/1` (TLS-ALPN-01). The name is in lower case.
+    #[must_use]
+    pub fn alpn(&self, name: &str) -> Option<Pair> {
         // The caller has it from a client.
         let is_name =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
@@ -83,7 +86,7 @@ impl Challenges {
             ChallengeKind::Http01 => format!("{token}.http"),
             ChallengeKind::TlsAlpn01 => format!("{name}.alpn"),
         };
-        self.folder().write(&file, authorization.as_bytes()).map_err(|error| error.into_failure("write"))?;
+        self.folder().write(&file, authorization.as_bytes())?;
         let mut stored = self.stored.write().unwrap_or_else(PoisonError::into_inner);
         stored.insert(file.clone(), authorization.to_owned());
         Ok(Served { challenges: Arc::clone(self), file })

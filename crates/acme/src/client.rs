@@ -78,6 +78,11 @@ impl Client {
         Some(self.retry_after.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
     }
 
+    /// Describes an error of the last request.
+    pub(crate) fn failure(&self, error: &Error) -> Failure {
+        Failure::of_request(error, self.retry_after())
+    }
+
     /// Sends a request on a connection of its own, and receives the whole response.
     async fn send(self, mut request: Request<BodyWrapper<Bytes>>) -> Result<Response<Bytes>, RequestError> {
         let uri = request.uri().clone();

@@ -13,7 +13,7 @@
 //!     Notice::Certificate(certificate) => println!("new: {:?}", certificate.pair.facts()),
 //!     Notice::Failed(failure) => eprintln!("error: {failure}\nhelp: {}", failure.help),
 //! })?;
-//! assert_eq!(handle.http_challenge("unknown"), None);
+//! assert_eq!(handle.challenges().http("unknown"), None);
 //! # Ok::<(), shearwater_acme::Failure>(())
 //! ```
 //!
@@ -42,7 +42,8 @@ mod record;
 mod schedule;
 mod storage;
 
+pub use challenges::Challenges;
 pub use context::{State, Status};
 pub use failure::Failure;
-pub use manager::{Certificate, Handle, Manager, Notice, Responder};
+pub use manager::{Certificate, Handle, Manager, Notice};
 pub use options::{ChallengeKind, Clock, Directory, ExternalAccount, Options};

@@ -137,26 +137,10 @@ impl Handle {
         self.send(Command::SetCertificates(certificates))
     }
 
-    /// Returns the content of `/.well-known/acme-challenge/TOKEN` (HTTP-01), of type `application/octet-stream`.
-    ///
-    /// It takes a lock for a moment. A token that isn't of this instance is searched in the storage.
+    /// Returns the challenges that the server must serve. They may outlive this handle.
     #[must_use]
-    pub fn http_challenge(&self, token: &str) -> Option<String> {
-        self.challenges.http(token)
-    }
-
-    /// Returns the certificate for a handshake in which the client offers only `acme-tls/1` (TLS-ALPN-01).
-    ///
-    /// `name` is the server name of the handshake in lower case. A name that isn't of this instance is searched in the storage.
-    #[must_use]
-    pub fn alpn_challenge(&self, name: &str) -> Option<Pair> {
-        self.challenges.alpn(name)
-    }
-
-    /// Returns the challenges, for threads that outlive this handle.
-    #[must_use]
-    pub fn responder(&self) -> Responder {
-        Responder(Arc::clone(&self.challenges))
+    pub fn challenges(&self) -> Arc<Challenges> {
+        Arc::clone(&self.challenges)
     }
 
     /// Stops the thread. Orders in progress are interrupted; the next start resumes them.
@@ -193,24 +177,6 @@ impl Drop for Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Handle").field("status", &self.status()).finish_non_exhaustive()
-    }
-}
-
-/// The challenges of a manager, which any thread may ask for. See [`Handle::http_challenge`] and [`Handle::alpn_challenge`].
-#[derive(Debug, Clone)]
-pub struct Responder(Arc<Challenges>);
-
-impl Responder {
-    /// As [`Handle::http_challenge`].
-    #[must_use]
-    pub fn http_challenge(&self, token: &str) -> Option<String> {
-        self.0.http(token)
-    }
-
-    /// As [`Handle::alpn_challenge`].
-    #[must_use]
-    pub fn alpn_challenge(&self, name: &str) -> Option<Pair> {
-        self.0.alpn(name)
     }
 }
 
@@ -253,6 +219,7 @@ impl Slots {
             }
             let slot = self.slots.entry(id.clone()).or_insert(Slot { names, ..Slot::default() });
             slot.record = Record::read(&context.storage.certificates, &id).unwrap_or_default();
+            slot.plan(context);
             self.read(context, &id, on_notice);
         }
         for running in old.into_values().filter_map(|slot| slot.running) {
@@ -410,7 +377,11 @@ impl Control {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build();
         match runtime {
-            Ok(runtime) => LocalSet::new().block_on(&runtime, self.work()),
+            Ok(runtime) => {
+                LocalSet::new().block_on(&runtime, self.work());
+                // A lookup of a name that hangs must not delay a stop.
+                runtime.shutdown_background();
+            }
             Err(error) => (self.on_notice)(Notice::Failed(Failure::new(
                 format!("cannot obtain certificates: {error}"),
                 "raise the limits of open files and threads, and restart",

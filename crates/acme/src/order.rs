@@ -97,7 +97,7 @@ impl Ordering<'_> {
             {
                 self.record.order = None;
             }
-            Failure::of_request(&error, self.client.retry_after())
+            self.client.failure(&error)
         })
     }
 
@@ -121,7 +121,7 @@ impl Ordering<'_> {
             {
                 Ok(None)
             }
-            Err(error) => Err(Failure::of_request(&error, self.client.retry_after())),
+            Err(error) => Err(self.client.failure(&error)),
         }
     }
 
@@ -130,7 +130,7 @@ impl Ordering<'_> {
         let key = KeyPair::generate().map_err(|error| broken(&error))?;
         let folder = &self.context.storage.certificates;
         let written = folder.write(&self.key_file(), pem("PRIVATE KEY", &key.serialize_der()).as_bytes());
-        written.map_err(|error| error.into_failure("write"))?;
+        written?;
         let identifiers: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let mut new = NewOrder::new(&identifiers);
         let replaced = self.replaced.filter(|_| self.record.plan.is_suggested).and_then(identifier);
@@ -149,7 +149,7 @@ impl Ordering<'_> {
             names: self.names.to_vec(),
             directory: self.context.options.directory.url().to_owned(),
         });
-        self.record.write(folder, self.id()).map_err(|error| error.into_failure("write"))?;
+        self.record.write(folder, self.id())?;
         Ok(order)
     }
 

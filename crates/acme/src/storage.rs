@@ -32,7 +32,7 @@ impl Storage {
     pub(crate) fn open(storage: &Path) -> Result<Self, Failure> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |error| StorageError { path, error }.into_failure("open")
+            move |error| Failure::from(StorageError { path, error })
         };
         DirBuilder::new().recursive(true).mode(0o700).create(storage).map_err(failed(storage))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -203,30 +203,19 @@ pub(crate) struct StorageError {
     error: io::Error,
 }
 
-impl StorageError {
-    /// Describes it with the operation that failed: `write`.
-    pub(crate) fn into_failure(self, operation: &str) -> Failure {
-        let errno = Errno::from_io_error(&self.error);
-        let help = match errno {
+impl From<StorageError> for Failure {
+    fn from(StorageError { path, error }: StorageError) -> Self {
+        let help = match Errno::from_io_error(&error) {
             Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
             Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
-            Some(Errno::ACCESS | Errno::PERM) => {
-                "the server's user must own the folder and be able to write to it"
-            }
             Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
-            _ if self.error.kind() == io::ErrorKind::PermissionDenied => {
-                "choose a folder of the server's user"
+            _ if error.kind() == io::ErrorKind::PermissionDenied => {
+                "the server's user must own the folder and be able to write to it"
             }
             _ => "check the folder; certificates in memory are used until it works again",
         };
-        let message = format!("cannot {operation} {}: {}", self.path.display(), self.error);
-        Failure { scope: Scope::Storage, ..Failure::new(message, help) }
-    }
-}
-
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Self {
-        error.into_failure("access")
+        let message = format!("cannot access {}: {error}", path.display());
+        Self { scope: Scope::Storage, ..Self::new(message, help) }
     }
 }
 
