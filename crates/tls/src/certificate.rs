@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
+use zeroize::Zeroizing;
 
 use crate::crypto;
 use crate::facts::{self, CertificateFacts};
@@ -126,9 +127,14 @@ pub(crate) fn chain_from_pem(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
 }
 
 /// Reads a file of at most [`PEM_BYTES_MAX`] bytes.
-pub(crate) fn read_pem(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(PEM_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+///
+/// It may contain a key: no copy is left in memory.
+pub(crate) fn read_pem(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    let file = File::open(path)?;
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(PEM_BYTES_MAX);
+    // With room for one byte more, a file of this length is read without growing the buffer.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length + 1));
+    file.take(PEM_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > PEM_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is larger than 1 MiB"));
     }

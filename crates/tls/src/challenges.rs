@@ -25,7 +25,10 @@ pub struct Challenges {
 type Source = dyn Fn(&str) -> Option<Pair> + Send + Sync;
 
 impl Challenges {
-    /// Makes a table that asks `source` for the names that it lacks: those of other instances, for example. Workers call it.
+    /// Makes a table that asks `source` for the names that it lacks: those of other instances, for example.
+    ///
+    /// Workers call it, for each client that offers `acme-tls/1` and such a name: it must be quick.
+    #[must_use]
     pub fn with_source(source: impl Fn(&str) -> Option<Pair> + Send + Sync + 'static) -> Self {
         Self { source: Some(Box::new(source)), ..Self::default() }
     }
@@ -59,7 +62,7 @@ impl Challenges {
 }
 
 fn config(pair: &Pair) -> Arc<ServerConfig> {
-    Arc::new(server_config(pair.certified_key(), None, &[PROTOCOL], &rustls::DEFAULT_VERSIONS, None))
+    Arc::new(server_config(pair.certified_key(), None, &[PROTOCOL], rustls::DEFAULT_VERSIONS, None))
 }
 
 impl fmt::Debug for Challenges {

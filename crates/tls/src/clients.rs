@@ -59,7 +59,7 @@ impl ClientAuthorities {
 
     /// Returns the number of this policy, as in `SessionFacts::client_policy`.
     ///
-    /// It is never 0, and the same for the same authorities, after a reload and on other machines.
+    /// The same authorities have the same number after a reload and on other machines. No number is 0.
     #[must_use]
     pub fn policy(&self) -> u32 {
         let [a, b, c, d, ..] = self.fingerprint;

@@ -63,6 +63,8 @@ pub struct Configuration {
     hosts: Vec<Host>,
     /// Positions in `hosts`, by lower-case name; wildcards without their `*`.
     by_name: HashMap<Arc<str>, usize>,
+    /// A host's policy isn't 0.
+    has_client_policies: bool,
     strict_sni: bool,
     pub(crate) plain_http_response: Vec<u8>,
     pub(crate) tickets: Option<Arc<Tickets>>,
@@ -119,8 +121,10 @@ impl Configuration {
             });
             hosts.push(Host { config, client_policy: clients.map_or(0, |clients| clients.policy()) });
         }
+        let has_client_policies = hosts.iter().any(|host: &Host| host.client_policy != 0);
         Ok(Self {
             hosts,
+            has_client_policies,
             by_name,
             strict_sni: options.strict_sni,
             plain_http_response: options.plain_http_response,
@@ -134,8 +138,12 @@ impl Configuration {
     /// A request whose host has another policy than its session must be refused, by 421.
     #[must_use]
     pub fn client_policy(&self, host: &str) -> u32 {
-        let lower = host.to_ascii_lowercase();
-        self.find(&lower).map_or(self.hosts[0].client_policy, |(_, at)| self.hosts[at].client_policy)
+        if !self.has_client_policies {
+            return 0;
+        }
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let at = self.find(&host).map_or(0, |(_, at)| at);
+        self.hosts[at].client_policy
     }
 
     /// Chooses by the names that a ClientHello contains.

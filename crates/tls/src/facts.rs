@@ -93,6 +93,10 @@ impl CertificateFacts {
     /// # Errors
     /// Fails if it isn't a certificate (RFC 5280).
     pub fn from_der(certificate: &[u8]) -> Result<Self, MalformedCertificate> {
+        Self::parse(certificate).map_err(MalformedCertificate)
+    }
+
+    fn parse(certificate: &[u8]) -> der::Result<Self> {
         let certificate = CertificateInner::<Raw>::from_der(certificate)?;
         let content = certificate.tbs_certificate();
         let names = content.get_extension::<SubjectAltName>()?.map(|(_, names)| names.0).unwrap_or_default();
@@ -139,20 +143,14 @@ fn address(name: &GeneralName) -> Option<IpAddr> {
 }
 
 /// Returns the public key of a DER-encoded certificate, with its algorithm: a `SubjectPublicKeyInfo`.
-pub(crate) fn public_key(certificate: &[u8]) -> Result<Vec<u8>, MalformedCertificate> {
+pub(crate) fn public_key(certificate: &[u8]) -> der::Result<Vec<u8>> {
     let certificate = CertificateInner::<Raw>::from_der(certificate)?;
-    Ok(certificate.tbs_certificate().subject_public_key_info().to_der()?)
+    certificate.tbs_certificate().subject_public_key_info().to_der()
 }
 
 /// A certificate that can't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MalformedCertificate(der::Error);
-
-impl From<der::Error> for MalformedCertificate {
-    fn from(error: der::Error) -> Self {
-        Self(error)
-    }
-}
 
 impl fmt::Display for MalformedCertificate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Errors of rustls as reasons of the driver, and alerts that precede a session.
 
-use rustls::{CertificateError, Error, PeerIncompatible, PeerMisbehaved};
+use rustls::{Error, PeerIncompatible, PeerMisbehaved};
 use shearwater_io::secure::Failure;
 
 /// Returns the reason for an error of rustls.
@@ -14,10 +14,7 @@ pub(crate) fn reason(error: &Error) -> Failure {
         ) => Failure::Version,
         Error::PeerIncompatible(_) => Failure::NothingInCommon,
         Error::NoApplicationProtocol => Failure::Protocol,
-        Error::NoCertificatesPresented => Failure::ClientCertificate,
-        // A bad signature of the handshake is one of the client's certificate.
-        Error::InvalidCertificate(CertificateError::BadEncoding) => Failure::BadRecord,
-        Error::InvalidCertificate(_) => Failure::ClientCertificate,
+        Error::NoCertificatesPresented | Error::InvalidCertificate(_) => Failure::ClientCertificate,
         Error::AlertReceived(_) => Failure::Alert,
         Error::PeerMisbehaved(PeerMisbehaved::TooManyRenegotiationRequests) => Failure::Unsupported,
         Error::PeerMisbehaved(_)

@@ -76,8 +76,10 @@ impl PartialHello {
         }
         // A message of another kind, or one that is too large, fails before its end arrives.
         let arrived = &content[..content.len().min(length)];
-        let head: Vec<u8> = self.message.iter().chain(arrived).take(MESSAGE_HEADER_BYTES).copied().collect();
-        let whole = match head[..] {
+        let mut head = [0; MESSAGE_HEADER_BYTES];
+        let known =
+            head.iter_mut().zip(self.message.iter().chain(arrived)).map(|(to, from)| *to = *from).count();
+        let whole = match head[..known] {
             [CLIENT_HELLO, a, b, c] => MESSAGE_HEADER_BYTES + u32::from_be_bytes([0, a, b, c]) as usize,
             [CLIENT_HELLO, ..] | [] => usize::MAX,
             [..] => return malformed(Alert::UnexpectedMessage),

@@ -1,20 +1,15 @@
-//! A session: the ClientHello, then records, each passed to rustls by itself.
+//! A session: the ClientHello, the choice of its configuration, then the rest of it in `running`.
 
 use std::fmt;
 use std::io::IoSlice;
+use std::mem;
 use std::sync::Arc;
 
-use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{ConnectionState, WriteTraffic};
-use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
-use shearwater_io::secure::{Failure, Opened, RECORD_WIRE_BYTES_MAX, Session, SessionFacts, Step, Version};
+use shearwater_io::secure::{Failure, Opened, Session, SessionFacts, Step};
 
-use crate::challenges;
-use crate::configuration::{Chosen, Configuration, PROTOCOLS};
-use crate::failure::{Alert, reason};
-use crate::hello::{self, Gathered, PartialHello, RECORD_HEADER_BYTES};
-use crate::limits::{HANDSHAKE_BYTES_MAX, MESSAGE_BYTES_MAX};
-use crate::seal::{self, append};
+use crate::configuration::Configuration;
+use crate::hello::{self, Gathered, PartialHello};
+use crate::running::Running;
 
 /// The server's side of a TLS connection.
 pub struct TlsSession(Stage);
@@ -22,29 +17,12 @@ pub struct TlsSession(Stage);
 enum Stage {
     /// The ClientHello isn't whole.
     Hello(Arc<Configuration>, PartialHello),
-    /// It is whole; the next call chooses a configuration and begins the handshake.
+    /// The ClientHello is whole; the next call chooses a configuration and begins the handshake.
     Costly(Arc<Configuration>, PartialHello),
     Running(Box<Running>),
-    Failed(Failure),
+    /// The session is broken. It was complete if there are facts.
+    Failed(Failure, Option<Box<SessionFacts>>),
 }
-
-/// A session with its configuration, from its ServerHello on.
-struct Running {
-    connection: UnbufferedServerConnection,
-    chosen: Chosen,
-    /// Records of a message that isn't whole, as rustls has left them.
-    pending: Vec<u8>,
-    facts: Option<SessionFacts>,
-    /// The costly step that is next was reported.
-    is_announced: bool,
-    /// The peer has ended its side.
-    is_closed: bool,
-    /// This side has ended.
-    is_ended: bool,
-}
-
-/// Memory of a session that runs, in bytes: [`Running`], and what rustls allocates for it, as a test measures.
-const RUNNING_BYTES: usize = 3 << 10;
 
 impl TlsSession {
     pub(crate) fn new(configuration: Arc<Configuration>) -> Self {
@@ -62,25 +40,21 @@ impl TlsSession {
         let client = accepted.client_hello();
         let offers =
             |protocol: &str| client.alpn().is_some_and(|mut all| all.any(|one| one == protocol.as_bytes()));
-        let refused = |(failure, alert): (Failure, Alert), reply: &mut Vec<u8>| {
+        let chosen = configuration.choose(client.server_name(), offers).map_err(|(failure, alert)| {
             alert.append(reply);
             failure
-        };
-        let chosen = configuration.choose(client.server_name(), offers).map_err(|why| refused(why, reply))?;
-        let connection = UnbufferedServerConnection::new(Arc::clone(&chosen.config))
-            .map_err(|_| refused((Failure::Other, Alert::InternalError), reply))?;
+        })?;
         drop(accepted);
-        let mut running = Box::new(Running {
-            connection,
-            chosen,
-            pending: Vec::new(),
-            facts: None,
-            is_announced: false,
-            is_closed: false,
-            is_ended: false,
-        });
-        let processed = running.process(&mut records, 0, reply)?;
-        if processed.discarded == records.len() { Ok(running) } else { Err(Failure::BadRecord) }
+        Running::new(chosen, &mut records, reply).map(Box::new)
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        let facts = match &mut self.0 {
+            Stage::Running(running) => running.facts.take().map(Box::new),
+            Stage::Failed(_, facts) => facts.take(),
+            _ => None,
+        };
+        self.0 = Stage::Failed(failure, facts);
     }
 }
 
@@ -93,14 +67,14 @@ impl Session for TlsSession {
                     Gathered::Nothing => return opened(0, Step::NeedMore),
                     Gathered::Part(taken) => return opened(taken, Step::Handled),
                     Gathered::Whole(taken) => {
-                        self.0 = Stage::Costly(Arc::clone(configuration), std::mem::take(hello));
+                        self.0 = Stage::Costly(Arc::clone(configuration), mem::take(hello));
                         return opened(taken, Step::Costly);
                     }
                     Gathered::Failed(failure) => Err(failure),
                 }
             }
             Stage::Costly(configuration, hello) => {
-                match Self::begin(configuration, std::mem::take(hello), reply) {
+                match Self::begin(configuration, mem::take(hello), reply) {
                     Ok(running) => {
                         self.0 = Stage::Running(running);
                         return opened(0, Step::Handled);
@@ -109,10 +83,10 @@ impl Session for TlsSession {
                 }
             }
             Stage::Running(running) => running.open(wire, reply),
-            Stage::Failed(failure) => Err(*failure),
+            Stage::Failed(failure, _) => Err(*failure),
         };
         result.unwrap_or_else(|failure| {
-            self.0 = Stage::Failed(failure);
+            self.fail(failure);
             opened(wire.len(), Step::Failed(failure))
         })
     }
@@ -120,7 +94,7 @@ impl Session for TlsSession {
     fn seal(&mut self, plain: &[IoSlice<'_>], wire: &mut Vec<u8>) -> Result<(), Failure> {
         match &mut self.0 {
             Stage::Running(running) if running.facts.is_some() => running.seal(plain, wire),
-            Stage::Failed(failure) => Err(*failure),
+            Stage::Failed(failure, _) => Err(*failure),
             _ => Err(Failure::Other),
         }
     }
@@ -134,15 +108,19 @@ impl Session for TlsSession {
     }
 
     fn facts(&self) -> Option<&SessionFacts> {
-        if let Stage::Running(running) = &self.0 { running.facts.as_ref() } else { None }
+        match &self.0 {
+            Stage::Running(running) => running.facts.as_ref(),
+            Stage::Failed(_, facts) => facts.as_deref(),
+            Stage::Hello(..) | Stage::Costly(..) => None,
+        }
     }
 
     fn held_bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.0 {
                 Stage::Hello(_, hello) | Stage::Costly(_, hello) => hello.held_bytes(),
-                Stage::Running(running) => RUNNING_BYTES + running.pending.capacity(),
-                Stage::Failed(_) => 0,
+                Stage::Running(running) => running.held_bytes(),
+                Stage::Failed(..) => 0,
             }
     }
 }
@@ -154,265 +132,8 @@ impl fmt::Debug for TlsSession {
             Stage::Costly(..) => "costly",
             Stage::Running(running) if running.facts.is_none() => "handshake",
             Stage::Running(_) => "secured",
-            Stage::Failed(_) => "failed",
+            Stage::Failed(..) => "failed",
         };
         out.debug_tuple("TlsSession").field(&stage).finish()
-    }
-}
-
-/// Result of [`Running::process`].
-struct Processed {
-    /// Bytes at the beginning of the buffer that rustls needs no more.
-    discarded: usize,
-    stop: Stop,
-}
-
-/// Reasons for which rustls takes no more of a buffer.
-enum Stop {
-    /// It needs more records.
-    Idle,
-    /// It has content to be taken.
-    Content,
-    /// The peer has sent close_notify.
-    Closed,
-}
-
-impl Running {
-    /// Opens the record at the beginning of `wire`.
-    fn open(&mut self, wire: &mut [u8], reply: &mut Vec<u8>) -> Result<Opened, Failure> {
-        let done = |consumed, step| Ok(Opened { consumed, step });
-        if self.is_closed {
-            return done(wire.len(), Step::Closed);
-        }
-        if self.facts.is_some() && self.chosen.is_challenge {
-            self.close_notify(reply);
-            self.is_closed = true;
-            return done(wire.len(), Step::Closed);
-        }
-        let Some(end) = record_end(wire) else { return done(0, Step::NeedMore) };
-        if !self.is_announced && self.is_costly(wire) {
-            self.is_announced = true;
-            return done(0, Step::Costly);
-        }
-        self.is_announced = false;
-        let (record, _) = wire.split_at_mut(end);
-        let content = if self.pending.is_empty() {
-            self.open_record(record, reply)?
-        } else {
-            self.open_pending(record, reply)?
-        };
-        match content {
-            _ if self.is_closed => done(wire.len(), Step::Closed),
-            0 if self.facts.is_none() && !self.connection.is_handshaking() => {
-                self.facts = Some(self.session_facts());
-                self.pending.shrink_to_fit();
-                done(end, Step::Secured)
-            }
-            0 => done(end, Step::Handled),
-            length => done(end, Step::Plain(0..length)),
-        }
-    }
-
-    /// Opens a record that begins a message, in place. Returns the length of its content, at its beginning.
-    fn open_record(&mut self, record: &mut [u8], reply: &mut Vec<u8>) -> Result<usize, Failure> {
-        let Processed { discarded, stop } = self.process(record, 0, reply)?;
-        let (front, rest) = record.split_at_mut(discarded);
-        let length = self.stopped(stop, rest, front)?;
-        self.pending.extend_from_slice(rest);
-        self.check_pending().map(|()| length)
-    }
-
-    /// Opens a record together with the ones before, which rustls still needs.
-    fn open_pending(&mut self, record: &mut [u8], reply: &mut Vec<u8>) -> Result<usize, Failure> {
-        let mut pending = std::mem::take(&mut self.pending);
-        let record_at = pending.len();
-        pending.extend_from_slice(record);
-        let Processed { discarded, stop } = self.process(&mut pending, record_at, reply)?;
-        let length = self.stopped(stop, &mut pending[discarded..], record)?;
-        pending.drain(..discarded);
-        if !pending.is_empty() {
-            self.pending = pending;
-        }
-        self.check_pending().map(|()| length)
-    }
-
-    fn check_pending(&self) -> Result<(), Failure> {
-        let most = if self.facts.is_some() { MESSAGE_BYTES_MAX } else { HANDSHAKE_BYTES_MAX };
-        if self.pending.len() > most { Err(Failure::BadRecord) } else { Ok(()) }
-    }
-
-    /// Takes over content that rustls has decrypted; `rest` are the bytes that it still needs.
-    fn stopped(&mut self, stop: Stop, rest: &mut [u8], out: &mut [u8]) -> Result<usize, Failure> {
-        match stop {
-            Stop::Idle => Ok(0),
-            Stop::Closed => {
-                self.is_closed = true;
-                Ok(0)
-            }
-            Stop::Content => {
-                let Ok(ConnectionState::ReadTraffic(mut traffic)) =
-                    self.connection.process_tls_records(rest).state
-                else {
-                    return Err(Failure::Other);
-                };
-                let Some(Ok(content)) = traffic.next_record() else { return Err(Failure::Other) };
-                let length = content.payload.len();
-                out.get_mut(..length).ok_or(Failure::Other)?.copy_from_slice(content.payload);
-                Ok(length)
-            }
-        }
-    }
-
-    /// Passes `buffer` to rustls until it wants other bytes; its last record begins at `record_at`.
-    fn process(
-        &mut self,
-        buffer: &mut [u8],
-        record_at: usize,
-        reply: &mut Vec<u8>,
-    ) -> Result<Processed, Failure> {
-        let mut discarded = 0;
-        loop {
-            let status = self.connection.process_tls_records(&mut buffer[discarded..]);
-            let stop = match status.state {
-                Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                    append(reply, 0, |out| data.encode(out))?;
-                    None
-                }
-                Ok(ConnectionState::TransmitTlsData(data)) => {
-                    data.done();
-                    None
-                }
-                Ok(ConnectionState::ReadTraffic(_)) => Some(Stop::Content),
-                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Some(Stop::Closed),
-                Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => Some(Stop::Idle),
-                // Early data, which the configuration refuses.
-                Ok(_) => return Err(Failure::Unsupported),
-                Err(error) => {
-                    let failure = reason(&error);
-                    discarded += status.discard;
-                    self.append_alerts(&mut buffer[discarded..], record_at.saturating_sub(discarded), reply);
-                    return Err(failure);
-                }
-            };
-            discarded += status.discard;
-            if let Some(stop) = stop {
-                return Ok(Processed { discarded, stop });
-            }
-        }
-    }
-
-    /// Appends the alerts of an error. rustls reads the buffer once more after them: the record that has failed is made
-    /// incomplete, so that it can't fail twice.
-    fn append_alerts(&mut self, buffer: &mut [u8], record_at: usize, reply: &mut Vec<u8>) {
-        const INCOMPLETE: [u8; RECORD_HEADER_BYTES] = [22, 3, 3, 0x47, 0xFF];
-        if let Some(header) = buffer.get_mut(record_at..record_at + RECORD_HEADER_BYTES) {
-            header.copy_from_slice(&INCOMPLETE);
-        }
-        loop {
-            match self.connection.process_tls_records(buffer).state {
-                Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                    if append(reply, 0, |out| data.encode(out)).is_err() {
-                        return;
-                    }
-                }
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                _ => return,
-            }
-        }
-    }
-
-    /// Returns whether the next record brings a key exchange, or the client's certificate.
-    fn is_costly(&self, record: &[u8]) -> bool {
-        const HANDSHAKE: u8 = 22;
-        const CONTENT: u8 = 23;
-        const CLIENT_HELLO: u8 = 1;
-        const CLIENT_KEY_EXCHANGE: u8 = 16;
-        let is_encrypted = self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
-        self.connection.is_handshaking()
-            && match (record[0], record.get(RECORD_HEADER_BYTES)) {
-                (HANDSHAKE, Some(&(CLIENT_HELLO | CLIENT_KEY_EXCHANGE))) => true,
-                (CONTENT, _) => is_encrypted && self.chosen.client_policy != 0,
-                _ => false,
-            }
-    }
-
-    fn session_facts(&self) -> SessionFacts {
-        let connection = &self.connection;
-        let is_tls13 = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
-        let certificate = connection.peer_certificates().and_then(<[_]>::first);
-        SessionFacts {
-            version: if is_tls13 { Version::Tls13 } else { Version::Tls12 },
-            is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            alpn: connection.alpn_protocol().and_then(protocol_name),
-            server_name: self.chosen.server_name.clone(),
-            client_certificate: certificate.map(|certificate| Arc::from(&certificate[..])),
-            client_policy: self.chosen.client_policy,
-            cipher_suite: connection.negotiated_cipher_suite().map_or("", |suite| suite_name(suite.suite())),
-        }
-    }
-
-    fn seal(&mut self, plain: &[IoSlice<'_>], wire: &mut Vec<u8>) -> Result<(), Failure> {
-        if self.is_ended {
-            return Err(Failure::Other);
-        }
-        self.write(wire, |writer, wire| seal::seal(writer, plain, wire))
-    }
-
-    fn close_notify(&mut self, wire: &mut Vec<u8>) {
-        if std::mem::replace(&mut self.is_ended, true) {
-            return;
-        }
-        // An alert is as long as a record without content; without keys for it the FIN alone has to do.
-        let written =
-            self.write(wire, |writer, wire| append(wire, ALERT_BYTES, |out| writer.queue_close_notify(out)));
-        debug_assert!(written.is_ok(), "only content uses keys up");
-    }
-
-    /// Appends messages that are queued, then what `write` seals.
-    fn write(
-        &mut self,
-        wire: &mut Vec<u8>,
-        write: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>, &mut Vec<u8>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        loop {
-            match self.connection.process_tls_records(&mut self.pending).state {
-                Ok(ConnectionState::EncodeTlsData(mut data)) => append(wire, 0, |out| data.encode(out))?,
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => {}
-                Ok(ConnectionState::WriteTraffic(mut writer)) => return write(&mut writer, wire),
-                Ok(_) => return Err(Failure::Other),
-                Err(error) => return Err(reason(&error)),
-            }
-        }
-    }
-}
-
-/// Length of an encrypted alert, at most.
-const ALERT_BYTES: usize = 64;
-
-/// Returns the end of the record at the beginning of `wire`, if it is whole.
-///
-/// One that is too large ends with its header. Its length is raised to one that rustls rejects, too.
-fn record_end(wire: &mut [u8]) -> Option<usize> {
-    let [_, _, _, high, low, ..] = wire else { return None };
-    let end = RECORD_HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low]));
-    if end > RECORD_WIRE_BYTES_MAX {
-        (*high, *low) = (0xFF, 0xFF);
-        return Some(RECORD_HEADER_BYTES);
-    }
-    (end <= wire.len()).then_some(end)
-}
-
-fn protocol_name(name: &[u8]) -> Option<&'static str> {
-    PROTOCOLS.iter().chain(&[challenges::PROTOCOL]).copied().find(|known| known.as_bytes() == name)
-}
-
-/// Returns a suite's registered name, which differs from rustls's for TLS 1.3.
-fn suite_name(suite: CipherSuite) -> &'static str {
-    match suite {
-        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
-        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
-        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-        other => other.as_str().unwrap_or(""),
     }
 }

@@ -73,9 +73,9 @@ impl Tickets {
         Ok(Self { keys: RwLock::new(parse_keys(bytes)?), rotation: AtomicU64::new(rotation) })
     }
 
-    /// Returns the keys for another process of the same server. Keep them secret: they open all sessions of TLS 1.2.
+    /// Returns the keys for another process of the same server.
     #[must_use]
-    pub fn export(&self) -> Zeroizing<Vec<u8>> {
+    pub fn export(&self) -> ExportedKeys {
         let keys = self.keys();
         let bytes = keys.iter().map(|key| NAME_BYTES + key.secret.len()).sum::<usize>();
         let mut export = Zeroizing::new(Vec::with_capacity(9 + bytes));
@@ -85,7 +85,7 @@ impl Tickets {
             export.extend_from_slice(&key.name);
             export.extend_from_slice(&key.secret);
         }
-        export
+        ExportedKeys(export)
     }
 
     /// Replaces the keys with those of `other`; those of a changed file, for example.
@@ -171,6 +171,25 @@ impl Key {
         let master = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(&self.secret);
         let key = master.expand(USE, &aead::AES_256_GCM).ok()?;
         Some(aead::LessSafeKey::new(aead::UnboundKey::from(key)))
+    }
+}
+
+/// Ticket keys for another process. Keep them secret: they open every session of TLS 1.2 that has a ticket.
+///
+/// Their memory is overwritten when they are dropped.
+pub struct ExportedKeys(Zeroizing<Vec<u8>>);
+
+impl ExportedKeys {
+    /// Returns the bytes for [`Tickets::import`].
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ExportedKeys {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ExportedKeys").finish_non_exhaustive()
     }
 }
 
@@ -270,3 +289,40 @@ impl fmt::Display for TicketKeysError {
 }
 
 impl std::error::Error for TicketKeysError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticketer(key: u8, policy: u8) -> Ticketer {
+        let tickets = Tickets::from_file_bytes(&[key; 80]).unwrap();
+        Ticketer { tickets: Arc::new(tickets), policy: [policy; 32] }
+    }
+
+    #[test]
+    fn opens_its_own_tickets_alone() {
+        let ticket = ticketer(1, 1).encrypt(b"session").unwrap();
+        assert_eq!(ticketer(1, 1).decrypt(&ticket).unwrap(), b"session");
+        assert_ne!(ticketer(1, 1).encrypt(b"session").unwrap(), ticket, "each has its salt");
+        for other in [ticketer(1, 2), ticketer(2, 1)] {
+            assert_eq!(other.decrypt(&ticket), None);
+        }
+        for length in 0..ticket.len() {
+            assert_eq!(ticketer(1, 1).decrypt(&ticket[..length]), None);
+            let mut damaged = ticket.clone();
+            damaged[length] ^= 1;
+            assert_eq!(ticketer(1, 1).decrypt(&damaged), None, "byte {length}");
+        }
+    }
+
+    #[test]
+    fn limits_tickets() {
+        let most = TICKET_BYTES_MAX - NAME_BYTES - SALT_BYTES - TAG_BYTES;
+        let mut ticket = ticketer(1, 1).encrypt(&vec![0; most]).unwrap();
+        assert_eq!(ticket.len(), TICKET_BYTES_MAX);
+        assert!(ticketer(1, 1).decrypt(&ticket).is_some());
+        ticket.push(0);
+        assert_eq!(ticketer(1, 1).decrypt(&ticket), None);
+        assert_eq!(ticketer(1, 1).encrypt(&vec![0; most + 1]), None);
+    }
+}

@@ -15,6 +15,7 @@ pub mod parser;
 pub mod proxy;
 pub mod ranges;
 pub mod target;
+pub mod tls;
 
 #[expect(dead_code, unused_imports, reason = "the engine's own tests use the rest")]
 #[path = "../../../crates/engine/tests/it/harness/mod.rs"]

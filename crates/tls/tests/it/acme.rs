@@ -49,6 +49,18 @@ fn limits_the_challenges() {
     assert!(challenges.insert("new.example", &pair));
 }
 
+#[test]
+fn asks_its_source_for_other_names() {
+    let authority = Authority::new("Test");
+    let pair = authority.pair(&["new.example"]);
+    let challenges = Challenges::with_source(move |name| (name == "new.example").then(|| pair.clone()));
+    let mut provider = serve(Options { challenges: Some(Arc::new(challenges)), ..one(&authority) });
+    let config = client(&authority, ClientOptions { alpn: &["acme-tls/1"], ..ClientOptions::default() });
+    assert_eq!(Link::secured(&config, "new.example", &mut provider).facts().alpn, Some("acme-tls/1"));
+    let mut link = Link::new(&config, "a.example", &mut provider);
+    assert_eq!(link.run(usize::MAX), Err(Error::AlertReceived(AlertDescription::NoApplicationProtocol)));
+}
+
 /// Browsers never see it.
 #[test]
 fn other_clients_get_the_name_s_certificate() {

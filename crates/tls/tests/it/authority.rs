@@ -33,6 +33,16 @@ impl Authority {
 
     /// Issues a certificate with a key of this algorithm.
     pub(crate) fn issue_with(&self, algorithm: &'static SignatureAlgorithm, names: &[&str]) -> Issued {
+        self.issue_until(algorithm, names, 2090)
+    }
+
+    /// Issues a certificate that ends at the beginning of a year.
+    pub(crate) fn issue_until(
+        &self,
+        algorithm: &'static SignatureAlgorithm,
+        names: &[&str],
+        year: i32,
+    ) -> Issued {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.serial_number = Some(SerialNumber::from(0x8765_4321));
@@ -40,7 +50,7 @@ impl Authority {
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         (params.not_before, params.not_after) =
-            (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2090, 1, 1));
+            (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(year, 1, 1));
         let key = KeyPair::generate_for(algorithm).unwrap();
         let der = params.signed_by(&key, &self.issuer).unwrap().der().to_vec();
         Issued { der, pkcs8: key.serialize_der() }

@@ -52,6 +52,8 @@ fn requires_a_certificate_of_the_name_s_authorities() {
             assert_eq!(error, Error::AlertReceived(alert));
         };
         refused(Some(strangers.issue(&["client"])), AlertDescription::UnknownCA);
+        let expired = clients.issue_until(&rcgen::PKCS_ECDSA_P256_SHA256, &["client"], 2024);
+        refused(Some(expired), AlertDescription::CertificateExpired);
         refused(None, AlertDescription::CertificateRequired);
     }
 }
@@ -60,7 +62,9 @@ fn requires_a_certificate_of_the_name_s_authorities() {
 fn numbers_policies_by_their_authorities() {
     let (server, a, b) = (Authority::new("Server"), Authority::new("A"), Authority::new("B"));
     let configuration = Configuration::new(options(&server, &a)).unwrap();
-    assert_eq!(configuration.client_policy("Closed.Example"), authorities(&[&a]).policy());
+    for host in ["closed.example", "Closed.Example", "closed.example."] {
+        assert_eq!(configuration.client_policy(host), authorities(&[&a]).policy());
+    }
     assert_eq!(configuration.client_policy("open.example"), 0);
     assert_eq!(configuration.client_policy("other.example"), 0, "the default's");
     assert_eq!(authorities(&[&a, &b]).policy(), authorities(&[&b, &a]).policy());

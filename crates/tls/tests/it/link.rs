@@ -190,7 +190,7 @@ impl Link {
         self.session.facts().expect("the handshake is complete")
     }
 
-    /// Whether the session is resumed, and has a client certificate.
+    /// Returns whether the session is resumed, and has a client certificate.
     pub(crate) fn session_facts(&self) -> Option<(bool, bool)> {
         self.session.facts().map(|facts| (facts.is_resumed, facts.client_certificate.is_some()))
     }

@@ -4,7 +4,10 @@ mod acme;
 mod authority;
 mod certificates;
 mod client_certificates;
+#[cfg(feature = "aws-lc-rs")]
+mod forged;
 mod hostile;
 mod link;
+mod programs;
 mod sessions;
 mod tickets;

@@ -63,7 +63,7 @@ fn resumes_in_another_process_with_the_exported_keys() {
         let mut old = serve(Options { tickets: Some(tickets.clone()), ..one(&authority) });
         let config = client(&authority, ClientOptions { versions, ..ClientOptions::default() });
         assert!(!resumes(&config, &mut old));
-        let mut new = with_keys(&authority, Tickets::import(&tickets.export()).unwrap());
+        let mut new = with_keys(&authority, Tickets::import(tickets.export().as_bytes()).unwrap());
         assert!(resumes(&config, &mut new));
         let mut stranger = with_keys(&authority, Tickets::random(NOW).unwrap());
         assert!(!resumes(&config, &mut stranger), "a ticket of another server is ignored");
@@ -108,7 +108,7 @@ fn rotates_keys() {
 
 #[test]
 fn rotates_once_per_interval_whatever_the_clock_does() {
-    let count = |tickets: &Tickets| (tickets.export().len() - 9) / 80;
+    let count = |tickets: &Tickets| (tickets.export().as_bytes().len() - 9) / 80;
     let tickets = Tickets::random(NOW).unwrap();
     tickets.rotate(NOW + TICKET_ROTATION_SECONDS - 1);
     assert_eq!(count(&tickets), 1);
@@ -120,13 +120,13 @@ fn rotates_once_per_interval_whatever_the_clock_does() {
     tickets.rotate(u64::MAX);
     assert_eq!(count(&tickets), TICKET_KEYS_KEPT);
 
-    let imported = Tickets::import(&tickets.export()).unwrap();
-    assert_eq!(*imported.export(), *tickets.export(), "the rotation continues");
+    let imported = Tickets::import(tickets.export().as_bytes()).unwrap();
+    assert_eq!(imported.export().as_bytes(), tickets.export().as_bytes(), "the rotation continues");
     let of_file = Tickets::from_file_bytes(&[7; 160]).unwrap();
     of_file.rotate(u64::MAX);
     assert_eq!(count(&of_file), 2, "a file's keys are only replaced");
     tickets.replace(&of_file);
-    assert_eq!(*tickets.export(), *of_file.export());
+    assert_eq!(tickets.export().as_bytes(), of_file.export().as_bytes());
 }
 
 #[test]
@@ -152,9 +152,11 @@ fn rejects_malformed_keys() {
 fn debug_output_contains_no_ticket_key() {
     let debug = format!("{:?}", Tickets::from_file_bytes(&[123; 80]).unwrap());
     assert_eq!(debug, "Tickets { keys: 1, rotation: 0, .. }");
+    let debug = format!("{:?}", Tickets::from_file_bytes(&[123; 80]).unwrap().export());
+    assert_eq!(debug, "ExportedKeys { .. }");
 }
 
-/// A ticket of a name without client certificates, or of other authorities, never stands in for a certificate.
+/// A ticket of a name without client certificates, or of other authorities, never replaces a certificate.
 #[test]
 fn tickets_do_not_cross_client_policies() {
     let (authority, other) = (Authority::new("Test"), Authority::new("Other"));
