@@ -40,10 +40,12 @@ mod options;
 mod order;
 mod record;
 mod schedule;
+mod slots;
 mod storage;
 
 pub use challenges::Challenges;
 pub use context::{State, Status};
 pub use failure::Failure;
-pub use manager::{Certificate, Handle, Manager, Notice};
+pub use manager::{Handle, Manager};
 pub use options::{ChallengeKind, Clock, Directory, ExternalAccount, Options};
+pub use slots::{Certificate, Notice};

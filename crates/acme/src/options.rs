@@ -18,7 +18,7 @@ pub struct Options {
     pub directory: Directory,
     /// PEM file with the roots that the CA's own server is verified by, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// E-mail addresses of the account, for the CA's messages.
+    /// E-mail addresses for the CA's messages. They are sent when the account is created.
     pub emails: Vec<String>,
     /// Binding to an account of the CA's customers, which some CAs require.
     pub external_account: Option<ExternalAccount>,

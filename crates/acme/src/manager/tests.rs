@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Handle, Manager, Notice};
+use super::{Handle, Manager};
 use crate::challenges::Challenges;
 use crate::context::{State, Status};
 use crate::limits::{COMMANDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
 use crate::options::{Clock, Directory, Options};
+use crate::slots::Notice;
 use crate::storage::Storage;
 
 const NOW: u64 = 1_800_000_000;
