@@ -8,7 +8,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
@@ -25,6 +25,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
 use crate::limits::{REQUEST_SECONDS_MAX, RESPONSE_BYTES_MAX};
+use crate::options::Clock;
 
 const AGENT: &str = concat!("shearwater/", env!("CARGO_PKG_VERSION"), " instant-acme");
 
@@ -32,13 +33,14 @@ const AGENT: &str = concat!("shearwater/", env!("CARGO_PKG_VERSION"), " instant-
 #[derive(Clone)]
 pub(crate) struct Client {
     tls: TlsConnector,
+    clock: Clock,
     /// `Retry-After` of the last response, in seconds; 0 if it had none.
     retry_after: Arc<AtomicU64>,
 }
 
 impl Client {
     /// Makes a client that verifies the CA by the certificates of a PEM file, or by those of the system.
-    pub(crate) fn new(ca: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn new(ca: Option<&Path>, clock: Clock) -> Result<Self, Failure> {
         let mut roots = RootCertStore::empty();
         if let Some(path) = ca {
             let failed = |error: &dyn fmt::Display| {
@@ -65,12 +67,12 @@ impl Client {
             .map_err(|error| Failure::new(format!("cannot use TLS: {error}"), "report this as a bug"))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)), retry_after: Arc::default() })
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), clock, retry_after: Arc::default() })
     }
 
     /// Returns a client with its own `Retry-After`.
     pub(crate) fn for_order(&self) -> Self {
-        Self { tls: self.tls.clone(), retry_after: Arc::default() }
+        Self { retry_after: Arc::default(), ..self.clone() }
     }
 
     /// Returns the seconds that the last response asks to wait.
@@ -129,10 +131,13 @@ impl Client {
     }
 
     fn note_retry_after(&self, response: &Response<Bytes>) {
-        // A date instead of a number is rare: the back-off alone decides then.
         let value = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let seconds = value.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        self.retry_after.store(seconds, Ordering::Relaxed);
+        let seconds = value.and_then(|text| {
+            let until = |date: SystemTime| date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let from_now = |date| until(date).saturating_sub(self.clock.now());
+            text.trim().parse().ok().or_else(|| httpdate::parse_http_date(text).ok().map(from_now))
+        });
+        self.retry_after.store(seconds.unwrap_or(0), Ordering::Relaxed);
     }
 }
 

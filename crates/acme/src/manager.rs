@@ -37,7 +37,7 @@ impl Manager {
         options.check()?;
         let storage = Arc::new(Storage::open(&options.storage)?);
         storage.remove_leftovers(options.clock.now());
-        let client = Client::new(options.ca.as_deref())?;
+        let client = Client::new(options.ca.as_deref(), options.clock.clone())?;
         let challenges = Arc::new(Challenges::new(Arc::clone(&storage), options.clock.clone()));
         let board = Arc::new(Board::default());
         let (commands, received) = mpsc::channel(COMMANDS_MAX);
@@ -251,4 +251,4 @@ impl Control {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

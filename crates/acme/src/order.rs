@@ -26,6 +26,11 @@ const POLL_SECONDS: u64 = 1;
 /// Longest such interval that a CA may ask for.
 const POLL_SECONDS_MAX: u64 = 30;
 
+/// Repetitions for a rejected nonce without a delay.
+const QUICK_ATTEMPTS: usize = 10;
+/// Delay of the further ones.
+const NONCE_DELAY: Duration = Duration::from_millis(250);
+
 /// A certificate that was issued.
 #[derive(Debug)]
 pub(crate) struct Issued {
@@ -275,15 +280,16 @@ impl Ordering<'_> {
 
 /// Repeats a request whose nonce the CA rejected. The ACME library repeats it only twice.
 pub(crate) async fn with_nonces<T>(mut request: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let mut attempts = 1;
-    loop {
+    for attempt in 1..NONCE_ATTEMPTS_MAX {
         match request().await {
-            Err(Error::Api(problem)) if kind(&problem) == "badNonce" && attempts < NONCE_ATTEMPTS_MAX => {
-                attempts += 1;
-            }
+            Err(Error::Api(problem)) if kind(&problem) == "badNonce" => {}
             result => return result,
         }
+        if attempt >= QUICK_ATTEMPTS {
+            tokio::time::sleep(NONCE_DELAY).await;
+        }
     }
+    request().await
 }
 
 /// Returns the identifier of a certificate for its CA (RFC 9773, section 4.1).

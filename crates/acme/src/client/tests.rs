@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Client;
 use crate::failure::Failure;
 use crate::limits::{REQUEST_SECONDS_MAX, RESPONSE_BYTES_MAX};
+use crate::options::Clock;
 
 /// A server that sends the same response to everybody.
 struct Server {
@@ -58,8 +59,13 @@ impl Server {
     }
 
     fn client(&self) -> Client {
-        Client::new(Some(self.root.path())).unwrap()
+        Client::new(Some(self.root.path()), clock()).unwrap()
     }
+}
+
+/// A clock at the date that the tests of `Retry-After` count from.
+fn clock() -> Clock {
+    Clock::new(|| 784_111_777)
 }
 
 async fn get(client: &Client, url: &str) -> Result<Vec<u8>, Failure> {
@@ -80,6 +86,10 @@ async fn receives_a_response_and_its_retry_after() {
     assert_eq!(get(&client, &server.url).await.unwrap(), b"content");
     assert_eq!(client.retry_after(), Some(17));
     assert_eq!(client.for_order().retry_after(), None);
+    let server = Server::start(2020, response("Retry-After: Sun, 06 Nov 1994 08:50:37 GMT\r\n", "")).await;
+    let client = server.client();
+    assert_eq!(get(&client, &server.url).await.unwrap(), b"");
+    assert_eq!(client.retry_after(), Some(60));
 }
 
 #[tokio::test]
@@ -112,9 +122,10 @@ async fn suspects_the_clock_if_the_certificate_of_the_ca_is_not_valid() {
 #[tokio::test]
 async fn names_a_ca_that_it_cannot_reach() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let failure = get(&Client::new(None).unwrap(), &format!("https://{address}/")).await.unwrap_err();
+    let failure =
+        get(&Client::new(None, clock()).unwrap(), &format!("https://{address}/")).await.unwrap_err();
     assert!(failure.message.starts_with(&format!("cannot connect to the CA at {address}: ")), "{failure}");
-    let failure = get(&Client::new(None).unwrap(), "http://ca.example/").await.unwrap_err();
+    let failure = get(&Client::new(None, clock()).unwrap(), "http://ca.example/").await.unwrap_err();
     assert_eq!(failure.message, "the CA's URL http://ca.example/ isn't https");
 }
 
@@ -124,7 +135,7 @@ async fn limits_the_duration_of_a_request() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", listener.local_addr().unwrap());
     let begin = tokio::time::Instant::now();
-    let failure = get(&Client::new(None).unwrap(), &url).await.unwrap_err();
+    let failure = get(&Client::new(None, clock()).unwrap(), &url).await.unwrap_err();
     assert!(failure.message.contains(&format!("within {REQUEST_SECONDS_MAX} s")), "{failure}");
     assert_eq!(begin.elapsed().as_secs(), REQUEST_SECONDS_MAX);
 }
@@ -132,10 +143,10 @@ async fn limits_the_duration_of_a_request() {
 #[test]
 fn rejects_a_file_without_roots() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let failure = Client::new(Some(file.path())).err().unwrap();
+    let failure = Client::new(Some(file.path()), clock()).err().unwrap();
     assert!(failure.message.ends_with(": it contains no certificate"), "{failure}");
     let missing = PathBuf::from("/missing/root.pem");
-    let failure = Client::new(Some(&missing)).err().unwrap();
+    let failure = Client::new(Some(&missing), clock()).err().unwrap();
     assert!(
         failure.message.starts_with("cannot read the CA's root certificates /missing/root.pem: "),
         "{failure}"

@@ -80,7 +80,7 @@ impl Fixture {
 }
 
 /// Writes a certificate as another instance does. Returns its serial number.
-fn store(root: &Path, name: &str) -> Vec<u8> {
+pub(crate) fn store(root: &Path, name: &str) -> Vec<u8> {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();

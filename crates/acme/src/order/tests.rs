@@ -26,7 +26,7 @@ async fn repeats_requests_whose_nonce_was_rejected() {
     assert_eq!(result.await.ok(), Some("done"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn repeats_them_a_bounded_number_of_times() {
     let mut requests = 0;
     let result = with_nonces(async || {
