@@ -7,6 +7,7 @@
 
 mod addresses;
 mod balancer;
+mod certificates;
 mod compare;
 mod context;
 mod crowd;
@@ -73,6 +74,9 @@ struct E2eArgs {
     /// Example with test routes [default: target/release/examples/trial_server, built first]
     #[arg(long, value_name = "PATH")]
     example_bin: Option<PathBuf>,
+    /// Server of challenges [default: target/release/examples/instance, built first]
+    #[arg(long, value_name = "PATH")]
+    instance_bin: Option<PathBuf>,
     /// Write docs/compare.md if every difference is listed (for the group peers)
     #[arg(long)]
     write: bool,

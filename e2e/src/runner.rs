@@ -12,8 +12,8 @@ use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
-    DriverName, E2eArgs, addresses, balancer, compare, drain, files, handlers, hostile, log, memory,
-    programs, reload, replaced, soak, stress, upgrade,
+    DriverName, E2eArgs, addresses, balancer, certificates, compare, drain, files, handlers, hostile, log,
+    memory, programs, reload, replaced, soak, stress, upgrade,
 };
 
 /// Exit status if a case could not run.
@@ -185,6 +185,11 @@ pub(crate) const GROUPS: &[Group] = &[
         false,
         "HAProxy in front of three servers: restarted one by one without a failed request, and they know each client",
     ),
+    group(
+        "certificates",
+        false,
+        "orders and renewals at Pebble, a CA for tests: both challenges, shared folders, kills",
+    ),
     group("handlers", true, "panics, errors and stack overflows in every kind of handler"),
     group("files", true, "every byte of a served folder, and nothing outside of it"),
     group("memory", true, "idle connections, waiting requests and panics cost little"),
@@ -215,6 +220,13 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("balancer", "rolling-restart", "each server twice, under load", balancer::rolling_restart),
     ("balancer", "clients", "by X-Forwarded-For and both PROXY headers, also of forgers", balancer::clients),
+    ("certificates", "challenges", "by both challenges, while nine of ten nonces are rejected", certificates::challenges),
+    ("certificates", "shared", "two servers with one folder order once, and either serves the challenge", certificates::shared),
+    ("certificates", "killed", "a server that is killed at each step of an order continues it", certificates::killed),
+    ("certificates", "customer", "an external account", certificates::customer),
+    ("certificates", "renewed", "by a restart not, by the operator and the CA's suggestion at once", certificates::renewed),
+    ("certificates", "storage", "read-only, then full: the certificate is used, one error names the remedy", certificates::storage),
+    ("certificates", "unreachable", "an error names the closed port; the next attempt takes the other challenge", certificates::unreachable),
     ("programs", "read-a-folder", "each program gets what is there", programs::read_a_folder),
     ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("reload", "addresses", "a hundred addresses come and go beside clients of one that stays", addresses::under_load),

@@ -1,0 +1,51 @@
+//! Certificates by ACME (RFC 8555): obtained and renewed by a thread of their own.
+//!
+//! A [`Manager`] keeps one certificate for each list of names. It calls a function with every [`Notice`]: a [`Certificate`] to use from now
+//! on, or a [`Failure`] in words. The server has to serve the challenges of its [`Handle`]: HTTP-01 on port 80, TLS-ALPN-01 on port 443.
+//!
+//! ```no_run
+//! use shearwater_acme::{Directory, Notice, Manager, Options};
+//!
+//! let mut options = Options::new("/var/lib/shearwater".into(), vec![vec!["www.example.org".to_owned()]]);
+//! options.directory = Directory::LetsEncryptStaging;
+//! options.terms_agreed = true;
+//! let handle = Manager::start(options, |notice| match notice {
+//!     Notice::Certificate(certificate) => println!("new: {:?}", certificate.pair.facts()),
+//!     Notice::Failed(failure) => eprintln!("error: {failure}\nhelp: {}", failure.help),
+//! })?;
+//! assert_eq!(handle.challenges().http("unknown"), None);
+//! # Ok::<(), shearwater_acme::Failure>(())
+//! ```
+//!
+//! # Storage
+//! `DIR/acme` has the folders `account`, `certificates`, `challenges` and `locks`, for this user alone. Instances on several machines may
+//! share it: a lease lets one of them order a certificate, all of them serve its challenges, and all take the result from the folder
+//! within a minute. Their clocks must agree within a minute.
+//!
+//! # Failures
+//! Everything is repeated by itself, with growing delays that restarts and other instances keep. Certificates in memory stay in use.
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod attempt;
+mod challenges;
+mod client;
+mod context;
+mod failure;
+mod lease;
+pub mod limits;
+mod manager;
+mod options;
+mod order;
+mod record;
+mod schedule;
+mod slots;
+mod storage;
+
+pub use challenges::Challenges;
+pub use context::{State, Status};
+pub use failure::Failure;
+pub use manager::{Handle, Manager};
+pub use options::{ChallengeKind, Clock, Directory, ExternalAccount, Options};
+pub use slots::{Certificate, Notice};

@@ -1,0 +1,104 @@
+//! A certificate's files: the chain with its key, the key of a pending order, and the record of attempts.
+
+use serde::{Deserialize, Serialize};
+use shearwater_tls::{CertificateFacts, Pair};
+
+use crate::failure::Failure;
+use crate::limits::REISSUE_SECONDS_MIN;
+use crate::schedule::Plan;
+use crate::storage::{Folder, StorageError};
+
+/// The state of a certificate that restarts and other instances continue from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Record {
+    /// Directory of the CA that issued the certificate; empty if unknown.
+    pub(crate) directory: String,
+    /// Unix time of the last success.
+    pub(crate) issued_at: u64,
+    /// Failures since then.
+    pub(crate) failures: u32,
+    /// Unix time before which there is no attempt.
+    pub(crate) next_attempt: u64,
+    /// Unix time before which the CA accepts no attempt.
+    pub(crate) held_until: u64,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) order: Option<PendingOrder>,
+    pub(crate) plan: Plan,
+    /// Serial number of the certificate that the plan is for.
+    pub(crate) serial: String,
+}
+
+/// An order that isn't complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingOrder {
+    pub(crate) url: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) directory: String,
+}
+
+impl Record {
+    /// Reads the record of a certificate. A missing or damaged one is empty: nothing in it is needed.
+    pub(crate) fn read(folder: &Folder, id: &str) -> Result<Self, StorageError> {
+        let content = folder.read(&format!("{id}.json"))?.unwrap_or_default();
+        Ok(serde_json::from_slice(&content).unwrap_or_default())
+    }
+
+    pub(crate) fn write(&self, folder: &Folder, id: &str) -> Result<(), StorageError> {
+        folder.write(&format!("{id}.json"), &serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+
+    /// Makes the plan one for this certificate.
+    pub(crate) fn plan_for(&mut self, facts: &CertificateFacts, random: &mut fastrand::Rng) {
+        let serial = facts.serial.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        if self.serial != serial || self.plan.renew_at == 0 {
+            self.plan = Plan::by_life(facts, random);
+            self.serial = serial;
+        }
+    }
+
+    /// Returns the Unix time of the next order.
+    pub(crate) fn order_at(
+        &self,
+        facts: Option<&CertificateFacts>,
+        names: &[String],
+        directory: &str,
+    ) -> u64 {
+        let usable = facts.filter(|facts| self.is_usable(facts, names, directory));
+        let renew_at = usable.map_or(0, |facts| {
+            let life = facts.not_after.saturating_sub(facts.not_before);
+            self.plan.renew_at.max(self.issued_at + REISSUE_SECONDS_MIN.min(life / 3))
+        });
+        renew_at.max(self.next_attempt)
+    }
+
+    /// Returns the Unix time at which something is to be done: an order, or a question for the CA's suggestion.
+    pub(crate) fn check_at(
+        &self,
+        facts: Option<&CertificateFacts>,
+        names: &[String],
+        directory: &str,
+    ) -> u64 {
+        let order_at = self.order_at(facts, names, directory);
+        let is_usable = facts.is_some_and(|facts| self.is_usable(facts, names, directory));
+        if is_usable { order_at.min(self.plan.ask_at) } else { order_at }
+    }
+
+    /// Returns whether a certificate is for these names and by this CA.
+    pub(crate) fn is_usable(&self, facts: &CertificateFacts, names: &[String], directory: &str) -> bool {
+        let is_of_directory = self.directory.is_empty() || self.directory == directory;
+        is_of_directory && names.iter().all(|name| facts.covers(name))
+    }
+}
+
+/// Reads the certificate with its key; `None` if there is none yet.
+pub(crate) fn read_pair(folder: &Folder, id: &str) -> Result<Option<Pair>, Failure> {
+    let Some(pem) = folder.read(&format!("{id}.pem"))? else { return Ok(None) };
+    Pair::from_pem(&pem, &pem).map(Some).map_err(|error| {
+        let message = format!("cannot use the stored certificate of {id}: {error}");
+        Failure::new(message, "it is ordered again; something else has changed the file in the storage")
+    })
+}
+
+#[cfg(test)]
+mod tests;
