@@ -44,7 +44,7 @@ use crate::failure::Failure;
 use crate::pid_file::{PidFile, PreparedPidFile};
 use crate::plan::Plan;
 use crate::reload::Reloader;
-use crate::tls::TlsPlan;
+use crate::tls::{RunningTls, TlsPlan};
 use crate::upgrade::Upgrader;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
@@ -77,16 +77,22 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
     let arguments = arguments.expanded()?;
     let mut plan = Plan::new(&arguments)?;
-    tls::refuse(plan.tls.as_ref())?;
     let metrics = plan.admin.as_ref().map(|_| admin::metrics(&arguments));
     plan.site.count_by(metrics.as_ref());
     let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
     let for_upgrade = arguments.clone();
-    let reloader = Reloader::new(arguments, &plan, metrics.clone());
     diagnostics::install(plan.messages);
+    let tls = plan.tls.clone().map(RunningTls::start).transpose()?;
+    let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone());
     diagnostics::warn_of_configuration(&plan.warnings());
-    let Plan { mut server, mut site, tls, overridden, log, admin, .. } = plan;
-    let certificates = tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
+    let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
+    let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
+    if let Some(tls) = &tls {
+        server = server.tls(tls.shared());
+        if let Some(find) = tls.find_challenge() {
+            site.sites.answer_challenges(find);
+        }
+    }
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;

@@ -11,7 +11,7 @@ use crate::args::Serve;
 use crate::diagnostics;
 use crate::plan::Plan;
 use crate::settings::FixedSetting;
-use crate::tls;
+use crate::tls::RunningTls;
 
 /// Longest wait for workers that are inside a handler.
 const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -20,19 +20,29 @@ const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
 const NOTHING_TO_SERVE: &str = "error: nothing is left to serve: no site and no folder\n\
     help: write the sites again, or restart\n";
 
+/// All workers secure connections, or none does.
+const NO_TLS: &str = "error: this server has started without TLS, which a reload can't add\n\
+    help: `shearwater upgrade`, or restart the server\n";
+
 /// The command line of a running server, and its settings that only a restart changes.
 pub(crate) struct Reloader {
     arguments: Serve,
     fixed: Vec<FixedSetting>,
+    tls: Option<RunningTls>,
     metrics: Option<Metrics>,
     /// The sites that are served, and whether they were named.
     present: Mutex<(Sites, bool)>,
 }
 
 impl Reloader {
-    pub(crate) fn new(arguments: Serve, plan: &Plan, metrics: Option<Metrics>) -> Self {
+    pub(crate) fn new(
+        arguments: Serve,
+        plan: &Plan,
+        tls: Option<RunningTls>,
+        metrics: Option<Metrics>,
+    ) -> Self {
         let present = Mutex::new((plan.site.sites.clone(), plan.is_configured));
-        Self { arguments, fixed: plan.fixed.clone(), metrics, present }
+        Self { arguments, fixed: plan.fixed.clone(), tls, metrics, present }
     }
 
     /// Reloads, and counts that.
@@ -48,7 +58,11 @@ impl Reloader {
     /// What `shearwater check` would print. Nothing has changed then.
     fn replace(&self, control: &Control) -> Result<Changed, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
-        tls::refuse(plan.tls.as_ref()).map_err(|failure| failure.to_string())?;
+        let replacement = match (&self.tls, plan.tls.clone()) {
+            (Some(tls), Some(plan)) => Some(tls.prepare(plan).map_err(|failure| failure.to_string())?),
+            (None, Some(_)) => return Err(NO_TLS.to_owned()),
+            (_, None) => None,
+        };
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let (sites_before, was_configured) = &*present;
         if *was_configured && !plan.is_configured {
@@ -65,6 +79,9 @@ impl Reloader {
         }
         let Plan { mut site, is_configured, limits, timeouts, messages, .. } = plan;
         site.count_by(self.metrics.as_ref());
+        if let Some(find) = self.tls.as_ref().and_then(RunningTls::find_challenge) {
+            site.sites.answer_challenges(find);
+        }
         let mut what = match &self.arguments.config {
             Some(file) => format!("{}: {}", file.display(), site.description),
             None => site.description,
@@ -75,6 +92,9 @@ impl Reloader {
             if !addresses.is_empty() {
                 what.push_str(&format!("; {does} {}", addresses.join(", ")));
             }
+        }
+        if let Some(replacement) = replacement {
+            replacement.apply()?;
         }
         let sites = site.sites.sharing_folders(sites_before);
         let new = sites.clone();

@@ -183,6 +183,11 @@ pub(crate) struct Listening {
     pub(crate) encrypted: Vec<ListenAddress>,
 }
 
+/// Returns an address whose connections begin with TLS.
+fn with_tls(address: ListenAddress) -> ListenAddress {
+    address.tcp().map_or(address, ListenAddress::Tls)
+}
+
 /// Returns a server for the addresses of the command line or the file. Adds a line to `overridden` for each address of the file
 /// that `--listen` overrides. The address of `--listen` has TLS if a flag gives its site a certificate.
 pub(crate) fn listening(
@@ -197,12 +202,13 @@ pub(crate) fn listening(
     let listens = config.listen.iter().map(|listen| (address(listen), listen.tls));
     let of_file: Vec<(ListenAddress, bool)> = ports.chain(listens).collect();
     let local = tls::default_address(by_flags, config).and_then(|local| local.parse::<SocketAddr>().ok());
-    let all: Vec<(ListenAddress, bool)> = match (&serve.listen, local) {
+    let mut all: Vec<(ListenAddress, bool)> = match (&serve.listen, local) {
         (Some(flag), _) => {
             let names = of_file.iter().map(|(address, _)| address);
             overridden.extend(names.map(|file| format!("--listen {flag} overrides the address {file}")));
-            let server = Server::new(flag).inherited_listeners();
-            let encrypted = by_flags.is_encrypted().then(|| named(flag)).flatten();
+            let encrypted = by_flags.is_encrypted().then(|| named(flag)).flatten().map(with_tls);
+            let server = encrypted.clone().map_or_else(|| Server::new(flag), Server::at);
+            let server = server.inherited_listeners();
             return Listening {
                 server,
                 addresses: vec![flag.clone()],
@@ -212,6 +218,11 @@ pub(crate) fn listening(
         (None, Some(local)) => of_file.into_iter().chain([(local.into(), true)]).collect(),
         (None, None) => of_file,
     };
+    for (address, is_tls) in &mut all {
+        if *is_tls {
+            *address = with_tls(address.clone());
+        }
+    }
     let addresses: Vec<String> = all.iter().map(|(address, _)| address.to_string()).collect();
     let encrypted = all.iter().filter(|(_, is_tls)| *is_tls).map(|(address, _)| address.clone()).collect();
     let mut all = all.into_iter().map(|(address, _)| address);

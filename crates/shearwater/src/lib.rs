@@ -64,6 +64,8 @@ mod signal_watch;
 mod successor;
 pub mod testing;
 
+#[cfg(feature = "tls")]
+pub use shearwater_tls as tls;
 pub use app::App;
 pub use error::{Error, RouteError, RouteErrors, SourceLocation};
 pub use fast::{Cors, Fast};

@@ -188,6 +188,9 @@ pub(crate) fn parse(text: &[u8]) -> Result<PassedListener, String> {
     if let Some(Ok(address)) = as_text.strip_prefix("tcp ").map(str::parse) {
         return Ok(of(Some(ListenAddress::Tcp(address)), None));
     }
+    if let Some(Ok(address)) = as_text.strip_prefix("tls ").map(str::parse) {
+        return Ok(of(Some(ListenAddress::Tls(address)), None));
+    }
     let mut words = text.splitn(5, |byte| *byte == b' ');
     let number = |word: Option<&[u8]>, radix| {
         u64::from_str_radix(std::str::from_utf8(word.unwrap_or_default()).unwrap_or_default(), radix).ok()

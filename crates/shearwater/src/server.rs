@@ -23,6 +23,9 @@ use crate::signal_watch::{self, CaughtSignals, SignalFunctions, SignalWatch};
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
 
+/// Marks addresses with TLS until they are resolved.
+const TLS_PREFIX: &str = "tls:";
+
 /// A server's configuration: addresses, threads, limits.
 ///
 /// Run it with a closure ([`run`](Server::run)), with routes ([`run_app`](Server::run_app)), or
@@ -55,6 +58,8 @@ pub struct Server {
     reporter: MessageReporter,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
+    #[cfg(feature = "tls")]
+    tls: Option<std::sync::Arc<shearwater_tls::SharedConfiguration>>,
 }
 
 impl Server {
@@ -86,6 +91,8 @@ impl Server {
             reporter: MessageReporter::default(),
             connections_max: None,
             body_bytes_max: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 
@@ -100,6 +107,45 @@ impl Server {
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
+        self
+    }
+
+    /// Adds a TCP address whose connections begin with TLS, in the format of [`new`](Self::new). It needs
+    /// [`tls`](Self::tls).
+    ///
+    /// # Panics
+    /// If it is a Unix-domain socket: these have no TLS.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn listen_tls(mut self, address: impl Into<String>) -> Self {
+        let address = address.into();
+        assert!(!address.starts_with("unix:"), "{address} can't have TLS");
+        self.addresses.push(format!("{TLS_PREFIX}{address}"));
+        self
+    }
+
+    /// Sets the certificates of addresses with TLS ([`listen_tls`](Self::listen_tls), [`ListenAddress::Tls`]).
+    ///
+    /// [`SharedConfiguration::replace`](shearwater_tls::SharedConfiguration::replace) replaces them while the server runs.
+    /// Only a server that was started with certificates can get addresses with TLS by a reload.
+    ///
+    /// ```no_run
+    /// use shearwater::tls::{Configuration, NamedCertificate, Options, Pair, SharedConfiguration};
+    /// use shearwater::{Request, Response, Server};
+    ///
+    /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
+    /// let certificate = NamedCertificate { names: Vec::new(), pair: Some(pair), clients: None };
+    /// let options = Options { certificates: vec![certificate], ..Options::default() };
+    /// let certificates = SharedConfiguration::new(Configuration::new(options)?);
+    /// Server::new("[::]:8080").listen_tls("[::]:8443").tls(certificates).run(|request: &Request, response: &mut Response| {
+    ///     response.text(request.scheme());
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, configuration: std::sync::Arc<shearwater_tls::SharedConfiguration>) -> Self {
+        self.tls = Some(configuration);
         self
     }
 
@@ -406,7 +452,16 @@ impl Server {
         let signals = handle_signals.then(catch).transpose()?;
         // Asked before the handover: it depends on the old process, which may be gone later.
         signal_watch::ignores_hangup();
+        #[cfg(not(feature = "tls"))]
         let running = server.start(make)?;
+        #[cfg(feature = "tls")]
+        let running = match self.tls {
+            None => server.start(make)?,
+            Some(shared) => {
+                let provider = move |_| shearwater_tls::TlsProvider::new(std::sync::Arc::clone(&shared));
+                server.start_secure(make, provider)?
+            }
+        };
         let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
         let is_ending = || signals.as_ref().is_some_and(CaughtSignals::ask_for_end);
@@ -466,6 +521,10 @@ impl Server {
 }
 
 fn resolve(given: &str) -> Result<ListenAddress, Error> {
+    if let Some(given) = given.strip_prefix(TLS_PREFIX) {
+        let address = resolve(given)?;
+        return Ok(address.tcp().map_or(address, ListenAddress::Tls));
+    }
     if let Some(path) = given.strip_prefix("unix:").filter(|path| !path.is_empty()) {
         return Ok(ListenAddress::unix(path));
     }

@@ -125,11 +125,14 @@ pub(crate) fn inherit(how: Inherit, takes_over: bool, options: &mut Options) -> 
     let unnamed = of_predecessor.iter().flat_map(|given| &given.sockets);
     sockets.extend(unnamed.map(|socket| (socket.clone(), &None)));
     let mut inherited = vec![false; options.listen.len()];
-    for (socket, name) in &sockets {
+    for (socket, name) in &mut sockets {
         let mut is_wanted = how == Inherit::All;
         for (address, inherited) in options.listen.iter().zip(&mut inherited) {
             if socket.is_at(address).map_err(failed)? {
                 (is_wanted, *inherited) = (true, true);
+                if address.is_secure() {
+                    *socket = socket.clone().with_tls();
+                }
             }
         }
         if !is_wanted {

@@ -381,6 +381,7 @@ pub(crate) fn description(passed: &PassedListener) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     match (&passed.address, passed.file) {
         (Some(ListenAddress::Tcp(address)), _) => format!("tcp {address}").into_bytes(),
+        (Some(ListenAddress::Tls(address)), _) => format!("tls {address}").into_bytes(),
         (Some(ListenAddress::Unix { path, mode }), file) => {
             let (device, inode) = file.map_or((0, 0), |file| (file.device, file.inode));
             let words = format!("unix {mode:o} {device} {inode} ");

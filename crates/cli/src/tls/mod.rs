@@ -1,10 +1,10 @@
 //! TLS as it is planned: which addresses have it, which site has which certificate, and the flags that ask for it.
 //!
-//! Plain data. A plan with TLS is checked and described as far as this goes without a TLS library; [`refuse`] says that the
-//! program can't serve it yet.
+//! Plain data, checked and described; [`RunningTls`] serves it.
 
 pub(crate) mod check;
 mod pair;
+mod serve;
 
 use std::env::{split_paths, var_os};
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ use crate::args::Serve;
 use crate::failure::Failure;
 
 pub(crate) use pair::{PairFacts, READ_PAIR, ReadPair, date};
+pub(crate) use serve::RunningTls;
 
 /// Ports of `--domain` and `--cert`.
 const PORTS: (u16, u16) = (443, 80);
@@ -206,10 +207,7 @@ fn no_storage() -> Failure {
 impl TlsPlan {
     /// Returns the port that requests in clear are redirected to, unless it isn't known before binding.
     pub(crate) fn port(&self) -> Option<u16> {
-        let mut ports = self.addresses.iter().filter_map(|address| match address {
-            ListenAddress::Tcp(address) => Some(address.port()),
-            _ => None,
-        });
+        let mut ports = self.addresses.iter().filter_map(|address| Some(address.tcp()?.port()));
         ports.next().filter(|port| *port != 0)
     }
 
@@ -250,17 +248,6 @@ impl SiteCertificate {
             [] => "(default)".to_owned(),
             hosts => hosts.join(", "),
         }
-    }
-}
-
-/// Refuses a plan with TLS, which the program can't serve yet.
-pub(crate) fn refuse(plan: Option<&TlsPlan>) -> Result<(), Failure> {
-    match plan {
-        None => Ok(()),
-        Some(_) => Err(Failure::usage_helped(
-            "this version can check a configuration with TLS, but not serve it",
-            "end TLS in a proxy (Caddy, nginx, HAProxy) and forward requests to this server",
-        )),
     }
 }
 

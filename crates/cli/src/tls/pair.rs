@@ -19,7 +19,7 @@ pub(crate) struct PairFacts {
 pub(crate) type ReadPair = fn(cert: &Path, key: &Path) -> Result<PairFacts, String>;
 
 /// The function that reads pairs. Without it files are only looked for.
-pub(crate) const READ_PAIR: Option<ReadPair> = None;
+pub(crate) const READ_PAIR: Option<ReadPair> = Some(super::serve::read_pair);
 
 const DAY: u64 = 86_400;
 

@@ -157,7 +157,7 @@ impl Control {
         };
         let (entries, mut last_id) = (state.entries.clone(), state.last_id);
         if let Some(wanted) = addresses.iter().find(|wanted| wanted.is_secure() && !binding.secures) {
-            return Err(StartError::NoTls(wanted.clone()));
+            return Err(StartError::NoTls(wanted.to_string()));
         }
         // Workers need it to go on, and binding is work of the kernel. `changing` keeps other changes away.
         drop(state);

@@ -90,9 +90,16 @@ impl fmt::Display for ListenAddress {
 #[derive(Clone)]
 pub struct ListeningSocket {
     socket: Arc<OwnedFd>,
+    pub(crate) is_secure: bool,
 }
 
 impl ListeningSocket {
+    /// Has its connections begin with TLS: see [`ListenAddress::Tls`].
+    #[must_use]
+    pub fn with_tls(self) -> Self {
+        Self { is_secure: true, ..self }
+    }
+
     /// Duplicates the descriptor for the server. The file of a Unix-domain socket is not removed.
     pub(crate) fn duplicate(&self) -> std::io::Result<OwnedFd> {
         self.socket.as_fd().try_clone_to_owned()
@@ -163,13 +170,13 @@ impl AsFd for ListeningSocket {
 
 impl From<Arc<OwnedFd>> for ListeningSocket {
     fn from(socket: Arc<OwnedFd>) -> Self {
-        Self { socket }
+        Self { socket, is_secure: false }
     }
 }
 
 impl From<OwnedFd> for ListeningSocket {
     fn from(socket: OwnedFd) -> Self {
-        Self { socket: Arc::new(socket) }
+        Self { socket: Arc::new(socket), is_secure: false }
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) bound: BoundAddress,
     /// True for `[::]` without IPv4.
     pub(crate) only_v6: bool,
+    /// Its connections begin with TLS.
+    pub(crate) is_secure: bool,
     /// Threads that accept from its sockets, one for each socket.
     pub(crate) holders: Vec<Holder>,
     /// Its sockets, each once.
@@ -62,12 +64,15 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns one without sockets.
     fn at(bound: BoundAddress) -> Self {
-        Self { id: 0, wanted: None, bound, only_v6: false, holders: Vec::new(), sockets: Vec::new() }
-    }
-
-    /// Returns true if its connections begin with TLS.
-    pub(crate) fn is_secure(&self) -> bool {
-        self.wanted.as_ref().is_some_and(ListenAddress::is_secure)
+        Self {
+            id: 0,
+            wanted: None,
+            bound,
+            only_v6: false,
+            is_secure: false,
+            holders: Vec::new(),
+            sockets: Vec::new(),
+        }
     }
 
     /// Returns the file of a Unix-domain socket.
@@ -139,7 +144,9 @@ impl Bound {
         };
         let BoundListeners { bound, holders, sockets } =
             bound.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
-        self.entries.push(Entry { id, wanted: Some(wanted.clone()), bound, only_v6, holders, sockets });
+        let is_secure = wanted.is_secure();
+        let wanted = Some(wanted.clone());
+        self.entries.push(Entry { id, wanted, bound, only_v6, is_secure, holders, sockets });
         Ok(())
     }
 
@@ -189,7 +196,8 @@ impl Bound {
         let listener = Listener::new(socket, id);
         let sockets = vec![listener.handle()];
         let holders = self.only_one(listener)?;
-        self.entries.push(Entry { id, wanted: None, bound, only_v6: false, holders, sockets });
+        let is_secure = given.is_secure;
+        self.entries.push(Entry { id, is_secure, holders, sockets, ..Entry::at(bound) });
         Ok(())
     }
 
@@ -218,7 +226,8 @@ impl Bound {
         let file = path.as_deref().zip(passed.file);
         let listeners: Vec<_> =
             sockets.into_iter().map(|socket| Listener::taken_over(socket, id, file)).collect();
-        self.hold(listeners, Entry { id, wanted: Some(wanted.clone()), only_v6, ..Entry::at(bound) });
+        let (is_secure, wanted) = (wanted.is_secure(), Some(wanted.clone()));
+        self.hold(listeners, Entry { id, wanted, only_v6, is_secure, ..Entry::at(bound) });
         Ok(())
     }
 
@@ -226,7 +235,8 @@ impl Bound {
     fn take_over_given(&mut self, passed: &PassedListener, id: ListenerId) -> io::Result<()> {
         let Some((bound, sockets)) = passed.listening()? else { return Ok(()) };
         let listeners: Vec<_> = sockets.into_iter().map(|socket| Listener::new(socket, id)).collect();
-        self.hold(listeners, Entry { id, ..Entry::at(bound) });
+        let is_secure = passed.sockets.iter().any(|socket| socket.is_secure);
+        self.hold(listeners, Entry { id, is_secure, ..Entry::at(bound) });
         Ok(())
     }
 

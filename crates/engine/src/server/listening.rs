@@ -112,7 +112,7 @@ impl Listening {
 
     /// Returns the listeners whose connections begin with TLS.
     pub(crate) fn secure_listeners(&self) -> Vec<ListenerId> {
-        self.lock().entries.iter().filter(|entry| entry.is_secure()).map(|entry| entry.id).collect()
+        self.lock().entries.iter().filter(|entry| entry.is_secure).map(|entry| entry.id).collect()
     }
 
     /// Notes that another process serves at the addresses.
@@ -211,7 +211,7 @@ impl Listening {
 }
 
 /// The TCP addresses and Unix-domain sockets of a start.
-pub(crate) fn by_kind(entries: &[Entry]) -> (Vec<SocketAddr>, Vec<PathBuf>) {
+pub(crate) fn by_kind<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> (Vec<SocketAddr>, Vec<PathBuf>) {
     let mut kinds = (Vec::new(), Vec::new());
     for entry in entries {
         match &entry.bound {
@@ -220,4 +220,9 @@ pub(crate) fn by_kind(entries: &[Entry]) -> (Vec<SocketAddr>, Vec<PathBuf>) {
         }
     }
     kinds
+}
+
+/// Returns the TCP addresses whose connections begin with TLS.
+pub(crate) fn secure_addresses(entries: &[Entry]) -> Vec<SocketAddr> {
+    by_kind(entries.iter().filter(|entry| entry.is_secure)).0
 }

@@ -31,7 +31,7 @@ use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, SharedLimit, fs, uri
 use crate::limits::{INBOX_MAX, Limits};
 use crate::server::binding::{Binding, Bound, Entry, Holder, needs_acceptor};
 use crate::server::control::Control;
-use crate::server::listening::by_kind;
+use crate::server::listening::{by_kind, secure_addresses};
 use crate::server::options::{DriverChoice, Options};
 use crate::server::running::Running;
 use crate::server::start::{Found, StartReport};
@@ -110,6 +110,7 @@ impl Server {
         let start_report = StartReport {
             addresses,
             unix_sockets,
+            secure_addresses: secure_addresses(&bound.entries),
             accept: options.accept,
             order: options.order,
             driver,
@@ -140,8 +141,8 @@ impl Server {
         self,
         make_service: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, StartError> {
-        match self.entries.iter().find(|entry| entry.is_secure()).and_then(|entry| entry.wanted.clone()) {
-            Some(address) => Err(StartError::NoTls(address)),
+        match self.entries.iter().find(|entry| entry.is_secure) {
+            Some(entry) => Err(StartError::NoTls(entry.bound.to_string())),
             None => self.start_decorated(Plain, false, make_service),
         }
     }

@@ -15,6 +15,8 @@ use crate::server::options::{AcceptMode, Options};
 pub struct StartReport {
     /// TCP addresses bound, with the assigned ports.
     pub addresses: Vec<SocketAddr>,
+    /// Those of the TCP addresses whose connections begin with TLS.
+    pub secure_addresses: Vec<SocketAddr>,
     /// Unix-domain sockets bound.
     pub unix_sockets: Vec<PathBuf>,
     /// Distribution of connections to the workers.

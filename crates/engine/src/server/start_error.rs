@@ -37,7 +37,7 @@ pub enum StartError {
     /// No address was given.
     NoAddress,
     /// An address is to begin with TLS, and the server was started without it.
-    NoTls(ListenAddress),
+    NoTls(String),
     /// A drain or stop of the running server has been ordered.
     Ending,
     /// An earlier change of addresses isn't finished: a worker is blocked.

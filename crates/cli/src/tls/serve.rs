@@ -1,0 +1,289 @@
+//! TLS of a running server: its configuration is made of the plan and of the certificates that it gets by itself.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use shearwater::tls::{
+    Challenges, ClientAuthorities, Configuration, NamedCertificate, Options, Pair, SharedConfiguration,
+    Tickets, self_signed,
+};
+use shearwater_acme::{ExternalAccount, Handle, Manager, Notice, Status};
+use shearwater_config::{Directory, SiteTls, TlsVersion};
+
+use crate::failure::Failure;
+use crate::tls::{PairFacts, SiteCertificate, TlsPlan};
+
+/// Names in a self-signed certificate of a site without hosts.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// TLS of a running server.
+#[derive(Clone)]
+pub(crate) struct RunningTls(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<SharedConfiguration>,
+    tickets: Arc<Tickets>,
+    challenges: Arc<Challenges>,
+    current: Mutex<Current>,
+    /// Gets certificates, once a site wants one.
+    manager: OnceLock<Handle>,
+}
+
+/// Parts of the present configuration.
+struct Current {
+    plan: TlsPlan,
+    /// Certificates that the server got by itself, by their names.
+    obtained: HashMap<Vec<String>, Pair>,
+    /// Those that it has made, by their names.
+    made: HashMap<Vec<String>, Pair>,
+}
+
+impl RunningTls {
+    /// Reads pairs and keys, and begins to get certificates.
+    ///
+    /// # Errors
+    /// A file that can't be used, or a folder that can't be written.
+    pub(crate) fn start(plan: TlsPlan) -> Result<Self, Failure> {
+        let tickets = Arc::new(tickets(plan.tls.ticket_keys.as_deref())?);
+        let managed = Arc::new(OnceLock::<Arc<shearwater_acme::Challenges>>::new());
+        let source = Arc::clone(&managed);
+        let challenges = Arc::new(Challenges::with_source(move |name| source.get()?.alpn(name)));
+        let mut current = Current { plan, obtained: HashMap::new(), made: HashMap::new() };
+        let shared = SharedConfiguration::new(current.configuration(&tickets, &challenges)?);
+        let inner =
+            Inner { shared, tickets, challenges, current: Mutex::new(current), manager: OnceLock::new() };
+        let running = Self(Arc::new(inner));
+        running.get_certificates()?;
+        if let Some(manager) = running.0.manager.get() {
+            // Set here only.
+            let _ = managed.set(manager.challenges());
+        }
+        Ok(running)
+    }
+
+    /// Starts the thread that gets certificates, if a site wants one.
+    fn get_certificates(&self) -> Result<(), Failure> {
+        let current = self.lock();
+        let names = current.plan.automatic();
+        let Some(storage) = current.plan.storage.clone().filter(|_| !names.is_empty()) else { return Ok(()) };
+        let acme = &current.plan.acme;
+        let options = shearwater_acme::Options {
+            directory: match &acme.directory {
+                Directory::LetsEncrypt => shearwater_acme::Directory::LetsEncrypt,
+                Directory::LetsEncryptStaging => shearwater_acme::Directory::LetsEncryptStaging,
+                Directory::Url(url) => shearwater_acme::Directory::Url(url.clone()),
+            },
+            ca: acme.ca.clone(),
+            emails: acme.email.iter().cloned().collect(),
+            external_account: acme.eab.as_ref().map(|eab| ExternalAccount {
+                kid: eab.kid.clone(),
+                hmac: eab.hmac.clone(),
+            }),
+            terms_agreed: acme.agree_to_terms,
+            ..shearwater_acme::Options::new(storage, names)
+        };
+        drop(current);
+        // The manager must not keep alive what owns it.
+        let inner = Arc::downgrade(&self.0);
+        let manager = Manager::start(options, move |notice| {
+            if let Some(inner) = inner.upgrade() {
+                Self(inner).notice(notice);
+            }
+        });
+        let manager = manager.map_err(|failure| Failure::system(failure.message, Some(failure.help)))?;
+        // Set here only.
+        let _ = self.0.manager.set(manager);
+        Ok(())
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Certificate(certificate) => {
+                let names = certificate.names.join(", ");
+                let mut current = self.lock();
+                current.obtained.insert(certificate.names, certificate.pair);
+                match current.configuration(&self.0.tickets, &self.0.challenges) {
+                    Ok(configuration) => {
+                        self.0.shared.replace(configuration);
+                        tracing::info!(target: "shearwater", kind = "certificate", "serving a certificate for {names}");
+                    }
+                    Err(failure) => {
+                        let error = failure.to_string();
+                        tracing::error!(target: "shearwater", kind = "certificate_failed", details = error.as_str(), "can't serve the certificate for {names}");
+                    }
+                }
+            }
+            Notice::Failed(failure) => {
+                let (message, help) = (failure.message.as_str(), failure.help.as_str());
+                tracing::error!(target: "shearwater", kind = "certificate_failed", "{message}; help: {help}");
+            }
+        }
+    }
+
+    /// Returns the configuration for the server.
+    pub(crate) fn shared(&self) -> Arc<SharedConfiguration> {
+        Arc::clone(&self.0.shared)
+    }
+
+    /// Returns the function that finds challenges by HTTP.
+    pub(crate) fn find_challenge(&self) -> Option<impl Fn(&str) -> Option<String> + Send + Sync + 'static> {
+        let challenges = self.0.manager.get()?.challenges();
+        Some(move |token: &str| challenges.http(token))
+    }
+
+    /// Returns the certificates that the server gets by itself.
+    pub(crate) fn status(&self) -> Vec<Status> {
+        self.0.manager.get().map(Handle::status).unwrap_or_default()
+    }
+
+    /// Orders the certificate of a name now.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub(crate) fn renew(&self, name: &str) -> Result<(), String> {
+        let Some(manager) = self.0.manager.get() else {
+            return Err("no site has `tls = \"auto\"`".to_owned());
+        };
+        manager.renew(name).map_err(|failure| format!("{failure}; help: {}", failure.help))
+    }
+
+    /// Reads the pairs of a new plan. [`Replacement::apply`] serves them.
+    ///
+    /// # Errors
+    /// A file that can't be used. Nothing has changed then.
+    pub(crate) fn prepare(&self, plan: TlsPlan) -> Result<Replacement<'_>, Failure> {
+        let keys = plan.tls.ticket_keys.as_deref().map(|path| tickets(Some(path))).transpose()?;
+        let present = self.lock();
+        if present.plan.automatic().is_empty() != plan.automatic().is_empty() {
+            let help = "`shearwater upgrade`, or restart the server";
+            return Err(Failure::usage_helped("`tls = \"auto\"` can't come or go by a reload", help));
+        }
+        let mut current = Current { plan, obtained: present.obtained.clone(), made: present.made.clone() };
+        drop(present);
+        let configuration = current.configuration(&self.0.tickets, &self.0.challenges)?;
+        Ok(Replacement { running: self, current, configuration, keys })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A configuration that a reload has read.
+pub(crate) struct Replacement<'a> {
+    running: &'a RunningTls,
+    current: Current,
+    configuration: Configuration,
+    keys: Option<Tickets>,
+}
+
+impl Replacement<'_> {
+    /// Serves it: workers take it over at their next turn.
+    pub(crate) fn apply(self) -> Result<(), String> {
+        let Inner { shared, tickets, manager, .. } = &*self.running.0;
+        if let Some(manager) = manager.get() {
+            let set = manager.set_certificates(self.current.plan.automatic());
+            set.map_err(|failure| format!("error: {failure}\nhelp: {}\n", failure.help))?;
+        }
+        self.keys.iter().for_each(|keys| tickets.replace(keys));
+        shared.replace(self.configuration);
+        *self.running.lock() = self.current;
+        Ok(())
+    }
+}
+
+impl Current {
+    /// Reads all pairs.
+    fn configuration(
+        &mut self,
+        tickets: &Arc<Tickets>,
+        challenges: &Arc<Challenges>,
+    ) -> Result<Configuration, Failure> {
+        let certificates = self.plan.certificates.clone();
+        let certificates: Result<Vec<_>, _> =
+            certificates.into_iter().map(|certificate| self.named(certificate)).collect();
+        let options = Options {
+            certificates: certificates?,
+            strict_sni: self.plan.tls.strict_sni,
+            min_version: match self.plan.tls.min_version {
+                TlsVersion::Tls12 => shearwater::engine::io::secure::Version::Tls12,
+                TlsVersion::Tls13 => shearwater::engine::io::secure::Version::Tls13,
+            },
+            // The server's own response to plain HTTP names https.
+            plain_http_response: Vec::new(),
+            tickets: Some(Arc::clone(tickets)),
+            challenges: Some(Arc::clone(challenges)),
+        };
+        Configuration::new(options).map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    fn named(&mut self, certificate: SiteCertificate) -> Result<NamedCertificate, Failure> {
+        let SiteCertificate { hosts, source, .. } = certificate;
+        let (mut pair, mut clients) = (None, None);
+        match source {
+            SiteTls::Off => {}
+            SiteTls::Auto => pair = self.obtained.get(&hosts).cloned(),
+            SiteTls::SelfSigned => {
+                if !self.made.contains_key(&hosts) {
+                    self.made.insert(hosts.clone(), make(&hosts)?);
+                }
+                pair = self.made.get(&hosts).cloned();
+            }
+            SiteTls::Own(own) => {
+                let read = Pair::read(&own.cert, &own.key);
+                pair =
+                    Some(read.map_err(|error| Failure::usage_helped(error.to_string(), error.help()))?);
+                if let Some(path) = own.client_ca {
+                    let read = ClientAuthorities::read(&path);
+                    clients = Some(read.map_err(|error| Failure::usage(error.to_string()))?);
+                }
+            }
+        }
+        Ok(NamedCertificate { names: hosts, pair, clients })
+    }
+}
+
+impl TlsPlan {
+    /// Returns the names of each certificate that the server gets by itself.
+    fn automatic(&self) -> Vec<Vec<String>> {
+        let auto = self.certificates.iter().filter(|site| site.source == SiteTls::Auto);
+        auto.map(|site| site.hosts.clone()).collect()
+    }
+}
+
+/// Makes a self-signed certificate.
+fn make(hosts: &[String]) -> Result<Pair, Failure> {
+    let names: Vec<&str> = match hosts {
+        [] => LOCAL_NAMES.to_vec(),
+        hosts => hosts.iter().map(String::as_str).collect(),
+    };
+    self_signed(&names, unix_seconds()).map_err(|error| Failure::system(error.to_string(), None))
+}
+
+/// Reads ticket keys, or makes some.
+fn tickets(path: Option<&Path>) -> Result<Tickets, Failure> {
+    let Some(path) = path else {
+        return Tickets::random(unix_seconds())
+            .map_err(|error| Failure::system(error.to_string(), Some(error.help().to_owned())));
+    };
+    let failed = |error: &dyn std::fmt::Display| format!("can't use the ticket keys {}: {error}", path.display());
+    let bytes = fs::read(path).map_err(|error| Failure::usage(failed(&error)))?;
+    Tickets::from_file_bytes(&bytes)
+        .map_err(|error| Failure::usage_helped(failed(&error), error.help()))
+}
+
+/// Reads a certificate and its key, for `check`.
+pub(crate) fn read_pair(cert: &Path, key: &Path) -> Result<PairFacts, String> {
+    let pair = Pair::read(cert, key).map_err(|error| format!("{error}; help: {}", error.help()))?;
+    let facts = pair.facts();
+    let addresses = facts.addresses.iter().map(ToString::to_string);
+    let names = facts.dns_names.iter().cloned().chain(addresses).collect();
+    Ok(PairFacts { names, not_before: facts.not_before, not_after: facts.not_after })
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
