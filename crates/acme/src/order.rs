@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error, Identifier,
     NewOrder, Order, OrderStatus,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use shearwater_tls::{CertificateFacts, Pair};
 
 use crate::challenges::Served;
@@ -134,7 +132,7 @@ impl Ordering<'_> {
     async fn begin(&mut self) -> Result<Order, Failure> {
         let key = KeyPair::generate().map_err(|error| broken(&error))?;
         let folder = &self.context.storage.certificates;
-        let written = folder.write(&self.key_file(), pem("PRIVATE KEY", &key.serialize_der()).as_bytes());
+        let written = folder.write(&self.key_file(), key.serialize_pem().as_bytes());
         written?;
         let identifiers: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let mut new = NewOrder::new(&identifiers);
@@ -197,8 +195,7 @@ impl Ordering<'_> {
     }
 
     async fn finalize(&mut self, order: &mut Order) -> Result<(), Failure> {
-        let key = self.key()?;
-        let key = KeyPair::try_from(key.secret_der()).map_err(|error| broken(&error))?;
+        let (key, _) = self.key()?;
         let mut params = CertificateParams::new(self.names).map_err(|error| broken(&error))?;
         params.distinguished_name = DistinguishedName::new();
         let request = params.serialize_request(&key).map_err(|error| broken(&error))?;
@@ -209,7 +206,7 @@ impl Ordering<'_> {
     async fn download(&mut self, order: &mut Order) -> Result<Issued, Failure> {
         let chain = with_nonces(async || order.certificate().await).await;
         let chain = self.check(chain)?.unwrap_or_default();
-        let key = pem("PRIVATE KEY", self.key()?.secret_der());
+        let (_, key) = self.key()?;
         let pair = Pair::from_pem(chain.as_bytes(), key.as_bytes()).map_err(|error| {
             self.record.order = None;
             Failure::new(
@@ -268,13 +265,18 @@ impl Ordering<'_> {
         format!("{}.key", self.id())
     }
 
-    /// Reads the key of the order.
-    fn key(&mut self) -> Result<PrivateKeyDer<'static>, Failure> {
+    /// Reads the key of the order, and its PEM text.
+    fn key(&mut self) -> Result<(KeyPair, String), Failure> {
         let content = self.context.storage.certificates.read(&self.key_file())?.unwrap_or_default();
-        PrivateKeyDer::from_pem_slice(&content).map_err(|_| {
-            self.record.order = None;
-            Failure::new("the key of the pending order is lost".to_owned(), "a new order follows by itself")
-        })
+        let text = String::from_utf8(content).unwrap_or_default();
+        match KeyPair::from_pem(&text) {
+            Ok(key) => Ok((key, text)),
+            Err(_) => {
+                self.record.order = None;
+                let message = "the key of the pending order is lost".to_owned();
+                Err(Failure::new(message, "a new order follows by itself"))
+            }
+        }
     }
 }
 
@@ -321,13 +323,6 @@ fn rejected() -> Failure {
 
 fn broken(error: &rcgen::Error) -> Failure {
     Failure::new(format!("cannot make a certificate request: {error}"), "report this as a bug")
-}
-
-/// Encodes bytes as PEM (RFC 7468).
-pub(crate) fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Server {
         params.not_after = rcgen::date_time_ymd(year + 50, 1, 1);
         let certificate = params.self_signed(&key).unwrap();
         let root = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(&root, crate::order::pem("CERTIFICATE", certificate.der())).unwrap();
+        std::fs::write(&root, certificate.pem()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -84,8 +84,7 @@ pub(crate) fn store(root: &Path, name: &str) -> Vec<u8> {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
-    let pem = crate::order::pem("CERTIFICATE", certificate.der())
-        + &crate::order::pem("PRIVATE KEY", &key.serialize_der());
+    let pem = certificate.pem() + &key.serialize_pem();
     let folder = Storage::open(root).unwrap().certificates;
     folder.write(&format!("{name}.pem"), pem.as_bytes()).unwrap();
     shearwater_tls::CertificateFacts::from_der(certificate.der()).unwrap().serial

@@ -1,9 +1,8 @@
 //! Tests of the parts of an order. The end-to-end tests have a CA.
 
 use instant_acme::{Error, Problem};
-use shearwater_tls::Pair;
 
-use super::{identifier, pem, with_nonces};
+use super::{identifier, with_nonces};
 use crate::limits::NONCE_ATTEMPTS_MAX;
 use crate::schedule::tests::facts;
 
@@ -46,16 +45,6 @@ async fn other_errors_are_final() {
     });
     assert!(result.await.is_err());
     assert_eq!(requests, 1);
-}
-
-#[test]
-fn writes_keys_that_can_be_read() {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let params = rcgen::CertificateParams::new(["example.org".to_owned()]).unwrap();
-    let certificate = params.self_signed(&key).unwrap();
-    let file = pem("CERTIFICATE", certificate.der()) + &pem("PRIVATE KEY", &key.serialize_der());
-    assert!(file.lines().all(|line| line.len() <= 64));
-    assert!(Pair::from_pem(file.as_bytes(), file.as_bytes()).is_ok());
 }
 
 #[test]
