@@ -1,7 +1,12 @@
 //! Secured connections, with a provider without cryptography.
 
 pub(crate) mod fake;
+mod echo;
+mod edge;
+mod handshakes;
 mod harness;
+mod records;
+mod sealing;
 
 use shearwater_io::secure::Secure;
 use shearwater_io::sim::Sim;
