@@ -358,7 +358,6 @@ impl<X: SlotState> Connections<X> {
             Completion::Sent { token, send } => self.sent_event(token, send),
             Completion::Closed { token } => {
                 self.slots.release(token);
-                self.failed.take_if(|(failed, _)| *failed == token);
                 Event::Closed { token }
             }
         }

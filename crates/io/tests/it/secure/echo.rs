@@ -57,7 +57,8 @@ impl Echo {
                 self.clients.get_mut(&token).expect("an open connection").has_ended = true;
                 self.go_on(token);
             }
-            Event::ReadClosed { token, end: ReadEnd::Broken(_) } | Event::Secured { token, result: Err(_) } => {
+            Event::ReadClosed { token, end: ReadEnd::Broken(_) }
+            | Event::Secured { token, result: Err(_) } => {
                 self.clients.remove(&token);
                 self.driver.close(token, CloseKind::Normal);
             }

@@ -9,7 +9,7 @@ use shearwater_io::{Driver, Event, ReadEnd, SendError, Token};
 
 use super::fake::{Fake, FakeClient};
 
-/// What has happened, in order, without contents.
+/// An event of a connection, without its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     Secured,

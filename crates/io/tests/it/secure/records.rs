@@ -94,24 +94,27 @@ fn x5_the_largest_holder_is_reset_when_memory_for_records_runs_out() {
     let small = client.seal(&[7; 1000]);
     peer.write(&small[..500]);
     let many = SECURE_PARTIAL_BYTES_MAX / HELD + 20;
-    let peers: Vec<_> = (0..many).map(|_| edge.secured()).collect();
-    for (peer, _, _) in &peers {
+    let peers: Vec<_> = (0..many).map(|_| edge.connect()).collect();
+    for (peer, _) in &peers {
+        peer.write(&FakeClient::default().handshake());
+    }
+    edge.settle();
+    for (peer, _) in &peers {
         // A record of another session: only its header counts until it is complete.
-        let mut client = FakeClient::default();
-        peer.write(&client.seal(&[1; RECORD_BYTES_MAX])[..HELD]);
+        peer.write(&FakeClient::default().seal(&[1; RECORD_BYTES_MAX])[..HELD]);
         edge.turn();
         assert!(edge.counters().partial_bytes <= SECURE_PARTIAL_BYTES_MAX);
     }
     edge.settle();
     let is_reset = |token| edge.seen(token).last() == Some(&Seen::Broken);
-    let reset = peers.iter().filter(|(_, _, token)| is_reset(*token)).count();
+    let reset = peers.iter().filter(|(_, token)| is_reset(*token)).count();
     assert!((20..30).contains(&reset), "{reset} of {many}");
     assert_eq!(edge.counters().memory_resets as usize, reset);
     assert_eq!(edge.counters().failures(Failure::Memory) as usize, reset);
     peer.write(&small[500..]);
     edge.settle();
     assert_eq!(edge.content(token), [7; 1000], "neighbours are served");
-    for (_, _, token) in &peers {
+    for (_, token) in &peers {
         edge.driver.close(*token, CloseKind::Reset);
     }
     edge.settle();

@@ -1,7 +1,7 @@
 //! Clauses X4, X6 to X9, and S5: what secured connections send, and their end.
 
-use shearwater_io::limits::{SEAL_BYTES_PER_TURN_MAX, SEAL_ROUND_BYTES};
-use shearwater_io::secure::RECORD_BYTES_MAX;
+use shearwater_io::limits::{SEAL_BYTES_PER_TURN_MAX, SEAL_ROUND_BYTES, SECURE_REPLY_BYTES_MAX};
+use shearwater_io::secure::{Failure, RECORD_BYTES_MAX};
 use shearwater_io::sim::SimOptions;
 use shearwater_io::{CloseKind, Driver, Output};
 
@@ -152,7 +152,26 @@ fn x7_replies_are_sent_without_an_output_and_beside_one() {
     }
 }
 
-/// What the worker was told to be sent comes back as its own, not as records.
+#[test]
+fn x7_a_peer_that_reads_no_replies_is_refused() {
+    let mut edge = Edge::new(SimOptions::default());
+    let (peer, mut client, token) = edge.secured();
+    peer.set_reading(false);
+    peer.set_window(100);
+    for _ in 0..SECURE_REPLY_BYTES_MAX / FakeClient::default().key_update().len() {
+        peer.write(&client.key_update());
+        edge.turn();
+    }
+    assert_eq!(edge.seen(token), [], "it may be slow");
+    for _ in 0..200 {
+        peer.write(&client.key_update());
+        edge.turn();
+    }
+    assert_eq!(edge.seen(token), [Seen::Broken]);
+    assert_eq!(edge.counters().failures(Failure::Other), 1);
+}
+
+/// The records are the driver's own: they don't come back.
 #[test]
 fn x8_an_unsent_send_returns_the_workers_output() {
     let mut edge = Edge::new(SimOptions { unsent: 1.0, ..SimOptions::default() });
