@@ -58,9 +58,10 @@
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to request bytes.
 //! - **R2** [`Event::Received`] lends bytes: [`Driver::lent`] is valid until the next call of `next` or
-//!   `wait`. It is never empty. Copy what is needed later.
+//!   `wait`. It is never empty. Copy what is needed later. [`Driver::lent_mut`] lends the same bytes to a decorator,
+//!   which changes them in place.
 //! - **R3** After [`Driver::recv_pause`] at most [`limits::RECV_AFTER_PAUSE_MAX`] further bytes are delivered until
-//!   [`Driver::recv_resume`]. Pausing twice or resuming twice is allowed. Nothing is lost.
+//!   [`Driver::recv_resume`]; of a secured connection [`limits::SECURE_RECV_AFTER_PAUSE_MAX`]. Pausing twice or resuming twice is allowed. Nothing is lost.
 //! - **R4** [`Event::ReadClosed`] comes at most once, after the last `Received`: the peer has ended its side
 //!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It needs no further arrival from
 //!   the peer, even if data and FIN arrived together, and never precedes bytes that were received earlier.
@@ -132,6 +133,37 @@
 //! - **K2** A verb on a token that is closed (from `close` on) or was never returned is ignored
 //!   (`debug_assert`ed).
 //!
+//! **X, encryption**, on a driver that secures connections ([`Driver::SECURES`], [`secure::Secure`])
+//! - **X1** [`Driver::secure`] starts the server's side of TLS on an open connection, once: after its `Accepted`, or after
+//!   the bytes that precede the handshake (a PROXY header), with those received after them. [`Event::Secured`] comes before
+//!   any later `Received`, once, unless `ReadClosed` comes first, with a broken connection. After `Ok`, content is received
+//!   and sent, and [`Driver::session`] returns the session's facts. After an error nothing more is received, sends fail, and
+//!   the alert was sent if the socket took it: the worker closes. Only after [`NotTls`](secure::Failure::NotTls) the connection
+//!   is a plain one again, without the bytes read so far. The worker sends nothing before `Secured`.
+//! - **X2** A turn takes at most [`limits::SECURE_COSTLY_PER_TURN_MAX`] costly steps of handshakes, over all connections. The
+//!   others wait in order, and the next `wait` doesn't block. A connection that closes or breaks leaves the queue.
+//! - **X3** The records of one receive are delivered as one `Received`, which may exceed the receive buffer by the part of a
+//!   record that came earlier. A turn opens at most [`limits::SECURE_RECORDS_PER_TURN_MAX`] records of a connection; the
+//!   next turns open the others, also while receiving is paused (R3, R7).
+//! - **X4** `Received`, outputs and [`Driver::send_progress`] are content; the latter counts that of whole records. Bytes of
+//!   records count in [`Driver::bytes_taken`], [`Driver::unacknowledged`], [`Driver::received_on_wire`], which also shows a
+//!   record that isn't complete, and [`Driver::delivered`], which doesn't decrease: bytes accepted less those unacknowledged.
+//! - **X5** [`Event::Receiving`] reports that a part of a record has arrived, unless a part of it was reported before. It comes
+//!   after the content of the same receive. Bytes that aren't opened hold at most [`limits::SECURE_PARTIAL_BYTES_MAX`] on all
+//!   connections: beyond, the sessions of those that hold the most fail, and their receiving ends.
+//! - **X6** A close_notify ends the receiving side like FIN, and `shutdown_write` and a normal `close` send one before FIN. A
+//!   close doesn't wait for it: a full socket loses it. [`Driver::was_clean`] returns false after a FIN alone. While receiving is
+//!   paused, only FIN shows (R6). A session that fails after the handshake ends receiving as a broken connection.
+//! - **X7** A session's own records (tickets, responses to key updates, alerts) precede the next output in the same send, or are
+//!   a send of the driver's own, behind which the worker's next one waits. At most
+//!   [`limits::SECURE_REPLY_BYTES_MAX`] of them wait. The worker sees no event of them.
+//! - **X8** S1 and S7 hold for the worker's outputs: they come back unsealed. An `Unsent` of the driver's own sends isn't reported.
+//! - **X9** A secured connection can't be detached: `Detached` returns an error.
+//! - **X10** S5 for secured connections: outputs longer than [`limits::SEAL_ROUND_BYTES`], and those with files, are sealed in
+//!   rounds of that length, together at most [`limits::SEAL_BYTES_PER_TURN_MAX`] in one turn, in order. The next round of a
+//!   connection waits until the socket has taken the one before. Outputs longer than a record that are sealed at once
+//!   have another budget of this size.
+//!
 //! **W, waking**
 //! - **W1** A [`Waker`] may be used from any thread, makes the current or the next `wait` return, and shows as at
 //!   least one [`Event::Woken`]. Wakes may merge.
@@ -152,6 +184,7 @@
 //! | `bytes_taken` | none; a counter | none; a counter | a counter |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` except on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | set by the test |
+//! | `secure` | – | – | – |
 //! | `recv_pause`, `recv_resume` | none; a flag, which also records unread input; one `getsockopt` if the peer ends meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown`; without a descriptor, one enter of another ring | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels, or ends receiving by `shutdown` in a crowd; `close` at the last completion, a turn later | marks closed |
@@ -160,6 +193,10 @@
 //! | `listener_add` | one `epoll_ctl` | none; a poll entry with the turn's entries | a queue of its own; the socket is dropped |
 //! | `listener_remove` | a socket filter; later `accept4` until `EAGAIN`, one `epoll_ctl`, `close` | as poll, a cancel instead of the `epoll_ctl` | closes after the queue |
 //! | `detach` | deregistration | cancels; returned, with unread input, by the last completion of the receive | unsupported |
+//!
+//! [`secure::Secure`] adds none of its own, except: a send for the records of each handshake flight; one for a close_notify,
+//! before `shutdown_write` and `close`; `preadv2` for each round of a file, `statx` before the last bytes of a version; a
+//! send for each round.
 
 mod clock;
 mod connections;

@@ -54,6 +54,10 @@ pub const SECURE_HOLDERS_MAX: usize = 64;
 /// Unopened bytes of one connection within its handshake that no session can use yet.
 pub const SECURE_HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a session's own records (tickets, responses to key updates) that wait for the socket. Beyond, the session
+/// fails: the peer doesn't read what it asks for.
+pub const SECURE_REPLY_BYTES_MAX: usize = 64 * 1024;
+
 /// Content sealed by one send, before the socket takes it. Longer outputs, and those with files, take turns.
 pub const SEAL_ROUND_BYTES: u64 = 64 * 1024;
 

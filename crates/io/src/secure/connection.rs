@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use super::session::{Failure, RECORD_BYTES_MAX, Session};
@@ -22,7 +23,7 @@ pub(super) enum Phase {
 /// Queue that a connection with unopened whole records waits in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// It has none.
+    /// No such records.
     No,
     /// Its records of this turn are used up.
     Turn,
@@ -54,7 +55,7 @@ pub(super) struct Connection<S> {
     /// Turn of the records counted, and their number.
     pub(super) records_turn: u32,
     pub(super) records: usize,
-    /// Turn of the last send that counts as done though it may not be (S7).
+    /// Turn of the last send that counts as done and may still come back (S7).
     pub(super) silent_turn: u32,
     /// The worker has paused receiving; the driver below has.
     pub(super) is_paused: bool,
@@ -71,9 +72,11 @@ pub(super) struct Connection<S> {
     pub(super) ends_writing: bool,
     pub(super) has_sent_close: bool,
     pub(super) is_closing: bool,
-    /// It is in the queue of long sends.
+    /// In the queue of long sends.
     pub(super) is_queued: bool,
 }
+
+const _: () = assert!(size_of::<Connection<()>>() <= 256, "docs/limits.md states it");
 
 impl<S: Session> Connection<S> {
     pub(super) fn new(token: Token, session: S) -> Self {
@@ -110,6 +113,12 @@ impl<S: Session> Connection<S> {
     /// Returns whether it opens what it receives.
     pub(super) fn is_open(&self) -> bool {
         !self.is_closing && !self.has_ended && matches!(self.phase, Phase::Handshake | Phase::Secured)
+    }
+
+    /// Moves the session's own records to the beginning of an output. Returns their bytes.
+    pub(super) fn take_reply(&mut self, wire: &mut Vec<u8>) -> u64 {
+        wire.extend_from_slice(&mem::take(&mut self.reply));
+        wire.len() as u64
     }
 
     /// Returns the content of the send in flight whose records the kernel has, after `accepted` bytes of the

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::connection::Sending;
 use super::{Provider, Secure};
-use crate::page_cache::read_cached;
 use crate::read_ahead::Fetched;
 use crate::{Driver, FileSlice, Item, Piece, SendError, Token};
 
@@ -92,7 +91,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
                 None => {}
             }
         } else if !mem::take(&mut sending.is_fetched) {
-            match read_cached(&slice.file, into, slice.offset) {
+            match (self.read_cached)(&slice.file, into, slice.offset) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     return Ok(slice.file.read_at(into, slice.offset));
@@ -131,5 +130,122 @@ impl<D: Driver, P: Provider> Secure<D, P> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, IoSlice};
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use crate::secure::{Failure, Opened, Provider, Secure, Session, SessionFacts, Step};
+    use crate::sim::{Sim, SimOptions, SimPeer};
+    use crate::{Driver, Event, FileSlice, Item, ListenerId, Output, SharedFile, Token};
+
+    struct Copies;
+
+    /// A session whose first byte is its handshake, and which copies.
+    #[derive(Default)]
+    struct Copying {
+        is_secured: bool,
+    }
+
+    impl Provider for Copies {
+        type Session = Copying;
+
+        fn begin_turn(&mut self, _: u64) {}
+
+        fn accept(&mut self, _: ListenerId) -> Copying {
+            Copying::default()
+        }
+    }
+
+    impl Session for Copying {
+        fn open(&mut self, wire: &mut [u8], _: &mut Vec<u8>) -> Opened {
+            let is_first = !wire.is_empty() && !std::mem::replace(&mut self.is_secured, true);
+            let step = if is_first { Step::Secured } else { Step::NeedMore };
+            Opened { consumed: usize::from(is_first), step }
+        }
+
+        fn seal(&mut self, plain: &[IoSlice<'_>], wire: &mut Vec<u8>) -> Result<(), Failure> {
+            plain.iter().for_each(|slice| wire.extend_from_slice(slice));
+            Ok(())
+        }
+
+        fn close_notify(&mut self, _: &mut Vec<u8>) {}
+
+        fn facts(&self) -> Option<&SessionFacts> {
+            None
+        }
+
+        fn held_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    fn secured() -> (Secure<Sim, Copies>, SimPeer, Token) {
+        let sim = Sim::new(SimOptions::default());
+        let peer = sim.net().connect();
+        peer.write(b"!");
+        let mut driver = Secure::new(sim, Copies);
+        loop {
+            driver.wait(Some(Duration::ZERO)).expect("the simulation never fails");
+            while let Some(event) = driver.next() {
+                match event {
+                    Event::Accepted { token, listener } => driver.secure(token, listener, &[]),
+                    Event::Secured { token, .. } => return (driver, peer, token),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Takes turns until a send has ended, and returns whether it waited for the disk.
+    fn sent(driver: &mut Secure<Sim, Copies>, token: Token) -> bool {
+        let mut has_waited = false;
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_secs(20) {
+            driver.wait(Some(Duration::ZERO)).expect("the simulation never fails");
+            while let Some(event) = driver.next() {
+                if let Event::Sent { result, .. } = event {
+                    result.expect("the file is there");
+                    return has_waited;
+                }
+            }
+            has_waited |= driver.waits_for_disk(token);
+            // The simulated clock doesn't wait for the thread that reads.
+            std::thread::yield_now();
+        }
+        panic!("it is never sent");
+    }
+
+    #[test]
+    fn a_range_that_is_not_cached_is_fetched_before_it_is_read() {
+        for is_remote in [false, true] {
+            let (mut driver, peer, token) = secured();
+            driver.read_cached = |_, _, _| Err(io::ErrorKind::WouldBlock.into());
+            let file = SharedFile::new(crate::test_file(300_000));
+            let file = Rc::new(if is_remote { file.remote() } else { file });
+            let mut output = Output::new();
+            output.bytes_mut().extend_from_slice(b"head");
+            output.push(Item::File(FileSlice { file, offset: 0, len: 300_000 }));
+            driver.send(token, output);
+            assert!(sent(&mut driver, token), "S9");
+            let got = peer.read();
+            assert!(got.len() == 300_004 && got.starts_with(b"head\0"));
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_reports_nothing_is_read_directly() {
+        let (mut driver, peer, token) = secured();
+        driver.read_cached = |_, _, _| Err(io::ErrorKind::Unsupported.into());
+        let file = Rc::new(SharedFile::new(crate::test_file(100_000)));
+        let mut output = Output::new();
+        output.push(Item::File(FileSlice { file, offset: 0, len: 100_000 }));
+        driver.send(token, output);
+        assert!(!sent(&mut driver, token));
+        assert_eq!(peer.read().len(), 100_000);
     }
 }

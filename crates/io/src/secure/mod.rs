@@ -24,6 +24,7 @@ pub use session::{
 };
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::time::Duration;
 use std::{fmt, io, mem};
@@ -33,7 +34,7 @@ use crate::not_linux::watches::Watches;
 use crate::read_ahead::ReadAhead;
 #[cfg(target_os = "linux")]
 use crate::watches::Watches;
-use crate::{CloseKind, Driver, Event, Listener, ListenerId, Output, SlotArray, Token, Waker};
+use crate::{CloseKind, Driver, Event, Listener, ListenerId, Output, SlotArray, Token, Waker, page_cache};
 use connection::{Connection, Phase};
 use holders::Holders;
 use receive::Lent;
@@ -70,12 +71,14 @@ pub struct Secure<D, P: Provider> {
     sends: VecDeque<Token>,
     /// Connections with files, some of which were sent in this turn.
     unguarded: Vec<Token>,
-    /// Outputs of sends that count as done though they may not be.
+    /// Outputs of sends that count as done and may still come back.
     silent: Silent,
     spare: Spare,
     /// The last send that failed, and its content that was sent (S6).
     failed: Option<(Token, u64)>,
     ahead: ReadAhead,
+    /// Reads what is in the page cache.
+    read_cached: fn(&File, &mut [u8], u64) -> io::Result<usize>,
     watches: Watches,
     /// Bytes of outputs with files.
     copy_buffer: Vec<u8>,
@@ -114,6 +117,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
             spare: Spare::default(),
             failed: None,
             ahead,
+            read_cached: page_cache::read_cached,
             watches: Watches::default(),
             copy_buffer: Vec::new(),
             holders: Holders::default(),

@@ -7,7 +7,7 @@ use super::connection::{Connection, Phase, Waits, broken};
 use super::holders::hold_more;
 use super::session::{Failure, RECORD_WIRE_BYTES_MAX, Session, Step};
 use super::{Provider, Secure};
-use crate::limits::{SECURE_HANDSHAKE_BYTES_MAX, SECURE_RECORDS_PER_TURN_MAX};
+use crate::limits::{SECURE_HANDSHAKE_BYTES_MAX, SECURE_RECORDS_PER_TURN_MAX, SECURE_REPLY_BYTES_MAX};
 use crate::{Driver, Event, ListenerId, ReadEnd, SendError, Token};
 
 /// Place of the bytes of a `Received`.
@@ -42,7 +42,7 @@ struct Opening {
 }
 
 /// Reason to stop opening.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Stop {
     NeedMore,
     Turn,
@@ -194,7 +194,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
             self.events.push_back(Event::Received { token: conn.token });
         }
         let is_new = !was_announced || opening.content > 0;
-        self.note_stop(conn, opening.stop, is_new);
+        let is_deaf = conn.reply.len() > SECURE_REPLY_BYTES_MAX;
+        let stop = if is_deaf { Stop::Failed(Failure::Other) } else { opening.stop };
+        self.note_stop(conn, stop, is_new);
         if opening.content > 0 && !conn.reply.is_empty() && conn.flight.is_none() {
             // The worker's response of this turn takes it along.
             self.replying.push(conn.token);
@@ -250,7 +252,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         self.ready.push_back(conn.token);
     }
 
-    /// Ends a session that is broken. Its worker closes the connection, or goes on in clear if that was no TLS.
+    /// Ends a session that is broken. Its worker closes the connection, or continues in clear if the peer doesn't speak TLS.
     pub(super) fn fail(&mut self, conn: &mut Connection<P::Session>, failure: Failure) {
         let token = conn.token;
         self.counters.note_failure(failure);

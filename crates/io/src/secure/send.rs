@@ -4,13 +4,16 @@ use std::io::IoSlice;
 use std::mem;
 
 use super::connection::{Connection, Flight, Phase, Sending, broken};
-use super::session::{Failure, Session};
+use super::session::{Failure, RECORD_BYTES_MAX, Session};
 use super::{Provider, Secure};
-use crate::limits::{SEAL_ROUND_BYTES, SECURE_SPARE_BYTES_MAX, SEND_CALL_BYTES};
+use crate::limits::{SEAL_ROUND_BYTES, SECURE_SPARE_BYTES_MAX};
 use crate::{CloseKind, Driver, Event, Item, Output, Piece, SendError, Token};
 
 /// Slices of memory sealed by one call.
 const GATHER_MAX: usize = 32;
+
+/// Content of a full record: also the least cost of a round, and that of outputs which a turn doesn't count.
+const RECORD: u64 = RECORD_BYTES_MAX as u64;
 
 type SendResult = Result<(), SendError>;
 
@@ -133,7 +136,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
     /// Seals a whole output, after the reply that is due, if it is short and the connection and the turn permit it.
     fn seal_whole(&mut self, conn: &mut Connection<P::Session>, output: &Output) -> Option<(Output, Flight)> {
         let len = output.len();
-        let counted = if len > SEND_CALL_BYTES { len } else { 0 };
+        let counted = if len > RECORD { len } else { 0 };
         let is_long = counted > SEAL_ROUND_BYTES.min(self.budget.sealed_at_once) || output.has_file();
         let is_free = conn.phase == Phase::Secured && conn.flight.is_none() && conn.sending.is_none();
         if is_long || !is_free || conn.is_closing {
@@ -141,8 +144,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         }
         let mut wire = self.spare.get();
         let bytes = wire.bytes_mut();
-        bytes.append(&mut conn.reply);
-        let reply = bytes.len() as u64;
+        let reply = conn.take_reply(bytes);
         let mut sealed = 0;
         while sealed < len {
             match seal_memory(&mut conn.session, output, sealed, len - sealed, bytes) {
@@ -199,9 +201,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         Event::Sent { token: conn.token, output: sending.output, result }
     }
 
-    /// Takes the next round of the long send that has waited longest. Returns false if none may go on in this turn.
+    /// Takes the next round of the long send that has waited longest. Returns false if none may continue in this turn.
     pub(super) fn seal_next(&mut self) -> bool {
-        if self.budget.sealed == 0 {
+        if self.budget.sealed < RECORD {
             return false;
         }
         let Some(token) = self.sends.pop_front() else { return false };
@@ -233,14 +235,13 @@ impl<D: Driver, P: Provider> Secure<D, P> {
     fn seal_round(&mut self, conn: &mut Connection<P::Session>, sending: &mut Sending) {
         let mut wire = self.spare.get();
         let bytes = wire.bytes_mut();
-        bytes.append(&mut conn.reply);
-        let reply = bytes.len() as u64;
-        let most = SEAL_ROUND_BYTES.min(self.budget.sealed);
+        let reply = conn.take_reply(bytes);
+        let most = SEAL_ROUND_BYTES.min(self.budget.sealed / RECORD * RECORD);
         if let Err(failure) = self.fill_round(conn, sending, most, bytes) {
             sending.failure = Some(SendError::Broken(broken(failure)));
         }
         let sealed = sending.sealed - sending.done;
-        let cost = sealed.max(SEND_CALL_BYTES);
+        let cost = sealed.max(RECORD);
         self.budget.sealed = self.budget.sealed.saturating_sub(cost);
         let flight = Flight { reply, wire: wire.len() };
         if sending.sealed < sending.output.len() && sending.output.has_file() {
@@ -350,9 +351,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         }
         if !conn.reply.is_empty() {
             let mut wire = self.spare.get();
-            wire.bytes_mut().append(&mut conn.reply);
-            conn.reply = Vec::new();
-            let len = wire.len();
+            let len = conn.take_reply(wire.bytes_mut());
             let is_done = self.inner.send_at_once(conn.token, &mut wire, || true);
             self.spare.put(wire);
             if !is_done {
@@ -409,7 +408,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
                 self.append_close(conn);
                 if !conn.reply.is_empty() {
                     let mut wire = self.spare.get();
-                    wire.bytes_mut().append(&mut conn.reply);
+                    conn.take_reply(wire.bytes_mut());
                     // Its result doesn't matter any more.
                     if !self.inner.send_at_once(token, &mut wire, || false) {
                         conn.flight = Some(Flight { reply: 0, wire: 0 });
@@ -435,4 +434,27 @@ fn has_file_before(output: &Output, from: u64, until: u64) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SECURE_SPARE_BYTES_MAX, Spare};
+    use crate::Output;
+
+    #[test]
+    fn keeps_a_bounded_amount_of_memory() {
+        let mut spare = Spare::default();
+        for _ in 0..100 {
+            let mut output = Output::new();
+            output.bytes_mut().extend_from_slice(&[1; 70_000]);
+            spare.put(output);
+            assert!(spare.bytes <= SECURE_SPARE_BYTES_MAX);
+        }
+        let kept = spare.outputs.len();
+        assert_eq!(kept, SECURE_SPARE_BYTES_MAX / 70_000);
+        for _ in 0..kept {
+            assert!(spare.get().is_empty());
+        }
+        assert_eq!((spare.bytes, spare.get().capacity()), (0, 0));
+    }
 }

@@ -20,7 +20,7 @@ pub trait Provider {
 
 /// A TLS connection: bytes in, bytes out; without sockets and without a clock.
 pub trait Session {
-    /// Opens records at the beginning of `wire`, in place, and appends output for the peer to `reply`.
+    /// Opens records at the beginning of `wire`, in place, and appends what must be sent to the peer to `reply`.
     ///
     /// A call takes at most one step: one costly part of the handshake, or one record of content. Call it again
     /// with the bytes after `consumed` until it returns [`Step::NeedMore`], [`Step::Closed`] or [`Step::Failed`].

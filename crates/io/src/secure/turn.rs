@@ -47,7 +47,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
 
     /// Frees memory of a busier moment.
     pub(super) fn trim(&mut self) -> bool {
-        self.scratch = Vec::new();
+        if !matches!(self.lent, Lent::Scratch(1..)) {
+            self.scratch = Vec::new();
+        }
         self.copy_buffer = Vec::new();
         self.spare = super::Spare::default();
         self.conns.trim(Option::is_none);

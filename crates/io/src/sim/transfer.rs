@@ -288,6 +288,7 @@ impl Kernel {
 
     pub(super) fn report_closed(&mut self, slot: usize) -> Option<Event> {
         let conn = self.remove(slot)?;
+        self.failed.take_if(|(failed, _)| *failed == conn.token);
         if !conn.wire.borrow().to_peer.is_empty() {
             self.departed.push(conn.wire);
         }

@@ -74,3 +74,25 @@ pub(crate) fn mixed(pieces: u64) -> (Output, Vec<u8>) {
     wanted.extend_from_slice(b"the end");
     (output, wanted)
 }
+
+/// Contents of an output, to compare at its return.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Contents {
+    bytes: Vec<u8>,
+    items: Vec<(usize, u64)>,
+}
+
+impl Contents {
+    pub(super) fn of(output: &Output) -> Self {
+        let items = output.items().iter().map(|(at, item)| (*at, item.len())).collect();
+        Self { bytes: output.bytes().to_vec(), items }
+    }
+
+    /// Returns the contents of both, one after the other.
+    pub(super) fn then(mut self, other: &Self) -> Self {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.items.extend(other.items.iter().map(|(at, len)| (before + at, *len)));
+        self
+    }
+}

@@ -10,6 +10,7 @@ use shearwater_io::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, Output, ReadEnd, SendError, Token,
 };
 
+use super::outputs::Contents;
 pub(crate) use super::outputs::{block_item, file_item, file_of, mixed, pattern, plain, with_file};
 use super::{Harness, PeerId, PeerState, Setup};
 
@@ -79,28 +80,6 @@ pub(crate) struct ConnectionLog {
     detached: Option<io::Result<Detached>>,
     paused: bool,
     after_pause: usize,
-}
-
-/// Contents of an output, to compare at its return.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Contents {
-    bytes: Vec<u8>,
-    items: Vec<(usize, u64)>,
-}
-
-impl Contents {
-    fn of(output: &Output) -> Self {
-        let items = output.items().iter().map(|(at, item)| (*at, item.len())).collect();
-        Self { bytes: output.bytes().to_vec(), items }
-    }
-
-    /// Returns the contents of both, one after the other.
-    fn then(mut self, other: &Self) -> Self {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
-        self.items.extend(other.items.iter().map(|(at, len)| (before + at, *len)));
-        self
-    }
 }
 
 /// A harness and its log.

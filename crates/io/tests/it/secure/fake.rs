@@ -26,6 +26,9 @@ const KEY_UPDATE: u8 = 24;
 const CLOSE_NOTIFY: u8 = 0;
 const BAD_RECORD: u8 = 20;
 
+/// Third byte of a header after which a session always waits for more.
+pub(crate) const ENDLESS: u8 = 9;
+
 const HEADER: usize = 5;
 const CHECKSUM: usize = 4;
 
@@ -178,6 +181,9 @@ impl Session for FakeSession {
         if len > RECORD_WIRE_BYTES_MAX {
             return self.fail(Failure::BadRecord, reply);
         }
+        if wire[2] == ENDLESS {
+            return more;
+        }
         let Some(record) = wire.get_mut(..len) else { return more };
         if self.phase == Phase::Hello && !self.is_due {
             self.is_due = true;
@@ -230,7 +236,7 @@ impl Session for FakeSession {
     }
 }
 
-/// The client's side. It needs no answer: the handshake is two records.
+/// The client's side. Its handshake is two records, which wait for nothing.
 #[derive(Debug, Default)]
 pub(crate) struct FakeClient {
     opened: u64,

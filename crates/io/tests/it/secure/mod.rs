@@ -1,7 +1,12 @@
 //! Secured connections, with a provider without cryptography.
 
+mod echo;
+mod edge;
 pub(crate) mod fake;
+mod handshakes;
 mod harness;
+mod records;
+mod sealing;
 
 use shearwater_io::secure::Secure;
 use shearwater_io::sim::Sim;
@@ -21,10 +26,6 @@ mod rough_1 {
     crate::contract::contract_suite!(super::EncryptedSim<1>);
 }
 
-mod rough_2 {
-    crate::contract::contract_suite!(super::EncryptedSim<2>);
-}
-
 mod on_poll {
     crate::contract::contract_suite!(super::Encrypted<super::SocketHarness<super::Over<super::ByReadiness>>>);
 }
@@ -37,17 +38,11 @@ mod plain_on_poll {
 #[cfg(target_os = "linux")]
 mod on_uring {
     use super::{Encrypted, Over, SocketHarness};
-    use crate::contract::sockets::on_uring::{ByCompletion, Stored};
+    use crate::contract::sockets::on_uring::ByCompletion;
 
     mod multishot {
         crate::contract::contract_suite!(
             super::Encrypted<super::SocketHarness<super::Over<super::ByCompletion<true>>>>
-        );
-    }
-
-    mod stored {
-        crate::contract::contract_suite!(
-            super::Encrypted<super::SocketHarness<super::Over<super::Stored<true>>>>
         );
     }
 }
