@@ -73,6 +73,7 @@ pub(crate) enum Command {
     /// It waits until all workers have the new one, or prints what was refused. A server without a control socket gets SIGHUP, and its
     /// log has the result. Exit codes: 0 reloaded, or sent, 1 refused, no such server, or no result in time.
     Reload(Running),
+    Certificates(Certificates),
     Top(Top),
     /// Has a running server start its new version, which takes over its listeners
     ///
@@ -257,6 +258,20 @@ pub(crate) struct Running {
     /// Maximum duration
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// Lists the certificates that a running server gets by itself
+///
+/// It needs the server's control socket, which is beside its PID file. Exit codes: 0 success, 1 refused, no such server, or no
+/// result in time.
+#[derive(Debug, Args)]
+pub(crate) struct Certificates {
+    #[command(flatten)]
+    pub(crate) running: Running,
+
+    /// Order the certificate of this name now
+    #[arg(long, value_name = "NAME")]
+    pub(crate) renew: Option<String>,
 }
 
 /// Shows the state of a running server, once a second

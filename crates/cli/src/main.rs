@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Some(Command::Config(config)) => check::config(&config.text),
         Some(Command::Health(arguments)) => health::check(arguments),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
+        Some(Command::Certificates(arguments)) => tls::certificates::list(arguments),
         Some(Command::Reload(running)) => signal::reload(running),
         Some(Command::Top(arguments)) => top::run(arguments),
         Some(Command::Upgrade(running)) => signal::upgrade(running),
@@ -118,7 +119,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let running = server.start(move |_| sites.service())?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
-    let commands = Commands::of(running.operator(), running.control());
+    let commands = Commands::of(running.operator(), running.control())
+        .with("certificates", move |request| tls::certificates::reply(tls.as_ref(), request));
     // Before the PID file, which a command may wait for.
     let control_server = for_upgrade
         .pid_file

@@ -30,7 +30,9 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) 
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
-        line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address, "/"), style.plain));
+        let scheme = if start_report.secure_addresses.contains(address) { HTTPS } else { HTTP };
+        let url = url(scheme, *address, "/");
+        line(&mut block, "URL", &format!("{}{url}{}", style.link, style.plain));
     }
     for path in &start_report.unix_sockets {
         line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
@@ -62,7 +64,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) 
 /// Formats the address of the admin listener's page.
 pub(crate) fn admin(admin: &Admin) -> String {
     match (admin.address(), admin.path()) {
-        (Some(address), _) => url(address, "/status"),
+        (Some(address), _) => url(HTTP, address, "/status"),
         (None, Some(path)) => format!("unix:{}", path.display()),
         (None, None) => String::new(),
     }
@@ -111,8 +113,12 @@ pub(crate) fn line(block: &mut String, name: &str, value: &str) {
     let _ = writeln!(block, "  {name:<12} {value}");
 }
 
+/// Schemes and their default ports.
+const HTTP: (&str, u16) = ("http", 80);
+const HTTPS: (&str, u16) = ("https", 443);
+
 /// Formats a URL to click. An unspecified address is shown as the loopback address.
-fn url(address: SocketAddr, path: &str) -> String {
+fn url((scheme, default_port): (&str, u16), address: SocketAddr, path: &str) -> String {
     let host = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
         IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
@@ -121,8 +127,8 @@ fn url(address: SocketAddr, path: &str) -> String {
     };
     let everyone = if address.ip().is_unspecified() { "  (all addresses of this machine)" } else { "" };
     match address.port() {
-        80 => format!("http://{host}{path}{everyone}"),
-        port => format!("http://{host}:{port}{path}{everyone}"),
+        port if port == default_port => format!("{scheme}://{host}{path}{everyone}"),
+        port => format!("{scheme}://{host}:{port}{path}{everyone}"),
     }
 }
 
@@ -189,7 +195,7 @@ impl Style {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, url};
+    use super::{HTTP, grouped, url};
 
     #[test]
     fn formats_numbers_and_urls() {
@@ -197,8 +203,8 @@ mod tests {
             [0, 999, 1000, 19_744, 1_234_567].map(grouped),
             ["0", "999", "1,000", "19,744", "1,234,567"]
         );
-        assert_eq!(url(([127, 0, 0, 1], 8080).into(), "/"), "http://127.0.0.1:8080/");
-        assert_eq!(url(([10, 0, 0, 1], 80).into(), "/"), "http://10.0.0.1/");
+        assert_eq!(url(HTTP, ([127, 0, 0, 1], 8080).into(), "/"), "http://127.0.0.1:8080/");
+        assert_eq!(url(HTTP, ([10, 0, 0, 1], 80).into(), "/"), "http://10.0.0.1/");
         for (address, loopback) in [("[::]:81", "[::1]:81"), ("0.0.0.0:81", "127.0.0.1:81")] {
             let expected = format!("http://{loopback}/  (all addresses of this machine)");
             assert_eq!(url(address.parse().expect("an address"), "/"), expected);

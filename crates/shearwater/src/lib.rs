@@ -64,8 +64,6 @@ mod signal_watch;
 mod successor;
 pub mod testing;
 
-#[cfg(feature = "tls")]
-pub use shearwater_tls as tls;
 pub use app::App;
 pub use error::{Error, RouteError, RouteErrors, SourceLocation};
 pub use fast::{Cors, Fast};
@@ -79,6 +77,8 @@ pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use running::Running;
 pub use server::Server;
 pub use service_manager::InheritError;
+#[cfg(feature = "tls")]
+pub use shearwater_tls as tls;
 pub use signal_watch::SignalWatch;
 pub use successor::{HandOverError, Successor};
 

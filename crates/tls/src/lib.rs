@@ -68,4 +68,5 @@ pub use facts::{CertificateFacts, KeyKind, MalformedCertificate};
 pub use provider::{SharedConfiguration, TlsProvider};
 pub use self_signed::{SelfSignedError, challenge_certificate, self_signed};
 pub use session::TlsSession;
+pub use shearwater_io::secure::Version;
 pub use tickets::{ExportedKeys, TicketKeysError, Tickets};

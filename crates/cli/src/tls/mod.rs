@@ -2,6 +2,7 @@
 //!
 //! Plain data, checked and described; [`RunningTls`] serves it.
 
+pub(crate) mod certificates;
 pub(crate) mod check;
 mod pair;
 mod serve;

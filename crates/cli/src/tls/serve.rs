@@ -78,10 +78,10 @@ impl RunningTls {
             },
             ca: acme.ca.clone(),
             emails: acme.email.iter().cloned().collect(),
-            external_account: acme.eab.as_ref().map(|eab| ExternalAccount {
-                kid: eab.kid.clone(),
-                hmac: eab.hmac.clone(),
-            }),
+            external_account: acme
+                .eab
+                .as_ref()
+                .map(|eab| ExternalAccount { kid: eab.kid.clone(), hmac: eab.hmac.reveal().to_owned() }),
             terms_agreed: acme.agree_to_terms,
             ..shearwater_acme::Options::new(storage, names)
         };
@@ -209,8 +209,8 @@ impl Current {
             certificates: certificates?,
             strict_sni: self.plan.tls.strict_sni,
             min_version: match self.plan.tls.min_version {
-                TlsVersion::Tls12 => shearwater::engine::io::secure::Version::Tls12,
-                TlsVersion::Tls13 => shearwater::engine::io::secure::Version::Tls13,
+                TlsVersion::Tls12 => shearwater::tls::Version::Tls12,
+                TlsVersion::Tls13 => shearwater::tls::Version::Tls13,
             },
             // The server's own response to plain HTTP names https.
             plain_http_response: Vec::new(),
@@ -234,8 +234,7 @@ impl Current {
             }
             SiteTls::Own(own) => {
                 let read = Pair::read(&own.cert, &own.key);
-                pair =
-                    Some(read.map_err(|error| Failure::usage_helped(error.to_string(), error.help()))?);
+                pair = Some(read.map_err(|error| Failure::usage_helped(error.to_string(), error.help()))?);
                 if let Some(path) = own.client_ca {
                     let read = ClientAuthorities::read(&path);
                     clients = Some(read.map_err(|error| Failure::usage(error.to_string()))?);
@@ -269,10 +268,10 @@ fn tickets(path: Option<&Path>) -> Result<Tickets, Failure> {
         return Tickets::random(unix_seconds())
             .map_err(|error| Failure::system(error.to_string(), Some(error.help().to_owned())));
     };
-    let failed = |error: &dyn std::fmt::Display| format!("can't use the ticket keys {}: {error}", path.display());
+    let failed =
+        |error: &dyn std::fmt::Display| format!("can't use the ticket keys {}: {error}", path.display());
     let bytes = fs::read(path).map_err(|error| Failure::usage(failed(&error)))?;
-    Tickets::from_file_bytes(&bytes)
-        .map_err(|error| Failure::usage_helped(failed(&error), error.help()))
+    Tickets::from_file_bytes(&bytes).map_err(|error| Failure::usage_helped(failed(&error), error.help()))
 }
 
 /// Reads a certificate and its key, for `check`.
