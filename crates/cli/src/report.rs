@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(url(HTTP, ([10, 0, 0, 1], 80).into(), "/"), "http://10.0.0.1/");
         for (address, loopback) in [("[::]:81", "[::1]:81"), ("0.0.0.0:81", "127.0.0.1:81")] {
             let expected = format!("http://{loopback}/  (all addresses of this machine)");
-            assert_eq!(url(address.parse().expect("an address"), "/"), expected);
+            assert_eq!(url(HTTP, address.parse().expect("an address"), "/"), expected);
         }
     }
 }
