@@ -116,7 +116,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let len = lent.len();
         conn.wire_received += len as u64;
         if !conn.is_open() {
-            // Nobody waits for it.
+            // Discarded: nothing is opened any more.
         } else if conn.waits != Waits::No || is_part(&conn.partial, len) {
             hold_more(&mut self.counters, &mut conn, lent);
         } else if conn.partial.is_empty() {

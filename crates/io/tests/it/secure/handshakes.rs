@@ -145,7 +145,7 @@ fn x1_an_end_within_the_handshake_is_a_broken_connection() {
     let mut edge = Edge::new(SimOptions::default());
     let (_, token) = edge.connect();
     edge.driver.close(token, CloseKind::Normal);
-    assert_eq!(edge.counters().failures(Failure::TimedOut), 1, "the worker had enough");
+    assert_eq!(edge.counters().failures(Failure::TimedOut), 1, "the worker closed it");
 }
 
 #[test]
