@@ -57,6 +57,8 @@ mod predecessor;
 mod report;
 mod router;
 mod running;
+#[cfg(feature = "tls")]
+mod secure;
 mod server;
 mod service_manager;
 mod signal_functions;

@@ -24,7 +24,7 @@ use crate::signal_watch::{self, CaughtSignals, SignalFunctions, SignalWatch};
 const DRAIN_MS: u64 = 30_000;
 
 /// Marks addresses with TLS until they are resolved.
-const TLS_PREFIX: &str = "tls:";
+pub(crate) const TLS_PREFIX: &str = "tls:";
 
 /// A server's configuration: addresses, threads, limits.
 ///
@@ -47,7 +47,7 @@ const TLS_PREFIX: &str = "tls:";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Server {
-    addresses: Vec<String>,
+    pub(crate) addresses: Vec<String>,
     pub(crate) options: Options,
     pub(crate) functions: SignalFunctions,
     drain_ms: u64,
@@ -59,7 +59,7 @@ pub struct Server {
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
     #[cfg(feature = "tls")]
-    tls: Option<std::sync::Arc<shearwater_tls::SharedConfiguration>>,
+    pub(crate) tls: Option<std::sync::Arc<shearwater_tls::SharedConfiguration>>,
 }
 
 impl Server {
@@ -107,45 +107,6 @@ impl Server {
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
-        self
-    }
-
-    /// Adds a TCP address whose connections begin with TLS, in the format of [`new`](Self::new). It needs
-    /// [`tls`](Self::tls).
-    ///
-    /// # Panics
-    /// If it is a Unix-domain socket: these have no TLS.
-    #[cfg(feature = "tls")]
-    #[must_use]
-    pub fn listen_tls(mut self, address: impl Into<String>) -> Self {
-        let address = address.into();
-        assert!(!address.starts_with("unix:"), "{address} can't have TLS");
-        self.addresses.push(format!("{TLS_PREFIX}{address}"));
-        self
-    }
-
-    /// Sets the certificates of addresses with TLS ([`listen_tls`](Self::listen_tls), [`ListenAddress::Tls`]).
-    ///
-    /// [`SharedConfiguration::replace`](shearwater_tls::SharedConfiguration::replace) replaces them while the server runs.
-    /// Only a server that was started with certificates can get addresses with TLS by a reload.
-    ///
-    /// ```no_run
-    /// use shearwater::tls::{Configuration, NamedCertificate, Options, Pair, SharedConfiguration};
-    /// use shearwater::{Request, Response, Server};
-    ///
-    /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
-    /// let certificate = NamedCertificate { names: Vec::new(), pair: Some(pair), clients: None };
-    /// let options = Options { certificates: vec![certificate], ..Options::default() };
-    /// let certificates = SharedConfiguration::new(Configuration::new(options)?);
-    /// Server::new("[::]:8080").listen_tls("[::]:8443").tls(certificates).run(|request: &Request, response: &mut Response| {
-    ///     response.text(request.scheme());
-    /// })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "tls")]
-    #[must_use]
-    pub fn tls(mut self, configuration: std::sync::Arc<shearwater_tls::SharedConfiguration>) -> Self {
-        self.tls = Some(configuration);
         self
     }
 

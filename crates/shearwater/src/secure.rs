@@ -1,0 +1,46 @@
+//! HTTPS: addresses with TLS, and their certificates.
+
+use std::sync::Arc;
+
+use shearwater_tls::SharedConfiguration;
+
+use crate::server::{Server, TLS_PREFIX};
+
+impl Server {
+    /// Adds a TCP address whose connections begin with TLS, in the format of [`new`](Self::new). It needs
+    /// [`tls`](Self::tls).
+    ///
+    /// # Panics
+    /// If it is a Unix-domain socket: these have no TLS.
+    #[must_use]
+    pub fn listen_tls(mut self, address: impl Into<String>) -> Self {
+        let address = address.into();
+        assert!(!address.starts_with("unix:"), "{address} can't have TLS");
+        self.addresses.push(format!("{TLS_PREFIX}{address}"));
+        self
+    }
+
+    /// Sets the certificates of addresses with TLS ([`listen_tls`](Self::listen_tls), [`ListenAddress::Tls`]).
+    ///
+    /// [`SharedConfiguration::replace`](shearwater_tls::SharedConfiguration::replace) replaces them while the server runs.
+    /// Only a server that was started with certificates can get addresses with TLS by a reload.
+    ///
+    /// ```no_run
+    /// use shearwater::tls::{Configuration, NamedCertificate, Options, Pair, SharedConfiguration};
+    /// use shearwater::{Request, Response, Server};
+    ///
+    /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
+    /// let certificate = NamedCertificate { names: Vec::new(), pair: Some(pair), clients: None };
+    /// let options = Options { certificates: vec![certificate], ..Options::default() };
+    /// let certificates = SharedConfiguration::new(Configuration::new(options)?);
+    /// Server::new("[::]:8080").listen_tls("[::]:8443").tls(certificates).run(|request: &Request, response: &mut Response| {
+    ///     response.text(request.scheme());
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tls(mut self, configuration: Arc<SharedConfiguration>) -> Self {
+        self.tls = Some(configuration);
+        self
+    }
+}
