@@ -28,10 +28,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return false;
         }
         let state = &mut self.state;
-        let index = state.table.get(token).busy;
-        let unread =
-            state.busy.get_mut(index).map(|busy| std::mem::take(&mut busy.input)).unwrap_or_default();
-        self.driver.secure(token, listener, &unread);
+        let conn = state.table.get(token);
+        let mut busy = state.busy.take(token, &mut conn.busy);
+        self.driver.secure(token, listener, &busy.input);
+        busy.input.clear(&mut state.busy.pool);
+        state.busy.put(conn.busy, busy);
         self.reconcile(token);
         true
     }
