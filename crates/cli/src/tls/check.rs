@@ -10,7 +10,7 @@ use shearwater_config::{
     self as config, ClientHeader, Config, Directory, Finding, Findings, Pair, ProxyProtocol, SiteTls,
 };
 
-use crate::tls::{FlagSite, ReadPair};
+use crate::tls::{BadPair, FlagSite, ReadPair};
 
 /// Maximum number of names of one certificate (Let's Encrypt's limit).
 pub(crate) const NAMES_MAX: usize = 100;
@@ -134,11 +134,7 @@ impl Check<'_> {
                     self.warning(&key, message, "");
                 }
             }
-            Err(message) => self.error(
-                &format!("{of}.tls.cert"),
-                message,
-                "name the certificate and the key that belong together",
-            ),
+            Err(BadPair { message, help }) => self.error(&format!("{of}.tls.cert"), message, help),
         }
     }
 
@@ -213,17 +209,20 @@ mod tests {
     use testkit::TestFolder;
 
     use super::{NAMES_MAX, check};
-    use crate::tls::PairFacts;
+    use crate::tls::{BadPair, PairFacts};
 
     const DAY: u64 = 86_400;
 
     /// Reads pairs by the content of the certificate's file.
-    fn read_pair(cert: &Path, key: &Path) -> Result<PairFacts, String> {
+    fn read_pair(cert: &Path, key: &Path) -> Result<PairFacts, BadPair> {
         match std::fs::read_to_string(cert).expect("a file").as_str() {
             "good" => {
                 Ok(PairFacts { names: vec!["a.example".to_owned()], not_before: 0, not_after: 100 * DAY })
             }
-            _ => Err(format!("{} doesn't fit {}", key.display(), cert.display())),
+            _ => Err(BadPair {
+                message: format!("{} doesn't fit {}", key.display(), cert.display()),
+                help: String::new(),
+            }),
         }
     }
 

@@ -16,7 +16,7 @@ use shearwater_config::{self as config, Config, Directory, Pair, SiteTls};
 use crate::args::Serve;
 use crate::failure::Failure;
 
-pub(crate) use pair::{PairFacts, READ_PAIR, ReadPair, date};
+pub(crate) use pair::{BadPair, PairFacts, READ_PAIR, ReadPair, date};
 pub(crate) use serve::RunningTls;
 
 /// Ports of `--domain` and `--cert`.
@@ -180,7 +180,8 @@ pub(crate) fn plan(
     }
     for certificate in &mut certificates {
         if let (SiteTls::Own(pair), Some(read)) = (&certificate.source, READ_PAIR) {
-            certificate.facts = Some(read(&pair.cert, &pair.key).map_err(Failure::usage)?);
+            let failed = |BadPair { message, help }| Failure::usage_helped(message, help);
+            certificate.facts = Some(read(&pair.cert, &pair.key).map_err(failed)?);
         }
     }
     let storage = match certificates.iter().any(|site| site.source == SiteTls::Auto) {

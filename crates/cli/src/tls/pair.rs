@@ -12,11 +12,18 @@ pub(crate) struct PairFacts {
     pub(crate) not_after: u64,
 }
 
+/// The reason why a pair can't be used, and a way to fix that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadPair {
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
 /// Reads a certificate and its key.
 ///
 /// # Errors
 /// The reason why they can't be used: they don't fit, or are no certificate and no key. It names both files.
-pub(crate) type ReadPair = fn(cert: &Path, key: &Path) -> Result<PairFacts, String>;
+pub(crate) type ReadPair = fn(cert: &Path, key: &Path) -> Result<PairFacts, BadPair>;
 
 /// The function that reads pairs. Without it files are only looked for.
 pub(crate) const READ_PAIR: Option<ReadPair> = Some(super::serve::read_pair);

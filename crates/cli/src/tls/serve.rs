@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shearwater::tls::{
-    Challenges, ClientAuthorities, Configuration, NamedCertificate, Options, Pair, SharedConfiguration,
-    Tickets, self_signed,
+    Challenges, ClientAuthorities, Configuration, NamedCertificate, Options, Pair, PairError,
+    SharedConfiguration, Tickets, self_signed,
 };
 use shearwater_acme::{ExternalAccount, Handle, Manager, Notice, Status};
 use shearwater_config::{Directory, SiteTls, TlsVersion};
 
 use crate::failure::Failure;
-use crate::tls::{PairFacts, SiteCertificate, TlsPlan};
+use crate::tls::{BadPair, PairFacts, SiteCertificate, TlsPlan};
 
 /// Names in a self-signed certificate of a site without hosts.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -275,8 +275,9 @@ fn tickets(path: Option<&Path>) -> Result<Tickets, Failure> {
 }
 
 /// Reads a certificate and its key, for `check`.
-pub(crate) fn read_pair(cert: &Path, key: &Path) -> Result<PairFacts, String> {
-    let pair = Pair::read(cert, key).map_err(|error| format!("{error}; help: {}", error.help()))?;
+pub(crate) fn read_pair(cert: &Path, key: &Path) -> Result<PairFacts, BadPair> {
+    let bad = |error: PairError| BadPair { message: error.to_string(), help: error.help().to_owned() };
+    let pair = Pair::read(cert, key).map_err(bad)?;
     let facts = pair.facts();
     let addresses = facts.addresses.iter().map(ToString::to_string);
     let names = facts.dns_names.iter().cloned().chain(addresses).collect();
