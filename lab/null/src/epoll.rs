@@ -14,14 +14,34 @@ use crate::response::{CARRIED_BYTES, ConstantResponse};
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
 /// Bytes per receive: more than sixteen pipelined heads.
-const RECEIVE_BYTES: usize = 16 * 1024;
+pub(crate) const RECEIVE_BYTES: usize = 16 * 1024;
 /// Accepts per turn; level-triggered, so the rest comes with the next one.
 const ACCEPTS_MAX: usize = 128;
 
 /// Event data of the listener; connections have their descriptor's number.
 const LISTENER: u64 = u64::MAX;
 
-struct EpollConnection {
+/// One client's connection, and what all of them share.
+pub(crate) trait EpollPeer: Sized {
+    type Shared;
+
+    /// Takes over an accepted socket; nothing if that fails.
+    fn accepted(socket: OwnedFd, shared: &mut Self::Shared) -> Option<Self>;
+
+    /// Receives until the socket is empty. Returns false at the connection's end.
+    fn receive(&mut self, shared: &mut Self::Shared, to_the_end: bool) -> bool;
+
+    /// Sends owed bytes until the socket's buffer is full. Returns false at the connection's end.
+    fn send(&mut self, shared: &mut Self::Shared) -> bool;
+}
+
+/// The response, and room for one receive after the carried bytes.
+struct PlainShared {
+    response: &'static ConstantResponse,
+    buffer: Box<[u8; CARRIED_BYTES + RECEIVE_BYTES]>,
+}
+
+struct PlainConnection {
     socket: OwnedFd,
     /// Bytes still to send: not zero only while the socket's buffer is full.
     owed_bytes: usize,
@@ -29,20 +49,24 @@ struct EpollConnection {
     carried: [u8; CARRIED_BYTES],
 }
 
-struct EpollWorker<'a> {
+struct EpollWorker<P: EpollPeer> {
     epoll: OwnedFd,
-    response: &'a ConstantResponse,
+    shared: P::Shared,
     /// By descriptor number: the cheapest table there is. Bounded by the process's limit of descriptors.
-    connections: Vec<Option<EpollConnection>>,
-    buffer: Box<[u8; CARRIED_BYTES + RECEIVE_BYTES]>,
+    connections: Vec<Option<P>>,
 }
 
 /// Serves until the kernel fails.
-pub(crate) fn serve(listener: &OwnedFd, response: &ConstantResponse) -> io::Result<Infallible> {
+pub(crate) fn serve(listener: &OwnedFd, response: &'static ConstantResponse) -> io::Result<Infallible> {
+    let shared = PlainShared { response, buffer: Box::new([0; CARRIED_BYTES + RECEIVE_BYTES]) };
+    serve_peers::<PlainConnection>(listener, shared)
+}
+
+/// Serves connections of one kind until the kernel fails.
+pub(crate) fn serve_peers<P: EpollPeer>(listener: &OwnedFd, shared: P::Shared) -> io::Result<Infallible> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-    let buffer = Box::new([0; CARRIED_BYTES + RECEIVE_BYTES]);
-    let mut worker = EpollWorker { epoll, response, connections: Vec::new(), buffer };
+    let mut worker = EpollWorker::<P> { epoll, shared, connections: Vec::new() };
     let mut events = Vec::with_capacity(EVENTS_MAX);
     loop {
         events.clear();
@@ -59,7 +83,7 @@ pub(crate) fn serve(listener: &OwnedFd, response: &ConstantResponse) -> io::Resu
     }
 }
 
-impl EpollWorker<'_> {
+impl<P: EpollPeer> EpollWorker<P> {
     fn accept(&mut self, listener: &OwnedFd) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
             // Non-blocking from the start: no fcntl per connection.
@@ -77,8 +101,7 @@ impl EpollWorker<'_> {
             if self.connections.len() <= number {
                 self.connections.resize_with(number + 1, || None);
             }
-            self.connections[number] =
-                Some(EpollConnection { socket, owed_bytes: 0, carried: [0; CARRIED_BYTES] });
+            self.connections[number] = P::accepted(socket, &mut self.shared);
         }
         Ok(())
     }
@@ -89,17 +112,24 @@ impl EpollWorker<'_> {
             flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         // With the peer's FIN in the event, read to the end: edge-triggered epoll reports it once.
         let to_the_end = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        let received = !readable || connection.receive(self.response, &mut self.buffer[..], to_the_end);
-        if !(received && connection.send(self.response)) {
+        let received = !readable || connection.receive(&mut self.shared, to_the_end);
+        if !(received && connection.send(&mut self.shared)) {
             // Closing also takes it out of the epoll set.
             self.connections[number] = None;
         }
     }
 }
 
-impl EpollConnection {
-    /// Receives until a short read, which means the socket is empty. Returns false at the connection's end.
-    fn receive(&mut self, response: &ConstantResponse, buffer: &mut [u8], to_the_end: bool) -> bool {
+impl EpollPeer for PlainConnection {
+    type Shared = PlainShared;
+
+    fn accepted(socket: OwnedFd, _: &mut PlainShared) -> Option<Self> {
+        Some(Self { socket, owed_bytes: 0, carried: [0; CARRIED_BYTES] })
+    }
+
+    /// A short read means that the socket is empty.
+    fn receive(&mut self, shared: &mut PlainShared, to_the_end: bool) -> bool {
+        let PlainShared { response, buffer } = shared;
         loop {
             let room = &mut buffer[CARRIED_BYTES..];
             let length = match rustix::net::recv(&self.socket, room, RecvFlags::empty()) {
@@ -119,10 +149,9 @@ impl EpollConnection {
         }
     }
 
-    /// Sends owed bytes until the socket's buffer is full. Returns false at the connection's end.
-    fn send(&mut self, response: &ConstantResponse) -> bool {
+    fn send(&mut self, shared: &mut PlainShared) -> bool {
         while self.owed_bytes > 0 {
-            match response.send(&self.socket, self.owed_bytes) {
+            match shared.response.send(&self.socket, self.owed_bytes) {
                 Ok(length) => self.owed_bytes -= length,
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,

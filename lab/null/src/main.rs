@@ -11,6 +11,7 @@ mod buffers;
 mod epoll;
 mod file;
 mod response;
+mod secure;
 mod uring;
 
 use std::convert::Infallible;
@@ -48,6 +49,14 @@ struct NullArgs {
     #[arg(long)]
     file: Option<PathBuf>,
 
+    /// Encrypts by TLS 1.3 with this certificate, in PEM (epoll only)
+    #[arg(long, requires = "key", conflicts_with_all = ["file", "pipeline"])]
+    certificate: Option<PathBuf>,
+
+    /// Its key
+    #[arg(long, requires = "certificate")]
+    key: Option<PathBuf>,
+
     /// One response per blank line instead of one per receive
     #[arg(long)]
     pipeline: bool,
@@ -73,10 +82,14 @@ fn serve(args: &NullArgs) -> io::Result<Infallible> {
         (Some(path), NullDriver::Epoll) => ConstantResponse::with_file(bytes, args.pipeline, path)?,
         (Some(_), NullDriver::Uring) => return Err(io::Error::other("--file needs --driver epoll")),
     };
+    // As long as the process.
+    let response: &'static ConstantResponse = Box::leak(Box::new(response));
     let listener = listen(args.listen)?;
-    match args.driver {
-        NullDriver::Epoll => epoll::serve(&listener, &response),
-        NullDriver::Uring => uring::serve(&listener, &response),
+    match (args.driver, args.certificate.as_deref().zip(args.key.as_deref())) {
+        (NullDriver::Epoll, None) => epoll::serve(&listener, response),
+        (NullDriver::Uring, None) => uring::serve(&listener, response),
+        (NullDriver::Epoll, Some(pair)) => secure::serve(&listener, response, pair),
+        (NullDriver::Uring, Some(_)) => Err(io::Error::other("--certificate needs --driver epoll")),
     }
 }
 
