@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use testkit::Response;
 
-use crate::client::{ExpectedResponse, Load, LoadCounts, Pacing};
+use crate::client::{ClientTls, ExpectedResponse, Handshakes, Load, LoadCounts, Pacing};
 use crate::file_set::FileContent;
 use crate::folder::RunFolder;
 use crate::process::{self, CLIENT_CORE, ServerProcess, on_core};
@@ -144,8 +145,9 @@ impl ServerSetup<'_> {
     /// Returns the command that starts the server, after writing its configuration into the run's folder.
     pub(crate) fn command(&self) -> Result<Command, String> {
         let Self { bench, spec, scenario, address, .. } = self;
-        let [public, folder] =
-            [&bench.folder.public(), bench.folder.path()].map(|path| path.display().to_string());
+        let [certificate, key] = bench.folder.pair();
+        let [public, folder, certificate, key] =
+            [&*bench.folder.public(), bench.folder.path(), &certificate, &key].map(|path| path.display().to_string());
         let own = spec.values.iter().map(|(name, value)| (&**name, value.clone()));
         // What a value contains is filled in by those after it.
         let mut values: Vec<(&str, String)> = own.collect();
@@ -162,6 +164,8 @@ impl ServerSetup<'_> {
                 bench.folder.served(&scenario.targets().next().unwrap_or_default()).display().to_string(),
             ),
             ("folder", folder),
+            ("certificate", certificate),
+            ("key", key),
             ("peers", root().join("lab/peers").display().to_string()),
             ("null_bytes", self.null_bytes.to_string()),
             ("pipeline", if scenario.depth > 1 { "--pipeline" } else { "" }.to_owned()),
@@ -231,7 +235,7 @@ impl ServerSetup<'_> {
 
     /// Sends one request, whose response must be right to the byte; of a null server only the length is known.
     pub(crate) fn probe(&self) -> Result<Response, String> {
-        let response = exchange(self.address, self.scenario.request().as_bytes(), "GET")?;
+        let response = exchange(self.address, self.scenario.tls(), self.scenario.request().as_bytes(), "GET")?;
         let (null_bytes, body) = (self.null_bytes, self.scenario.body());
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),
@@ -288,19 +292,36 @@ pub(crate) fn run_client(client: &Command) -> Result<LoadCounts, String> {
 }
 
 /// Sends one request on a connection of its own and returns the response, interim ones (`1xx`) excepted.
-pub(crate) fn exchange(address: SocketAddr, request: &[u8], method: &str) -> Result<Response, String> {
-    let received = testkit::Client::connect(address).and_then(|mut client| {
-        client.accept_http10();
-        // One write: null servers respond to whatever they receive.
-        client.send(request)?;
-        loop {
-            let response = client.response_to(method)?;
-            if response.status() >= 200 {
-                return Ok(response);
-            }
-        }
-    });
+pub(crate) fn exchange(
+    address: SocketAddr,
+    tls: Option<Handshakes>,
+    request: &[u8],
+    method: &str,
+) -> Result<Response, String> {
+    let received = match tls {
+        None => testkit::Client::connect(address).and_then(|client| exchange_on(client, request, method)),
+        Some(handshakes) => ClientTls::new(handshakes)
+            .and_then(|tls| tls.connect(address))
+            .map_err(testkit::Error::from)
+            .and_then(|client| exchange_on(client, request, method)),
+    };
     received.map_err(|error| format!("{address}: {error}"))
+}
+
+fn exchange_on<S: Read + Write>(
+    mut client: testkit::Client<S>,
+    request: &[u8],
+    method: &str,
+) -> Result<Response, testkit::Error> {
+    client.accept_http10();
+    // One write: null servers respond to whatever they receive.
+    client.send(request)?;
+    loop {
+        let response = client.response_to(method)?;
+        if response.status() >= 200 {
+            return Ok(response);
+        }
+    }
 }
 
 /// Returns the length of a whole response with a `Content-Length`.

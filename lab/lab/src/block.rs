@@ -116,7 +116,7 @@ fn ready_counts(setup: &ServerSetup<'_>) -> Result<Option<(f64, f64)>, String> {
     if setup.scenario.ready_min.is_none() {
         return Ok(None);
     }
-    let text = exchange(setup.address, b"GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n", "GET")?.text();
+    let text = exchange(setup.address, None, b"GET /counts HTTP/1.1\r\nHost: lab\r\n\r\n", "GET")?.text();
     parse_ready(&text).map(Some).ok_or_else(|| format!("/counts: {text:?}"))
 }
 
@@ -172,6 +172,9 @@ impl Window {
             format!("{} responses with an unexpected status, length or content", counts.wrong_responses()),
         );
         fault_if(counts.socket_errors() > 0, format!("{} socket errors or timeouts", counts.socket_errors()));
+        let (full, resumed) = (counts.full_handshakes, counts.resumed_handshakes);
+        let unwanted = if scenario.resumes { full } else { resumed };
+        fault_if(unwanted > 0, format!("{full} full handshakes and {resumed} resumed ones, not of one kind"));
         fault_if(counts.requests < due, format!("{} of {due} due requests were sent", counts.requests));
         fault_if(
             scenario.files == 0 && before != after,
@@ -316,6 +319,13 @@ pub(crate) mod tests {
         };
         assert_eq!(sent(5_000, 5_000), [""; 0]);
         assert_eq!(sent(4_999, 4_999), ["4999 of 5000 due requests were sent"]);
+        let handshakes = |scenario, full_handshakes, resumed_handshakes| {
+            let counts = LoadCounts { full_handshakes, resumed_handshakes, ..sound().counts };
+            faults(scenario, "nginx", &|it| it.counts = counts).len()
+        };
+        let pairs = [(1_000, 0), (0, 1_000), (999, 1)];
+        assert_eq!(pairs.map(|(full, resumed)| handshakes("tls-full", full, resumed)), [0, 1, 1]);
+        assert_eq!(pairs.map(|(full, resumed)| handshakes("tls-resumed", full, resumed)), [1, 0, 1]);
         let ready = |ready| faults("order", "kinds", &|it| it.handlers_ready_a_turn = Some(ready)).len();
         assert_eq!([100.0, 99.0, f64::NAN].map(ready), [0, 1, 1]);
         // Where threads wait for one another, only the time of others counts.

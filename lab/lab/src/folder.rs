@@ -1,12 +1,17 @@
 //! A run's folder: files to serve, configurations, scripts, logs. It is removed when dropped.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use crate::namespace;
-use crate::scenario::{self, ResponseSource, Scenario, file_bytes};
+use crate::scenario::{self, Scenario, file_bytes};
 
 /// Begin of a folder's name; the lab's process id follows.
 const PREFIX: &str = "shearwater-lab-";
@@ -23,8 +28,10 @@ impl RunFolder {
     pub(crate) fn create() -> Result<Self, String> {
         remove_abandoned(&std::env::temp_dir());
         let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut folder = Self { path, written: Instant::now() };
-        let has_files = |scenario: &&Scenario| scenario.source == ResponseSource::File && scenario.files == 0;
+        folder.write_pair()?;
+        let has_files = |scenario: &&Scenario| scenario.source.is_file() && scenario.files == 0;
         for scenario in scenario::all().iter().filter(has_files) {
             let bytes = file_bytes(scenario.file_bytes);
             scenario.targets().try_for_each(|target| folder.serve(&target, &bytes))?;
@@ -45,6 +52,25 @@ impl RunFolder {
             }
         }
         Ok(folder)
+    }
+
+    /// Writes a certificate with a P-256 key, which all servers use.
+    fn write_pair(&self) -> Result<(), String> {
+        let made = rcgen::generate_simple_self_signed(["lab".to_owned()]);
+        let made = made.map_err(|error| format!("certificate: {error}"))?;
+        let texts = [pem("CERTIFICATE", made.cert.der()), pem("PRIVATE KEY", made.signing_key.serialized_der())];
+        for (path, text) in self.pair().iter().zip(texts) {
+            // Servers warn of a key that others may read.
+            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the paths of the certificate and its key.
+    pub(crate) fn pair(&self) -> [PathBuf; 2] {
+        ["certificate.pem", "key.pem"].map(|name| self.path.join(name))
     }
 
     /// Writes a served file.
@@ -101,6 +127,12 @@ impl RunFolder {
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = BASE64.encode(der);
+    let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
+    format!("-----BEGIN {label}-----\n{}-----END {label}-----\n", lines.collect::<String>())
 }
 
 /// Removes the folders of labs that were killed.

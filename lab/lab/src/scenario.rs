@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::client::{CheckedRequest, ExpectedResponse, Load, LoadOptions, Pacing};
+use crate::client::{CheckedRequest, ExpectedResponse, Handshakes, Load, LoadOptions, Pacing};
 use crate::file_set::FileSet;
 
 /// Number of varied paths.
@@ -47,8 +47,15 @@ pub(crate) enum ResponseSource {
     Items,
     Json,
     File,
+    TlsFile,
     Kinds,
     Routes,
+}
+
+impl ResponseSource {
+    pub(crate) fn is_file(self) -> bool {
+        matches!(self, Self::File | Self::TlsFile)
+    }
 }
 
 /// One load; `scenarios.toml` describes the fields.
@@ -69,6 +76,7 @@ pub(crate) struct Scenario {
     pub(crate) depth: u32,
     /// 0 is never.
     pub(crate) requests_per_connection: u32,
+    pub(crate) resumes: bool,
     pub(crate) varied: bool,
     pub(crate) rate: Option<u32>,
     pub(crate) receive_buffer_bytes: Option<u32>,
@@ -100,6 +108,12 @@ impl Scenario {
         (count > 0).then(|| FileSet { path: self.path.clone(), count, bytes })
     }
 
+    /// Returns the handshakes of its connections, if they are encrypted.
+    pub(crate) fn tls(&self) -> Option<Handshakes> {
+        let handshakes = if self.resumes { Handshakes::Resumed } else { Handshakes::Full };
+        (self.source == ResponseSource::TlsFile).then_some(handshakes)
+    }
+
     pub(crate) fn warm_up_ms(&self) -> u64 {
         if self.files > 0 && self.hot_percent < 100 { WARM_UP_SET_MS } else { WARM_UP_MS }
     }
@@ -107,10 +121,10 @@ impl Scenario {
     /// Returns the age in seconds that its files must have: our server copies a freshly changed large one instead of using
     /// `sendfile`, and the validators of any new file are longer.
     pub(crate) fn settled_s(&self) -> u64 {
-        match self.source {
-            ResponseSource::File if self.file_bytes > SENDFILE_BYTES_MIN => 11,
-            ResponseSource::File => 4,
-            _ => 0,
+        match self.source.is_file() {
+            true if self.file_bytes > SENDFILE_BYTES_MIN => 11,
+            true => 4,
+            false => 0,
         }
     }
 
@@ -124,7 +138,7 @@ impl Scenario {
     /// Returns the expected body: every server must send just this. Null servers have a filler of their own.
     pub(crate) fn body(&self) -> Vec<u8> {
         match self.source {
-            ResponseSource::File => {
+            ResponseSource::File | ResponseSource::TlsFile => {
                 self.file_set().map_or_else(|| file_bytes(self.file_bytes), |set| set.content(0).whole())
             }
             _ => self.body.clone().into_bytes(),
@@ -149,6 +163,7 @@ impl Scenario {
         let checked = |request| CheckedRequest { request, expected: expected.clone() };
         Load {
             address,
+            tls: self.tls(),
             millis,
             responses_max: None,
             connections: self.connections,
@@ -188,7 +203,7 @@ mod tests {
         for scenario in all() {
             let name = &*scenario.name;
             assert_eq!(find(name), Ok(scenario));
-            assert_eq!(scenario.source == ResponseSource::File, scenario.file_bytes > 0, "{name}");
+            assert_eq!(scenario.source.is_file(), scenario.file_bytes > 0, "{name}");
             let targets: BTreeSet<String> = scenario.targets().collect();
             assert_eq!(targets.len(), if scenario.path.contains("NN") { 64 } else { 1 }, "{name}");
             let ends = scenario.requests_per_connection;

@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustls::HandshakeKind;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::generated::UnsentBody;
 use super::load::{Load, LoadCounts};
 use super::response::ResponseProgress;
+use super::wire::Wire;
 
 /// Source addresses 127.0.1.1 to 127.0.1.200: five million ports, so that closed connections, which the kernel keeps for a
 /// minute, don't use them up.
@@ -89,7 +90,7 @@ impl RequestOrder {
 
 pub(super) struct LoadConnection {
     /// Nothing once a held connection has ended.
-    socket: Option<Socket>,
+    wire: Option<Wire>,
     /// Headers of this connection's own, which replace those of the requests.
     own_headers: Option<String>,
     /// The next request to send.
@@ -131,11 +132,11 @@ pub(super) enum ReceiveResult {
 }
 
 impl LoadConnection {
-    pub(super) fn new(socket: Option<Socket>, load: &Load, number: u32) -> Self {
+    pub(super) fn new(wire: Option<Wire>, load: &Load, number: u32) -> Self {
         let first = RequestOrder::new(load, number);
         let at_most = |rate: Option<u64>| if rate.is_some() { 0 } else { usize::MAX };
         Self {
-            socket,
+            wire,
             own_headers: load.own_headers.then(|| browser_headers(number)),
             next: first.clone(),
             expected: first,
@@ -152,13 +153,13 @@ impl LoadConnection {
     }
 
     /// Restarts on another socket; the old one closes.
-    pub(super) fn renew(&mut self, socket: Socket) {
+    pub(super) fn renew(&mut self, wire: Wire) {
         self.close();
-        self.socket = Some(socket);
+        self.wire = Some(wire);
     }
 
     pub(super) fn close(&mut self) {
-        self.socket = None;
+        self.wire = None;
         self.unsent.clear();
         (self.unsent_body, self.response) = Default::default();
         (self.outstanding, self.responses) = (0, 0);
@@ -166,7 +167,7 @@ impl LoadConnection {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.socket.is_some()
+        self.wire.is_some()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -204,7 +205,8 @@ impl LoadConnection {
 
     /// Sends what did not fit the socket's buffer earlier.
     pub(super) fn flush(&mut self, load: &Load) -> Result<(), Errno> {
-        let Some(socket) = &self.socket else { return Ok(()) };
+        let Some(wire) = &mut self.wire else { return Ok(()) };
+        wire.flush()?;
         loop {
             let bytes = match (&load.options.generated, self.unsent.is_empty()) {
                 (_, false) => &self.unsent,
@@ -215,7 +217,7 @@ impl LoadConnection {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let length = match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
+            let length = match wire.send(bytes) {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error),
@@ -240,9 +242,16 @@ impl LoadConnection {
         counts: &mut LoadCounts,
     ) -> ReceiveResult {
         let most = buffer.len().min(self.allowed_read);
-        let Some(socket) = self.socket.as_ref().filter(|_| most > 0) else { return ReceiveResult::Nothing };
-        let length = match rustix::net::recv(socket, &mut buffer[..most], RecvFlags::empty()) {
-            Ok((length @ 1.., _)) => length,
+        let Some(mut wire) = self.wire.take_if(|_| most > 0) else { return ReceiveResult::Nothing };
+        let received = wire.receive(&mut buffer[..most], |bytes| self.take(bytes, load, counts));
+        match wire.finished_handshake() {
+            None => {}
+            Some(HandshakeKind::Resumed) => counts.resumed_handshakes += 1,
+            Some(_) => counts.full_handshakes += 1,
+        }
+        self.wire = Some(wire);
+        let (length, outcome) = match received {
+            Ok((length @ 1.., outcome)) => (length, outcome),
             Err(Errno::AGAIN) => return ReceiveResult::Nothing,
             Ok((0, _)) if self.response.ends_with_connection() => {
                 self.end_response(load, counts);
@@ -250,25 +259,29 @@ impl LoadConnection {
             }
             received => return ReceiveResult::End(received.err()),
         };
-        counts.bytes += length as u64;
         if load.options.read_bytes_per_s.is_some() {
             self.allowed_read -= length;
         }
-        let mut bytes = &buffer[..length];
+        outcome.unwrap_or(if length < most { ReceiveResult::Last } else { ReceiveResult::Bytes })
+    }
+
+    /// Takes received content. Returns a result if the connection ends with it.
+    fn take(&mut self, mut bytes: &[u8], load: &Load, counts: &mut LoadCounts) -> Option<ReceiveResult> {
+        counts.bytes += bytes.len() as u64;
         while !bytes.is_empty() {
             if self.outstanding == 0 {
-                return ReceiveResult::Unexpected;
+                return Some(ReceiveResult::Unexpected);
             }
             match self.response.take(bytes, &load.requests[self.expected.at].expected) {
-                Err(_) => return ReceiveResult::Malformed,
+                Err(_) => return Some(ReceiveResult::Malformed),
                 Ok(None) => break,
                 Ok(Some(later)) => bytes = later,
             }
             if self.end_response(load, counts) {
-                return ReceiveResult::Closing;
+                return Some(ReceiveResult::Closing);
             }
         }
-        if length < most { ReceiveResult::Last } else { ReceiveResult::Bytes }
+        None
     }
 
     /// Counts a whole response and returns true if the connection ends after it.

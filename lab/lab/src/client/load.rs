@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::generated::GeneratedRequests;
 use super::response::ExpectedResponse;
 use super::ticks::Stage;
+use super::wire::Handshakes;
 use crate::file_set::FileSet;
 use crate::load::{parse_duration, parse_stage};
 
@@ -36,6 +37,8 @@ pub(crate) enum Pacing {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(crate) address: SocketAddr,
+    /// Encrypts connections, with such handshakes.
+    pub(crate) tls: Option<Handshakes>,
     pub(crate) millis: u64,
     /// Ends the run early after so many responses.
     pub(crate) responses_max: Option<u64>,
@@ -123,6 +126,8 @@ pub(crate) struct LoadCounts {
     /// Requests sent.
     pub(crate) requests: u64,
     pub(crate) connections_opened: u64,
+    pub(crate) full_handshakes: u64,
+    pub(crate) resumed_handshakes: u64,
     /// Longest wait of a due request for the client itself, at a fixed rate.
     pub(crate) client_longest_turn_us: u64,
     /// Sum of such waits from 1 ms on.

@@ -15,6 +15,7 @@ mod schedule;
 #[cfg(test)]
 pub(crate) mod tests;
 mod ticks;
+mod wire;
 
 use std::collections::VecDeque;
 use std::io::{self, Error};
@@ -46,6 +47,8 @@ pub(crate) use response::ExpectedResponse;
 use schedule::micros;
 use ticks::TICK;
 pub(crate) use ticks::{Observer, Stage};
+use wire::Wire;
+pub(crate) use wire::{ClientTls, Handshakes};
 
 /// Events per wait.
 const EVENTS_MAX: usize = 512;
@@ -73,6 +76,7 @@ const ENDS: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFla
 
 struct LoadClient<'a> {
     load: &'a Load,
+    tls: Option<ClientTls>,
     /// Set where connections are held.
     held: Option<Holder<'a>>,
     observer: Option<Observer<'a>>,
@@ -134,6 +138,7 @@ impl<'a> LoadClient<'a> {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).map_err(Error::other)?;
         let mut client = Self {
             load,
+            tls: load.tls.map(ClientTls::new).transpose()?,
             held: None,
             observer,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -161,9 +166,12 @@ impl<'a> LoadClient<'a> {
             connect_error: None,
             counts: LoadCounts::default(),
         };
+        if let (Some(Handshakes::Resumed), Some(tls)) = (load.tls, &client.tls) {
+            tls.get_tickets(load.connections as usize, load.address, &load.requests[0].request)?;
+        }
         for number in 0..load.connections {
-            let socket = client.connect(number.into(), true)?;
-            client.connections.push(LoadConnection::new(Some(socket), load, number));
+            let wire = client.connect_wire(number.into(), true)?;
+            client.connections.push(LoadConnection::new(Some(wire), load, number));
         }
         load.downloads.iter().try_for_each(|target| client.start_download(target))?;
         client.next_due = Instant::now() + if load.downloads.is_empty() { Duration::ZERO } else { LEAD };
@@ -203,6 +211,12 @@ impl<'a> LoadClient<'a> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &socket, EventData::new_u64(data), flags)?;
         Ok(socket)
+    }
+
+    /// Opens one for requests.
+    fn connect_wire(&mut self, data: u64, may_block: bool) -> io::Result<Wire> {
+        let socket = self.connect(data, may_block)?;
+        Wire::new(socket, self.tls.as_ref())
     }
 
     /// Requests come first: what this thread adds to a latency is one receive of a download.
@@ -394,8 +408,8 @@ impl<'a> LoadClient<'a> {
         if let Some(since) = self.connections[number].since.take() {
             self.lost.extend(repeat_n(since, outstanding));
         }
-        match self.connect(number as u64, false) {
-            Ok(socket) => self.connections[number].renew(socket),
+        match self.connect_wire(number as u64, false) {
+            Ok(wire) => self.connections[number].renew(wire),
             Err(error) => {
                 self.counts.connect_errors += 1;
                 return self.connect_error = Some(error);

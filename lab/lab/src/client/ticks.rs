@@ -91,8 +91,8 @@ impl LoadClient<'_> {
     /// Opens another connection and lets it send; returns false if the kernel refused it.
     pub(super) fn open_next(&mut self) -> bool {
         let number = self.connections.len();
-        match self.connect(number as u64, false) {
-            Ok(socket) => self.connections.push(LoadConnection::new(Some(socket), self.load, number as u32)),
+        match self.connect_wire(number as u64, false) {
+            Ok(wire) => self.connections.push(LoadConnection::new(Some(wire), self.load, number as u32)),
             Err(error) => {
                 self.counts.connect_errors += 1;
                 self.connect_error = Some(error);
