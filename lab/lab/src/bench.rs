@@ -147,7 +147,8 @@ impl ServerSetup<'_> {
         let Self { bench, spec, scenario, address, .. } = self;
         let [certificate, key] = bench.folder.pair();
         let [public, folder, certificate, key] =
-            [&*bench.folder.public(), bench.folder.path(), &certificate, &key].map(|path| path.display().to_string());
+            [&*bench.folder.public(), bench.folder.path(), &certificate, &key]
+                .map(|path| path.display().to_string());
         let own = spec.values.iter().map(|(name, value)| (&**name, value.clone()));
         // What a value contains is filled in by those after it.
         let mut values: Vec<(&str, String)> = own.collect();
@@ -230,12 +231,16 @@ impl ServerSetup<'_> {
             }
         }
         server.process.find_processes();
+        // The validators of a large file are others once the server has read it.
+        let response = self.probe()?;
+        (server.bytes, server.expected) = (length(&response), ExpectedResponse::like(&response, "GET"));
         Ok(server)
     }
 
     /// Sends one request, whose response must be right to the byte; of a null server only the length is known.
     pub(crate) fn probe(&self) -> Result<Response, String> {
-        let response = exchange(self.address, self.scenario.tls(), self.scenario.request().as_bytes(), "GET")?;
+        let response =
+            exchange(self.address, self.scenario.tls(), self.scenario.request().as_bytes(), "GET")?;
         let (null_bytes, body) = (self.null_bytes, self.scenario.body());
         match (response.status(), length(&response)) {
             (200, bytes) if self.spec.is_null() && bytes == null_bytes => Ok(response),

@@ -58,7 +58,8 @@ impl RunFolder {
     fn write_pair(&self) -> Result<(), String> {
         let made = rcgen::generate_simple_self_signed(["lab".to_owned()]);
         let made = made.map_err(|error| format!("certificate: {error}"))?;
-        let texts = [pem("CERTIFICATE", made.cert.der()), pem("PRIVATE KEY", made.signing_key.serialized_der())];
+        let texts =
+            [pem("CERTIFICATE", made.cert.der()), pem("PRIVATE KEY", made.signing_key.serialized_der())];
         for (path, text) in self.pair().iter().zip(texts) {
             // Servers warn of a key that others may read.
             let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);

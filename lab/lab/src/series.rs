@@ -125,7 +125,7 @@ impl SeriesPlan {
             Ok(ServerSetup { bench, spec, scenario, address: free_address()?, workers, null_bytes })
         };
         let null_bytes = match self.servers.iter().any(|spec| spec.is_null()) {
-            true => setup(server::find(REFERENCE, scenario)?, 1, 0)?.start()?.bytes,
+            true => setup(server::find(REFERENCE, scenario)?, 1, 0)?.start_warm()?.bytes,
             false => 0,
         };
         let rounds = experiment.rounds(settings);

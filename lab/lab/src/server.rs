@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use crate::machine::{commit, commit_in};
 use crate::programs::{GUIDED, OurPrograms, lookup, root};
 use crate::scenario::{ResponseSource, Scenario};
-use crate::version::{age, locked, printed};
+use crate::version::{age, library, locked, printed};
 
 /// The server whose response gives the null servers their length.
 pub(crate) const REFERENCE: &str = "shearwater-epoll";
@@ -43,6 +43,7 @@ pub(crate) struct ServerSpec {
     pub(crate) headers: String,
     pub(crate) requests_max: Option<u32>,
     pub(crate) version: Option<String>,
+    pub(crate) library: Option<String>,
     pub(crate) crates: Vec<String>,
     pub(crate) released: BTreeMap<String, toml::value::Datetime>,
     pub(crate) install: Option<String>,
@@ -216,7 +217,8 @@ impl ServerSpec {
     pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
         if self.is_foreign() {
             let version = self.foreign_version();
-            return format!("{version} ({})", self.age(&version));
+            let library = self.library.iter().map(|argument| library(&self.path_of_foreign(), argument));
+            return format!("{version} ({}){}", self.age(&version), library.collect::<String>());
         }
         match programs.sources.get(self.build.as_ref().unwrap_or(&programs.usual)) {
             Some((sources, _)) => commit_in(sources),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::SystemTime;
 
 use toml::value::{Date, Datetime};
@@ -46,10 +46,22 @@ pub(crate) fn locked(crates: &[String]) -> String {
 
 /// Returns the first line that a program prints about its version.
 pub(crate) fn printed(program: &Path, argument: &str) -> String {
-    let Ok(output) = Command::new(program).arg(argument).output() else { return "not found".to_owned() };
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let line = printed.iter().flat_map(|text| text.lines()).find(|line| !line.trim().is_empty());
+    let Some(text) = output(program, argument) else { return "not found".to_owned() };
+    let line = text.lines().find(|line| !line.trim().is_empty());
     line.map_or_else(|| "prints nothing".to_owned(), |line| line.trim().to_owned())
+}
+
+/// Returns the first line that a program prints about its OpenSSL, after a comma; nothing if there is none.
+pub(crate) fn library(program: &Path, argument: &str) -> String {
+    let text = output(program, argument).unwrap_or_default();
+    let line = text.lines().find(|line| line.contains("OpenSSL"));
+    line.map_or_else(String::new, |line| format!(", {}", line.trim()))
+}
+
+/// Returns what a program prints.
+fn output(program: &Path, argument: &str) -> Option<String> {
+    let Output { stdout, stderr, .. } = Command::new(program).arg(argument).output().ok()?;
+    Some([stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).join("\n"))
 }
 
 #[cfg(test)]

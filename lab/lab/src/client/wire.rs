@@ -59,7 +59,8 @@ impl ClientTls {
             ..default_provider()
         });
         let verifier = Arc::new(SignaturesAlone(Arc::clone(&provider)));
-        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&version::TLS13]);
+        let builder =
+            ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&version::TLS13]);
         let builder = builder.map_err(Error::other)?.dangerous().with_custom_certificate_verifier(verifier);
         let tickets = Arc::new(Tickets::default());
         let mut config = builder.with_no_client_auth();
