@@ -27,6 +27,8 @@ pub(crate) struct BarRow {
     at_most: Option<f64>,
     at_least: Option<f64>,
     below: Option<f64>,
+    /// Path that a revision has if it can be measured.
+    pub(crate) needs: Option<String>,
 }
 
 /// A judged row, as the file of a run has it.

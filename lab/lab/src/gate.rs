@@ -57,7 +57,10 @@ pub(crate) struct GateArgs {
 pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
     let mut groups = bar::parse(ROWS);
     let rows = groups.remove(if args.self_test { "self-test" } else { "gate" }).unwrap_or_default();
-    let rows: Vec<&BarRow> = rows.iter().collect();
+    let base = args.base.as_deref();
+    let (rows, lacking): (Vec<&BarRow>, Vec<_>) =
+        rows.iter().partition(|row| is_comparable(row.needs.as_deref(), base));
+    lacking.iter().for_each(|row| crate::progress(&format!("{}: left out, the base lacks it", row.name)));
     let plans = SeriesPlan::of(rows.iter().flat_map(|row| row.subjects()))?;
     let servers: Vec<_> = plans.iter().flat_map(|plan| &plan.servers).copied().collect();
     let mut programs = OurPrograms { usual: HEAD_BUILD.to_owned(), ..OurPrograms::default() };
@@ -82,6 +85,14 @@ pub(crate) fn run(args: &GateArgs) -> Result<bool, String> {
     keep(&machine::commit_in(&programs.sources[HEAD_BUILD].0), &measured)?;
     // Timings have no bound, and what is within noise is no regression.
     Ok(results.iter().all(|row| row.is_met() || row.verdict.ends_with("within noise")))
+}
+
+/// Returns true if the base, by default the checkout, has the path that a row needs.
+fn is_comparable(needs: Option<&str>, base: Option<&str>) -> bool {
+    needs.is_none_or(|path| match base {
+        Some(revision) => git(&["cat-file", "-e", &format!("{revision}:{path}")]).is_ok(),
+        None => root().join(path).exists(),
+    })
 }
 
 /// Returns a revision's sources and the folder that they are built in; without a revision those of the checkout.
@@ -164,6 +175,14 @@ mod tests {
         assert_eq!(add_servers(sources.path()), Ok(()));
         let read = |path| fs::read_to_string(path).expect("a file");
         assert_eq!([read(at(lacking)), read(at(own))], [read(root().join(lacking)), "its own".to_owned()]);
+    }
+
+    #[test]
+    fn a_row_is_left_out_where_the_base_lacks_what_it_needs() {
+        for base in [None, Some("HEAD")] {
+            let paths = [None, Some("Cargo.toml"), Some("no/such/path")];
+            assert_eq!(paths.map(|needs| is_comparable(needs, base)), [true, true, false]);
+        }
     }
 
     #[test]
