@@ -1,71 +1,74 @@
-//! Challenges that the CA may ask for now: those of this instance in memory, those of others in the storage.
+//! Challenges that the CA may ask for now: those of this instance, and those of others that share the storage.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use shearwater_tls::{Pair, challenge_certificate};
 
 use crate::failure::Failure;
-use crate::limits::{LOOKUPS_PER_SECOND_MAX, TOKEN_BYTES_MAX};
+use crate::limits::{SHARED_CHALLENGES_MAX, TOKEN_BYTES_MAX};
 use crate::options::{ChallengeKind, Clock};
-use crate::storage::{Folder, Storage};
+use crate::storage::{Storage, StorageError};
 
-/// The challenges that a CA may ask for now. Any thread may read them: it takes a lock for a moment, and searches the storage for those of
-/// other instances.
+/// The challenges that a CA may ask for now.
+///
+/// Any thread may read them: it takes a lock for a moment. The control thread copies those of other instances from the storage.
 #[derive(Debug)]
 pub struct Challenges {
     storage: Arc<Storage>,
     clock: Clock,
-    /// Key authorizations by file name: `TOKEN.http`, `NAME.alpn`.
-    stored: RwLock<HashMap<String, String>>,
-    /// The second of the last look-up in the storage, and the look-ups in it.
-    lookups: Mutex<(u64, u32)>,
+    known: RwLock<Known>,
+}
+
+/// Key authorizations by file name: `TOKEN.http`, `NAME.alpn`.
+#[derive(Debug, Default)]
+struct Known {
+    own: HashMap<String, String>,
+    shared: HashMap<String, String>,
 }
 
 impl Challenges {
     pub(crate) fn new(storage: Arc<Storage>, clock: Clock) -> Self {
-        Self { storage, clock, stored: RwLock::default(), lookups: Mutex::default() }
-    }
-
-    fn folder(&self) -> &Folder {
-        &self.storage.challenges
+        Self { storage, clock, known: RwLock::default() }
     }
 
     /// Returns the content of `/.well-known/acme-challenge/TOKEN` (HTTP-01), of type `application/octet-stream`.
     #[must_use]
     pub fn http(&self, token: &str) -> Option<String> {
-        let is_valid = is_token(token);
-        if is_valid { self.find(&format!("{token}.http")) } else { None }
+        self.find(&format!("{token}.http"))
     }
 
     /// Returns the certificate for a handshake with the protocol `acme-tls/1` (TLS-ALPN-01). The name is in lower case.
     #[must_use]
     pub fn alpn(&self, name: &str) -> Option<Pair> {
-        // The caller has it from a client.
-        let is_name =
-            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-        if name.is_empty() || name.len() > 253 || name.starts_with('.') || !name.bytes().all(is_name) {
-            return None;
-        }
         let authorization = self.find(&format!("{name}.alpn"))?;
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, authorization.as_bytes());
         challenge_certificate(name, digest.as_ref().try_into().ok()?, self.clock.now()).ok()
     }
 
     fn find(&self, file: &str) -> Option<String> {
-        let stored = self.stored.read().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
-        if stored.is_some() || !self.may_look_up() {
-            return stored;
-        }
-        String::from_utf8(self.folder().read(file).ok()??).ok()
+        let known = self.read();
+        known.own.get(file).or_else(|| known.shared.get(file)).cloned()
     }
 
-    /// Counts a look-up in the storage; returns `false` beyond those of this second.
-    fn may_look_up(&self) -> bool {
-        let now = self.clock.now();
-        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        *lookups = if lookups.0 == now { (now, lookups.1.saturating_add(1)) } else { (now, 1) };
-        lookups.1 <= LOOKUPS_PER_SECOND_MAX
+    /// Copies the challenges of other instances from the storage. Contents of a name don't change while it exists.
+    pub(crate) fn refresh(&self) -> Result<(), StorageError> {
+        let folder = &self.storage.challenges;
+        let mut shared = HashMap::new();
+        for name in folder.names()?.into_iter().filter(|name| is_challenge(name)) {
+            if shared.len() == SHARED_CHALLENGES_MAX {
+                break;
+            }
+            if self.read().own.contains_key(&name) {
+                continue;
+            }
+            let content = folder.read(&name)?.and_then(|content| String::from_utf8(content).ok());
+            // Longer than a token with a thumbprint: nothing that an instance has written.
+            let content = content.filter(|content| content.len() <= 2 * TOKEN_BYTES_MAX);
+            shared.extend(content.map(|content| (name, content)));
+        }
+        self.write().shared = shared;
+        Ok(())
     }
 
     /// Serves a challenge until the result is dropped.
@@ -86,16 +89,28 @@ impl Challenges {
             ChallengeKind::Http01 => format!("{token}.http"),
             ChallengeKind::TlsAlpn01 => format!("{name}.alpn"),
         };
-        self.folder().write(&file, authorization.as_bytes())?;
-        let mut stored = self.stored.write().unwrap_or_else(PoisonError::into_inner);
-        stored.insert(file.clone(), authorization.to_owned());
+        self.storage.challenges.write(&file, authorization.as_bytes())?;
+        self.write().own.insert(file.clone(), authorization.to_owned());
         Ok(Served { challenges: Arc::clone(self), file })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn is_token(token: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=TOKEN_BYTES_MAX).contains(&token.len()) && token.bytes().all(is_allowed)
+}
+
+/// Returns whether it is the name of a challenge's file, and not of one that isn't complete yet.
+fn is_challenge(file: &str) -> bool {
+    !file.starts_with('.') && matches!(file.rsplit_once('.'), Some((_, "http" | "alpn")))
 }
 
 /// A challenge that is being served. Withdrawn when dropped.
@@ -107,8 +122,8 @@ pub(crate) struct Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.challenges.stored.write().unwrap_or_else(PoisonError::into_inner).remove(&self.file);
-        drop(self.challenges.folder().remove(&self.file));
+        self.challenges.write().own.remove(&self.file);
+        drop(self.challenges.storage.challenges.remove(&self.file));
     }
 }
 

@@ -33,9 +33,9 @@ impl Context {
 pub enum State {
     /// There is none yet, and none is being ordered.
     Missing,
-    /// An attempt is in progress: it is being checked or ordered.
+    /// There is none yet, and an attempt is in progress.
     Ordering,
-    /// The certificate can be used. A renewal may have failed: see [`Status::failure`].
+    /// The certificate can be used. It may be about to be renewed, or a renewal may have failed: see [`Status::failure`].
     Valid,
     /// The end of its validity has passed.
     Expired,

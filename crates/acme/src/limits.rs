@@ -51,8 +51,11 @@ pub const LEFTOVER_SECONDS: u64 = 86_400;
 /// Longest token of a challenge, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 128;
 
-/// Challenges a second that are searched in the storage, because another instance may have stored them.
-pub const LOOKUPS_PER_SECOND_MAX: u32 = 200;
+/// Challenges of other instances that are kept in memory.
+pub const SHARED_CHALLENGES_MAX: usize = 1000;
+
+/// Interval at which challenges of other instances are copied from the storage, in seconds.
+pub const CHALLENGE_POLL_SECONDS: u64 = 1;
 
 /// Commands that wait for the control thread.
 pub const COMMANDS_MAX: usize = 64;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
+use tokio::time::MissedTickBehavior;
 
 use crate::attempt::{Attempt, Outcome};
 use crate::challenges::Challenges;
@@ -16,8 +17,11 @@ use crate::client::Client;
 use crate::context::{Board, Context, Status};
 use crate::failure::{Failure, Scope};
 use crate::lease::Owner;
-use crate::limits::{CA_PAUSE_SECONDS, COMMANDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
-use crate::options::{Options, check_names};
+use crate::limits::{
+    CA_PAUSE_SECONDS, CHALLENGE_POLL_SECONDS, COMMANDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS,
+};
+use crate::names;
+use crate::options::Options;
 use crate::slots::{Notice, OnNotice, Slots};
 use crate::storage::Storage;
 
@@ -113,7 +117,7 @@ impl Handle {
     /// # Errors
     /// Fails if a name is invalid or listed twice, or if too many commands wait; then nothing changes.
     pub fn set_certificates(&self, certificates: Vec<Vec<String>>) -> Result<(), Failure> {
-        check_names(&certificates)?;
+        names::check(&certificates)?;
         self.send(Command::SetCertificates(certificates))
     }
 
@@ -189,6 +193,8 @@ impl Control {
         let mut attempts: JoinSet<(Vec<String>, Outcome)> = JoinSet::new();
         let mut paused_until = 0;
         let mut polled_at = self.context.now();
+        let mut challenges = tokio::time::interval(Duration::from_secs(CHALLENGE_POLL_SECONDS));
+        challenges.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let now = self.context.now();
             // A clock that was set back must not stop the polls.
@@ -216,6 +222,8 @@ impl Control {
                     }
                     Err(_) => self.slots.recover(self.context.now()),
                 },
+                // A storage that fails is reported by the attempts.
+                _ = challenges.tick() => drop(self.context.challenges.refresh()),
                 () = tokio::time::sleep(Duration::from_secs(wait)) => {}
             }
         }

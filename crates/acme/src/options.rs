@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 
 use crate::failure::Failure;
-use crate::limits::{CERTIFICATES_MAX, NAMES_PER_CERTIFICATE_MAX};
+use crate::names;
 
 /// Options of a [`Manager`](crate::Manager). [`Options::new`] has the defaults.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Options {
         if let Some(account) = &self.external_account {
             account.decode()?;
         }
-        check_names(&self.certificates)
+        names::check(&self.certificates)
     }
 }
 
@@ -176,70 +176,6 @@ impl Default for Clock {
 impl fmt::Debug for Clock {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Clock")
-    }
-}
-
-/// Checks the names of all certificates: their number, their form, and that each occurs once.
-pub(crate) fn check_names(certificates: &[Vec<String>]) -> Result<(), Failure> {
-    if certificates.len() > CERTIFICATES_MAX {
-        return Err(Failure::new(
-            format!("found {} certificates, expected at most {CERTIFICATES_MAX}", certificates.len()),
-            "put several names into one certificate",
-        ));
-    }
-    let mut seen = std::collections::HashSet::new();
-    for names in certificates {
-        if names.is_empty() || names.len() > NAMES_PER_CERTIFICATE_MAX {
-            return Err(Failure::new(
-                format!(
-                    "found {} names for a certificate, expected 1 to {NAMES_PER_CERTIFICATE_MAX}",
-                    names.len()
-                ),
-                "divide the site's hosts among several sites",
-            ));
-        }
-        for name in names {
-            check_name(name)?;
-            if !seen.insert(name) {
-                return Err(Failure::new(
-                    format!("found {name} in two certificates"),
-                    "each name needs one certificate: remove it from one of the sites",
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a name is a host name in lower case, so that a CA issues for it and a file can be named for it.
-fn check_name(name: &str) -> Result<(), Failure> {
-    let wrong =
-        |what: &str, help: &str| Err(Failure::new(format!("no certificate for {name:?}: {what}"), help));
-    let is_label = |label: &str| {
-        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        (1..=63).contains(&label.len())
-            && label.bytes().all(is_allowed)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if name.starts_with("*.") {
-        return wrong(
-            "wildcards need the challenge DNS-01, which isn't supported",
-            "list the names one by one",
-        );
-    }
-    if !name.is_ascii() {
-        return wrong("it isn't ASCII", "write it in Punycode: `xn--…`");
-    }
-    if name.len() > 253 || !name.split('.').all(is_label) {
-        return wrong("it isn't a host name", "use lower-case letters, digits, `-` and `.`");
-    }
-    match name.rsplit_once('.') {
-        None => wrong("it has no domain", "CAs issue only for public names such as `www.example.org`"),
-        Some((_, last)) if last.bytes().all(|byte| byte.is_ascii_digit()) => {
-            wrong("it is an address", "CAs issue for names: use one that points to this address")
-        }
-        Some(_) => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::challenges::Served;
 use crate::client::Client;
 use crate::context::Context;
 use crate::failure::{Failure, kind};
-use crate::limits::NONCE_ATTEMPTS_MAX;
+use crate::limits::{CHALLENGE_POLL_SECONDS, NONCE_ATTEMPTS_MAX};
 use crate::options::ChallengeKind;
 use crate::record::{PendingOrder, Record};
 
@@ -23,6 +23,9 @@ use crate::record::{PendingOrder, Record};
 const POLL_SECONDS: u64 = 1;
 /// Longest such interval that a CA may ask for.
 const POLL_SECONDS_MAX: u64 = 30;
+
+/// Time after which every instance has copied a challenge from the storage.
+const SHARE_TIME: Duration = Duration::from_secs(2 * CHALLENGE_POLL_SECONDS);
 
 /// Repetitions for a rejected nonce without a delay.
 const QUICK_ATTEMPTS: usize = 10;
@@ -180,13 +183,22 @@ impl Ordering<'_> {
                 continue;
             }
             let name = authorization.identifier().to_string();
-            let Some(mut challenge) = authorization.challenge(challenge_type(kind)) else {
+            let Some(challenge) = authorization.challenge(challenge_type(kind)) else {
                 self.record.order = None;
                 return Err(no_challenge(&name, kind));
             };
             let (challenges, proof) = (&self.context.challenges, challenge.key_authorization());
             served.push(challenges.serve(kind, &name, &challenge.token, proof.as_str())?);
-            if challenge.status == ChallengeStatus::Pending {
+        }
+        // The CA may reach any instance.
+        tokio::time::sleep(SHARE_TIME).await;
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = self.check(authorization)?;
+            if authorization.status == AuthorizationStatus::Pending
+                && let Some(mut challenge) = authorization.challenge(challenge_type(kind))
+                && challenge.status == ChallengeStatus::Pending
+            {
                 let ready = with_nonces(async || challenge.set_ready().await).await;
                 self.check(ready)?;
             }

@@ -206,7 +206,7 @@ impl Slot {
         let facts = self.pair.as_ref().map(Pair::facts);
         let directory = context.options.directory.url();
         let state = match facts {
-            _ if self.running.is_some() => State::Ordering,
+            None if self.running.is_some() => State::Ordering,
             None => State::Missing,
             Some(facts) if facts.not_after <= context.now() => State::Expired,
             Some(_) => State::Valid,

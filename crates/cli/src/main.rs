@@ -90,9 +90,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
     if let Some(tls) = &tls {
         server = server.tls(tls.shared());
-        if let Some(find) = tls.find_challenge() {
-            site.sites.answer_challenges(find);
-        }
+        site.sites.answer_challenges(tls.find_challenge());
     }
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());

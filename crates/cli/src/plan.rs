@@ -88,9 +88,9 @@ impl Plan {
         {
             return Err(plain_address(listen, file));
         }
-        let Listening { server, addresses, encrypted } =
-            settings::listening(serve, &by_flags, &config, &mut overridden);
-        let tls = tls::plan(&config, &by_flags, encrypted)?;
+        let listening = settings::listening(serve, &by_flags, &config, &mut overridden);
+        let tls = tls::plan(&config, &by_flags, &listening)?;
+        let Listening { server, addresses, .. } = listening;
         site.warnings.extend(tls::check::flag_warnings(&by_flags));
         if let Some(port) = tls.as_ref().and_then(TlsPlan::port) {
             site.sites.set_https_port(port);

@@ -79,8 +79,8 @@ impl Reloader {
         }
         let Plan { mut site, is_configured, limits, timeouts, messages, .. } = plan;
         site.count_by(self.metrics.as_ref());
-        if let Some(find) = self.tls.as_ref().and_then(RunningTls::find_challenge) {
-            site.sites.answer_challenges(find);
+        if let Some(tls) = &self.tls {
+            site.sites.answer_challenges(tls.find_challenge());
         }
         let mut what = match &self.arguments.config {
             Some(file) => format!("{}: {}", file.display(), site.description),

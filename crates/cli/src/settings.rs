@@ -183,6 +183,15 @@ pub(crate) struct Listening {
     pub(crate) encrypted: Vec<ListenAddress>,
 }
 
+impl Listening {
+    /// Returns the ports of addresses without TLS.
+    pub(crate) fn plain_ports(&self) -> Vec<u16> {
+        let encrypted: Vec<String> = self.encrypted.iter().map(ToString::to_string).collect();
+        let plain = self.addresses.iter().filter(|address| !encrypted.contains(address));
+        plain.filter_map(|address| Some(address.parse::<SocketAddr>().ok()?.port())).collect()
+    }
+}
+
 /// Returns an address whose connections begin with TLS.
 fn with_tls(address: ListenAddress) -> ListenAddress {
     address.tcp().map_or(address, ListenAddress::Tls)

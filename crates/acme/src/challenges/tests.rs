@@ -1,28 +1,25 @@
 //! Tests of challenges that instances share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Challenges;
-use crate::limits::{LOOKUPS_PER_SECOND_MAX, TOKEN_BYTES_MAX};
+use crate::limits::{SHARED_CHALLENGES_MAX, TOKEN_BYTES_MAX};
 use crate::options::{ChallengeKind, Clock};
 use crate::storage::Storage;
 
 struct Fixture {
     root: tempfile::TempDir,
-    now: Arc<AtomicU64>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        Self { root: tempfile::tempdir().unwrap(), now: Arc::new(AtomicU64::new(1_800_000_000)) }
+        Self { root: tempfile::tempdir().unwrap() }
     }
 
     /// An instance that shares the folder.
     fn instance(&self) -> Arc<Challenges> {
-        let now = Arc::clone(&self.now);
         let storage = Arc::new(Storage::open(self.root.path()).unwrap());
-        Arc::new(Challenges::new(storage, Clock::new(move || now.load(Ordering::Relaxed))))
+        Arc::new(Challenges::new(storage, Clock::new(|| 1_800_000_000)))
     }
 }
 
@@ -31,12 +28,14 @@ fn every_instance_serves_a_challenge_until_it_ends() {
     let fixture = Fixture::new();
     let (first, second) = (fixture.instance(), fixture.instance());
     let served = first.serve(ChallengeKind::Http01, "example.org", "token", "token.thumbprint").unwrap();
+    second.refresh().unwrap();
     for instance in [&first, &second] {
         assert_eq!(instance.http("token").as_deref(), Some("token.thumbprint"));
         assert_eq!(instance.http("other"), None);
         assert!(instance.alpn("example.org").is_none());
     }
     drop(served);
+    second.refresh().unwrap();
     for instance in [&first, &second] {
         assert_eq!(instance.http("token"), None);
     }
@@ -47,6 +46,7 @@ fn every_instance_has_the_certificate_of_a_tls_challenge() {
     let fixture = Fixture::new();
     let (first, second) = (fixture.instance(), fixture.instance());
     let _served = first.serve(ChallengeKind::TlsAlpn01, "example.org", "token", "token.thumbprint").unwrap();
+    second.refresh().unwrap();
     for instance in [&first, &second] {
         let pair = instance.alpn("example.org").unwrap();
         assert_eq!(pair.facts().dns_names, ["example.org"]);
@@ -59,12 +59,25 @@ fn every_instance_has_the_certificate_of_a_tls_challenge() {
     }
 }
 
+/// Workers look challenges up: a storage that hangs or fails must not delay them.
+#[test]
+fn look_ups_do_not_read_the_storage() {
+    let fixture = Fixture::new();
+    let (first, second) = (fixture.instance(), fixture.instance());
+    let _served = first.serve(ChallengeKind::Http01, "example.org", "token", "proof").unwrap();
+    assert_eq!(second.http("token"), None, "not copied yet");
+    second.refresh().unwrap();
+    std::fs::remove_dir_all(fixture.root.path().join("acme")).unwrap();
+    assert_eq!(second.http("token").as_deref(), Some("proof"));
+}
+
 #[test]
 fn rejects_tokens_and_names_that_are_paths() {
     let fixture = Fixture::new();
     let instance = fixture.instance();
     std::fs::write(fixture.root.path().join("acme/secret.http"), "secret").unwrap();
     std::fs::write(fixture.root.path().join("acme/secret.alpn"), "secret").unwrap();
+    instance.refresh().unwrap();
     for path in ["../secret", "..", "", "a/b", "secret\0", "/etc/passwd"] {
         assert_eq!(instance.http(path), None);
         assert!(instance.alpn(path).is_none());
@@ -78,16 +91,18 @@ fn rejects_tokens_and_names_that_are_paths() {
 }
 
 #[test]
-fn searches_the_storage_a_bounded_number_of_times() {
+fn copies_a_bounded_number_of_small_challenges() {
     let fixture = Fixture::new();
-    let (first, second) = (fixture.instance(), fixture.instance());
-    let _served = first.serve(ChallengeKind::Http01, "example.org", "token", "proof").unwrap();
-    for _ in 0..LOOKUPS_PER_SECOND_MAX {
-        assert_eq!(second.http("token").as_deref(), Some("proof"));
+    let instance = fixture.instance();
+    let folder = fixture.root.path().join("acme/challenges");
+    std::fs::write(folder.join("large.http"), "x".repeat(2 * TOKEN_BYTES_MAX + 1)).unwrap();
+    std::fs::write(folder.join(".new-1.http"), "half").unwrap();
+    instance.refresh().unwrap();
+    assert_eq!((instance.http("large"), instance.http(".new-1")), (None, None));
+    for number in 0..=SHARED_CHALLENGES_MAX {
+        std::fs::write(folder.join(format!("{number}.http")), "proof").unwrap();
     }
-    assert_eq!(second.http("token"), None);
-    // Its own challenges aren't searched.
-    assert_eq!(first.http("token").as_deref(), Some("proof"));
-    fixture.now.fetch_add(1, Ordering::Relaxed);
-    assert_eq!(second.http("token").as_deref(), Some("proof"));
+    instance.refresh().unwrap();
+    let found = (0..=SHARED_CHALLENGES_MAX).filter(|number| instance.http(&number.to_string()).is_some());
+    assert_eq!(found.count(), SHARED_CHALLENGES_MAX);
 }

@@ -253,3 +253,14 @@ fn a_bounded_number_of_commands_waits() {
         handle.set_certificates(Vec::new()).unwrap_err().message.starts_with("more than 64 commands wait")
     );
 }
+
+#[test]
+fn serves_challenges_of_other_instances() {
+    let fixture = Fixture::new(&[]);
+    std::fs::write(fixture.root.path().join("acme/challenges/token.http"), "proof").unwrap();
+    let begin = Instant::now();
+    while fixture.handle.challenges().http("token").as_deref() != Some("proof") {
+        assert!(begin.elapsed() < DEADLINE);
+        std::thread::yield_now();
+    }
+}

@@ -1,63 +1,6 @@
 //! Tests of options.
 
-use super::{Directory, ExternalAccount, Options, check_names};
-use crate::limits::{CERTIFICATES_MAX, NAMES_PER_CERTIFICATE_MAX};
-
-fn check(names: &[&str]) -> Result<(), String> {
-    let names = vec![names.iter().map(|name| (*name).to_owned()).collect()];
-    check_names(&names).map_err(|failure| failure.message)
-}
-
-#[test]
-fn accepts_host_names() {
-    for name in ["example.org", "a.b.c.example.org", "xn--bcher-kva.example", "1.example.org", "a-b.example"]
-    {
-        assert_eq!(check(&[name]), Ok(()), "{name}");
-    }
-}
-
-#[test]
-fn rejects_names_that_no_ca_or_file_accepts() {
-    let long = format!("{}.example", "a".repeat(64));
-    for name in [
-        "",
-        "localhost",
-        "Example.org",
-        "*.example.org",
-        "bücher.example",
-        "192.0.2.1",
-        "::1",
-        "a..b",
-        "-a.b",
-        "a-.b",
-        "../../etc/passwd",
-        "a/b.c",
-        "a\0.b",
-        ".example.org",
-        "example.org.",
-        "a_b.example",
-        &long,
-    ] {
-        let message = check(&[name]).expect_err(name);
-        assert!(message.starts_with(&format!("no certificate for {name:?}: ")), "{message}");
-    }
-}
-
-#[test]
-fn a_name_is_in_one_certificate() {
-    assert_eq!(check(&["a.example", "a.example"]), Err("found a.example in two certificates".to_owned()));
-}
-
-#[test]
-fn bounds_names_and_certificates() {
-    let many = |count: usize| (0..count).map(|number| format!("n{number}.example")).collect::<Vec<_>>();
-    assert!(check_names(&[many(NAMES_PER_CERTIFICATE_MAX)]).is_ok());
-    assert!(check_names(&[many(NAMES_PER_CERTIFICATE_MAX + 1)]).is_err());
-    assert!(check_names(&[Vec::new()]).is_err());
-    let each = |count| many(count).into_iter().map(|name| vec![name]).collect::<Vec<_>>();
-    assert!(check_names(&each(CERTIFICATES_MAX)).is_ok());
-    assert!(check_names(&each(CERTIFICATES_MAX + 1)).is_err());
-}
+use super::{Directory, ExternalAccount, Options};
 
 #[test]
 fn reads_the_words_of_directories() {

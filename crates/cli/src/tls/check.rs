@@ -2,21 +2,16 @@
 
 use std::fs::{File, Metadata, metadata};
 use std::io;
-use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use shearwater_acme::limits::NAMES_PER_CERTIFICATE_MAX;
+use shearwater_acme::unsuitable;
 use shearwater_config::{
     self as config, ClientHeader, Config, Directory, Finding, Findings, Pair, ProxyProtocol, SiteTls,
 };
 
-use crate::tls::{BadPair, FlagSite, ReadPair};
-
-/// Maximum number of names of one certificate (Let's Encrypt's limit).
-pub(crate) const NAMES_MAX: usize = 100;
-
-/// Last labels that no public authority gives certificates for (RFC 6761, RFC 6762, RFC 9476).
-const PRIVATE: [&str; 8] = ["alt", "arpa", "example", "internal", "invalid", "local", "localhost", "test"];
+use crate::tls::{BadPair, FlagSite, ReadPair, host_name};
 
 /// Checks the keys of a configuration. `has_tls` tells whether a flag gives an address with TLS, `now` is in seconds since
 /// 1970, `read_pair` reads pairs if it can.
@@ -103,16 +98,16 @@ impl Check<'_> {
                 "add the names that the certificate is for: hosts = [\"example.org\"]",
             );
         }
-        if site.hosts.len() > NAMES_MAX {
+        if site.hosts.len() > NAMES_PER_CERTIFICATE_MAX {
             self.error(
                 &key,
-                format!("more than {NAMES_MAX} names for one certificate"),
+                format!("more than {NAMES_PER_CERTIFICATE_MAX} names for one certificate"),
                 "divide the site, or use a pair of your own",
             );
         }
         let is_public = !matches!(self.config.acme.directory, Directory::Url(_));
         for (index, host) in site.hosts.iter().enumerate() {
-            if let Some((message, help)) = unsuitable(host, is_public) {
+            if let Some((message, help)) = unsuitable(&host_name(host), is_public) {
                 self.error(&format!("{of}.hosts[{index}]"), message, help);
             }
         }
@@ -183,24 +178,6 @@ pub(crate) fn readable(path: &Path) -> Result<Metadata, String> {
     }
 }
 
-/// Returns the reason why an authority gives no certificate for a name, and what to do.
-pub(crate) fn unsuitable(host: &str, is_public: bool) -> Option<(&'static str, &'static str)> {
-    let name = host.strip_suffix('.').unwrap_or(host);
-    let own = "\"self-signed\" is for trying; a pair of your own works for every name";
-    if name.starts_with("*.") {
-        return Some((
-            "no certificate by itself for a wildcard",
-            "authorities check such names in the DNS (DNS-01), which isn't supported: name each host, or use a pair of your own",
-        ));
-    }
-    if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-        return Some(("no certificate by itself for an IP address", own));
-    }
-    let last = name.rsplit('.').next().unwrap_or_default();
-    let is_private = !name.contains('.') || PRIVATE.iter().any(|label| label.eq_ignore_ascii_case(last));
-    (is_public && is_private).then_some(("public authorities give no certificate for this name", own))
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -208,7 +185,9 @@ mod tests {
     use shearwater_config::{Config, Findings};
     use testkit::TestFolder;
 
-    use super::{NAMES_MAX, check};
+    use shearwater_acme::limits::NAMES_PER_CERTIFICATE_MAX;
+
+    use super::check;
     use crate::tls::{BadPair, PairFacts};
 
     const DAY: u64 = 86_400;
@@ -274,9 +253,9 @@ mod tests {
             let hosts = hosts.join(", ");
             format!("[server]\nhttps_port = 443\n[[site]]\nroot = \".\"\ntls = \"auto\"\nhosts = [{hosts}]")
         };
-        assert_eq!(found(&folder, &of(NAMES_MAX), DAY), [""; 0]);
+        assert_eq!(found(&folder, &of(NAMES_PER_CERTIFICATE_MAX), DAY), [""; 0]);
         assert_eq!(
-            found(&folder, &of(NAMES_MAX + 1), DAY),
+            found(&folder, &of(NAMES_PER_CERTIFICATE_MAX + 1), DAY),
             ["site[0].tls: more than 100 names for one certificate"]
         );
     }

@@ -11,10 +11,12 @@ use std::env::{split_paths, var_os};
 use std::path::PathBuf;
 
 use shearwater::ListenAddress;
+use shearwater_acme::{ChallengeKind, unsuitable};
 use shearwater_config::{self as config, Config, Directory, Pair, SiteTls};
 
 use crate::args::Serve;
 use crate::failure::Failure;
+use crate::settings::Listening;
 
 pub(crate) use pair::{BadPair, PairFacts, READ_PAIR, ReadPair, date};
 pub(crate) use serve::RunningTls;
@@ -33,6 +35,8 @@ const CERTIFICATES_SHOWN_MAX: usize = 20;
 pub(crate) struct TlsPlan {
     /// Addresses whose connections are by TLS.
     pub(crate) addresses: Vec<ListenAddress>,
+    /// Ports of the other ones.
+    pub(crate) plain_ports: Vec<u16>,
     /// The certificates of the sites that have one. The first is for clients that ask for no or another name.
     pub(crate) certificates: Vec<SiteCertificate>,
     pub(crate) tls: config::Tls,
@@ -99,7 +103,7 @@ pub(crate) fn check_flags(serve: &Serve) -> Result<(), Failure> {
         }
     }
     for name in &serve.domain {
-        if let Some((message, help)) = check::unsuitable(name, true) {
+        if let Some((message, help)) = unsuitable(&host_name(name), true) {
             return Err(Failure::usage_helped(format!("`--domain {name}`: {message}"), help));
         }
     }
@@ -153,8 +157,9 @@ pub(crate) fn default_address(site: &FlagSite, config: &Config) -> Option<&'stat
 pub(crate) fn plan(
     config: &Config,
     site: &FlagSite,
-    addresses: Vec<ListenAddress>,
+    listening: &Listening,
 ) -> Result<Option<TlsPlan>, Failure> {
+    let addresses = listening.encrypted.clone();
     let of_flags = SiteCertificate { hosts: site.hosts.clone(), source: site.tls.clone(), facts: None };
     let of_file = config.sites.iter().map(|site| SiteCertificate {
         hosts: site.hosts.clone(),
@@ -179,6 +184,9 @@ pub(crate) fn plan(
         (Some(_), false) => {}
     }
     for certificate in &mut certificates {
+        if certificate.source == SiteTls::Auto {
+            certificate.hosts.iter_mut().for_each(|host| *host = host_name(host));
+        }
         if let (SiteTls::Own(pair), Some(read)) = (&certificate.source, READ_PAIR) {
             let failed = |BadPair { message, help }| Failure::usage_helped(message, help);
             certificate.facts = Some(read(&pair.cert, &pair.key).map_err(failed)?);
@@ -188,7 +196,19 @@ pub(crate) fn plan(
         true => Some(config.tls.storage.clone().or_else(default_storage).ok_or_else(no_storage)?),
         false => None,
     };
-    Ok(Some(TlsPlan { addresses, certificates, tls: config.tls.clone(), acme: config.acme.clone(), storage }))
+    Ok(Some(TlsPlan {
+        addresses,
+        plain_ports: listening.plain_ports(),
+        certificates,
+        tls: config.tls.clone(),
+        acme: config.acme.clone(),
+        storage,
+    }))
+}
+
+/// Returns a host as certificates name it.
+pub(crate) fn host_name(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
 /// Returns the folder that the service manager or the user has for data.
@@ -211,6 +231,17 @@ impl TlsPlan {
     pub(crate) fn port(&self) -> Option<u16> {
         let mut ports = self.addresses.iter().filter_map(|address| Some(address.tcp()?.port()));
         ports.next().filter(|port| *port != 0)
+    }
+
+    /// Returns the challenges that the CA can ask for. Other ports than 443 and 80 may be theirs at a router, which isn't known.
+    fn challenges(&self) -> Vec<ChallengeKind> {
+        let mut ports = self.addresses.iter().filter_map(|address| Some(address.tcp()?.port()));
+        let by_port = [
+            (ports.any(|port| port == PORTS.0), ChallengeKind::TlsAlpn01),
+            (self.plain_ports.contains(&PORTS.1), ChallengeKind::Http01),
+        ];
+        let is_known = by_port.iter().any(|(is_bound, _)| *is_bound);
+        by_port.into_iter().filter(|(is_bound, _)| *is_bound || !is_known).map(|(_, kind)| kind).collect()
     }
 
     /// Returns a line for each certificate, up to a bound.
@@ -255,8 +286,11 @@ impl SiteCertificate {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::path::PathBuf;
 
+    use shearwater::{ListenAddress, Server};
+    use shearwater_acme::ChallengeKind;
     use shearwater_config::{Config, Directory, SiteTls};
 
     use super::{FlagSite, override_keys, plan};
@@ -335,13 +369,39 @@ mod tests {
     #[test]
     fn plans_certificates_and_addresses_together() {
         let config = Config::default();
-        let address = || vec!["[::]:8443".parse::<std::net::SocketAddr>().expect("an address").into()];
         let none = FlagSite::default();
-        assert_eq!(plan(&config, &none, Vec::new()).expect("nothing is wrong"), None);
-        assert!(plan(&config, &none, address()).is_err(), "an address without a certificate");
+        assert_eq!(plan(&config, &none, &bound(&[], &[])).expect("nothing is wrong"), None);
+        assert!(plan(&config, &none, &bound(&[8443], &[])).is_err(), "an address without a certificate");
         let local = FlagSite { tls: SiteTls::SelfSigned, ..none };
-        assert!(plan(&config, &local, Vec::new()).is_err(), "a certificate without an address");
-        let planned = plan(&config, &local, address()).expect("nothing is wrong").expect("TLS");
+        assert!(plan(&config, &local, &bound(&[], &[])).is_err(), "a certificate without an address");
+        let planned = plan(&config, &local, &bound(&[8443], &[])).expect("nothing is wrong").expect("TLS");
         assert_eq!((planned.port(), planned.certificates.len(), planned.storage), (Some(8443), 1, None));
+    }
+
+    /// Returns addresses with and without TLS.
+    fn bound(encrypted: &[u16], plain: &[u16]) -> Listening {
+        let address = |port: &u16| SocketAddr::from(([127, 0, 0, 1], *port));
+        let encrypted: Vec<_> = encrypted.iter().map(|port| ListenAddress::Tls(address(port))).collect();
+        let plain = plain.iter().map(|port| address(port).to_string());
+        let addresses = plain.chain(encrypted.iter().map(ToString::to_string)).collect();
+        Listening { server: Server::new(""), addresses, encrypted }
+    }
+
+    #[test]
+    fn the_ports_decide_on_challenges() {
+        let config = Config::default();
+        let site = FlagSite { tls: SiteTls::SelfSigned, hosts: Vec::new() };
+        let (tls, http) = (ChallengeKind::TlsAlpn01, ChallengeKind::Http01);
+        for (encrypted, plain, expected) in [
+            (443, &[80][..], &[tls, http][..]),
+            (443, &[], &[tls]),
+            (443, &[8080], &[tls]),
+            (8443, &[80], &[http]),
+            (8443, &[8080], &[tls, http]),
+            (8443, &[], &[tls, http]),
+        ] {
+            let planned = plan(&config, &site, &bound(&[encrypted], plain)).expect("nothing is wrong");
+            assert_eq!(planned.expect("TLS").challenges(), expected, "{encrypted}, {plain:?}");
+        }
     }
 }

@@ -28,8 +28,10 @@ struct Inner {
     tickets: Arc<Tickets>,
     challenges: Arc<Challenges>,
     current: Mutex<Current>,
-    /// Gets certificates, once a site wants one.
+    /// Gets certificates, from the first site on that wants one.
     manager: OnceLock<Handle>,
+    /// Challenges of the manager, for workers.
+    managed: Arc<OnceLock<Arc<shearwater_acme::Challenges>>>,
 }
 
 /// Parts of the present configuration.
@@ -48,44 +50,22 @@ impl RunningTls {
     /// A file that can't be used, or a folder that can't be written.
     pub(crate) fn start(plan: TlsPlan) -> Result<Self, Failure> {
         let tickets = Arc::new(tickets(plan.tls.ticket_keys.as_deref())?);
-        let managed = Arc::new(OnceLock::<Arc<shearwater_acme::Challenges>>::new());
+        let managed = Arc::<OnceLock<Arc<shearwater_acme::Challenges>>>::default();
         let source = Arc::clone(&managed);
         let challenges = Arc::new(Challenges::with_source(move |name| source.get()?.alpn(name)));
+        let options = plan.manager_options(plan.automatic());
         let mut current = Current { plan, obtained: HashMap::new(), made: HashMap::new() };
         let shared = SharedConfiguration::new(current.configuration(&tickets, &challenges)?);
-        let inner =
-            Inner { shared, tickets, challenges, current: Mutex::new(current), manager: OnceLock::new() };
-        let running = Self(Arc::new(inner));
-        running.get_certificates()?;
-        if let Some(manager) = running.0.manager.get() {
-            // Set here only.
-            let _ = managed.set(manager.challenges());
+        let (current, manager) = (Mutex::new(current), OnceLock::new());
+        let running = Self(Arc::new(Inner { shared, tickets, challenges, current, manager, managed }));
+        if let Some(options) = options {
+            running.set_manager(running.start_manager(options)?);
         }
         Ok(running)
     }
 
-    /// Starts the thread that gets certificates, if a site wants one.
-    fn get_certificates(&self) -> Result<(), Failure> {
-        let current = self.lock();
-        let names = current.plan.automatic();
-        let Some(storage) = current.plan.storage.clone().filter(|_| !names.is_empty()) else { return Ok(()) };
-        let acme = &current.plan.acme;
-        let options = shearwater_acme::Options {
-            directory: match &acme.directory {
-                Directory::LetsEncrypt => shearwater_acme::Directory::LetsEncrypt,
-                Directory::LetsEncryptStaging => shearwater_acme::Directory::LetsEncryptStaging,
-                Directory::Url(url) => shearwater_acme::Directory::Url(url.clone()),
-            },
-            ca: acme.ca.clone(),
-            emails: acme.email.iter().cloned().collect(),
-            external_account: acme
-                .eab
-                .as_ref()
-                .map(|eab| ExternalAccount { kid: eab.kid.clone(), hmac: eab.hmac.reveal().to_owned() }),
-            terms_agreed: acme.agree_to_terms,
-            ..shearwater_acme::Options::new(storage, names)
-        };
-        drop(current);
+    /// Starts the thread that gets certificates.
+    fn start_manager(&self, options: shearwater_acme::Options) -> Result<Handle, Failure> {
         // The manager must not keep alive what owns it.
         let inner = Arc::downgrade(&self.0);
         let manager = Manager::start(options, move |notice| {
@@ -93,10 +73,14 @@ impl RunningTls {
                 Self(inner).notice(notice);
             }
         });
-        let manager = manager.map_err(|failure| Failure::system(failure.message, Some(failure.help)))?;
-        // Set here only.
+        manager.map_err(|failure| Failure::system(failure.message, Some(failure.help)))
+    }
+
+    /// Serves the challenges of a manager, which is the only one from then on.
+    fn set_manager(&self, manager: Handle) {
+        // Only the start and the reloads, which come one after the other, set it.
+        let _ = self.0.managed.set(manager.challenges());
         let _ = self.0.manager.set(manager);
-        Ok(())
     }
 
     fn notice(&self, notice: Notice) {
@@ -129,9 +113,9 @@ impl RunningTls {
     }
 
     /// Returns the function that finds challenges by HTTP.
-    pub(crate) fn find_challenge(&self) -> Option<impl Fn(&str) -> Option<String> + Send + Sync + 'static> {
-        let challenges = self.0.manager.get()?.challenges();
-        Some(move |token: &str| challenges.http(token))
+    pub(crate) fn find_challenge(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+        let managed = Arc::clone(&self.0.managed);
+        move |token: &str| managed.get()?.http(token)
     }
 
     /// Returns the certificates that the server gets by itself.
@@ -157,14 +141,13 @@ impl RunningTls {
     pub(crate) fn prepare(&self, plan: TlsPlan) -> Result<Replacement<'_>, Failure> {
         let keys = plan.tls.ticket_keys.as_deref().map(|path| tickets(Some(path))).transpose()?;
         let present = self.lock();
-        if present.plan.automatic().is_empty() != plan.automatic().is_empty() {
-            let help = "`shearwater upgrade`, or restart the server";
-            return Err(Failure::usage_helped("`tls = \"auto\"` can't come or go by a reload", help));
-        }
         let mut current = Current { plan, obtained: present.obtained.clone(), made: present.made.clone() };
         drop(present);
         let configuration = current.configuration(&self.0.tickets, &self.0.challenges)?;
-        Ok(Replacement { running: self, current, configuration, keys })
+        // It begins without names: a reload that fails after this must order nothing.
+        let options = current.plan.manager_options(Vec::new()).filter(|_| self.0.manager.get().is_none());
+        let manager = options.map(|options| self.start_manager(options)).transpose()?;
+        Ok(Replacement { running: self, current, configuration, keys, manager })
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
@@ -178,19 +161,37 @@ pub(crate) struct Replacement<'a> {
     current: Current,
     configuration: Configuration,
     keys: Option<Tickets>,
+    /// Started, if the first site wants a certificate.
+    manager: Option<Handle>,
 }
 
 impl Replacement<'_> {
     /// Serves it: workers take it over at their next turn.
-    pub(crate) fn apply(self) -> Result<(), String> {
-        let Inner { shared, tickets, manager, .. } = &*self.running.0;
+    pub(crate) fn apply(mut self) -> Result<(), String> {
+        let Inner { shared, tickets, challenges, manager, .. } = &*self.running.0;
+        if let Some(manager) = self.manager {
+            self.running.set_manager(manager);
+        }
+        let mut present = self.running.lock();
+        let automatic = self.current.plan.automatic();
         if let Some(manager) = manager.get() {
-            let set = manager.set_certificates(self.current.plan.automatic());
+            // Certificates that it finds now are served after this, because they need the lock.
+            let set = manager.set_certificates(automatic.clone());
             set.map_err(|failure| format!("error: {failure}\nhelp: {}\n", failure.help))?;
+        }
+        // Some may have been issued since the plan was read.
+        let is_newer = present.obtained.iter().any(|(names, pair)| {
+            self.current.obtained.get(names).is_none_or(|known| known.facts() != pair.facts())
+        });
+        self.current.obtained = present.obtained.clone();
+        self.current.obtained.retain(|names, _| automatic.contains(names));
+        if is_newer {
+            let configuration = self.current.configuration(tickets, challenges);
+            self.configuration = configuration.map_err(|failure| failure.to_string())?;
         }
         self.keys.iter().for_each(|keys| tickets.replace(keys));
         shared.replace(self.configuration);
-        *self.running.lock() = self.current;
+        *present = self.current;
         Ok(())
     }
 }
@@ -250,6 +251,27 @@ impl TlsPlan {
     fn automatic(&self) -> Vec<Vec<String>> {
         let auto = self.certificates.iter().filter(|site| site.source == SiteTls::Auto);
         auto.map(|site| site.hosts.clone()).collect()
+    }
+
+    /// Returns options for getting certificates, unless no site wants one.
+    fn manager_options(&self, names: Vec<Vec<String>>) -> Option<shearwater_acme::Options> {
+        let acme = &self.acme;
+        Some(shearwater_acme::Options {
+            directory: match &acme.directory {
+                Directory::LetsEncrypt => shearwater_acme::Directory::LetsEncrypt,
+                Directory::LetsEncryptStaging => shearwater_acme::Directory::LetsEncryptStaging,
+                Directory::Url(url) => shearwater_acme::Directory::Url(url.clone()),
+            },
+            ca: acme.ca.clone(),
+            emails: acme.email.iter().cloned().collect(),
+            external_account: acme
+                .eab
+                .as_ref()
+                .map(|eab| ExternalAccount { kid: eab.kid.clone(), hmac: eab.hmac.reveal().to_owned() }),
+            terms_agreed: acme.agree_to_terms,
+            challenges: self.challenges(),
+            ..shearwater_acme::Options::new(self.storage.clone()?, names)
+        })
     }
 }
 
