@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,17 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::{Request, Response};
+use http::header::{HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
 use crate::limits::{REQUEST_SECONDS_MAX, RESPONSE_BYTES_MAX};
@@ -32,7 +32,7 @@ const AGENT: &str = concat!("shearwater/", env!("CARGO_PKG_VERSION"), " instant-
 /// Sends the requests of one order.
 #[derive(Clone)]
 pub(crate) struct Client {
-    tls: TlsConnector,
+    http: legacy::Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>,
     clock: Clock,
     /// `Retry-After` of the last response, in seconds; 0 if it had none.
     retry_after: Arc<AtomicU64>,
@@ -67,7 +67,11 @@ impl Client {
             .map_err(|error| Failure::new(format!("cannot use TLS: {error}"), "report this as a bug"))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)), clock, retry_after: Arc::default() })
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().build();
+        // None is kept: the CA may close one just as the next request is sent.
+        let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+        Ok(Self { http, clock, retry_after: Arc::default() })
     }
 
     /// Returns a client with its own `Retry-After`.
@@ -87,47 +91,14 @@ impl Client {
 
     /// Sends a request on a connection of its own, and receives the whole response.
     async fn send(self, mut request: Request<BodyWrapper<Bytes>>) -> Result<Response<Bytes>, RequestError> {
-        let uri = request.uri().clone();
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let port = uri.port_u16().unwrap_or(443);
-        if uri.scheme_str() != Some("https") {
-            return Err(RequestError::new(
-                format!("the CA's URL {uri} isn't https"),
-                "check the CA's directory",
-            ));
-        }
-        let place = format!("{host}:{port}");
-        let unreachable = |error: io::Error| RequestError::unreachable(&place, &error);
-        let socket = TcpStream::connect((&*host, port)).await.map_err(unreachable)?;
-        let name =
-            ServerName::try_from(host.clone()).map_err(|error| unreachable(io::Error::other(error)))?;
-        let stream =
-            self.tls.connect(name, socket).await.map_err(|error| RequestError::unverified(&place, &error))?;
-        let broken = |error: &dyn StdError| {
-            RequestError::new(format!("the connection to the CA at {place} broke: {error}"), NETWORK_HELP)
-        };
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-        let authority = uri.authority().map_or(&*host, http::uri::Authority::as_str);
-        let authority = HeaderValue::from_str(authority).map_err(|error| broken(&error))?;
-        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        *request.uri_mut() = path.parse().map_err(|error: http::uri::InvalidUri| broken(&error))?;
-        request.headers_mut().insert(HOST, authority);
-        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        let exchange = async {
-            let (parts, body) =
-                sender.send_request(request).await.map_err(|error| broken(&error))?.into_parts();
-            let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
-            Ok(Response::from_parts(parts, body.map_err(|error| broken(&*error))?.to_bytes()))
-        };
-        tokio::pin!(exchange);
-        tokio::select! {
-            biased;
-            response = &mut exchange => response,
-            // The connection may end first, with the response complete.
-            _ = connection => exchange.await,
-        }
+        let uri = request.uri().clone();
+        let response = self.http.request(request).await;
+        let (parts, body) = response.map_err(|error| RequestError::unsent(&uri, &error))?.into_parts();
+        let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await.map_err(|error| {
+            RequestError::new(format!("cannot read the CA's response from {uri}: {error}"), NETWORK_HELP)
+        })?;
+        Ok(Response::from_parts(parts, body.to_bytes()))
     }
 
     fn note_retry_after(&self, response: &Response<Bytes>) {
@@ -180,14 +151,16 @@ impl RequestError {
         Self { message, help }
     }
 
-    fn unreachable(place: &str, error: &io::Error) -> Self {
-        Self::new(format!("cannot connect to the CA at {place}: {error}"), NETWORK_HELP)
-    }
-
-    fn unverified(place: &str, error: &io::Error) -> Self {
+    fn unsent(uri: &Uri, error: &legacy::Error) -> Self {
         use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
-        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-        let help = match cause {
+        let causes: Vec<_> = iter::successors(Some(error as &(dyn StdError + 'static)), cause).collect();
+        let root = causes.last().copied().unwrap_or(error);
+        let what = match root.downcast_ref::<rustls::Error>() {
+            Some(_) => "verify",
+            None if error.is_connect() => "connect to",
+            None => "get a response from",
+        };
+        let help = match root.downcast_ref() {
             Some(rustls::Error::InvalidCertificate(
                 Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
             )) => "check this machine's clock",
@@ -196,8 +169,16 @@ impl RequestError {
             }
             _ => NETWORK_HELP,
         };
-        Self::new(format!("cannot verify the CA at {place}: {error}"), help)
+        let place = uri.authority().map_or("", http::uri::Authority::as_str);
+        Self::new(format!("cannot {what} the CA at {place}: {root}"), help)
     }
+}
+
+/// Returns the cause of an error. That of an I/O error isn't its source.
+fn cause<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    let error: &'a (dyn StdError + 'static) = *error;
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.map(|inner| inner as &(dyn StdError + 'static)).or_else(|| error.source())
 }
 
 impl fmt::Display for RequestError {
