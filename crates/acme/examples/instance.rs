@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shearwater_acme::{ChallengeKind, Clock, Directory, ExternalAccount, Manager, Notice, Options};
+use shearwater_acme::{ChallengeKind, Clock, ExternalAccount, Manager, Notice, Options};
 use shearwater_io::ListenerId;
 use shearwater_io::secure::{Provider as _, Session as _, Step};
 use shearwater_tls::{Challenges, Configuration, NamedCertificate, SharedConfiguration, TlsProvider};
@@ -44,7 +44,7 @@ impl Arguments {
         match option {
             "storage" => options.storage = value.into(),
             "directory" => {
-                options.directory = Directory::parse(&value).ok_or("--directory: expected a URL")?;
+                options.directory = value;
             }
             "ca" => options.ca = Some(value.into()),
             "email" => options.emails.push(value),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
+use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::context::Context;
@@ -41,7 +42,7 @@ pub(crate) async fn open(context: &Context, client: &Client) -> Result<Account, 
 
 /// Discards the stored account, because the CA doesn't know it.
 pub(crate) fn discard(context: &Context) -> Result<(), Failure> {
-    Ok(context.storage.accounts.remove(&file_name(context))?)
+    context.storage.accounts.remove(&file_name(context))
 }
 
 async fn create(context: &Context, client: &Client) -> Result<Account, Failure> {
@@ -59,17 +60,17 @@ async fn create(context: &Context, client: &Client) -> Result<Account, Failure> 
     };
     let created = with_nonces(async || {
         let builder = Account::builder_with_http(Box::new(client.clone()));
-        builder.create(&new, options.directory.url().to_owned(), external.as_ref()).await
+        builder.create(&new, options.directory.clone(), external.as_ref()).await
     });
     let (account, credentials) = created.await.map_err(|error| client.failure(&error))?;
-    let content = serde_json::to_vec(&credentials).unwrap_or_default();
+    let content = Zeroizing::new(serde_json::to_vec(&credentials).unwrap_or_default());
     context.storage.accounts.write(&file_name(context), &content)?;
     Ok(account)
 }
 
 /// Returns the name of the account's file: the directory's URL with `-` for all but letters, digits and dots.
 fn file_name(context: &Context) -> String {
-    let url = context.options.directory.url().trim_start_matches("https://").trim_start_matches('.');
+    let url = context.options.directory.trim_start_matches("https://").trim_start_matches('.');
     let allowed = |char: char| if char.is_ascii_alphanumeric() || char == '.' { char } else { '-' };
     format!("{}.json", url.chars().map(allowed).take(200).collect::<String>())
 }

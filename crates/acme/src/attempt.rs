@@ -30,14 +30,14 @@ pub(crate) struct Outcome {
     pub(crate) record: Option<Record>,
     /// A certificate that was issued, or read from the storage.
     pub(crate) pair: Option<Pair>,
-    /// Content of the certificate's file, if it couldn't be stored.
-    pub(crate) unsaved: Option<Vec<u8>>,
     /// Failures of the order, of the certificate's file, or of the machine.
     pub(crate) failure: Option<Failure>,
     /// Failure of the storage.
     pub(crate) storage_failure: Option<Failure>,
     /// Unix time of the next attempt, if the record doesn't say it.
     pub(crate) again_at: Option<u64>,
+    /// Another instance works on it.
+    pub(crate) is_elsewhere: bool,
 }
 
 impl Attempt<'_> {
@@ -69,7 +69,8 @@ impl Attempt<'_> {
         let (folder, id) = (&storage.certificates, &self.names[0]);
         let lease = Lease::take(&storage.locks, id, &self.context.owner, now);
         let Some(lease) = lease? else {
-            return Ok(Outcome { again_at: Some(now + LEASE_POLL_SECONDS), ..Outcome::default() });
+            let again_at = Some(now + LEASE_POLL_SECONDS);
+            return Ok(Outcome { again_at, is_elsewhere: true, ..Outcome::default() });
         };
         let mut record = Record::read(folder, id)?;
         let before = record.clone();
@@ -81,7 +82,7 @@ impl Attempt<'_> {
         if let Some(pair) = &outcome.pair {
             record.plan_for(pair.facts(), &mut self.context.random.borrow_mut());
         }
-        let directory = options.directory.url();
+        let directory = &options.directory;
         let facts = outcome.pair.as_ref().map(Pair::facts);
         let is_usable = facts.is_some_and(|facts| record.is_usable(facts, self.names, directory));
         let client = self.context.client.for_order();
@@ -99,7 +100,7 @@ impl Attempt<'_> {
         if record != before {
             // The certificate's file is written by then: without this record it is only planned anew.
             let written = record.write(folder, id);
-            outcome.storage_failure = outcome.storage_failure.or(written.err().map(Failure::from));
+            outcome.storage_failure = outcome.storage_failure.or(written.err());
         }
         outcome.record = Some(record);
         Ok(outcome)
@@ -149,24 +150,26 @@ impl Attempt<'_> {
         let folder = &self.context.storage.certificates;
         match obtained {
             Ok(issued) => {
+                let written = folder.write(&format!("{}.pem", self.names[0]), &issued.pem);
+                let pair = issued.pair;
+                if let Err(failure) = written {
+                    // It is used. The order stays in its record, from which the next attempt gets it again.
+                    (outcome.pair, outcome.storage_failure) = (Some(pair), Some(failure));
+                    outcome.again_at = Some(now + STORAGE_POLL_SECONDS);
+                    return;
+                }
+                drop(folder.remove(&format!("{}.key", self.names[0])));
                 *record = Record {
-                    directory: self.context.options.directory.url().to_owned(),
+                    directory: self.context.options.directory.clone(),
                     issued_at: now,
                     ..Record::default()
                 };
-                record.plan_for(issued.pair.facts(), &mut self.context.random.borrow_mut());
-                let written = folder.write(&format!("{}.pem", self.names[0]), &issued.pem);
-                if let Err(error) = written {
-                    outcome.storage_failure = Some(error.into());
-                    outcome.unsaved = Some(issued.pem);
-                } else {
-                    drop(folder.remove(&format!("{}.key", self.names[0])));
-                }
-                outcome.failure = clock_failure(issued.pair.facts(), now);
+                record.plan_for(pair.facts(), &mut self.context.random.borrow_mut());
+                outcome.failure = clock_failure(pair.facts(), now);
                 if outcome.failure.is_some() {
-                    self.fail(record, outcome.failure.clone(), Some(issued.pair.facts()), now);
+                    self.fail(record, outcome.failure.clone(), Some(pair.facts()), now);
                 }
-                outcome.pair = Some(issued.pair);
+                outcome.pair = Some(pair);
             }
             // Not the order's fault: it continues when the storage works again.
             Err(failure) if failure.scope == Scope::Storage => {
@@ -215,7 +218,7 @@ impl Attempt<'_> {
                         "this one takes its certificate from the storage; compare the clocks of both machines",
                     );
                 }
-                Err(error) => return error.into(),
+                Err(failure) => return failure,
             }
         }
     }

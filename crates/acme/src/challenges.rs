@@ -8,7 +8,7 @@ use shearwater_tls::{Pair, challenge_certificate};
 use crate::failure::Failure;
 use crate::limits::{SHARED_CHALLENGES_MAX, TOKEN_BYTES_MAX};
 use crate::options::{ChallengeKind, Clock};
-use crate::storage::{Storage, StorageError};
+use crate::storage::Storage;
 
 /// The challenges that a CA may ask for now.
 ///
@@ -52,7 +52,7 @@ impl Challenges {
     }
 
     /// Copies the challenges of other instances from the storage. Contents of a name don't change while it exists.
-    pub(crate) fn refresh(&self) -> Result<(), StorageError> {
+    pub(crate) fn refresh(&self) -> Result<(), Failure> {
         let folder = &self.storage.challenges;
         let mut shared = HashMap::new();
         for name in folder.names()?.into_iter().filter(|name| is_challenge(name)) {
@@ -62,7 +62,7 @@ impl Challenges {
             if self.read().own.contains_key(&name) {
                 continue;
             }
-            let content = folder.read(&name)?.and_then(|content| String::from_utf8(content).ok());
+            let content = folder.read(&name)?.and_then(|content| String::from_utf8(content.to_vec()).ok());
             // Longer than a token with a thumbprint: nothing that an instance has written.
             let content = content.filter(|content| content.len() <= 2 * TOKEN_BYTES_MAX);
             shared.extend(content.map(|content| (name, content)));

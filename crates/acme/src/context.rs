@@ -56,10 +56,10 @@ pub struct Status {
     pub next_attempt: u64,
     /// Failure of the last order, if it failed.
     pub failure: Option<Failure>,
-    /// URL of the order in progress, or of the one that will be resumed.
-    pub order: Option<String>,
     /// Number of attempts that this instance has completed; it grows with each one.
     pub attempts: u64,
+    /// Number of orders by [`Handle::renew`](crate::Handle::renew) that have ended, with a certificate or a failure.
+    pub renewals: u64,
 }
 
 /// The status of all certificates, by their main names.
@@ -69,12 +69,5 @@ pub(crate) struct Board(Mutex<BTreeMap<String, Status>>);
 impl Board {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Status>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Publishes the URL of an order in progress.
-    pub(crate) fn set_order(&self, id: &str, url: &str) {
-        if let Some(status) = self.lock().get_mut(id) {
-            status.order = Some(url.to_owned());
-        }
     }
 }

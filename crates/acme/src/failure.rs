@@ -94,24 +94,11 @@ impl Failure {
                 "the CA requires an external account",
                 "set the key identifier and the HMAC key that it shows to its customers (`eab`)",
             ),
-            "unauthorized" => (
-                "the CA rejected the account or the name",
-                "check the account and its external binding (`eab`)",
-            ),
             "invalidContact" | "unsupportedContact" => {
                 ("the CA rejected the e-mail address", "correct `email`")
             }
             "userActionRequired" => {
                 ("the CA's terms of service have changed", "read and accept them at the CA's site")
-            }
-            "accountDoesNotExist" => {
-                ("the CA doesn't know the account", "a new account is created by itself")
-            }
-            "badNonce" => {
-                ("the CA rejected every nonce", "its servers disagree; it is tried again by itself")
-            }
-            "badCSR" | "badPublicKey" => {
-                ("the CA rejected the key or the request", "check which keys it supports")
             }
             _ => ("the CA rejected the request", "its own words name the cause; it is tried again by itself"),
         };

@@ -9,8 +9,9 @@ use std::fs;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
 use crate::limits::LEASE_SECONDS;
-use crate::storage::{Folder, StorageError};
+use crate::storage::Folder;
 
 /// Identifies an instance: its machine, its namespace of processes, its process, and a random number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +66,7 @@ impl<'a> Lease<'a> {
         name: &str,
         owner: &Owner,
         now: u64,
-    ) -> Result<Option<Self>, StorageError> {
+    ) -> Result<Option<Self>, Failure> {
         let highest = generations(folder, name)?.into_iter().max().unwrap_or(0);
         if highest > 0 && !is_free(folder, &file_name(name, highest), owner, now)? {
             return Ok(None);
@@ -87,7 +88,7 @@ impl<'a> Lease<'a> {
     }
 
     /// Extends it. Returns `false` if another instance has taken it because it had expired.
-    pub(crate) fn renew(&self, now: u64) -> Result<bool, StorageError> {
+    pub(crate) fn renew(&self, now: u64) -> Result<bool, Failure> {
         let is_held = self.is_latest()?;
         if is_held {
             self.write(now + LEASE_SECONDS)?;
@@ -95,11 +96,11 @@ impl<'a> Lease<'a> {
         Ok(is_held)
     }
 
-    fn is_latest(&self) -> Result<bool, StorageError> {
+    fn is_latest(&self) -> Result<bool, Failure> {
         Ok(generations(self.folder, &self.name)?.into_iter().max() == Some(self.generation))
     }
 
-    fn write(&self, expires: u64) -> Result<(), StorageError> {
+    fn write(&self, expires: u64) -> Result<(), Failure> {
         self.folder.write(&file_name(&self.name, self.generation), &terms(&self.owner, expires))
     }
 }
@@ -121,17 +122,14 @@ fn terms(owner: &Owner, expires: u64) -> Vec<u8> {
     serde_json::to_vec(&Terms { owner: owner.clone(), expires }).unwrap_or_default()
 }
 
-fn generations(folder: &Folder, name: &str) -> Result<Vec<u64>, StorageError> {
+fn generations(folder: &Folder, name: &str) -> Result<Vec<u64>, Failure> {
     let generation = |file: &String| file.rsplit_once('.').filter(|(of, _)| *of == name)?.1.parse().ok();
     Ok(folder.names()?.iter().filter_map(generation).collect())
 }
 
 /// Returns whether a lease was released, has expired, or belongs to a process that has ended.
-fn is_free(folder: &Folder, file: &str, observer: &Owner, now: u64) -> Result<bool, StorageError> {
-    let content = match folder.read(file) {
-        Ok(content) => content.unwrap_or_default(),
-        Err(error) => return Err(error),
-    };
+fn is_free(folder: &Folder, file: &str, observer: &Owner, now: u64) -> Result<bool, Failure> {
+    let content = folder.read(file)?.unwrap_or_default();
     Ok(match serde_json::from_slice::<Terms>(&content) {
         // A far expiry is a wrong clock: it must not block the name for good.
         Ok(terms) => {

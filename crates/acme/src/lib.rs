@@ -4,10 +4,10 @@
 //! on, or a [`Failure`] in words. The server has to serve the challenges of its [`Handle`]: HTTP-01 on port 80, TLS-ALPN-01 on port 443.
 //!
 //! ```no_run
-//! use shearwater_acme::{Directory, Notice, Manager, Options};
+//! use shearwater_acme::{LETS_ENCRYPT_STAGING, Manager, Notice, Options};
 //!
 //! let mut options = Options::new("/var/lib/shearwater".into(), vec![vec!["www.example.org".to_owned()]]);
-//! options.directory = Directory::LetsEncryptStaging;
+//! options.directory = LETS_ENCRYPT_STAGING.to_owned();
 //! options.terms_agreed = true;
 //! let handle = Manager::start(options, |notice| match notice {
 //!     Notice::Certificate(certificate) => println!("new: {:?}", certificate.pair.facts()),
@@ -49,5 +49,5 @@ pub use context::{State, Status};
 pub use failure::Failure;
 pub use manager::{Handle, Manager};
 pub use names::unsuitable;
-pub use options::{ChallengeKind, Clock, Directory, ExternalAccount, Options};
+pub use options::{ChallengeKind, Clock, ExternalAccount, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Options};
 pub use slots::{Certificate, Notice};

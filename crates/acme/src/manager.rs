@@ -92,7 +92,7 @@ impl Handle {
     }
 
     /// Orders the certificate of a name now. Only a CA's `Retry-After` still delays it. The result is in [`Status`], whose
-    /// `attempts` grows then.
+    /// `renewals` grows then.
     ///
     /// # Errors
     /// Fails if no certificate has the name, or if too many commands wait.
@@ -206,7 +206,7 @@ impl Control {
             let wait = next.min(polled_at + STORAGE_POLL_SECONDS).saturating_sub(now).max(1);
             tokio::select! {
                 command = self.received.recv() => match command {
-                    Some(Command::Renew(id)) => if let Some(slot) = self.slots.slots.get_mut(&id) { slot.is_forced = true },
+                    Some(Command::Renew(id)) => if let Some(slot) = self.slots.slots.get_mut(&id) { (slot.is_forced, slot.due) = (true, 0) },
                     Some(Command::SetCertificates(certificates)) => {
                         self.slots.set(&self.context, certificates, &mut *self.on_notice);
                     }
@@ -238,8 +238,8 @@ impl Control {
     ) -> u64 {
         let mut next = u64::MAX;
         for slot in self.slots.slots.values_mut() {
-            let due = if slot.is_forced { 0 } else { slot.due.max(paused_until) };
-            if slot.running.is_some() || slot.unsaved.is_some() {
+            let due = if slot.is_forced { slot.due } else { slot.due.max(paused_until) };
+            if slot.running.is_some() {
                 continue;
             }
             if due > now || attempts.len() >= ORDERS_AT_ONCE_MAX {
@@ -248,6 +248,7 @@ impl Control {
             }
             let (context, names) = (Rc::clone(&self.context), slot.names.clone());
             let is_forced = std::mem::take(&mut slot.is_forced);
+            slot.is_renewing = is_forced;
             slot.running = Some(attempts.spawn_local(async move {
                 let outcome = Attempt { context: &context, names: &names, is_forced }.run().await;
                 (names, outcome)

@@ -7,15 +7,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use instant_acme::LetsEncrypt;
 
 use crate::failure::Failure;
 use crate::names;
 
+/// Directory of Let's Encrypt.
+pub const LETS_ENCRYPT: &str = LetsEncrypt::Production.url();
+/// Its directory for tests: generous limits, but no browser trusts the certificates.
+pub const LETS_ENCRYPT_STAGING: &str = LetsEncrypt::Staging.url();
+
 /// Options of a [`Manager`](crate::Manager). [`Options::new`] has the defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// CA that issues the certificates.
-    pub directory: Directory,
+    /// URL of the directory of the CA that issues the certificates.
+    pub directory: String,
     /// PEM file with the roots that the CA's own server is verified by, instead of the system's.
     pub ca: Option<PathBuf>,
     /// E-mail addresses for the CA's messages. They are sent when the account is created.
@@ -41,7 +47,7 @@ impl Options {
     #[must_use]
     pub fn new(storage: PathBuf, certificates: Vec<Vec<String>>) -> Self {
         Self {
-            directory: Directory::LetsEncrypt,
+            directory: LETS_ENCRYPT.to_owned(),
             ca: None,
             emails: Vec::new(),
             external_account: None,
@@ -57,13 +63,13 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if !self.terms_agreed {
             return Err(Failure::new(
-                format!("the terms of service of {} aren't agreed to", self.directory.url()),
+                format!("the terms of service of {} aren't agreed to", self.directory),
                 "read them at the CA's site, and agree in the configuration",
             ));
         }
-        if !self.directory.url().starts_with("https://") {
+        if !self.directory.starts_with("https://") {
             return Err(Failure::new(
-                format!("expected an https URL as the CA's directory, found {:?}", self.directory.url()),
+                format!("expected an https URL as the CA's directory, found {:?}", self.directory),
                 "use `letsencrypt`, `letsencrypt-staging`, or the URL that the CA documents",
             ));
         }
@@ -77,40 +83,6 @@ impl Options {
             account.decode()?;
         }
         names::check(&self.certificates)
-    }
-}
-
-/// The directory of a CA: the URL from which all others are found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Directory {
-    /// Let's Encrypt.
-    LetsEncrypt,
-    /// Let's Encrypt for tests: generous limits, but no browser trusts the certificates.
-    LetsEncryptStaging,
-    /// Any other, by its URL.
-    Url(String),
-}
-
-impl Directory {
-    /// Parses `letsencrypt`, `letsencrypt-staging` or a URL.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "letsencrypt" => Some(Self::LetsEncrypt),
-            "letsencrypt-staging" => Some(Self::LetsEncryptStaging),
-            url if url.starts_with("https://") => Some(Self::Url(url.to_owned())),
-            _ => None,
-        }
-    }
-
-    /// Returns its URL.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        match self {
-            Self::LetsEncrypt => instant_acme::LetsEncrypt::Production.url(),
-            Self::LetsEncryptStaging => instant_acme::LetsEncrypt::Staging.url(),
-            Self::Url(url) => url,
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use instant_acme::{
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use shearwater_tls::{CertificateFacts, Pair};
+use zeroize::Zeroizing;
 
 use crate::challenges::Served;
 use crate::client::Client;
@@ -37,7 +38,7 @@ const NONCE_DELAY: Duration = Duration::from_millis(250);
 pub(crate) struct Issued {
     pub(crate) pair: Pair,
     /// Content of its file: the chain, then the key.
-    pub(crate) pem: Vec<u8>,
+    pub(crate) pem: Zeroizing<Vec<u8>>,
 }
 
 /// One certificate's order.
@@ -62,7 +63,6 @@ impl Ordering<'_> {
             Some(order) => order,
             None => self.begin().await?,
         };
-        self.context.board.set_order(self.id(), order.url());
         let kind = self.challenge_kind();
         let mut served: Option<Vec<Served>> = None;
         let mut is_finalized = false;
@@ -109,9 +109,9 @@ impl Ordering<'_> {
 
     /// Loads the order that was interrupted, if it is for the same names and its key is stored.
     async fn resume(&mut self) -> Result<Option<Order>, Failure> {
-        let directory = self.context.options.directory.url();
+        let directory = &self.context.options.directory;
         let is_fitting =
-            |pending: &PendingOrder| pending.names == self.names && pending.directory == directory;
+            |pending: &PendingOrder| pending.names == self.names && pending.directory == *directory;
         let Some(pending) = self.record.order.take().filter(is_fitting) else { return Ok(None) };
         if self.context.storage.certificates.read(&self.key_file())?.is_none() {
             return Ok(None);
@@ -135,8 +135,7 @@ impl Ordering<'_> {
     async fn begin(&mut self) -> Result<Order, Failure> {
         let key = KeyPair::generate().map_err(|error| broken(&error))?;
         let folder = &self.context.storage.certificates;
-        let written = folder.write(&self.key_file(), key.serialize_pem().as_bytes());
-        written?;
+        folder.write(&self.key_file(), Zeroizing::new(key.serialize_pem()).as_bytes())?;
         let identifiers: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let mut new = NewOrder::new(&identifiers);
         let replaced = self.replaced.filter(|_| self.record.plan.is_suggested).and_then(identifier);
@@ -153,7 +152,7 @@ impl Ordering<'_> {
         self.record.order = Some(PendingOrder {
             url: order.url().to_owned(),
             names: self.names.to_vec(),
-            directory: self.context.options.directory.url().to_owned(),
+            directory: self.context.options.directory.clone(),
         });
         self.record.write(folder, self.id())?;
         Ok(order)
@@ -165,15 +164,7 @@ impl Ordering<'_> {
         order: &mut Order,
         kind: ChallengeKind,
     ) -> Result<Vec<Served>, Failure> {
-        // The list keeps the authorizations that it has fetched; it continues from the start after a rejected nonce.
-        let fetched = with_nonces(async || {
-            let mut authorizations = order.authorizations();
-            while let Some(authorization) = authorizations.next().await {
-                authorization?;
-            }
-            Ok(())
-        });
-        let fetched = fetched.await;
+        let fetched = fetch_authorizations(order).await;
         self.check(fetched)?;
         let mut served = Vec::new();
         let mut authorizations = order.authorizations();
@@ -234,7 +225,7 @@ impl Ordering<'_> {
             ));
         }
         let separator = if chain.ends_with('\n') { "" } else { "\n" };
-        Ok(Issued { pair, pem: format!("{chain}{separator}{key}").into_bytes() })
+        Ok(Issued { pair, pem: [&*chain, separator, &key].concat().into_bytes().into() })
     }
 
     /// Returns the cause of an order's end: the error of a challenge, or of the order.
@@ -249,25 +240,14 @@ impl Ordering<'_> {
         let Ok(mut order) = with_nonces(async || self.account.order(url.clone()).await).await else {
             return other.unwrap_or_else(rejected);
         };
-        for _ in 0..NONCE_ATTEMPTS_MAX {
-            let mut authorizations = order.authorizations();
-            let mut is_complete = true;
-            while let Some(authorization) = authorizations.next().await {
-                let Ok(authorization) = authorization else {
-                    is_complete = false;
-                    continue;
-                };
-                let failed = authorization
-                    .challenges
-                    .iter()
-                    .find_map(|challenge| Some((challenge, challenge.error.as_ref()?)));
-                if let Some((challenge, problem)) = failed {
-                    let name = authorization.identifier().to_string();
-                    return Failure::of_challenge(&name, &challenge.token, kind, problem);
-                }
-            }
-            if is_complete {
-                break;
+        drop(fetch_authorizations(&mut order).await);
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(authorization)) = authorizations.next().await {
+            let mut failed = authorization.challenges.iter();
+            let failed = failed.find_map(|challenge| Some((challenge, challenge.error.as_ref()?)));
+            if let Some((challenge, problem)) = failed {
+                let name = authorization.identifier().to_string();
+                return Failure::of_challenge(&name, &challenge.token, kind, problem);
             }
         }
         other.unwrap_or_else(rejected)
@@ -278,9 +258,9 @@ impl Ordering<'_> {
     }
 
     /// Reads the key of the order, and its PEM text.
-    fn key(&mut self) -> Result<(KeyPair, String), Failure> {
+    fn key(&mut self) -> Result<(KeyPair, Zeroizing<String>), Failure> {
         let content = self.context.storage.certificates.read(&self.key_file())?.unwrap_or_default();
-        let text = String::from_utf8(content).unwrap_or_default();
+        let text = Zeroizing::new(str::from_utf8(&content).unwrap_or_default().to_owned());
         match KeyPair::from_pem(&text) {
             Ok(key) => Ok((key, text)),
             Err(_) => {
@@ -290,6 +270,18 @@ impl Ordering<'_> {
             }
         }
     }
+}
+
+/// Fetches all authorizations of an order, which keeps them.
+async fn fetch_authorizations(order: &mut Order) -> Result<(), Error> {
+    with_nonces(async || {
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            authorization?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Repeats a request whose nonce the CA rejected. The ACME library repeats it only twice.

@@ -6,7 +6,7 @@ use shearwater_tls::{CertificateFacts, Pair};
 use crate::failure::Failure;
 use crate::limits::REISSUE_SECONDS_MIN;
 use crate::schedule::Plan;
-use crate::storage::{Folder, StorageError};
+use crate::storage::Folder;
 
 /// The state of a certificate that restarts and other instances continue from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +39,12 @@ pub(crate) struct PendingOrder {
 
 impl Record {
     /// Reads the record of a certificate. A missing or damaged one is empty: nothing in it is needed.
-    pub(crate) fn read(folder: &Folder, id: &str) -> Result<Self, StorageError> {
+    pub(crate) fn read(folder: &Folder, id: &str) -> Result<Self, Failure> {
         let content = folder.read(&format!("{id}.json"))?.unwrap_or_default();
         Ok(serde_json::from_slice(&content).unwrap_or_default())
     }
 
-    pub(crate) fn write(&self, folder: &Folder, id: &str) -> Result<(), StorageError> {
+    pub(crate) fn write(&self, folder: &Folder, id: &str) -> Result<(), Failure> {
         folder.write(&format!("{id}.json"), &serde_json::to_vec_pretty(self).unwrap_or_default())
     }
 

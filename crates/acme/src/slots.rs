@@ -40,11 +40,13 @@ pub(crate) struct Slot {
     /// Unix time of the next attempt.
     pub(crate) due: u64,
     pub(crate) running: Option<AbortHandle>,
+    /// The operator wants an order, which hasn't begun.
     pub(crate) is_forced: bool,
+    /// The attempt in progress is the operator's.
+    pub(crate) is_renewing: bool,
     attempts: u64,
+    renewals: u64,
     reported: Option<Failure>,
-    /// Content of the certificate's file, which the storage hasn't accepted yet.
-    pub(crate) unsaved: Option<Vec<u8>>,
 }
 
 pub(crate) type OnNotice = dyn FnMut(Notice);
@@ -105,24 +107,11 @@ impl Slots {
         slot.show(context);
     }
 
-    /// Looks into the storage for certificates of other instances, and stores those that it hasn't accepted.
+    /// Looks into the storage for certificates of other instances.
     pub(crate) fn poll(&mut self, context: &Context, on_notice: &mut OnNotice) {
-        let ids: Vec<String> =
-            self.slots.iter().filter(|(_, slot)| slot.running.is_none()).map(|(id, _)| id.clone()).collect();
-        for id in ids {
-            let folder = &context.storage.certificates;
-            if let Some(slot) = self.slots.get_mut(&id)
-                && let Some(pem) = slot.unsaved.take_if(|pem| folder.write(&format!("{id}.pem"), pem).is_ok())
-            {
-                drop(pem);
-                drop(folder.remove(&format!("{id}.key")));
-                drop(slot.record.write(folder, &id));
-                slot.version = folder.version(&format!("{id}.pem")).unwrap_or_default();
-            }
-            if self.slots.get(&id).is_some_and(|slot| slot.unsaved.is_none()) {
-                self.read(context, &id, on_notice);
-            }
-        }
+        let is_idle = |(id, slot): (&String, &Slot)| slot.running.is_none().then(|| id.clone());
+        let ids: Vec<String> = self.slots.iter().filter_map(is_idle).collect();
+        ids.iter().for_each(|id| self.read(context, id, on_notice));
     }
 
     /// Takes over the result of an attempt.
@@ -147,14 +136,21 @@ impl Slots {
         let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.names == names) else { return };
         slot.running = None;
         slot.attempts += 1;
-        slot.unsaved = outcome.unsaved;
+        let was_renewing = std::mem::take(&mut slot.is_renewing);
+        if was_renewing && outcome.is_elsewhere {
+            slot.is_forced = true;
+        } else {
+            slot.renewals += u64::from(was_renewing);
+        }
         if let Some(record) = outcome.record {
             slot.record = record;
         }
         if let Some(pair) = outcome.pair {
             slot.version = context.storage.certificates.version(&format!("{id}.pem")).unwrap_or(slot.version);
+            // A newer one couldn't be stored yet.
+            let is_old = |known: &Pair| known.facts().not_before > pair.facts().not_before;
             let is_known = |known: &Pair| known.facts() == pair.facts();
-            if !slot.pair.as_ref().is_some_and(is_known) {
+            if !slot.pair.as_ref().is_some_and(|known| is_known(known) || is_old(known)) {
                 slot.publish(pair, on_notice);
             }
         }
@@ -165,7 +161,12 @@ impl Slots {
         }
         slot.record.failure = outcome.failure.or(outcome.storage_failure).or(slot.record.failure.take());
         slot.plan(context);
-        slot.due = outcome.again_at.unwrap_or(slot.due);
+        slot.due = match outcome.again_at {
+            // The operator's command came during this attempt.
+            _ if slot.is_forced && !was_renewing => 0,
+            Some(time) => time,
+            None => slot.due,
+        };
         slot.show(context);
     }
 
@@ -197,14 +198,14 @@ impl Slot {
     /// Derives the time of the next attempt from the record.
     fn plan(&mut self, context: &Context) {
         let facts = self.pair.as_ref().map(Pair::facts);
-        let directory = context.options.directory.url();
+        let directory = &context.options.directory;
         self.due = self.record.check_at(facts, &self.names, directory);
     }
 
     /// Publishes the status.
     pub(crate) fn show(&self, context: &Context) {
         let facts = self.pair.as_ref().map(Pair::facts);
-        let directory = context.options.directory.url();
+        let directory = &context.options.directory;
         let state = match facts {
             None if self.running.is_some() => State::Ordering,
             None => State::Missing,
@@ -218,8 +219,8 @@ impl Slot {
             not_after: facts.map(|facts| facts.not_after),
             next_attempt: self.record.order_at(facts, &self.names, directory),
             failure: self.record.failure.clone(),
-            order: self.record.order.as_ref().map(|order| order.url.clone()),
             attempts: self.attempts,
+            renewals: self.renewals,
         };
         context.board.lock().insert(self.names[0].clone(), status);
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use zeroize::Zeroizing;
 
 use crate::failure::{Failure, Scope};
 use crate::limits::{FILE_BYTES_MAX, LEFTOVER_SECONDS};
@@ -30,17 +31,13 @@ pub(crate) struct Storage {
 impl Storage {
     /// Opens `storage/acme` and its folders, and creates those that are missing.
     pub(crate) fn open(storage: &Path) -> Result<Self, Failure> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |error| Failure::from(StorageError { path, error })
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(storage).map_err(failed(storage))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root =
-            rustix::fs::open(storage, flags, Mode::empty()).map_err(|error| failed(storage)(error.into()))?;
-        let root = Folder { descriptor: root, path: storage.to_owned() };
-        let acme = root.folder("acme").map_err(failed(&storage.join("acme")))?;
-        let open = |name: &str| acme.folder(name).map_err(failed(&acme.path.join(name)));
+        let root = DirBuilder::new().recursive(true).mode(0o700).create(storage).and_then(|()| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(rustix::fs::open(storage, flags, Mode::empty())?)
+        });
+        let descriptor = root.map_err(|error| failed(storage, &error))?;
+        let acme = Folder { descriptor, path: storage.to_owned() }.folder("acme")?;
+        let open = |name: &str| acme.folder(name);
         Ok(Self {
             accounts: open("account")?,
             certificates: open("certificates")?,
@@ -82,7 +79,11 @@ pub(crate) struct Version {
 
 impl Folder {
     /// Opens the folder `name` in this one, which must be this user's, and creates it if it is missing.
-    fn folder(&self, name: &str) -> io::Result<Self> {
+    fn folder(&self, name: &str) -> Result<Self, Failure> {
+        self.try_folder(name).map_err(|error| self.error(name, &error))
+    }
+
+    fn try_folder(&self, name: &str) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.descriptor, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -102,21 +103,24 @@ impl Folder {
     }
 
     /// Returns the content of a file; `None` if it is missing.
-    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
-        self.try_read(name).map_err(|error| self.error(name, error))
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, Failure> {
+        self.try_read(name).map_err(|error| self.error(name, &error))
     }
 
-    fn try_read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    fn try_read(&self, name: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(self.descriptor.as_fd(), name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(io::Error::other("it isn't a file"));
         }
-        let mut content = Vec::new();
+        // It may be a key: a buffer that grows would leave copies.
+        let room = usize::try_from(metadata.len()).unwrap_or(usize::MAX).min(FILE_BYTES_MAX) + 1;
+        let mut content = Zeroizing::new(Vec::with_capacity(room));
         file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut content)?;
         if content.len() > FILE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 KiB"));
@@ -125,7 +129,7 @@ impl Folder {
     }
 
     /// Writes a file, whole or not at all.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{TEMPORARY}{}-{count}-{:x}", std::process::id(), fastrand::u64(..));
@@ -135,16 +139,16 @@ impl Folder {
         });
         written.map_err(|error| {
             drop(self.remove(&temporary));
-            self.error(name, error)
+            self.error(name, &error)
         })
     }
 
     /// Creates a file. Returns `false` if there is one of that name.
-    pub(crate) fn create(&self, name: &str, content: &[u8]) -> Result<bool, StorageError> {
+    pub(crate) fn create(&self, name: &str, content: &[u8]) -> Result<bool, Failure> {
         match self.try_create(name, content) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(self.error(name, error)),
+            Err(error) => Err(self.error(name, &error)),
         }
     }
 
@@ -156,34 +160,34 @@ impl Folder {
     }
 
     /// Removes a file, if there is one.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), StorageError> {
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Failure> {
         match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(self.error(name, error.into())),
+            Err(error) => Err(self.error(name, &error.into())),
         }
     }
 
     /// Returns the names of all files.
-    pub(crate) fn names(&self) -> Result<Vec<String>, StorageError> {
+    pub(crate) fn names(&self) -> Result<Vec<String>, Failure> {
         let list = || -> io::Result<Vec<String>> {
             let entries = Dir::read_from(&self.descriptor)?.collect::<Result<Vec<_>, _>>()?;
             let names = entries.iter().filter_map(|entry| entry.file_name().to_str().ok());
             Ok(names.filter(|name| !matches!(*name, "." | "..")).map(str::to_owned).collect())
         };
-        list().map_err(|error| self.error("", error))
+        list().map_err(|error| self.error("", &error))
     }
 
     /// Returns the version of a file; `None` if it is missing.
-    pub(crate) fn version(&self, name: &str) -> Result<Option<Version>, StorageError> {
+    pub(crate) fn version(&self, name: &str) -> Result<Option<Version>, Failure> {
         match rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(version(&status))),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(self.error(name, error.into())),
+            Err(error) => Err(self.error(name, &error.into())),
         }
     }
 
-    fn error(&self, name: &str, error: io::Error) -> StorageError {
-        StorageError { path: self.path.join(name), error }
+    fn error(&self, name: &str, error: &io::Error) -> Failure {
+        failed(&self.path.join(name), error)
     }
 }
 
@@ -196,27 +200,19 @@ fn version(status: &Stat) -> Version {
     }
 }
 
-/// An operation on the storage that failed.
-#[derive(Debug)]
-pub(crate) struct StorageError {
-    path: PathBuf,
-    error: io::Error,
-}
-
-impl From<StorageError> for Failure {
-    fn from(StorageError { path, error }: StorageError) -> Self {
-        let help = match Errno::from_io_error(&error) {
-            Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
-            Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
-            Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
-            _ if error.kind() == io::ErrorKind::PermissionDenied => {
-                "the server's user must own the folder and be able to write to it"
-            }
-            _ => "check the folder; certificates in memory are used until it works again",
-        };
-        let message = format!("cannot access {}: {error}", path.display());
-        Self { scope: Scope::Storage, ..Self::new(message, help) }
-    }
+/// Describes an operation on the storage that failed.
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    let help = match Errno::from_io_error(error) {
+        Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
+        Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
+        Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
+        _ if error.kind() == io::ErrorKind::PermissionDenied => {
+            "the server's user must own the folder and be able to write to it"
+        }
+        _ => "check the folder; certificates in memory are used until it works again",
+    };
+    let message = format!("cannot access {}: {error}", path.display());
+    Failure { scope: Scope::Storage, ..Failure::new(message, help) }
 }
 
 #[cfg(test)]

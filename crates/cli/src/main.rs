@@ -84,13 +84,16 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let for_upgrade = arguments.clone();
     diagnostics::install(plan.messages);
     let tls = plan.tls.clone().map(RunningTls::start).transpose()?;
+    if let Some(tls) = &tls {
+        // Before the sites are shared with reloads.
+        plan.site.sites.answer_challenges(tls.find_challenge());
+    }
     let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone());
     diagnostics::warn_of_configuration(&plan.warnings());
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
     if let Some(tls) = &tls {
         server = server.tls(tls.shared());
-        site.sites.answer_challenges(tls.find_challenge());
     }
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::context::{Board, Context};
 use crate::lease::{Lease, Owner};
 use crate::limits::LEASE_POLL_SECONDS;
-use crate::options::{Clock, Directory, Options};
+use crate::options::{Clock, Options};
 use crate::record::{PendingOrder, Record};
 use crate::schedule::tests::facts;
 use crate::storage::Storage;
@@ -47,7 +47,7 @@ async fn a_stored_certificate_completes_its_order() {
     let root = tempfile::tempdir().unwrap();
     let mut context = context(root.path());
     // Questions for the renewal fail at once.
-    context.options.directory = Directory::Url("https://127.0.0.1:1/".to_owned());
+    context.options.directory = "https://127.0.0.1:1/".to_owned();
     let folder = &context.storage.certificates;
     // The process was killed when it had stored the certificate, and not yet that the order is complete.
     crate::manager::tests::store(root.path(), "example.org");

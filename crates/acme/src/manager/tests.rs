@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use super::{Handle, Manager};
 use crate::challenges::Challenges;
 use crate::context::{State, Status};
-use crate::limits::{COMMANDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
-use crate::options::{Clock, Directory, Options};
+use crate::lease::{Lease, Owner};
+use crate::limits::{COMMANDS_MAX, LEASE_POLL_SECONDS, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
+use crate::options::{Clock, Options};
 use crate::slots::Notice;
 use crate::storage::Storage;
 
@@ -37,7 +38,7 @@ impl Fixture {
         let shared = Arc::new(AtomicU64::new(now));
         let clock = Arc::clone(&shared);
         options.clock = Clock::new(move || clock.load(Ordering::Relaxed));
-        options.directory = Directory::Url(directory.to_owned());
+        options.directory = directory.to_owned();
         options.terms_agreed = true;
         options.seed = Some(1);
         let (sender, notices) = sync_channel(1000);
@@ -263,4 +264,20 @@ fn serves_challenges_of_other_instances() {
         assert!(begin.elapsed() < DEADLINE);
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_renewal_waits_for_another_instance() {
+    let root = tempfile::tempdir().unwrap();
+    let locks = Storage::open(root.path()).unwrap().locks;
+    let lease = Lease::take(&locks, "a.example", &Owner::current(), NOW).unwrap().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fixture = Fixture::start(root, &["a.example"], NOW, &format!("https://{address}/"));
+    fixture.wait(|status| status[0].attempts == 1);
+    fixture.handle.renew("a.example").unwrap();
+    assert_eq!(fixture.wait(|status| status[0].attempts == 2)[0].renewals, 0);
+    drop(lease);
+    fixture.advance(LEASE_POLL_SECONDS);
+    let status = fixture.wait(|status| status[0].attempts == 3);
+    assert!(status[0].renewals == 1 && status[0].failure.is_some(), "{status:?}");
 }

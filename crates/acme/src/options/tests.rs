@@ -1,16 +1,6 @@
 //! Tests of options.
 
-use super::{Directory, ExternalAccount, Options};
-
-#[test]
-fn reads_the_words_of_directories() {
-    assert_eq!(Directory::parse("letsencrypt"), Some(Directory::LetsEncrypt));
-    let staging = Directory::parse("letsencrypt-staging").unwrap();
-    assert_eq!(staging.url(), "https://acme-staging-v02.api.letsencrypt.org/directory");
-    assert_eq!(Directory::parse("https://ca.example/acme").unwrap().url(), "https://ca.example/acme");
-    assert_eq!(Directory::parse("http://ca.example/acme"), None);
-    assert_eq!(Directory::parse("staging"), None);
-}
+use super::{ExternalAccount, Options};
 
 #[test]
 fn needs_agreement_and_a_valid_key() {
@@ -28,6 +18,9 @@ fn needs_agreement_and_a_valid_key() {
     options.external_account = account("not base64!");
     assert!(options.check().is_err());
     options.external_account = None;
+    options.directory = "http://ca.example/".to_owned();
+    assert!(options.check().unwrap_err().message.contains("expected an https URL"));
+    options.directory = "https://ca.example/".to_owned();
     options.challenges.clear();
     assert!(options.check().is_err());
 }

@@ -45,17 +45,17 @@ pub(crate) fn reply(tls: Option<&RunningTls>, request: &Request) -> Reply {
 
 fn renew(tls: &RunningTls, name: &str, timeout: Duration) -> Reply {
     let of_name = || tls.status().into_iter().find(|status| status.names.iter().any(|known| known == name));
-    let before = of_name().map_or(0, |status| status.attempts);
+    let before = of_name().map_or(0, |status| status.renewals);
     if let Err(why) = tls.renew(name) {
         return Reply::new(Outcome::Refused, why);
     }
     let end = Instant::now() + timeout;
     while Instant::now() < end {
         match of_name() {
-            Some(Status { attempts, failure: Some(failure), .. }) if attempts > before => {
+            Some(Status { renewals, failure: Some(failure), .. }) if renewals > before => {
                 return Reply::new(Outcome::Refused, format!("{failure}; help: {}", failure.help));
             }
-            Some(status) if status.attempts > before => return Reply::new(Outcome::Done, table(&[status])),
+            Some(status) if status.renewals > before => return Reply::new(Outcome::Done, table(&[status])),
             Some(_) => thread::sleep(ORDER_POLL),
             None => return Reply::new(Outcome::Refused, "a reload has removed the certificate"),
         }

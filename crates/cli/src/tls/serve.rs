@@ -10,7 +10,7 @@ use shearwater::tls::{
     Challenges, ClientAuthorities, Configuration, NamedCertificate, Options, Pair, PairError,
     SharedConfiguration, Tickets, self_signed,
 };
-use shearwater_acme::{ExternalAccount, Handle, Manager, Notice, Status};
+use shearwater_acme::{ExternalAccount, Handle, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Manager, Notice, Status};
 use shearwater_config::{Directory, SiteTls, TlsVersion};
 
 use crate::failure::Failure;
@@ -258,9 +258,9 @@ impl TlsPlan {
         let acme = &self.acme;
         Some(shearwater_acme::Options {
             directory: match &acme.directory {
-                Directory::LetsEncrypt => shearwater_acme::Directory::LetsEncrypt,
-                Directory::LetsEncryptStaging => shearwater_acme::Directory::LetsEncryptStaging,
-                Directory::Url(url) => shearwater_acme::Directory::Url(url.clone()),
+                Directory::LetsEncrypt => LETS_ENCRYPT.to_owned(),
+                Directory::LetsEncryptStaging => LETS_ENCRYPT_STAGING.to_owned(),
+                Directory::Url(url) => url.clone(),
             },
             ca: acme.ca.clone(),
             emails: acme.email.iter().cloned().collect(),
