@@ -1,6 +1,8 @@
 //! Group `certificates`: orders and renewals of crate `shearwater-acme` at Pebble, a CA for tests.
 //!
-//! The example `instance` of the crate is a server that serves nothing but challenges.
+//! The example `instance` of the crate is a server that serves nothing but challenges. Cases of [`program`] use the built program.
+
+pub(crate) mod program;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
