@@ -60,14 +60,14 @@ impl Failure {
             Error::Api(problem) => Self::of_problem(problem, retry_after),
             Error::Other(other) => match other.downcast_ref::<RequestError>() {
                 Some(error) => Self::new(error.message.clone(), error.help).general(retry_after),
-                None => Self::new(format!("the CA's response is invalid: {other}"), DIRECTORY_HELP)
-                    .general(retry_after),
+                None => Self::unexpected(other, retry_after),
             },
-            Error::Json(error) => Self::new(format!("the CA's response isn't ACME: {error}"), DIRECTORY_HELP)
-                .general(retry_after),
-            error => Self::new(format!("the request to the CA failed: {error}"), DIRECTORY_HELP)
-                .general(retry_after),
+            error => Self::unexpected(error, retry_after),
         }
+    }
+
+    fn unexpected(error: &dyn fmt::Display, retry_after: Option<u64>) -> Self {
+        Self::new(format!("the CA's response isn't ACME: {error}"), DIRECTORY_HELP).general(retry_after)
     }
 
     /// Describes a rejected request.

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::MissedTickBehavior;
 
@@ -46,13 +46,17 @@ impl Manager {
         let board = Arc::new(Board::default());
         let (commands, received) = mpsc::channel(COMMANDS_MAX);
         let random = options.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let handle_parts = (Arc::clone(&challenges), Arc::clone(&board));
+        let mut handle = Handle {
+            commands,
+            challenges: Arc::clone(&challenges),
+            board: Arc::clone(&board),
+            thread: Mutex::default(),
+        };
         let (certificates, owner) = (options.certificates.clone(), Owner::current());
-        let start =
-            move |options, random| Context { options, storage, challenges, client, owner, board, random };
+        let random = RefCell::new(random);
+        let context = Context { options, storage, challenges, client, owner, board, random };
         // The first pass over the storage is made here, so that a server begins with its certificates.
         let mut slots = Slots::default();
-        let context = start(options, RefCell::new(random));
         slots.set(&context, certificates, &mut on_notice);
         let thread = thread::Builder::new().name("acme".to_owned()).spawn(move || {
             let control =
@@ -65,8 +69,8 @@ impl Manager {
                 "raise the limit of processes and threads",
             )
         })?;
-        let (challenges, board) = handle_parts;
-        Ok(Handle { commands, challenges, board, thread: Some(thread) })
+        handle.thread = Mutex::new(Some(thread));
+        Ok(handle)
     }
 }
 
@@ -75,7 +79,7 @@ pub struct Handle {
     commands: mpsc::Sender<Command>,
     challenges: Arc<Challenges>,
     board: Arc<Board>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 enum Command {
@@ -127,9 +131,17 @@ impl Handle {
         Arc::clone(&self.challenges)
     }
 
-    /// Stops the thread. Orders in progress are interrupted; the next start resumes them.
-    pub fn stop(mut self) {
-        self.end();
+    /// Stops the thread, and releases its leases. Orders in progress are interrupted; the next start resumes them.
+    pub fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The thread itself may drop its handle last: then it ends when it finds the channel closed.
+        let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) else {
+            return;
+        };
+        while let Err(TrySendError::Full(_)) = self.commands.try_send(Command::Stop) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(thread.join());
     }
 
     fn send(&self, command: Command) -> Result<(), Failure> {
@@ -140,21 +152,11 @@ impl Handle {
             )
         })
     }
-
-    fn end(&mut self) {
-        // With a full queue, the thread still ends when it finds the channel closed.
-        drop(self.commands.try_send(Command::Stop));
-        let (closed, _) = mpsc::channel(1);
-        self.commands = closed;
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 

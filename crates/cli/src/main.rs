@@ -120,6 +120,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let running = server.start(move |_| sites.service())?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
+    let stopped = tls.clone();
     let commands = Commands::of(running.operator(), running.control())
         .with("certificates", move |request| tls::certificates::reply(tls.as_ref(), request));
     // Before the PID file, which a command may wait for.
@@ -140,6 +141,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     drop(site);
     let control = running.control();
     let summary = running.wait();
+    stopped.iter().for_each(RunningTls::stop);
     let has_failed_successor = matches!(&summary, Err(shearwater::Error::SuccessorFailed { .. }));
     let is_succeeded = control.has_passed_listeners() && !has_failed_successor;
     if let Some(server) = control_server {

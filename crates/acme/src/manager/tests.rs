@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -246,7 +246,7 @@ fn a_bounded_number_of_commands_waits() {
     let challenges = Arc::new(Challenges::new(storage, Clock::default()));
     // Nobody receives them.
     let (commands, _received) = mpsc::channel(COMMANDS_MAX);
-    let handle = Handle { commands, challenges, board: Arc::default(), thread: None };
+    let handle = Handle { commands, challenges, board: Arc::default(), thread: Mutex::default() };
     for _ in 0..COMMANDS_MAX {
         handle.set_certificates(Vec::new()).unwrap();
     }

@@ -63,7 +63,7 @@ fn follows_no_links() {
     let outside = root.path().join("outside");
     fs::write(&outside, b"outside").unwrap();
     symlink(&outside, acme.join("certificates/a")).unwrap();
-    let failure = crate::Failure::from(storage.certificates.read("a").unwrap_err());
+    let failure = storage.certificates.read("a").unwrap_err();
     assert_eq!(failure.help, "remove the link: nothing in the storage may be one");
     // A write replaces the link, not the file that it names.
     storage.certificates.write("a", b"inside").unwrap();

@@ -134,6 +134,11 @@ impl RunningTls {
         manager.renew(name).map_err(|failure| format!("{failure}; help: {}", failure.help))
     }
 
+    /// Ends orders, so that the next process can go on with them at once.
+    pub(crate) fn stop(&self) {
+        self.0.manager.get().inspect(|manager| manager.stop());
+    }
+
     /// Reads the pairs of a new plan. [`Replacement::apply`] serves them.
     ///
     /// # Errors
