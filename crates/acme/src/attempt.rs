@@ -82,18 +82,16 @@ impl Attempt<'_> {
         if let Some(pair) = &outcome.pair {
             record.plan_for(pair.facts(), &mut self.context.random.borrow_mut());
         }
-        let directory = &options.directory;
         let facts = outcome.pair.as_ref().map(Pair::facts);
-        let is_usable = facts.is_some_and(|facts| record.is_usable(facts, self.names, directory));
+        let usable = record.usable(facts, self.names, &options.directory).cloned();
         let client = self.context.client.for_order();
-        if let (Some(facts), true) = (facts, is_usable && record.plan.ask_at <= now) {
+        if let Some(facts) = usable.as_ref().filter(|_| record.plan.ask_at <= now) {
             self.ask(&client, facts, &mut record).await;
         }
         let is_held = record.held_until > now;
-        if (self.is_forced && !is_held) || record.order_at(facts, self.names, directory) <= now {
-            let replaced = facts.filter(|_| is_usable).cloned();
-            self.order(&client, &lease, &mut record, replaced.as_ref(), &mut outcome).await;
-        } else if is_usable {
+        if (self.is_forced && !is_held) || record.order_at(usable.as_ref()) <= now {
+            self.order(&client, &lease, &mut record, usable.as_ref(), &mut outcome).await;
+        } else if usable.is_some() {
             // Its certificate is stored: the process ended before it had recorded that.
             record.order = None;
         }

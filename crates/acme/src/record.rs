@@ -57,14 +57,8 @@ impl Record {
         }
     }
 
-    /// Returns the Unix time of the next order.
-    pub(crate) fn order_at(
-        &self,
-        facts: Option<&CertificateFacts>,
-        names: &[String],
-        directory: &str,
-    ) -> u64 {
-        let usable = facts.filter(|facts| self.is_usable(facts, names, directory));
+    /// Returns the Unix time of the next order. Without a usable certificate it isn't waited for.
+    pub(crate) fn order_at(&self, usable: Option<&CertificateFacts>) -> u64 {
         let renew_at = usable.map_or(0, |facts| {
             let life = facts.not_after.saturating_sub(facts.not_before);
             self.plan.renew_at.max(self.issued_at + REISSUE_SECONDS_MIN.min(life / 3))
@@ -73,21 +67,20 @@ impl Record {
     }
 
     /// Returns the Unix time at which something is to be done: an order, or a question for the CA's suggestion.
-    pub(crate) fn check_at(
-        &self,
-        facts: Option<&CertificateFacts>,
-        names: &[String],
-        directory: &str,
-    ) -> u64 {
-        let order_at = self.order_at(facts, names, directory);
-        let is_usable = facts.is_some_and(|facts| self.is_usable(facts, names, directory));
-        if is_usable { order_at.min(self.plan.ask_at) } else { order_at }
+    pub(crate) fn check_at(&self, usable: Option<&CertificateFacts>) -> u64 {
+        let ask_at = usable.map_or(u64::MAX, |_| self.plan.ask_at);
+        self.order_at(usable).min(ask_at)
     }
 
-    /// Returns whether a certificate is for these names and by this CA.
-    pub(crate) fn is_usable(&self, facts: &CertificateFacts, names: &[String], directory: &str) -> bool {
+    /// Returns the certificate if it is for these names and by this CA.
+    pub(crate) fn usable<'a>(
+        &self,
+        facts: Option<&'a CertificateFacts>,
+        names: &[String],
+        directory: &str,
+    ) -> Option<&'a CertificateFacts> {
         let is_of_directory = self.directory.is_empty() || self.directory == directory;
-        is_of_directory && names.iter().all(|name| facts.covers(name))
+        facts.filter(|facts| is_of_directory && names.iter().all(|name| facts.covers(name)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shearwater_tls::Pair;
+use shearwater_tls::{CertificateFacts, Pair};
 use tokio::task::AbortHandle;
 
 use crate::attempt::Outcome;
@@ -197,15 +197,17 @@ impl Slot {
 
     /// Derives the time of the next attempt from the record.
     fn plan(&mut self, context: &Context) {
+        self.due = self.record.check_at(self.usable(context));
+    }
+
+    fn usable(&self, context: &Context) -> Option<&CertificateFacts> {
         let facts = self.pair.as_ref().map(Pair::facts);
-        let directory = &context.options.directory;
-        self.due = self.record.check_at(facts, &self.names, directory);
+        self.record.usable(facts, &self.names, &context.options.directory)
     }
 
     /// Publishes the status.
     pub(crate) fn show(&self, context: &Context) {
         let facts = self.pair.as_ref().map(Pair::facts);
-        let directory = &context.options.directory;
         let state = match facts {
             None if self.running.is_some() => State::Ordering,
             None => State::Missing,
@@ -217,7 +219,7 @@ impl Slot {
             state,
             not_before: facts.map(|facts| facts.not_before),
             not_after: facts.map(|facts| facts.not_after),
-            next_attempt: self.record.order_at(facts, &self.names, directory),
+            next_attempt: self.record.order_at(self.usable(context)),
             failure: self.record.failure.clone(),
             attempts: self.attempts,
             renewals: self.renewals,

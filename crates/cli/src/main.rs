@@ -83,18 +83,12 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
     let for_upgrade = arguments.clone();
     diagnostics::install(plan.messages);
-    let tls = plan.tls.clone().map(RunningTls::start).transpose()?;
-    if let Some(tls) = &tls {
-        // Before the sites are shared with reloads.
-        plan.site.sites.answer_challenges(tls.find_challenge());
-    }
+    let tls = start_tls(&mut plan)?;
     let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone());
     diagnostics::warn_of_configuration(&plan.warnings());
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
-    if let Some(tls) = &tls {
-        server = server.tls(tls.shared());
-    }
+    server = tls.iter().fold(server, |server, tls| server.tls(tls.shared()));
     let print_report = report::for_log(log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;
@@ -158,6 +152,16 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     }
     print_report(&report::end(&summary?));
     Ok(())
+}
+
+/// Begins to get certificates, and has the sites serve their challenges.
+fn start_tls(plan: &mut Plan) -> Result<Option<RunningTls>, Failure> {
+    let tls = plan.tls.clone().map(RunningTls::start).transpose()?;
+    if let Some(tls) = &tls {
+        // Before the sites are shared with reloads.
+        plan.site.sites.answer_challenges(tls.find_challenge());
+    }
+    Ok(tls)
 }
 
 /// Prints the failure, if there is one, and returns its exit code.

@@ -16,19 +16,22 @@ fn names(names: &[&str]) -> Vec<String> {
 fn a_certificate_is_ordered_when_none_fits() {
     let (record, facts) = (Record { directory: CA.to_owned(), ..Record::default() }, facts(90 * DAY));
     let own = names(&["example.org"]);
-    assert_eq!(record.order_at(None, &own, CA), 0);
-    assert!(record.is_usable(&facts, &own, CA));
+    assert_eq!(record.order_at(None), 0);
+    assert!(record.usable(Some(&facts), &own, CA).is_some());
     // Another name, and another CA: from a staging directory to the one whose certificates browsers trust.
-    assert_eq!(record.order_at(Some(&facts), &names(&["example.org", "www.example.org"]), CA), 0);
-    assert_eq!(record.order_at(Some(&facts), &own, "https://other.example/"), 0);
+    assert_eq!(
+        record.order_at(record.usable(Some(&facts), &names(&["example.org", "www.example.org"]), CA)),
+        0
+    );
+    assert_eq!(record.order_at(record.usable(Some(&facts), &own, "https://other.example/")), 0);
     // A file without a record is one that an operator has put there.
-    assert!(Record::default().is_usable(&facts, &own, CA));
+    assert!(Record::default().usable(Some(&facts), &own, CA).is_some());
 }
 
 #[test]
 fn a_failure_delays_every_order() {
     let record = Record { next_attempt: 77, ..Record::default() };
-    assert_eq!(record.order_at(None, &names(&["example.org"]), CA), 77);
+    assert_eq!(record.order_at(None), 77);
 }
 
 #[test]
@@ -38,10 +41,13 @@ fn suggestions_cannot_make_it_order_all_the_time() {
     let mut record = Record { issued_at: now, ..Record::default() };
     record.plan_for(&facts, &mut fastrand::Rng::with_seed(1));
     record.plan.suggest(now - DAY, now - DAY, 0, now, &mut fastrand::Rng::with_seed(1));
-    assert_eq!(record.order_at(Some(&facts), &names(&["example.org"]), CA), now + REISSUE_SECONDS_MIN);
+    assert_eq!(
+        record.order_at(record.usable(Some(&facts), &names(&["example.org"]), CA)),
+        now + REISSUE_SECONDS_MIN
+    );
     // A certificate that lives for an hour is renewed within it.
     let facts = crate::schedule::tests::facts(3600);
-    assert_eq!(record.order_at(Some(&facts), &names(&["example.org"]), CA), now + 1200);
+    assert_eq!(record.order_at(record.usable(Some(&facts), &names(&["example.org"]), CA)), now + 1200);
 }
 
 #[test]
