@@ -138,18 +138,12 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     stopped.iter().for_each(RunningTls::stop);
     let has_failed_successor = matches!(&summary, Err(shearwater::Error::SuccessorFailed { .. }));
     let is_succeeded = control.has_passed_listeners() && !has_failed_successor;
-    if let Some(server) = control_server {
-        server.end(is_succeeded);
-    }
+    control_server.into_iter().for_each(|server| server.end(is_succeeded));
     if is_succeeded {
         pid_file.iter_mut().for_each(PidFile::leave);
     }
-    if let Some(admin) = admin_server {
-        admin.end();
-    }
-    if let Some(log) = opened {
-        log.end();
-    }
+    admin_server.into_iter().for_each(Admin::end);
+    opened.into_iter().for_each(|log| drop(log.end()));
     print_report(&report::end(&summary?));
     Ok(())
 }

@@ -153,14 +153,11 @@ impl Server {
     ///
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
-    pub fn start_secure<S: Service, P: Provider>(
+    pub fn start_secure<S: Service, P: Provider + 'static>(
         self,
         make_service: impl Fn(usize) -> S + Send + Sync + 'static,
         make_provider: impl Fn(usize) -> P + Send + Sync + 'static,
-    ) -> Result<Running, StartError>
-    where
-        P: 'static,
-    {
+    ) -> Result<Running, StartError> {
         self.start_decorated(Securing(make_provider), true, make_service)
     }
 
@@ -235,15 +232,22 @@ impl Server {
         if let Some(error) = starting.into_iter().find_map(|has_started| has_started.recv().ok()?.err()) {
             return Err(abort_start(running, senders, error));
         }
-        if handed {
-            let dispatcher = Dispatcher::new(senders);
-            let control = Arc::clone(&running.control);
-            match spawn_acceptor(self.of_acceptor, dispatcher, control) {
-                Ok(thread) => running.acceptor = Some(thread),
-                Err(error) => return Err(abort_start(running, Vec::new(), error)),
-            }
+        if handed { accept_for_workers(running, self.of_acceptor, senders) } else { Ok(running) }
+    }
+}
+
+/// Starts the thread that accepts for all workers.
+fn accept_for_workers(
+    mut running: Running,
+    listeners: Vec<Listener>,
+    senders: Vec<InboxSender>,
+) -> Result<Running, StartError> {
+    match spawn_acceptor(listeners, Dispatcher::new(senders), Arc::clone(&running.control)) {
+        Ok(thread) => {
+            running.acceptor = Some(thread);
+            Ok(running)
         }
-        Ok(running)
+        Err(error) => Err(abort_start(running, Vec::new(), error)),
     }
 }
 

@@ -238,11 +238,7 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker}: {}", Reset { peer, why, left_out: *left_out, help })
             }
             Self::OtherProtocol { worker, protocol, left_out } => {
-                write!(
-                    f,
-                    "worker {worker}: a client spoke {protocol} to a port that takes plain HTTP/1 only; "
-                )?;
-                write!(f, "help: clients use http:// here, or the port of https{}", LeftOut(*left_out))
+                write!(f, "worker {worker}: {}{}", OtherProtocol(protocol), LeftOut(*left_out))
             }
             Self::BodyTooLarge { worker, bytes_max } => {
                 write!(
@@ -374,6 +370,16 @@ impl fmt::Display for Reset<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self { peer, why, help, .. }, left_out) = (self, LeftOut(self.left_out));
         write!(f, "reset a connection from {peer}: {why}{left_out}; help: {help}")
+    }
+}
+
+/// A client with another protocol than that of its port.
+struct OtherProtocol<'a>(&'a str);
+
+impl fmt::Display for OtherProtocol<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a client spoke {} to a port that takes plain HTTP/1 only; ", self.0)?;
+        f.write_str("help: clients use http:// here, or the port of https")
     }
 }
 
