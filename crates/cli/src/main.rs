@@ -143,7 +143,9 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         pid_file.iter_mut().for_each(PidFile::leave);
     }
     admin_server.into_iter().for_each(Admin::end);
-    opened.into_iter().for_each(|log| drop(log.end()));
+    if let Some(log) = opened {
+        log.end();
+    }
     print_report(&report::end(&summary?));
     Ok(())
 }
