@@ -189,6 +189,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             limits: setup.limits,
             timeouts: setup.timeouts,
             proxies,
+            checks_hosts: false,
             body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
@@ -271,6 +272,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         let makes_room = self.room.left > 0;
         let unix_seconds = self.driver.unix_seconds();
+        if D::SECURES {
+            self.state.checks_hosts = self.driver.checks_hosts();
+        }
         self.state.calls.clock.set(now_ms, unix_seconds);
         self.state.responder.preamble.refresh(unix_seconds);
         let mut events = 0;

@@ -284,6 +284,18 @@ pub trait Driver: sealed::Sealed {
         None
     }
 
+    /// Returns whether [`Driver::serves_host`] may return false in this turn.
+    fn checks_hosts(&self) -> bool {
+        false
+    }
+
+    /// Returns false for a host whose policy on client certificates isn't the one of the connection's session, which
+    /// may not request it (RFC 9110, section 7.4). Always true for a plain connection.
+    fn serves_host(&self, token: Token, host: &str) -> bool {
+        let _ = (token, host);
+        true
+    }
+
     /// Returns false if the peer ended its side without a close_notify, so that content may be missing (X6).
     /// Always true for a plain connection.
     fn was_clean(&self, token: Token) -> bool {

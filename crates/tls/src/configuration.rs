@@ -49,7 +49,8 @@ impl Default for Options {
 /// Certificate and client policy of some server names.
 #[derive(Debug, Clone)]
 pub struct NamedCertificate {
-    /// Server names. `*.example.org` is for names with one more label. Case doesn't matter.
+    /// Server names. `*.example.org` is for names with more labels, as for the hosts of sites. Case and a final dot don't
+    /// matter.
     pub names: Vec<String>,
     /// Certificate and key. Without them handshakes for these names are refused: a certificate has been ordered.
     pub pair: Option<Pair>,
@@ -64,7 +65,7 @@ pub struct Configuration {
     /// Positions in `hosts`, by lower-case name; wildcards without their `*`.
     by_name: HashMap<Arc<str>, usize>,
     /// A host's policy isn't 0.
-    has_client_policies: bool,
+    pub(crate) has_client_policies: bool,
     strict_sni: bool,
     pub(crate) plain_http_response: Vec<u8>,
     pub(crate) tickets: Option<Arc<Tickets>>,
@@ -93,6 +94,9 @@ pub(crate) struct Chosen {
 /// curl offer this one, too.
 pub(crate) const PROTOCOLS: &[&str] = &["http/1.1"];
 
+/// Maximum bytes of a name, as in DNS (RFC 1035 section 2.3.4). A longer one is that of no host.
+const NAME_BYTES_MAX: usize = 253;
+
 impl Configuration {
     /// Makes a configuration.
     ///
@@ -109,7 +113,7 @@ impl Configuration {
         let (mut hosts, mut by_name) = (Vec::new(), HashMap::new());
         for NamedCertificate { names, pair, clients } in options.certificates {
             for name in names {
-                let lower = name.to_ascii_lowercase();
+                let lower = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
                 let key = lower.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(&lower);
                 if by_name.insert(Arc::from(key), hosts.len()).is_some() {
                     return Err(ConfigurationError::NameTwice(name));
@@ -135,14 +139,17 @@ impl Configuration {
 
     /// Returns the number of the client policy of a host, as in `SessionFacts::client_policy`; 0 requests no certificate.
     ///
-    /// A request whose host has another policy than its session must be refused, by 421.
+    /// A request whose host has another policy than its session must be refused, by 421. So this finds hosts, with or
+    /// without a port, exactly as sites are found: otherwise one name would have two policies.
     #[must_use]
     pub fn client_policy(&self, host: &str) -> u32 {
         if !self.has_client_policies {
             return 0;
         }
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        let at = self.find(&host).map_or(0, |(_, at)| at);
+        let name =
+            host.trim_end_matches(|digit: char| digit.is_ascii_digit()).strip_suffix(':').unwrap_or(host);
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let at = self.find(&name).map_or(0, |(_, at)| at);
         self.hosts[at].client_policy
     }
 
@@ -174,11 +181,15 @@ impl Configuration {
         Ok(Chosen { config, client_policy: 0, server_name: name.map(Arc::from), is_challenge: true })
     }
 
-    /// Finds a lower-case name: itself, then a wildcard for its first label.
+    /// Finds a lower-case name: itself, then the wildcard for its fewest labels.
     fn find(&self, name: &str) -> Option<(&Arc<str>, usize)> {
-        let exact = || self.by_name.get_key_value(name);
-        let wildcard = || self.by_name.get_key_value(&name[name.find('.').filter(|at| *at > 0)?..]);
-        exact().or_else(wildcard).map(|(key, at)| (key, *at))
+        // A key that begins with a dot is a wildcard's.
+        if name.len() > NAME_BYTES_MAX || name.starts_with('.') {
+            return None;
+        }
+        let dots = || name.match_indices('.').map(|(at, _)| at);
+        let wildcard = || dots().find_map(|at| self.by_name.get_key_value(&name[at..]));
+        self.by_name.get_key_value(name).or_else(wildcard).map(|(key, at)| (key, *at))
     }
 }
 

@@ -84,4 +84,12 @@ impl Provider for TlsProvider {
     fn accept(&mut self, _listener: ListenerId) -> TlsSession {
         TlsSession::new(Arc::clone(&self.current))
     }
+
+    fn has_client_policies(&self) -> bool {
+        self.current.has_client_policies
+    }
+
+    fn client_policy(&self, host: &str) -> u32 {
+        self.current.client_policy(host)
+    }
 }

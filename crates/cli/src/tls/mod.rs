@@ -183,6 +183,8 @@ pub(crate) fn plan(
         }
         (Some(_), false) => {}
     }
+    // The site of all other hosts gets their clients, too: its policy on client certificates is theirs.
+    certificates.sort_by_key(|certificate| !certificate.hosts.is_empty());
     for certificate in &mut certificates {
         if certificate.source == SiteTls::Auto {
             certificate.hosts.iter_mut().for_each(|host| *host = host_name(host));
@@ -364,6 +366,21 @@ mod tests {
             ]
         );
         assert_eq!(config.acme.directory, Directory::LetsEncryptStaging);
+    }
+
+    #[test]
+    fn the_site_of_other_hosts_has_the_first_certificate() {
+        let site = |hosts: &[&str]| shearwater_config::Site {
+            hosts: owned(hosts),
+            tls: SiteTls::SelfSigned,
+            ..shearwater_config::Site::default()
+        };
+        let sites = vec![site(&["b.example"]), site(&["a.example"]), site(&[])];
+        let config = Config { sites, ..Config::default() };
+        let address = vec!["[::]:8443".parse::<std::net::SocketAddr>().expect("an address").into()];
+        let plan = plan(&config, &FlagSite::default(), address).expect("nothing is wrong").expect("TLS");
+        let hosts: Vec<_> = plan.certificates.into_iter().map(|certificate| certificate.hosts).collect();
+        assert_eq!(hosts, [owned(&[]), owned(&["b.example"]), owned(&["a.example"])]);
     }
 
     #[test]

@@ -263,6 +263,12 @@ pub(crate) trait DriverView {
         false
     }
 
+    /// Returns false for a host that the connection's session isn't for.
+    fn serves_host(&self, token: Token, host: &str) -> bool {
+        let _ = (token, host);
+        true
+    }
+
     /// Returns true if the client has sent a request by TLS.
     fn is_secure(&self, token: Token, head: &Head<'_>, proxies: Option<&Proxies>) -> bool {
         self.is_secured(token) || proxies.is_some_and(|proxies| proxies.is_secure(token, head))
@@ -276,6 +282,10 @@ impl<D: Driver> DriverView for D {
 
     fn is_secured(&self, token: Token) -> bool {
         D::SECURES && self.session(token).is_some()
+    }
+
+    fn serves_host(&self, token: Token, host: &str) -> bool {
+        !D::SECURES || Driver::serves_host(self, token, host)
     }
 
     fn unix_now(&self) -> u64 {

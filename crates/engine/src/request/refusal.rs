@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     Connect,
     /// The target's scheme needs another connection (RFC 9110 section 7.4).
     Misdirected,
+    /// The host wants other client certificates than the session of the connection.
+    OtherPolicy,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
     /// The body is larger than allowed (RFC 9110 section 15.5.14).
@@ -66,7 +68,7 @@ impl Refusal {
         match self {
             Self::Rejected(reject) => reject.status(),
             Self::Connect => 501,
-            Self::Misdirected => 421,
+            Self::Misdirected | Self::OtherPolicy => 421,
             Self::Expectation => 417,
             Self::BodyTooLarge => 413,
             Self::BuffersFull | Self::CallsFull => 503,
@@ -99,6 +101,10 @@ impl Refusal {
             Self::Rejected(reject) => reject.to_string(),
             Self::Connect => "CONNECT is not implemented: this is no proxy.".to_owned(),
             Self::Misdirected => "The scheme of the target is not served on this connection.".to_owned(),
+            Self::OtherPolicy => {
+                "This host has other rules on client certificates: request it on a connection of its own."
+                    .to_owned()
+            }
             Self::Expectation => "The only expectation known here is 100-continue.".to_owned(),
             Self::BodyTooLarge => "The body is larger than allowed here.".to_owned(),
             Self::BuffersFull => "Too many large requests at once. Try again later.".to_owned(),

@@ -244,6 +244,9 @@ impl<S: Service> WorkerState<S> {
         {
             return self.refuse_as(token, refusal, Source::Head(head));
         }
+        if self.checks_hosts && !driver.serves_host(token, head.host()) {
+            return self.refuse_as(token, Refusal::OtherPolicy, Source::Head(head));
+        }
         if head.expectation() == Expectation::Unknown {
             return self.refuse_as(token, Refusal::Expectation, Source::Head(head));
         }

@@ -51,6 +51,8 @@ pub(crate) struct WorkerState<S> {
     /// Addresses behind trusted proxies, if there are any.
     pub(crate) proxies: Option<Box<Proxies>>,
     pub(crate) body_rate_rule: BodyRateRule,
+    /// Hosts differ in their policies on client certificates.
+    pub(crate) checks_hosts: bool,
     pub(crate) table: Table,
     pub(crate) served: Served,
     /// Connections that end soon.

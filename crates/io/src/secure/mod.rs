@@ -215,6 +215,15 @@ impl<D: Driver, P: Provider> Driver for Secure<D, P> {
         self.find(token)?.session.facts()
     }
 
+    fn checks_hosts(&self) -> bool {
+        self.provider.has_client_policies()
+    }
+
+    fn serves_host(&self, token: Token, host: &str) -> bool {
+        let session = self.session(token);
+        session.is_none_or(|session| session.client_policy == self.provider.client_policy(host))
+    }
+
     fn was_clean(&self, token: Token) -> bool {
         self.find(token).is_none_or(|conn| conn.was_clean)
     }

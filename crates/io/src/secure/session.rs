@@ -16,6 +16,18 @@ pub trait Provider {
 
     /// Starts the server's side of a session on a connection of this listener.
     fn accept(&mut self, listener: ListenerId) -> Self::Session;
+
+    /// Returns whether hosts differ in their policies on client certificates.
+    fn has_client_policies(&self) -> bool {
+        false
+    }
+
+    /// Returns the number of the policy for the host of a request, with or without a port (see
+    /// [`SessionFacts::client_policy`]).
+    fn client_policy(&self, host: &str) -> u32 {
+        let _ = host;
+        0
+    }
 }
 
 /// A TLS connection: bytes in, bytes out; without sockets and without a clock.

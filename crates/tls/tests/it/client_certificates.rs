@@ -62,13 +62,41 @@ fn requires_a_certificate_of_the_name_s_authorities() {
 fn numbers_policies_by_their_authorities() {
     let (server, a, b) = (Authority::new("Server"), Authority::new("A"), Authority::new("B"));
     let configuration = Configuration::new(options(&server, &a)).unwrap();
-    for host in ["closed.example", "Closed.Example", "closed.example."] {
+    for host in
+        ["closed.example", "Closed.Example", "closed.example.", "closed.example:443", "closed.example.:"]
+    {
         assert_eq!(configuration.client_policy(host), authorities(&[&a]).policy());
     }
     assert_eq!(configuration.client_policy("open.example"), 0);
     assert_eq!(configuration.client_policy("other.example"), 0, "the default's");
     assert_eq!(authorities(&[&a, &b]).policy(), authorities(&[&b, &a]).policy());
     assert_ne!(authorities(&[&a]).policy(), authorities(&[&b]).policy());
+}
+
+/// A host must not have the content of one site and the policy of another.
+#[test]
+fn finds_policies_as_sites_are_found() {
+    let (server, clients) = (Authority::new("Server"), Authority::new("Clients"));
+    let closed = |names: &[&str]| NamedCertificate {
+        clients: Some(authorities(&[&clients])),
+        ..named(names, Some(server.pair(&["closed.example"])))
+    };
+    let open = |names: &[&str]| named(names, Some(server.pair(&["open.example"])));
+    let policy = authorities(&[&clients]).policy();
+    let of = |certificates: Vec<NamedCertificate>, host: &str| {
+        Configuration::new(Options { certificates, ..Options::default() }).unwrap().client_policy(host)
+    };
+    let beneath = || vec![open(&["open.example"]), closed(&["*.closed.example."])];
+    for host in ["a.closed.example", "b.a.closed.example", "c.b.a.Closed.Example:8443"] {
+        assert_eq!(of(beneath(), host), policy, "{host}");
+    }
+    assert_eq!(of(beneath(), "closed.example"), 0);
+    assert_eq!(of(beneath(), ".closed.example"), 0);
+    let nested = vec![open(&["*.closed.example"]), closed(&["*.b.closed.example"])];
+    assert_eq!(of(nested, "a.b.closed.example"), policy, "the longest wildcard");
+    let by_default = || vec![closed(&[]), open(&["*.open.example"])];
+    let overlong = format!("{}.open.example", "a".repeat(241));
+    assert_eq!((of(by_default(), &overlong), of(by_default(), &overlong[1..])), (policy, 0));
 }
 
 #[test]
