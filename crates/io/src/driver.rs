@@ -316,6 +316,12 @@ pub trait Driver: sealed::Sealed {
         None
     }
 
+    /// Returns those of them that are held unopened, nearly always as a part of an incomplete record.
+    fn unopened(&self, token: Token) -> u64 {
+        let _ = token;
+        0
+    }
+
     /// Returns counts of handshakes and what they hold; `None` from a driver that secures none.
     fn secure_counters(&self) -> Option<&Counters> {
         None

@@ -149,8 +149,8 @@
 //!   records count in [`Driver::bytes_taken`], [`Driver::unacknowledged`], [`Driver::received_on_wire`], which also shows a
 //!   record that isn't complete, and [`Driver::delivered`], which doesn't decrease: bytes accepted less those unacknowledged.
 //! - **X5** [`Event::Receiving`] reports that a part of a record has arrived, unless a part of it was reported before. It comes
-//!   after the content of the same receive. Bytes that aren't opened hold at most [`limits::SECURE_PARTIAL_BYTES_MAX`] on all
-//!   connections: beyond, the sessions of those that hold the most fail, and their receiving ends.
+//!   after the content of the same receive. Bytes that aren't opened, and messages of
+//!   handshakes that aren't complete, hold at most [`limits::SECURE_PARTIAL_BYTES_MAX`] on all connections: beyond, the sessions of those that hold the most fail, and their receiving ends.
 //! - **X6** A close_notify ends the receiving side like FIN, and `shutdown_write` and a normal `close` send one before FIN. A
 //!   close doesn't wait for it: a full socket loses it. [`Driver::was_clean`] returns false after a FIN alone. While receiving is
 //!   paused, only FIN shows (R6). A session that fails after the handshake ends receiving as a broken connection.

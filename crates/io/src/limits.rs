@@ -44,8 +44,8 @@ pub const SECURE_RECORDS_PER_TURN_MAX: usize = 64;
 /// Costly steps of handshakes in one turn, over all connections: some 150 µs each. Others wait for the next turn.
 pub const SECURE_COSTLY_PER_TURN_MAX: usize = 4;
 
-/// Bytes of records that haven't been opened, over all connections of a driver: nearly all of them parts of
-/// incomplete records.
+/// Bytes of records that haven't been opened, and of messages that sessions have in part, over all connections of a
+/// driver: nearly all of them parts of incomplete records.
 pub const SECURE_PARTIAL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Connections found at once that hold the most of them, so that not each reset examines all connections.

@@ -267,6 +267,11 @@ impl Running {
         }
     }
 
+    /// Returns the memory of messages that aren't complete, in bytes.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.capacity()
+    }
+
     /// Returns the memory that it holds, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         RUNNING_BYTES + self.pending.capacity()

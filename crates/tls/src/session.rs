@@ -115,6 +115,18 @@ impl Session for TlsSession {
         }
     }
 
+    fn pending_bytes(&self) -> usize {
+        match &self.0 {
+            Stage::Hello(_, hello) | Stage::Costly(_, hello) => hello.held_bytes(),
+            Stage::Running(running) => running.pending_bytes(),
+            Stage::Failed(..) => 0,
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.fail(Failure::Other);
+    }
+
     fn held_bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.0 {

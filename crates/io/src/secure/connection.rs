@@ -39,6 +39,8 @@ pub(super) struct Connection<S> {
     pub(super) waits: Waits,
     /// Bytes received and not opened.
     pub(super) partial: Vec<u8>,
+    /// Memory of them and of messages that the session has in part, as counted (X5).
+    pub(super) held: usize,
     /// Records of the session's own that precede the next output (X7).
     pub(super) reply: Vec<u8>,
     /// The worker's send.
@@ -86,6 +88,7 @@ impl<S: Session> Connection<S> {
             phase: Phase::Handshake,
             waits: Waits::No,
             partial: Vec::new(),
+            held: 0,
             reply: Vec::new(),
             sending: None,
             flight: None,

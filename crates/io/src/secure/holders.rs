@@ -1,7 +1,7 @@
 //! The bound of unopened bytes of all connections (X5).
 
 use super::connection::Connection;
-use super::{Counters, Failure, Provider, Secure};
+use super::{Counters, Failure, Provider, Secure, Session};
 use crate::limits::{SECURE_HOLDERS_MAX, SECURE_PARTIAL_BYTES_MAX};
 use crate::{Driver, Token};
 
@@ -10,18 +10,23 @@ use crate::{Driver, Token};
 pub(super) struct Holders(Vec<(usize, Token)>);
 
 /// Appends to a connection's unopened bytes.
-pub(super) fn hold_more<S>(counters: &mut Counters, conn: &mut Connection<S>, more: &[u8]) {
-    counters.partial_bytes -= conn.partial.capacity();
+pub(super) fn hold_more(counters: &mut Counters, conn: &mut Connection<impl Session>, more: &[u8]) {
     conn.partial.extend_from_slice(more);
-    counters.partial_bytes += conn.partial.capacity();
+    count(counters, conn);
+}
+
+/// Counts the memory of a connection's unopened bytes, and of messages that its session has in part.
+fn count(counters: &mut Counters, conn: &mut Connection<impl Session>) {
+    counters.partial_bytes -= conn.held;
+    conn.held = conn.partial.capacity() + conn.session.pending_bytes();
+    counters.partial_bytes += conn.held;
 }
 
 impl<D: Driver, P: Provider> Secure<D, P> {
     /// Replaces a connection's unopened bytes.
     pub(super) fn hold(&mut self, conn: &mut Connection<P::Session>, bytes: Vec<u8>) {
-        self.counters.partial_bytes -= conn.partial.capacity();
-        self.counters.partial_bytes += bytes.capacity();
         conn.partial = bytes;
+        count(&mut self.counters, conn);
     }
 
     /// Ends the sessions of the largest holders while all unopened bytes together exceed their bound.
@@ -42,7 +47,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
     fn largest_holder(&mut self) -> Option<Token> {
         for _ in 0..2 {
             while let Some((bytes, token)) = self.holders.0.pop() {
-                if self.find(token).is_some_and(|conn| conn.partial.capacity() >= bytes) {
+                if self.find(token).is_some_and(|conn| conn.held >= bytes) {
                     return Some(token);
                 }
             }
@@ -52,7 +57,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
     }
 
     fn find_holders(&mut self) {
-        let held = |conn: &Connection<P::Session>| (conn.partial.capacity(), conn.token);
+        let held = |conn: &Connection<P::Session>| (conn.held, conn.token);
         let mut found: Vec<_> = self
             .conns
             .iter()

@@ -240,6 +240,10 @@ impl<D: Driver, P: Provider> Driver for Secure<D, P> {
         Some(self.find(token)?.wire_received)
     }
 
+    fn unopened(&self, token: Token) -> u64 {
+        self.find(token).map_or(0, |conn| conn.partial.len() as u64)
+    }
+
     fn secure_counters(&self) -> Option<&Counters> {
         Some(&self.counters)
     }

@@ -257,6 +257,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let token = conn.token;
         self.counters.note_failure(failure);
         self.leave_queues(conn);
+        conn.session.abandon();
         self.hold(conn, Vec::new());
         let phase = mem::replace(&mut conn.phase, Phase::Failed);
         if phase == Phase::Handshake {
@@ -320,6 +321,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
     fn note_end(&mut self, conn: &mut Connection<P::Session>, end: ReadEnd) {
         let token = conn.token;
         self.leave_queues(conn);
+        if conn.phase == Phase::Handshake {
+            conn.session.abandon();
+        }
         self.hold(conn, Vec::new());
         let end = match end {
             ReadEnd::Eof if conn.phase == Phase::Handshake => {

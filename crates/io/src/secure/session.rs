@@ -51,6 +51,14 @@ pub trait Session {
     /// Returns the result of the handshake, from [`Step::Secured`] on.
     fn facts(&self) -> Option<&SessionFacts>;
 
+    /// Returns the memory of received messages that aren't complete, in bytes.
+    fn pending_bytes(&self) -> usize {
+        0
+    }
+
+    /// Frees that memory. Nothing is opened or sealed after it.
+    fn abandon(&mut self) {}
+
     /// Returns the memory that it holds, in bytes, as an estimate.
     fn held_bytes(&self) -> usize;
 }

@@ -167,7 +167,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         if let Some(conn) = slot.take_if(|conn| conn.token == token) {
             debug_assert!(conn.phase == Phase::Plain || conn.is_closing, "only the worker closes");
             self.counters.connections -= 1;
-            self.counters.partial_bytes -= conn.partial.capacity();
+            self.counters.partial_bytes -= conn.held;
         }
     }
 }

@@ -28,6 +28,8 @@ const BAD_RECORD: u8 = 20;
 
 /// Third byte of a header after which a session always waits for more.
 pub(crate) const ENDLESS: u8 = 9;
+/// Third byte of a header whose record a session keeps: a part of a message.
+pub(crate) const KEPT: u8 = 8;
 
 const HEADER: usize = 5;
 const CHECKSUM: usize = 4;
@@ -94,7 +96,7 @@ impl Provider for Fake {
     }
 
     fn accept(&mut self, _: ListenerId) -> FakeSession {
-        FakeSession { phase: Phase::Hello, is_due: false, facts: None, opened: 0, sealed: 0 }
+        FakeSession { phase: Phase::Hello, is_due: false, facts: None, kept: 0, opened: 0, sealed: 0 }
     }
 }
 
@@ -114,6 +116,8 @@ pub(crate) struct FakeSession {
     /// The costly step was announced.
     is_due: bool,
     facts: Option<SessionFacts>,
+    /// Bytes of messages in part.
+    kept: usize,
     opened: u64,
     sealed: u64,
 }
@@ -185,6 +189,10 @@ impl Session for FakeSession {
             return more;
         }
         let Some(record) = wire.get_mut(..len) else { return more };
+        if record[2] == KEPT {
+            self.kept += len;
+            return Opened { consumed: len, step: Step::Handled };
+        }
         if self.phase == Phase::Hello && !self.is_due {
             self.is_due = true;
             return Opened { consumed: 0, step: Step::Costly };
@@ -229,6 +237,14 @@ impl Session for FakeSession {
 
     fn facts(&self) -> Option<&SessionFacts> {
         self.facts.as_ref()
+    }
+
+    fn pending_bytes(&self) -> usize {
+        self.kept
+    }
+
+    fn abandon(&mut self) {
+        self.kept = 0;
     }
 
     fn held_bytes(&self) -> usize {

@@ -6,7 +6,7 @@ use shearwater_io::sim::SimOptions;
 use shearwater_io::{CloseKind, Driver};
 
 use super::edge::{Edge, Seen};
-use super::fake::FakeClient;
+use super::fake::{FakeClient, KEPT};
 use crate::contract::world::pattern;
 
 #[test]
@@ -117,6 +117,27 @@ fn x5_the_largest_holder_is_reset_when_memory_for_records_runs_out() {
     for (_, token) in &peers {
         edge.driver.close(*token, CloseKind::Reset);
     }
+    edge.settle();
+    assert_eq!(edge.counters().partial_bytes, 0);
+}
+
+#[test]
+fn x5_messages_in_part_count_as_unopened() {
+    const HELD: usize = 4 * 16_000;
+    let mut edge = Edge::new(SimOptions::default());
+    let mut hello = vec![0; 16_000];
+    hello[..5].copy_from_slice(&[22, 3, KEPT, 0x3E, 0x7B]);
+    let many = SECURE_PARTIAL_BYTES_MAX / HELD + 20;
+    let peers: Vec<_> = (0..many).map(|_| edge.connect()).collect();
+    for (peer, _) in &peers {
+        peer.write(&hello.repeat(4));
+        edge.turn();
+        assert!(edge.counters().partial_bytes <= SECURE_PARTIAL_BYTES_MAX);
+    }
+    edge.settle();
+    let failed = edge.counters().failures(Failure::Memory);
+    assert!((20..30).contains(&failed), "{failed} of {many}");
+    peers.iter().for_each(|(peer, _)| peer.reset());
     edge.settle();
     assert_eq!(edge.counters().partial_bytes, 0);
 }
