@@ -2,7 +2,7 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | busy with |
 //! |---|---|---|---|---|---|
-//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
+//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `Linger`: its TLS handshake has failed; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | – |
 //! | `Head` | a part of a head | `Idle`: responded; `Body`: a body follows; `Waiting`: deferred | on | `head_ms` from its first byte | partial head |
 //! | `Body` | input is the body of the exchange | `Idle`: it is complete, and responded; `Waiting`: it is complete | while the handler has room | the exchange's | exchange |
@@ -66,7 +66,7 @@ impl Phase {
             Closing => next == Free,
             _ if next == Closing => true,
             Idle | Head | Body | Waiting if matches!(next, Evicted | Truncated | LastResponse) => true,
-            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | Waiting | ProxyHeader),
+            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | Waiting | ProxyHeader | Linger),
             StrayCr | StrayLine => next == Idle,
             Head => matches!(next, Idle | Body | Waiting),
             Body => matches!(next, Idle | Waiting),

@@ -28,6 +28,8 @@ pub(crate) struct BodyReader {
     pub(crate) bytes_max: u64,
     /// Bytes that a connection with TLS had received when its time expired last.
     pub(crate) bytes_on_wire: u64,
+    /// Bytes of an incomplete record that have earned their time before they are received.
+    pub(crate) bytes_early: u64,
     /// The client waits for a `100`, which is sent once the handler reads.
     pub(crate) owes_continue: bool,
     pub(crate) to: To,
@@ -45,6 +47,14 @@ impl BodyReader {
     /// Restarts the time for the body after backpressure from us.
     pub(crate) fn restart(&mut self, rule: &BodyRateRule, now_ms: u64) {
         self.budget = BodyBudget::begin(rule, now_ms);
+    }
+
+    /// Extends the time by content received since `bytes_before`.
+    pub(crate) fn earn(&mut self, rule: &BodyRateRule, bytes_before: u64, now_ms: u64) {
+        let bytes = self.bytes - bytes_before;
+        let early = self.bytes_early.min(bytes);
+        self.bytes_early -= early;
+        self.budget = self.budget.earn(rule, bytes - early, now_ms);
     }
 
     /// Discards the rest of the body.

@@ -33,7 +33,16 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn body_reader(&self, framing: Framing, bytes_max: u64, to: To) -> BodyReader {
         let decoder = BodyDecoder::new(framing, self.limits.body());
         let budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
-        BodyReader { decoder, budget, bytes: 0, bytes_max, bytes_on_wire: 0, owes_continue: false, to }
+        BodyReader {
+            decoder,
+            budget,
+            bytes: 0,
+            bytes_max,
+            bytes_on_wire: 0,
+            bytes_early: 0,
+            owes_continue: false,
+            to,
+        }
     }
 
     /// Prepares to receive the body of a complete head, which moves with its parser into an exchange.
@@ -82,7 +91,7 @@ impl<S: Service> WorkerState<S> {
         let bytes_before = body.bytes;
         let Exchange { kept, shared, .. } = &mut *exchange;
         let (consumed, piece) = body.decode(input, kept, shared.as_ref(), &mut self.busy.pool);
-        body.budget = body.budget.earn(&self.body_rate_rule, body.bytes - bytes_before, self.now_ms);
+        body.earn(&self.body_rate_rule, bytes_before, self.now_ms);
         if let Some(ledger) = &mut self.ledger {
             ledger.receive_body(token, body.bytes);
         }

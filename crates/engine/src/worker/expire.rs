@@ -210,10 +210,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if let Some(limit) = state.expired_timeout(token) {
             limit.add(1);
         }
-        if is_receiving {
+        if is_receiving && !state.awaits_content(token) {
             state.refuse(token, Refusal::Timeout);
             self.flush(token);
-        } else if is_silent || matches!(phase, Phase::LastResponse | Phase::Truncated | Phase::Linger) {
+        } else if is_silent
+            || matches!(phase, Phase::Head | Phase::LastResponse | Phase::Truncated | Phase::Linger)
+        {
             self.shut(token, CloseKind::Normal);
         }
     }

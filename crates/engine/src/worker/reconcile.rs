@@ -26,6 +26,13 @@ impl<S> WorkerState<S> {
         self.table.get(token).is_live() || self.streams_meanwhile(token)
     }
 
+    /// Returns true if a head's time runs, but a record that has begun is all of it that has arrived: its content may be
+    /// no request at all.
+    pub(crate) fn awaits_content(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        conn.phase() == Phase::Head && !self.busy.has_input(conn.busy)
+    }
+
     /// Returns true if nothing is sent or received until its handler resumes.
     pub(crate) fn waits_for_handler(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
@@ -152,7 +159,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Closes after the client's FIN; a request that is still unfinished is rejected.
     pub(crate) fn ended(&mut self, token: Token) {
-        if self.state.table.get(token).is_idle() {
+        if self.state.table.get(token).is_idle() || self.state.awaits_content(token) {
             return self.shut(token, CloseKind::Normal);
         }
         self.state.refuse(token, Refusal::Incomplete);

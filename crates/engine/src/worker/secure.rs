@@ -1,6 +1,6 @@
 //! Connections that begin with TLS.
 
-use shearwater_io::secure::{Failure, RECORD_BYTES_MAX, Version};
+use shearwater_io::secure::{Failure, Version};
 use shearwater_io::{CloseKind, Driver, ListenerId, Token};
 
 use crate::connection::{Flag, Phase};
@@ -56,8 +56,15 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 self.state.refuse(token, Refusal::NotTls);
                 self.flush(token);
             }
-            Err(_) => self.shut(token, CloseKind::Normal),
+            Err(_) => self.end_handshake(token),
         }
+    }
+
+    /// Ends a connection after the alert of its handshake. A close with unread input would reset it, and lose the alert.
+    fn end_handshake(&mut self, token: Token) {
+        self.state.table.get(token).linger();
+        self.reconcile(token);
+        self.driver.shutdown_write(token);
     }
 
     /// Begins the time of a head whose first bytes are in an incomplete record.
@@ -74,12 +81,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// last time.
     pub(crate) fn extend_secured_body(&mut self, token: Token) -> bool {
         let Some(on_wire) = self.driver.received_on_wire(token) else { return false };
+        let opened = on_wire - self.driver.unopened(token);
         let (rule, now_ms) = (self.state.body_rate_rule, self.state.now_ms);
         let Some(body) = self.state.exchange(token).and_then(|exchange| exchange.body.as_mut()) else {
             return false;
         };
-        let more = on_wire - std::mem::replace(&mut body.bytes_on_wire, on_wire).min(on_wire);
-        body.budget = body.budget.earn(&rule, more.min(RECORD_BYTES_MAX as u64), now_ms);
+        let more = on_wire - std::mem::replace(&mut body.bytes_on_wire, on_wire).max(opened);
+        body.bytes_early += more;
+        body.budget = body.budget.earn(&rule, more, now_ms);
         if more == 0 || body.budget.due_ms() <= now_ms {
             return false;
         }

@@ -19,6 +19,7 @@ mod reloading;
 mod reports;
 mod responses;
 mod saturation;
+mod secured;
 mod seeds;
 mod sharing;
 mod timeouts;

@@ -1,0 +1,236 @@
+//! Connections with TLS, by sessions without cryptography: a record is content after its header.
+
+use std::io::IoSlice;
+
+use shearwater_engine::io::secure::{
+    Failure, Opened, Provider, Secure, Session, SessionFacts, Step, Version,
+};
+use shearwater_engine::io::sim::{Sim, SimNet, SimOptions};
+use shearwater_engine::io::{Driver, ListenerId};
+use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
+use std::sync::Arc;
+
+use crate::harness::SimClient;
+use crate::harness::app::TestApp;
+
+const HELLO: u8 = 22;
+const CONTENT: u8 = 23;
+/// A record with a message for the session alone.
+const MESSAGE: u8 = 24;
+/// Content of a hello that is refused, by this alert.
+const REFUSED: u8 = b'!';
+const ALERT: &[u8] = b"alert";
+
+/// Hosts have the policy that is their first character's number.
+struct Letters;
+
+#[derive(Default)]
+struct Lettered(Option<SessionFacts>);
+
+impl Provider for Letters {
+    type Session = Lettered;
+
+    fn begin_turn(&mut self, _: u64) {}
+
+    fn accept(&mut self, _: ListenerId) -> Lettered {
+        Lettered::default()
+    }
+
+    fn has_client_policies(&self) -> bool {
+        true
+    }
+
+    fn client_policy(&self, host: &str) -> u32 {
+        host.bytes().next().unwrap_or_default().into()
+    }
+}
+
+impl Session for Lettered {
+    fn open(&mut self, wire: &mut [u8], reply: &mut Vec<u8>) -> Opened {
+        let record = match *wire {
+            [kind, _, _, high, low, ..] => Some((kind, 5 + usize::from(u16::from_be_bytes([high, low])))),
+            _ => None,
+        };
+        let Some((kind, len)) = record.filter(|(_, len)| *len <= wire.len()) else {
+            return Opened { consumed: 0, step: Step::NeedMore };
+        };
+        let step = match kind {
+            HELLO if wire[5] == REFUSED => {
+                reply.extend_from_slice(ALERT);
+                Step::Failed(Failure::Version)
+            }
+            HELLO => {
+                self.0 = Some(SessionFacts {
+                    version: Version::Tls13,
+                    is_resumed: false,
+                    alpn: None,
+                    server_name: None,
+                    client_certificate: None,
+                    client_policy: wire[5].into(),
+                    cipher_suite: "",
+                });
+                Step::Secured
+            }
+            CONTENT => Step::Plain(5..len),
+            _ => Step::Handled,
+        };
+        Opened { consumed: len, step }
+    }
+
+    fn seal(&mut self, plain: &[IoSlice<'_>], wire: &mut Vec<u8>) -> Result<(), Failure> {
+        plain.iter().for_each(|slice| wire.extend_from_slice(slice));
+        Ok(())
+    }
+
+    fn close_notify(&mut self, _: &mut Vec<u8>) {}
+
+    fn facts(&self) -> Option<&SessionFacts> {
+        self.0.as_ref()
+    }
+
+    fn held_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(content.len()).expect("a short record").to_be_bytes();
+    [&[kind, 3, 3, len[0], len[1]][..], content].concat()
+}
+
+struct World {
+    worker: Worker<Secure<Sim, Letters>, TestApp>,
+    net: SimNet,
+    control: Arc<Control>,
+}
+
+impl World {
+    fn new() -> Self {
+        let sim = Sim::new(SimOptions::default());
+        let net = sim.net();
+        let control = Arc::new(Control::new().0);
+        let mut setup = Setup::new(0, Limits::default(), Timeouts::default(), Arc::clone(&control));
+        setup.secure_listeners = vec![0];
+        Self { worker: Worker::new(Secure::new(sim, Letters), TestApp, setup), net, control }
+    }
+
+    fn settle(&mut self) {
+        while self.worker.is_busy() || self.net.is_ready() || self.net.next_due_ms().is_some() {
+            self.worker.turn().expect("the simulated driver doesn't break");
+        }
+    }
+
+    fn feed(&mut self, client: &mut SimClient, bytes: &[u8]) {
+        client.send(bytes);
+        self.settle();
+    }
+
+    /// Connects a client whose session has a policy.
+    fn connect(&mut self, policy: u8) -> SimClient {
+        let mut client = SimClient::new(self.net.connect());
+        self.feed(&mut client, &record(HELLO, &[policy]));
+        client
+    }
+
+    fn pass(&mut self, ms: u64) {
+        let until_ms = self.net.now_ms() + ms;
+        let waker = self.worker.driver_mut().waker();
+        while self.net.now_ms() < until_ms {
+            self.net.advance(32.min(until_ms - self.net.now_ms()));
+            waker.wake();
+            self.settle();
+        }
+    }
+}
+
+fn get(host: &str) -> Vec<u8> {
+    record(CONTENT, format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+}
+
+#[test]
+fn responds_421_to_a_host_of_another_client_policy() {
+    let mut world = World::new();
+    let mut client = world.connect(b'a');
+    world.feed(&mut client, &get("a.example"));
+    assert!(client.text().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.text());
+    world.feed(&mut client, &[get("about.example"), get("b.example"), get("a.example")].concat());
+    let text = client.text();
+    let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
+    assert_eq!(statuses, ["200", "200", "421"]);
+    client.assert_closed();
+}
+
+#[test]
+fn an_alert_arrives_though_input_is_unread() {
+    let mut world = World::new();
+    let mut client = SimClient::new(world.net.connect());
+    world.feed(&mut client, &record(HELLO, &[REFUSED]));
+    assert_eq!(client.read(), ALERT);
+    client.assert_closed();
+    world.feed(&mut client, &[0; 10_000]);
+    assert!(!client.peer.saw_reset());
+    client.peer.finish();
+    world.settle();
+    assert_eq!(world.worker.in_use(), (0, 0, 0));
+    let mut silent = SimClient::new(world.net.connect());
+    world.feed(&mut silent, &record(HELLO, &[REFUSED]));
+    world.pass(Timeouts::default().linger_ms + 2000);
+    assert_eq!(world.worker.in_use(), (0, 0, 0), "it doesn't wait for longer");
+}
+
+#[test]
+fn a_part_of_a_record_is_no_request() {
+    for (rest_ms, is_finished) in [(0, true), (0, false), (Timeouts::default().head_ms + 2000, false)] {
+        let mut world = World::new();
+        let mut client = world.connect(b'a');
+        world.feed(&mut client, &get("a.example"));
+        let got = client.read().len();
+        let (first, rest) = (&record(MESSAGE, b"12345")[..7], &record(MESSAGE, b"12345")[7..]);
+        world.feed(&mut client, first);
+        if is_finished {
+            world.feed(&mut client, rest);
+        }
+        world.pass(rest_ms);
+        client.peer.finish();
+        world.settle();
+        assert_eq!(client.read().len(), got, "no response to it");
+        client.assert_closed();
+        assert_eq!(world.worker.in_use(), (0, 0, 0));
+        assert_eq!(world.control.totals().requests_refused, 0);
+    }
+}
+
+/// Sends a body's record at this rate, for so long; returns the time until the response.
+fn body_ends_after(bytes_per_second: usize, sent_ms: u64) -> Option<u64> {
+    let mut world = World::new();
+    let mut client = world.connect(b'a');
+    let head = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 16000\r\n\r\n";
+    world.feed(&mut client, &record(CONTENT, head));
+    let body = record(CONTENT, &[b'x'; 16_000]);
+    let (began_ms, mut sent) = (world.net.now_ms(), 0);
+    loop {
+        let passed_ms = world.net.now_ms() - began_ms;
+        if !client.read().is_empty() {
+            return client.text().starts_with("HTTP/1.1 408").then_some(passed_ms);
+        }
+        let due =
+            body.len().min(bytes_per_second * usize::try_from(passed_ms.min(sent_ms)).expect("short") / 1000);
+        world.feed(&mut client, &body[sent..due.max(sent)]);
+        sent = due.max(sent);
+        world.pass(500);
+        assert!(passed_ms < 300_000, "no response");
+    }
+}
+
+#[test]
+fn a_slow_body_in_one_record_keeps_its_minimum_rate() {
+    let Timeouts { body_grace_ms, body_ms, .. } = Timeouts::default();
+    assert_eq!(body_ends_after(500, u64::MAX), None, "the record takes 32 s");
+    assert_eq!(body_ends_after(300, u64::MAX), None, "the record takes 53 s");
+    let silent_ms = body_ends_after(0, 0).expect("a timeout");
+    assert!((body_grace_ms..body_grace_ms + 1000).contains(&silent_ms), "{silent_ms}");
+    let slow_ms = body_ends_after(100, u64::MAX).expect("a timeout");
+    assert!((body_grace_ms..2 * body_grace_ms).contains(&slow_ms), "{slow_ms}");
+    let stopped_ms = body_ends_after(500, 8000).expect("a timeout");
+    assert!((body_grace_ms..body_grace_ms + body_ms + 1000).contains(&stopped_ms), "{stopped_ms}");
+}
