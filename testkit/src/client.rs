@@ -9,6 +9,8 @@ use socket2::SockRef;
 
 use crate::error::{Error, malformed};
 use crate::response::{Event, Head, Response, ResponseReader};
+use crate::stream::Stream;
+use crate::tls::{self, ClientTls};
 
 /// Timeout of a single read or write: a safety net, never a measure.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
@@ -20,7 +22,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A connection with what was received and not used yet. It sends any bytes, and reads one response at a time.
 #[derive(Debug)]
-pub struct Client<S = TcpStream> {
+pub struct Client<S = Stream> {
     stream: S,
     /// Room for one read. It is cleared once: to clear as much in front of each read takes long in tests without optimisation.
     room: Box<[u8]>,
@@ -35,22 +37,33 @@ pub fn request(method: &str, target: &str, headers: &[&str]) -> Vec<u8> {
     format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").into_bytes()
 }
 
-impl Client<TcpStream> {
-    /// Connects. Retries for 10 seconds while the system has no local port free.
+impl Client {
+    /// Connects; by TLS if the suite runs over it ([`tls::SWITCH`]). Retries for 10 seconds while the system has no local port free.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
-        loop {
-            match TcpStream::connect_timeout(&address, TIMEOUT) {
-                Err(error) if error.kind() == ErrorKind::AddrNotAvailable && Instant::now() < deadline => {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                stream => return Self::over(stream?),
-            }
-        }
+        Self::over(connected(address)?)
     }
 
-    /// Takes over a connected TCP stream and sets its timeouts.
-    pub fn over(stream: TcpStream) -> Result<Self, Error> {
+    /// Connects in clear, in each suite.
+    pub fn connect_in_clear(address: SocketAddr) -> Result<Self, Error> {
+        Self::with_timeouts(connected(address)?.into())
+    }
+
+    /// Connects by TLS, in each suite.
+    pub fn connect_by_tls(address: SocketAddr, tls: &ClientTls) -> Result<Self, Error> {
+        Self::secured(connected(address)?, tls)
+    }
+
+    /// Takes over a connected TCP stream and sets its timeouts; does a handshake if the suite runs over TLS.
+    pub fn over(socket: TcpStream) -> Result<Self, Error> {
+        if tls::is_on() { Self::secured(socket, &ClientTls::of_suites()) } else { Self::with_timeouts(socket.into()) }
+    }
+
+    fn secured(socket: TcpStream, tls: &ClientTls) -> Result<Self, Error> {
+        let client = Self::with_timeouts(socket.into())?;
+        Ok(Self::new(client.stream.secured(tls)?))
+    }
+
+    fn with_timeouts(stream: Stream) -> Result<Self, Error> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
@@ -68,6 +81,18 @@ impl Client<TcpStream> {
     /// Closes the connection with a reset.
     pub fn reset(self) -> Result<(), Error> {
         Ok(SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?)
+    }
+}
+
+fn connected(address: SocketAddr) -> Result<TcpStream, Error> {
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        match TcpStream::connect_timeout(&address, TIMEOUT) {
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            socket => return Ok(socket?),
+        }
     }
 }
 

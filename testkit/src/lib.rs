@@ -3,6 +3,7 @@
 //! - [`ResponseReader`] parses responses from bytes, without I/O.
 //! - [`Client`] is a blocking HTTP/1.1 client on one connection; it sends any bytes and reads strictly.
 //! - [`TestClient`] is the same for tests: it panics where an exchange fails.
+//! - [`tls`] has settings of clients by TLS, and the switch by which suites run over it.
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
 //! - [`CountingAllocator`] counts what a test binary allocates.
 //! - [`TestFolder`] is a temporary folder with files of certain times.
@@ -34,7 +35,9 @@ pub mod process;
 mod program;
 pub mod random;
 mod response;
+mod stream;
 mod test_client;
+pub mod tls;
 pub mod versions;
 
 pub use allocator::{Allocations, CountingAllocator};
@@ -45,4 +48,5 @@ pub use folder::TestFolder;
 pub use message_cases::check_messages;
 pub use program::{Program, Signal, free_address};
 pub use response::{Event, Framing, Head, Response, ResponseReader, Step};
+pub use stream::Stream;
 pub use test_client::{ClientResponse, TestClient, assert_reset, until_refused};

@@ -8,19 +8,33 @@ use std::time::Instant;
 use crate::client::{Client, TIMEOUT, request};
 use crate::error::Error;
 use crate::response::Response;
+use crate::stream::Stream;
+use crate::tls::ClientTls;
 
 /// A [`Client`] for tests. Each method panics if the connection fails or a response breaks the RFCs.
 #[derive(Debug)]
-pub struct TestClient<S: Read + Write = TcpStream>(Client<S>);
+pub struct TestClient<S: Read + Write = Stream>(Client<S>);
 
 impl TestClient {
-    /// Connects.
+    /// Connects; by TLS if the suite runs over it.
     #[track_caller]
     pub fn connect(address: SocketAddr) -> Self {
         Self(ok(Client::connect(address)))
     }
 
-    /// Takes over a connected TCP stream and sets its timeouts.
+    /// Connects in clear, in each suite: to an admin listener, say.
+    #[track_caller]
+    pub fn connect_in_clear(address: SocketAddr) -> Self {
+        Self(ok(Client::connect_in_clear(address)))
+    }
+
+    /// Connects by TLS, in each suite. The first exchange fails if the handshake did.
+    #[track_caller]
+    pub fn connect_by_tls(address: SocketAddr, tls: &ClientTls) -> Self {
+        Self(ok(Client::connect_by_tls(address, tls)))
+    }
+
+    /// Takes over a connected TCP stream and sets its timeouts; does a handshake if the suite runs over TLS.
     #[track_caller]
     pub fn over(stream: TcpStream) -> Self {
         Self(ok(Client::over(stream)))

@@ -17,7 +17,7 @@ use crate::process::{Server, drivers, run};
 
 /// Connects to the admin listener of a server.
 pub(crate) fn connect(server: &Server) -> TestClient {
-    TestClient::connect(address(server))
+    TestClient::connect_in_clear(address(server))
 }
 
 fn address(server: &Server) -> SocketAddr {

@@ -2,11 +2,14 @@
 
 mod access_log;
 mod admin;
+mod authority;
 mod commands;
 mod configured;
 mod control;
 mod diagnostics;
+mod directory;
 mod faults;
+mod https;
 mod keys;
 mod messages;
 mod output;

@@ -75,7 +75,25 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the server on a free port and waits for the start report.
     pub(crate) fn start(folder: &TestFolder, arguments: &[&str]) -> Self {
+        if testkit::tls::is_on() {
+            return Self::start_by_tls(folder, arguments);
+        }
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
+    }
+
+    /// Starts the server as [`start`](Self::start), by TLS: a configuration file gets an address with TLS and certificates.
+    fn start_by_tls(folder: &TestFolder, arguments: &[&str]) -> Self {
+        let file = arguments.iter().find(|argument| argument.ends_with(".toml"));
+        let text = file.map(|file| fs::read_to_string(folder.at(file)).expect("it was written"));
+        let (Some(file), Some(text)) = (file, text.filter(|text| text.contains("[[site]]"))) else {
+            return Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0", "--self-signed"]));
+        };
+        let secured = text.replace("[[site]]\n", "[[site]]\ntls = \"self-signed\"\nhttp = \"serve\"\n");
+        let secured = secured.replace("[[listen]]\n", "[[listen]]\ntls = true\n");
+        let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n";
+        let listen = if secured.contains("[[listen]]") { "" } else { listen };
+        folder.file(file, format!("{secured}{listen}"));
+        Self::of(&mut program(folder, arguments))
     }
 
     /// Starts a server and waits for the start report.
@@ -121,7 +139,8 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         let url = self.line("URL").expect("a URL");
-        let authority = url.strip_prefix("http://").and_then(|url| url.strip_suffix('/')).expect(url);
+        let authority = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        let authority = authority.and_then(|url| url.strip_suffix('/')).expect(url);
         authority.parse().expect("an address and a port")
     }
 

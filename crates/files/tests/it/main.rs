@@ -8,6 +8,8 @@ mod disk;
 mod finding;
 mod kept_lists;
 mod listing;
+#[path = "../../../shearwater/tests/it/local.rs"]
+mod local;
 mod mounted;
 mod names;
 mod options;

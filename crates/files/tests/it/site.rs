@@ -8,6 +8,8 @@ use shearwater::{App, DriverChoice, Error, Running, Server, Service, StartError,
 use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
 use testkit::{TestClient, TestFolder};
 
+use crate::local::local_server;
+
 /// Content of files outside of the folder, which no response may contain.
 pub(crate) use testkit::hostile_targets::CANARY;
 
@@ -102,7 +104,7 @@ impl TestSite {
         folder.file("outside/canary", CANARY);
         let opened = Folder::open_with(&folder.at(served), options).expect("a folder");
         let opened = if crate::SLOW_DISK { opened.with_slow_disk(|_| ()) } else { opened };
-        match start(opened, Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off)) {
+        match start(opened, local_server().workers(1).verbosity(Verbosity::Off)) {
             Ok(running) => Some(Self { folder, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => None,
             Err(error) => panic!("{error}"),

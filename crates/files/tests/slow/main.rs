@@ -14,6 +14,8 @@ mod finding;
 mod kept_lists;
 #[path = "../it/listing.rs"]
 mod listing;
+#[path = "../../../shearwater/tests/it/local.rs"]
+mod local;
 #[path = "../it/mounted.rs"]
 mod mounted;
 #[path = "../it/names.rs"]

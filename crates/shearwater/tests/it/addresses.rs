@@ -11,6 +11,7 @@ use shearwater::{
 };
 use testkit::{TIMEOUT, TestClient};
 
+use crate::local::local_server;
 use crate::served::{Served, connect_unix, drivers, held_app, here, served_app, text, until};
 
 /// Every driver, mode and number of workers of interest.
@@ -22,7 +23,7 @@ fn every_kind() -> impl Iterator<Item = (DriverChoice, AcceptMode, usize)> {
 /// Returns a server with one address of its own, and short deadlines.
 fn server(driver: DriverChoice, mode: AcceptMode, workers: usize) -> Server {
     let timeouts = Timeouts { drain_idle_ms: 50, ..Timeouts::default() };
-    Server::new("127.0.0.1:0")
+    local_server()
         .verbosity(Verbosity::Off)
         .driver(driver)
         .accept_mode(mode)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use shearwater::{AcceptMode, DriverChoice, Request, Response, Running, Server, Service, Verbosity};
 use testkit::TestClient;
 
+use crate::local::local_server;
 use crate::served::{Gate, Served, drivers, held_app, until};
 
 /// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
 
 fn dispatching(driver: DriverChoice, workers: usize) -> Server {
-    Server::new("127.0.0.1:0")
+    local_server()
         .verbosity(Verbosity::Off)
         .driver(driver)
         .workers(workers)
@@ -141,7 +142,7 @@ fn counts_every_closed_connection() {
 #[test]
 fn start_report_names_the_accept_mode() {
     for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
-        let server = Server::new("127.0.0.1:0").verbosity(Verbosity::Off).workers(2).accept_mode(mode);
+        let server = local_server().verbosity(Verbosity::Off).workers(2).accept_mode(mode);
         let running: Running = server.start(Number).expect("starts");
         assert_eq!(running.start_report().accept, mode);
         running.control().stop();

@@ -3,12 +3,13 @@
 use shearwater::{AcceptMode, App, DriverChoice, Server, Verbosity};
 use testkit::TestClient;
 
+use crate::local::local_server;
 use crate::served::{Served, drivers, held_app, until};
 
 const CONNECTIONS_MAX: usize = 8;
 
 fn bounded(driver: DriverChoice, workers: usize, mode: AcceptMode) -> Server {
-    Server::new("127.0.0.1:0")
+    local_server()
         .verbosity(Verbosity::Off)
         .driver(driver)
         .workers(workers)

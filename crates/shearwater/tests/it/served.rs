@@ -12,6 +12,8 @@ use shearwater::{
 };
 use testkit::{TIMEOUT, TestClient};
 
+use crate::local::local_server;
+
 /// A running server, stopped on drop.
 pub(crate) struct Served {
     running: Option<Running>,
@@ -155,7 +157,7 @@ const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 /// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let works = |driver: &DriverChoice| {
-        let server = Server::new("127.0.0.1:0").workers(1).driver(*driver).verbosity(Verbosity::Off);
+        let server = local_server().workers(1).driver(*driver).verbosity(Verbosity::Off);
         let started = server.start_app(App::new());
         started
             .map(|running| drop(Served::running(running)))
@@ -179,5 +181,5 @@ pub(crate) fn here() -> Server {
         Ok("dispatch") => AcceptMode::Dispatch,
         Ok(other) => panic!("{ACCEPT}={other}: reuseport or dispatch"),
     };
-    Server::new("127.0.0.1:0").workers(1).driver(driver).accept_mode(accept).verbosity(Verbosity::Off)
+    local_server().workers(1).driver(driver).accept_mode(accept).verbosity(Verbosity::Off)
 }

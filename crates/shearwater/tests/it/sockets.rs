@@ -14,6 +14,7 @@ use shearwater::{
 use shearwater_engine::{Options, Server as Engine};
 use testkit::{TIMEOUT, TestClient};
 
+use crate::local::local_server;
 use crate::served::{Served, connect_unix, drivers, served_app};
 
 /// Sends a request on a new connection and reads until its end.
@@ -23,7 +24,7 @@ fn ask(path: &Path) -> String {
 }
 
 fn server(driver: DriverChoice, workers: usize, mode: AcceptMode, path: &Path) -> Server {
-    let server = Server::new("127.0.0.1:0")
+    let server = local_server()
         .verbosity(Verbosity::Off)
         .driver(driver)
         .workers(workers)
@@ -171,7 +172,7 @@ fn serves_a_given_unix_socket_beside_an_address() {
     let path = folder.path().join("socket");
     let unix = UnixListener::bind(&path).expect("a socket");
     let served = Served::of(
-        Server::new("127.0.0.1:0").verbosity(Verbosity::Off).workers(1).listen_on(unix),
+        local_server().verbosity(Verbosity::Off).workers(1).listen_on(unix),
         served_app(),
     );
     assert_eq!(served.unix_sockets, [path.as_path()]);

@@ -33,6 +33,9 @@ fn unchanged(_: &mut Sites) {}
 
 #[test]
 fn redirects_requests_in_clear() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     let sites = [
         only(&["example.org", "www.example.org"]),
         only(&["*.wild.example"]),
@@ -71,6 +74,9 @@ fn redirects_requests_in_clear() {
 
 #[test]
 fn a_redirect_keeps_the_method() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     on_each_driver(&[], &[only(&["example.org"])], |served| {
         for (method, status) in
             [("GET", 301), ("HEAD", 301), ("POST", 308), ("PUT", 308), ("OPTIONS", 308), ("BREW", 308)]
@@ -88,6 +94,9 @@ fn a_redirect_keeps_the_method() {
 
 #[test]
 fn redirects_to_the_port_of_tls() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     for (port, location) in [(443, "https://a.example/x"), (8443, "https://a.example:8443/x")] {
         let change = |sites: &mut Sites| sites.set_https_port(port);
         behind_a_proxy(&[], &[only(&["a.example"])], change, |served| {
@@ -98,6 +107,9 @@ fn redirects_to_the_port_of_tls() {
 
 #[test]
 fn a_site_for_any_name_redirects_to_valid_ones() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     on_each_driver(&[], &[only(&[])], |served| {
         for (host, location) in [
             ("any.example:8080", Some("https://any.example/x")),
@@ -114,6 +126,9 @@ fn a_site_for_any_name_redirects_to_valid_ones() {
 
 #[test]
 fn comes_before_redirects_and_fixed_responses() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     let first = Site {
         redirects: vec![redirect("/old", "/new", 302)],
         routes: vec![says("/health", "ok")],
@@ -135,6 +150,9 @@ fn comes_before_redirects_and_fixed_responses() {
 /// A site without TLS of its own, behind a proxy that ends it: no loop.
 #[test]
 fn a_request_that_came_by_tls_isnt_redirected() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     behind_a_proxy(&[("one/f.txt", "content")], &[only(&["a.example"])], unchanged, |served| {
         assert_eq!(ask(served, "GET", "a.example", "/f.txt", BY_TLS).text(), "content");
         assert_eq!(ask(served, "GET", "a.example", "https://a.example/f.txt", "").text(), "content");
@@ -145,6 +163,9 @@ fn a_request_that_came_by_tls_isnt_redirected() {
 
 #[test]
 fn hsts_is_on_every_response_by_tls_and_on_none_in_clear() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     let hsts = Some(Hsts { max_age: Duration::from_secs(300), subdomains: true, preload: false });
     let own = Route { headers: headers(&[("X-Route", "r")], &["X-Own"]), ..route("/r/*") };
     let everything = Site {
@@ -203,6 +224,9 @@ fn hsts_is_on_every_response_by_tls_and_on_none_in_clear() {
 
 #[test]
 fn a_redirect_to_tls_has_no_hsts() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     let hsts = Some(Hsts { max_age: Duration::from_secs(300), subdomains: false, preload: false });
     behind_a_proxy(&[], &[Site { hsts, ..only(&["a.example"]) }], unchanged, |served| {
         let response = ask(served, "GET", "a.example", "/", "");
@@ -213,6 +237,9 @@ fn a_redirect_to_tls_has_no_hsts() {
 
 #[test]
 fn challenges_are_answered_in_clear() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
     let answer = |sites: &mut Sites| {
         sites.answer_challenges(|token| (token == "abc").then(|| format!("{token}.key")));
     };

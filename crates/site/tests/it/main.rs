@@ -5,6 +5,8 @@ mod fixed;
 mod headers;
 mod hosts;
 mod https;
+#[path = "../../../shearwater/tests/it/local.rs"]
+mod local;
 mod mistakes;
 mod redirects;
 mod reloading;

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use shearwater::{Control, Reload, Server, Verbosity};
+use shearwater::{Control, Reload, Verbosity};
 use shearwater_files::{CacheLimits, Folder, FolderOptions};
 use shearwater_site::{Content, Options, Site, SiteService, Sites};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
+use crate::local::local_server;
 use crate::served::hosts;
 
 /// Time for which a cached file is sent without a check, and a reserve.
@@ -64,7 +65,7 @@ fn a_folder_keeps_its_cache_if_nothing_of_it_changes() {
     let [a, b, c] = ["a", "b", "c"].map(|name| folder.at(name));
     let open = |path: &Path| opens.folder(path, &default);
     let cache = CacheLimits::default();
-    let server = Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
+    let server = local_server().workers(1).verbosity(Verbosity::Off);
     let first = sites(vec![open(&a), open(&b)], cache);
     let running = server.start(move |_| first.service()).expect("it starts");
     let control = running.control();
@@ -110,7 +111,7 @@ fn another_folder_at_the_path_is_served_at_once() {
     let path = folder.at("a");
     let open = || sites(vec![opens.folder(&path, &FolderOptions::default())], CacheLimits::default());
     let first = open();
-    let server = Server::new("127.0.0.1:0").workers(1).verbosity(Verbosity::Off);
+    let server = local_server().workers(1).verbosity(Verbosity::Off);
     let running = server.start(move |_| first.service()).expect("it starts");
     let mut client = TestClient::connect(running.address());
     assert_eq!(get(&mut client, 0), "first");

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use shearwater::{ClientHeader, DriverChoice, Error, Running, Server, StartError, TrustedProxies, Verbosity};
+use shearwater::{ClientHeader, DriverChoice, Error, Running, StartError, TrustedProxies, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
 use testkit::{ClientResponse, TestClient, TestFolder};
+
+use crate::local::local_server;
 
 /// Returns a site of the first folder.
 pub(crate) fn site() -> Site {
@@ -117,7 +119,7 @@ impl SitesServer {
     ) -> Option<Self> {
         let folder = laid_out(files);
         let (sites, proxies) = make(opened(&folder, is_slow, sites));
-        let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
+        let server = local_server().workers(1).driver(driver).verbosity(Verbosity::Off);
         let server = match proxies {
             Some(proxies) => server.trusted_proxies(proxies).client_header(ClientHeader::XForwardedFor),
             None => server,

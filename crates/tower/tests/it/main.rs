@@ -3,6 +3,8 @@
 mod bodies;
 mod budget;
 mod ending;
+#[path = "../../../shearwater/tests/it/local.rs"]
+mod local;
 #[path = "../../../shearwater/tests/it/process.rs"]
 mod process;
 mod responses;

@@ -8,6 +8,8 @@ use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
 use shearwater_tower::{HttpService, MakeHttpService, Maker, Running, Serve, bind, serve};
 use testkit::{TIMEOUT, TestClient};
 
+use crate::local::local_server;
+
 /// A running server, stopped on drop.
 pub(crate) struct Served {
     running: Option<Running>,
@@ -55,7 +57,8 @@ impl Drop for Served {
 
 /// Returns a server with one worker on a free port.
 pub(crate) fn here<T: MakeHttpService<Kind>, Kind>(service: T) -> Serve<T::Service, T::Maker> {
-    bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off)
+    let serve = bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off);
+    if testkit::tls::is_on() { serve.server(|_| local_server().workers(1).verbosity(Verbosity::Off)) } else { serve }
 }
 
 /// Serves with one worker on a Unix-domain socket, and returns the start of the response to `GET /`.

@@ -1,23 +1,20 @@
 //! `[tls]`, `[acme]`, and the keys of a site on TLS: as `check` describes them, and behind a proxy that ends TLS.
 
-use std::os::unix::fs::PermissionsExt;
-
-use testkit::ClientResponse;
+use testkit::tls::{ClientTls, ClientTlsOptions};
+use testkit::{Client, ClientResponse};
 
 use super::{SITE, folder};
-use crate::process::{Server, drivers, run};
-
-/// A certificate for `example.org` and names beneath it, until 2126, and its key.
-const CERTIFICATE: &str = include_str!("../../certificates/cert.pem");
-const KEY: &str = include_str!("../../certificates/key.pem");
+use crate::authority::Authority;
+use crate::directory::AcmeDirectory;
+use crate::process::{Server, drivers, program, run};
 
 /// Returns the lines of a configuration's summary with a label, after the label; and the warnings.
 fn summary(config: &str, label: &str) -> (Vec<String>, String) {
     let folder = folder(config);
-    folder.file("a.pem", CERTIFICATE).file("a.key", KEY);
-    folder.file("public.key", KEY);
-    let private = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(folder.at("a.key"), private).expect("our own file");
+    let authority = Authority::new("Test Authority");
+    let issued = authority.issue(&["a.example.org", "b.example.org"]);
+    issued.write(&folder, "a");
+    folder.file("open.key", &issued.key).file("clients.pem", &authority.pem);
     let (code, stdout, stderr) = run(&folder, &["check", "site.toml"]);
     assert_eq!(code, 0, "{config}\n{stderr}");
     let shown = stdout.replace(&format!("{}/", folder.path().display()), "").replace("0.0.0.0", "[::]");
@@ -48,11 +45,11 @@ pub(crate) fn certificates() {
             "by itself from https://ca.example/d, in state",
         ),
         ("", "\"self-signed\"", "self-signed, which no browser trusts: for trying"),
-        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem, until 2126-11-03"),
+        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem"),
         (
             "",
-            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"a.pem\" }",
-            "a.pem, until 2126-11-03, clients by a.pem",
+            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\" }",
+            "a.pem, until 4096-01-01, clients by clients.pem",
         ),
     ] {
         let config = format!("{}tls = {tls}\n", of(keys));
@@ -60,7 +57,7 @@ pub(crate) fn certificates() {
         assert_eq!(summary(&config, "certificate"), (vec![line], String::new()), "{config}");
     }
     let (_, warnings) =
-        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"public.key\" }}\n", of("")), "");
+        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"open.key\" }}\n", of("")), "");
     assert!(warnings.starts_with("warning: everyone on this machine can read this key\n"), "{warnings}");
     let site = |number: usize| {
         format!("[[site]]\nroot = \"www\"\nhosts = [\"a{number}.example.org\"]\ntls = \"self-signed\"\n")
@@ -134,4 +131,96 @@ pub(crate) fn hsts() {
             }
         });
     }
+}
+
+/// Serves `localhost` by TLS with keys of `[tls]`, on each driver. `check` gets the error of a request to a server name by
+/// a version; `None`: the response is there.
+fn by_tls(keys: &str, check: impl Fn(&dyn Fn(&str, &str) -> Option<String>)) {
+    let config = format!(
+        "[tls]\n{keys}\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n{SITE}hosts = [\"localhost\"]\ntls = \"self-signed\"\n"
+    );
+    for driver in drivers() {
+        let folder = folder(&config);
+        let server = Server::of(&mut program(&folder, &["site.toml", "--driver", driver]));
+        check(&|name, version| {
+            let options = ClientTlsOptions { version: Some(version), ..ClientTlsOptions::default() };
+            let tls = ClientTls::with(name, &options).expect("usable settings");
+            let mut client: Client = Client::connect_by_tls(server.address(), &tls).expect("it listens");
+            let response = client.get("/f.txt");
+            response.map(|response| assert_eq!(response.text(), "content")).err().map(|error| error.to_string())
+        });
+    }
+}
+
+#[test]
+pub(crate) fn min_version() {
+    for (key, is_refused) in [("min_version = \"1.3\"", true), ("min_version = \"1.2\"", false)] {
+        by_tls(key, |get| {
+            assert_eq!(get("localhost", "1.3"), None, "{key}");
+            let refused = get("localhost", "1.2");
+            let alert = refused.as_ref().is_some_and(|error| error.contains("ProtocolVersion"));
+            assert_eq!(alert, is_refused, "{key}: {refused:?}");
+        });
+    }
+}
+
+#[test]
+pub(crate) fn strict_sni() {
+    for (key, is_refused) in [("strict_sni = true", true), ("strict_sni = false", false)] {
+        by_tls(key, |get| {
+            assert_eq!(get("localhost", "1.3"), None, "{key}");
+            // A client sends no name for an address.
+            let refused = get("127.0.0.1", "1.3");
+            let alert = refused.as_ref().is_some_and(|error| error.contains("UnrecognisedName"));
+            assert_eq!(alert, is_refused, "{key}: {refused:?}");
+        });
+    }
+}
+
+#[test]
+pub(crate) fn protocols() {
+    by_tls("protocols = [\"http/1.1\"]", |get| assert_eq!(get("localhost", "1.3"), None));
+    let folder = folder(&format!("[tls]\nprotocols = [\"h2\"]\n{SITE}"));
+    let (code, _, stderr) = run(&folder, &["check", "site.toml"]);
+    assert!(code == 2 && stderr.contains("site.toml:2:"), "{code}: {stderr}");
+}
+
+/// Starts with a site whose certificate an authority of ours issues, and returns the request for an account.
+fn account(keys: &str) -> Option<serde_json::Value> {
+    let authority = Authority::new("Test Authority");
+    let directory = AcmeDirectory::start(&authority.issue(&["localhost"]));
+    let url = &directory.url;
+    let config = format!(
+        "[tls]\nstorage = \"state\"\n[acme]\ndirectory = \"{url}\"\nca = \"ca.pem\"\n{keys}\
+         [[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n{SITE}hosts = [\"a.example.org\"]\ntls = \"auto\"\n"
+    );
+    let folder = folder(&config);
+    folder.file("ca.pem", &authority.pem);
+    match Server::try_start(&mut program(&folder, &["site.toml", "--workers", "1"])) {
+        Ok(mut server) => loop {
+            let line = server.next_line();
+            assert!(!line.is_empty(), "it has ended");
+            if line.contains("no accounts here") {
+                return directory.account();
+            }
+        },
+        Err((code, output)) => {
+            assert!(code == Some(1) && output.contains("terms"), "{code:?}: {output}");
+            directory.account()
+        }
+    }
+}
+
+#[test]
+pub(crate) fn acme_account() {
+    let plain = account("").expect("a request");
+    assert_eq!(plain["termsOfServiceAgreed"], true);
+    assert_eq!(plain["contact"].as_array().map_or(0, Vec::len), 0, "{plain}");
+    assert!(plain["externalAccountBinding"].is_null(), "{plain}");
+    let full = "email = \"ops@example.org\"\neab = { kid = \"key-1\", hmac = \"c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0\" }\n";
+    let full = account(full).expect("a request");
+    assert_eq!(full["contact"], serde_json::json!(["mailto:ops@example.org"]));
+    let (kid, is_signed) = crate::directory::binding(&full, b"secret-secret-secret-secret");
+    assert_eq!((kid.as_str(), is_signed), ("key-1", true));
+    assert_eq!(account("agree_to_terms = false\n"), None);
 }
