@@ -72,6 +72,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn receiving(&mut self, token: Token) {
         let Some(conn) = self.state.table.find(token) else { return };
         if conn.phase() == Phase::Idle && !conn.has(Flag::Fresh) && !conn.has(Flag::Sending) {
+            // It still has the last head, of any connection.
+            self.parser.reset();
             self.state.keep_head(&mut self.parser, token, &[]);
             self.reconcile(token);
         }

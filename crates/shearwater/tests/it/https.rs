@@ -74,6 +74,19 @@ fn responds_to_immediate_handlers() {
     });
 }
 
+/// A head whose first bytes are in a part of a record, after another connection's request: it is parsed anew.
+#[test]
+fn responds_to_the_own_head_after_a_part_of_a_record() {
+    on_each_driver(|connect| {
+        let (mut first, mut second) = (connect(), connect());
+        for length in [20_000, 60_000, 200_000] {
+            let body = vec![b'b'; length];
+            assert!(first.send_body("POST", "/kept", &[], &body).body == body, "{length}");
+            assert_eq!(second.get("/scheme").text(), "https");
+        }
+    });
+}
+
 #[test]
 fn reads_and_sends_chunked_bodies() {
     on_each_driver(|connect| {
