@@ -177,6 +177,7 @@ fn entry<'a>(exchange: &FinishedExchange<'a>, field: &'a dyn Fn(&str) -> Option<
             Some(Version::Http10) => "HTTP/1.0",
             None => "",
         },
+        tls_version: exchange.tls_version().map(|version| version.as_str()),
         status: exchange.status(),
         body_bytes_received: exchange.body_bytes_received(),
         body_bytes_sent: exchange.body_bytes_sent(),

@@ -36,7 +36,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use shearwater_metrics::Admin;
+use shearwater_metrics::{Admin, Metrics};
 
 use crate::args::{Command, CommandLine, Serve};
 use crate::control::server::{Commands, ControlServer};
@@ -83,7 +83,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let pid_file = arguments.pid_file.as_deref().map(PidFile::prepare).transpose()?;
     let for_upgrade = arguments.clone();
     diagnostics::install(plan.messages);
-    let tls = start_tls(&mut plan)?;
+    let tls = start_tls(&mut plan, metrics.as_ref())?;
     let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone());
     diagnostics::warn_of_configuration(&plan.warnings());
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
@@ -151,11 +151,15 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
 }
 
 /// Begins to get certificates, and has the sites serve their challenges.
-fn start_tls(plan: &mut Plan) -> Result<Option<RunningTls>, Failure> {
+fn start_tls(plan: &mut Plan, metrics: Option<&Metrics>) -> Result<Option<RunningTls>, Failure> {
     let tls = plan.tls.clone().map(RunningTls::start).transpose()?;
     if let Some(tls) = &tls {
         // Before the sites are shared with reloads.
         plan.site.sites.answer_challenges(tls.find_challenge());
+        if let Some(metrics) = metrics {
+            let tls = tls.clone();
+            metrics.set_certificates(move || tls.certificates());
+        }
     }
     Ok(tls)
 }

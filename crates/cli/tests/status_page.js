@@ -6,7 +6,7 @@ const vm = require("node:vm");
 const page = readFileSync(process.argv[2], "utf8");
 const cases = JSON.parse(readFileSync(process.argv[3], "utf8"));
 const script = page.slice(page.indexOf("<script>") + 8, page.indexOf("</script>"));
-const names = "health quantile formatQuantile formatRate formatBytes formatDuration formatPart formatAge";
+const names = "health quantile formatQuantile formatRate formatBytes formatDuration formatPart formatAge formatLeft";
 const functions = vm.runInNewContext(`${script}; ({ ${names.split(" ").join(", ")} })`);
 const wrong = [];
 let count = 0;
@@ -34,7 +34,7 @@ for (const { name, before, now, part, expected } of cases.quantiles) {
   const found = functions.quantile(histogram(before), histogram(now), part);
   expect(name, found === null ? null : functions.formatQuantile(found), expected);
 }
-const formats = { rate: "formatRate", bytes: "formatBytes", duration: "formatDuration", part: "formatPart", age: "formatAge" };
+const formats = { rate: "formatRate", bytes: "formatBytes", duration: "formatDuration", part: "formatPart", age: "formatAge", left: "formatLeft" };
 for (const [kind, pairs] of Object.entries(cases.formats)) {
   for (const [value, expected] of pairs) expect(`${kind} ${value}`, functions[formats[kind]](value), expected);
 }

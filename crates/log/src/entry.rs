@@ -19,6 +19,8 @@ pub struct Entry<'a> {
     pub target: &'a [u8],
     /// Version, such as `HTTP/1.1`; empty if it is unknown.
     pub version: &'a str,
+    /// Version of TLS, such as `TLSv1.3`; `None` for a connection in clear.
+    pub tls_version: Option<&'static str>,
     /// Status; `None` if no response was begun.
     pub status: Option<u16>,
     /// Bytes of the request's body.
@@ -48,6 +50,7 @@ impl<'a> Entry<'a> {
             method: b"",
             target: b"",
             version: "",
+            tls_version: None,
             status: None,
             body_bytes_received: 0,
             body_bytes_sent: 0,
@@ -67,6 +70,12 @@ impl<'a> Entry<'a> {
             [b'/', ..] => before,
             _ => path_of_absolute(before),
         }
+    }
+
+    /// Returns the scheme of the connection: `https` by TLS.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        if self.tls_version.is_some() { "https" } else { "http" }
     }
 
     /// Returns the target's query.

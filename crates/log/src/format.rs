@@ -66,6 +66,8 @@ enum Variable {
     Path,
     Query,
     Protocol,
+    Scheme,
+    TlsVersion,
     Status,
     BodyBytesReceived,
     BodyBytesSent,
@@ -76,7 +78,7 @@ enum Variable {
 }
 
 /// A format string's variables by name, with their meaning, besides `$http_NAME`.
-const VARIABLES: [(&str, &str, Variable); 20] = [
+const VARIABLES: [(&str, &str, Variable); 22] = [
     ("remote_addr", "the client's address, also behind trusted proxies", Variable::RemoteAddr),
     ("remote_port", "the client's port; `-` if its proxy doesn't name it", Variable::RemotePort),
     (
@@ -94,6 +96,8 @@ const VARIABLES: [(&str, &str, Variable); 20] = [
     ("uri", "the target's path as received", Variable::Path),
     ("args", "the target's query", Variable::Query),
     ("server_protocol", "the version: `HTTP/1.1`", Variable::Protocol),
+    ("scheme", "`https` on a connection by TLS, else `http`", Variable::Scheme),
+    ("ssl_protocol", "the version of TLS: `TLSv1.3`; `-` without TLS", Variable::TlsVersion),
     ("status", "the status; 499 without a response", Variable::Status),
     ("body_bytes_received", "bytes of the request's body", Variable::BodyBytesReceived),
     ("body_bytes_sent", "bytes of the response's body that were sent", Variable::BodyBytesSent),
@@ -305,6 +309,8 @@ fn append_variable(
         Variable::Path => escape::text::<UNSPACED>(out, Some(entry.path()), max),
         Variable::Query => escape::text::<UNSPACED>(out, entry.query(), max),
         Variable::Protocol => escape::text::<UNSPACED>(out, Some(entry.version.as_bytes()), max),
+        Variable::Scheme => out.extend_from_slice(entry.scheme().as_bytes()),
+        Variable::TlsVersion => out.extend_from_slice(entry.tls_version.unwrap_or("-").as_bytes()),
         Variable::Status => escape::number(out, entry.status.unwrap_or(NO_RESPONSE).into()),
         Variable::BodyBytesReceived => escape::number(out, entry.body_bytes_received),
         Variable::BodyBytesSent => escape::number(out, entry.body_bytes_sent),
@@ -390,6 +396,17 @@ fn json(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) 
         if escape::json(out, value, max) {
             cut.push(name);
         }
+    }
+    out.extend_from_slice(b",\"scheme\":\"");
+    out.extend_from_slice(entry.scheme().as_bytes());
+    out.extend_from_slice(b"\",\"tls\":");
+    match entry.tls_version {
+        Some(version) => {
+            out.push(b'"');
+            out.extend_from_slice(version.as_bytes());
+            out.push(b'"');
+        }
+        None => out.extend_from_slice(b"null"),
     }
     out.extend_from_slice(b",\"status\":");
     match entry.status {

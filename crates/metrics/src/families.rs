@@ -2,6 +2,7 @@
 
 use shearwater::Totals;
 
+use crate::certificates::CertificateState;
 use crate::counts::{CLASSES, ENDS, METHODS};
 use crate::exposition::Samples;
 use crate::snapshot::{ServerFigures, Snapshot};
@@ -151,6 +152,47 @@ families! {
     Counter "shearwater_file_failures" [] "Responses truncated because a file had shrunk or could not be read." = |all, samples| {
         of_server(all, samples, |server| server.totals.files_failed);
     };
+    Gauge "shearwater_tls_connections" [] "Open connections by TLS, those within their handshake included. Like all metrics of TLS, absent without it." = |all, samples| {
+        of_tls(all).for_each(|totals| samples.add(&[], totals.tls_connections));
+    };
+    Counter "shearwater_tls_handshakes" ["version"] "Completed handshakes by version." = |all, samples| {
+        for totals in of_tls(all) {
+            samples.add(&["1.2"], totals.tls12_handshakes);
+            samples.add(&["1.3"], totals.tls13_handshakes);
+        }
+    };
+    Counter "shearwater_tls_handshakes_resumed" [] "Completed handshakes that continued an earlier session." = |all, samples| {
+        of_tls(all).for_each(|totals| samples.add(&[], totals.tls_resumed));
+    };
+    Counter "shearwater_tls_handshakes_queued" [] "Handshakes whose costly step waited for a later turn." = |all, samples| {
+        of_tls(all).for_each(|totals| samples.add(&[], totals.tls_queued));
+    };
+    Counter "shearwater_tls_failures" ["reason"] "Sessions that failed, in the handshake or later, by reason." = |all, samples| {
+        for (reason, count) in of_tls(all).flat_map(|totals| totals.tls_failures()) {
+            samples.add(&[reason], count);
+        }
+    };
+    Gauge "shearwater_tls_partial_bytes" [] "Memory of records that are incomplete." = |all, samples| {
+        of_tls(all).for_each(|totals| samples.add(&[], totals.tls_partial_bytes));
+    };
+    Gauge "shearwater_tls_certificate_end_timestamp_seconds" ["name", "source"] "End of each certificate, since 1970; absent for one that the server doesn't have yet." = |all, samples| {
+        for certificate in &all.certificates {
+            if let Some((_, end)) = certificate.validity {
+                samples.add(&[&certificate.name, certificate.source], end);
+            }
+        }
+    };
+    Gauge "shearwater_tls_certificate_ok" ["name", "source"] "1 while a certificate is valid and doesn't end soon: not within 14 days, or the last fifth of its life." = |all, samples| {
+        for certificate in &all.certificates {
+            let is_ok = certificate.state(all.now) == CertificateState::Valid;
+            samples.add(&[&certificate.name, certificate.source], u64::from(is_ok));
+        }
+    };
+    Gauge "shearwater_tls_certificate_order_failing" ["name"] "1 while the last order of a certificate that the server gets by itself has failed." = |all, samples| {
+        for certificate in all.certificates.iter().filter(|certificate| certificate.source == "auto") {
+            samples.add(&[&certificate.name], u64::from(certificate.is_failing));
+        }
+    };
     Counter "shearwater_reloads" ["result"] "Reloads of the configuration: done, or refused." = |all, samples| {
         samples.add(&["done"], all.configuration.reloads);
         samples.add(&["refused"], all.configuration.reloads_refused);
@@ -215,6 +257,11 @@ pub(crate) fn states(totals: &Totals) -> [(&'static str, u64); 3] {
         ("sending", totals.connections_sending),
         ("upgraded", totals.connections_handed_over),
     ]
+}
+
+/// Returns the totals of a server that secures connections, if it has started.
+fn of_tls(all: &Snapshot) -> impl Iterator<Item = &Totals> {
+    all.server.iter().filter(|server| server.has_tls).map(|server| &server.totals)
 }
 
 /// Adds a value that is known once the server has started.

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod certificates;
 mod counts;
 pub mod document;
 mod exposition;
@@ -41,6 +42,7 @@ mod sites;
 mod snapshot;
 
 pub use admin::{Admin, AdminError, AdminOptions};
+pub use certificates::{Certificate, CertificateState};
 pub use exposition::{TextFormat, write_text};
 pub use families::{FAMILIES, Family, Kind};
 pub use histogram::BUCKETS_US;

@@ -3,6 +3,9 @@
 /// Sites that are counted by name, since the start of the process. Requests of further ones are counted as `(other)`.
 pub const SITES_COUNTED_MAX: usize = 256;
 
+/// Certificates on the status page and in metrics: those that end first.
+pub const CERTIFICATES_SHOWN_MAX: usize = 256;
+
 /// Messages to the operator that are kept from before the start. Further ones are dropped.
 pub const EARLY_MESSAGES_MAX: usize = 20;
 

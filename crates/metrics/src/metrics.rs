@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, StartReport};
 
+use crate::certificates::Certificate;
 use crate::counts::WorkerCounts;
 use crate::limits::EARLY_MESSAGES_MAX;
 use crate::sites::SiteNames;
@@ -72,6 +73,7 @@ pub(crate) struct Shared {
     early: Mutex<Vec<(MessageLevel, String)>>,
     pub(crate) log: OnceLock<Source<LogCounts>>,
     pub(crate) cache: OnceLock<Source<CacheCounts>>,
+    pub(crate) certificates: OnceLock<Source<Vec<Certificate>>>,
     pub(crate) configuration: Mutex<Configuration>,
 }
 
@@ -95,6 +97,7 @@ impl Metrics {
             early: Mutex::default(),
             log: OnceLock::new(),
             cache: OnceLock::new(),
+            certificates: OnceLock::new(),
             configuration: Mutex::default(),
         }))
     }
@@ -137,6 +140,13 @@ impl Metrics {
     /// Sets the source of the file cache's counts. The first one counts.
     pub fn set_cache(&self, counts: impl Fn() -> CacheCounts + Send + Sync + 'static) {
         drop(self.0.cache.set(Box::new(counts)));
+    }
+
+    /// Sets the source of the certificates. The first one counts.
+    ///
+    /// Those that end first are shown, up to [`CERTIFICATES_SHOWN_MAX`](crate::limits::CERTIFICATES_SHOWN_MAX).
+    pub fn set_certificates(&self, certificates: impl Fn() -> Vec<Certificate> + Send + Sync + 'static) {
+        drop(self.0.certificates.set(Box::new(certificates)));
     }
 
     /// Sets the name of the configuration file.

@@ -2,9 +2,10 @@
 
 use shearwater::{Message, Totals};
 
+use crate::certificates::{self, Certificate};
 use crate::counts::{CLASSES, ENDS, METHODS, SiteCounts};
 use crate::histogram::HistogramValues;
-use crate::metrics::{CacheCounts, Configuration, LogCounts, Metrics, Readiness, lock};
+use crate::metrics::{CacheCounts, Configuration, LogCounts, Metrics, Readiness, lock, unix_seconds};
 use crate::process::ProcessFigures;
 
 /// All metrics at one moment.
@@ -26,6 +27,9 @@ pub struct Snapshot {
     pub(crate) sites: Vec<SiteFigures>,
     pub(crate) log: Option<LogCounts>,
     pub(crate) cache: Option<CacheCounts>,
+    pub(crate) certificates: Vec<Certificate>,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
     pub(crate) process: ProcessFigures,
 }
 
@@ -35,6 +39,8 @@ pub(crate) struct ServerFigures {
     pub(crate) driver: &'static str,
     pub(crate) workers: usize,
     pub(crate) listen: Vec<String>,
+    /// Its workers secure connections.
+    pub(crate) has_tls: bool,
     pub(crate) totals: Totals,
     pub(crate) messages: Vec<Message>,
 }
@@ -68,6 +74,7 @@ impl Metrics {
                 workers: report.workers,
                 // A reload changes them.
                 listen: serving.control.addresses(),
+                has_tls: !report.secure_addresses.is_empty(),
                 totals: serving.control.totals(),
                 messages: serving.control.messages(),
             }
@@ -87,6 +94,12 @@ impl Metrics {
             sites: Vec::with_capacity(tags.len()),
             log: shared.log.get().map(|counts| counts()),
             cache: shared.cache.get().map(|counts| counts()),
+            certificates: shared
+                .certificates
+                .get()
+                .map(|source| certificates::listed(source()))
+                .unwrap_or_default(),
+            now: unix_seconds(),
             process: ProcessFigures::read(),
         };
         let workers = lock(&shared.workers);

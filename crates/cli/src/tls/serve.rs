@@ -123,6 +123,13 @@ impl RunningTls {
         self.0.manager.get().map(Handle::status).unwrap_or_default()
     }
 
+    /// Returns the certificates that are served or ordered, for metrics.
+    pub(crate) fn certificates(&self) -> Vec<shearwater_metrics::Certificate> {
+        let ordered = self.status();
+        let current = self.lock();
+        current.plan.certificates.iter().map(|site| current.shown(site, &ordered)).collect()
+    }
+
     /// Orders the certificate of a name now.
     ///
     /// # Errors
@@ -248,6 +255,24 @@ impl Current {
             }
         }
         Ok(NamedCertificate { names: hosts, pair, clients })
+    }
+}
+
+impl Current {
+    /// Returns a certificate as metrics show it. `ordered` are those that the server gets by itself.
+    fn shown(&self, site: &SiteCertificate, ordered: &[Status]) -> shearwater_metrics::Certificate {
+        let name = site.hosts.first().map_or("(default)", String::as_str).to_owned();
+        let of = |pair: &Pair| (pair.facts().not_before, pair.facts().not_after);
+        let made = |pairs: &HashMap<Vec<String>, Pair>| pairs.get(&site.hosts).map(of);
+        let (source, validity) = match site.source {
+            SiteTls::Off => ("none", None),
+            SiteTls::Auto => ("auto", made(&self.obtained)),
+            SiteTls::SelfSigned => ("self-signed", made(&self.made)),
+            SiteTls::Own(_) => ("own", site.facts.as_ref().map(|facts| (facts.not_before, facts.not_after))),
+        };
+        let is_ordered = |status: &&Status| site.source == SiteTls::Auto && status.names == site.hosts;
+        let is_failing = ordered.iter().find(is_ordered).is_some_and(|status| status.failure.is_some());
+        shearwater_metrics::Certificate { name, source, validity, is_failing }
     }
 }
 

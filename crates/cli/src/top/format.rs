@@ -68,6 +68,16 @@ pub(crate) fn age(seconds: f64) -> String {
     shown.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Formats the seconds until something ends, in whole days, hours or minutes.
+pub(crate) fn left(seconds: f64) -> String {
+    let (unit, name) = match seconds {
+        86_400.0.. => (86_400.0, "d"),
+        3600.0.. => (3600.0, "h"),
+        _ => (60.0, "min"),
+    };
+    format!("{} {name}", grouped((seconds.max(0.0) / unit).floor()))
+}
+
 /// Formats a number of things, such as `1 error was` or `2 errors were`.
 pub(crate) fn counted(count: f64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1.0 { one } else { many })

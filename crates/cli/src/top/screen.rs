@@ -10,7 +10,7 @@ use crate::top::document::{
 use crate::top::format::{self, NO_VALUE, counted};
 use crate::top::session::Session;
 use crate::top::style::{Line, Paint, Style};
-use crate::top::verdict::{Check, Level, Verdict};
+use crate::top::verdict::{self, Check, Level, Verdict};
 
 /// Columns of a row's label.
 const LABEL: usize = 13;
@@ -153,7 +153,40 @@ impl Screen<'_> {
         bytes.add(Paint::Plain, &per(&["bytes", "received"])).add(Paint::Soft, " received   in all ");
         bytes.add(Paint::Plain, &total(&["bytes", "sent"])).add(Paint::Soft, ", ");
         bytes.add(Paint::Plain, &total(&["bytes", "received"]));
-        vec![requests.end(), self.chart(now), duration, first_byte, connections.end(), bytes.end()]
+        let mut lines =
+            vec![requests.end(), self.chart(now), duration, first_byte, connections.end(), bytes.end()];
+        lines.extend(self.tls(before, now));
+        lines
+    }
+
+    /// Returns a row about TLS, if the server has it.
+    fn tls(&self, before: &Document, now: &Document) -> Option<String> {
+        now.at(&["tls"])?;
+        let all = |document: &Document| {
+            let versions = document.at(&["tls", "handshakes"])?.as_object()?.values();
+            Some(versions.filter_map(Value::as_f64).sum())
+        };
+        let handshakes = growth(all(before), all(now));
+        let resumed = match (handshakes, increase(before, now, &["tls", "resumed"])) {
+            (Some(all), Some(resumed)) if all > 0.0 => format::part(resumed / all),
+            _ => NO_VALUE.to_owned(),
+        };
+        let failures = now.at(&["tls", "failures"]).and_then(Value::as_object);
+        let failures = failures.map(|failures| failures.values().filter_map(Value::as_f64).sum());
+        let checked = verdict::tls(now);
+        let mut line = self.labelled("TLS");
+        line.column(Paint::Bold, &format!("{} open", format::count(now.number(&["tls", "connections"]))), 14);
+        let per = format::rate(per_second(handshakes, seconds(before, now)));
+        line.add(Paint::Plain, &format!("{per}/s handshakes   {resumed} "))
+            .add(Paint::Soft, "resumed   ")
+            .add(Paint::Plain, &format::count(failures))
+            .add(Paint::Soft, " failed   ");
+        let paint = if checked.level > Level::Fine { paint(checked.level) } else { Paint::Plain };
+        line.add(paint, &checked.value);
+        if checked.value != NO_VALUE && checked.value != verdict::EXPIRED {
+            line.add(Paint::Soft, " left");
+        }
+        Some(line.end())
     }
 
     /// Returns the rates of the last minute, a column each.

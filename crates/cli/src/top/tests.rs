@@ -88,6 +88,7 @@ fn formats_numbers_as_the_status_page_does() {
                 "duration" => format::duration(number),
                 "part" => format::part(number),
                 "age" => format::age(number),
+                "left" => format::left(number),
                 other => panic!("no such kind: {other}"),
             };
             assert_eq!(Some(found.as_str()), pair[1].as_str(), "{kind} {number}");
@@ -206,6 +207,25 @@ fn a_log_that_fails_is_shown_as_such() {
             .iter()
             .any(|line| line.starts_with("Log ") && line.contains("0 dropped   failing   access.log"))
     );
+}
+
+#[test]
+fn shows_handshakes_and_certificates() {
+    let certificate = json!({ "name": "a.example", "state": "ends_soon", "ends_in_seconds": 777_600 });
+    let tls = |handshakes: u64, resumed: u64| {
+        let failures = json!({ "version": 2, "alert": 1 });
+        let handshakes = json!({ "1.2": 0, "1.3": handshakes });
+        json!({ "connections": 7, "handshakes": handshakes, "resumed": resumed, "failures": failures, "certificates": [certificate] })
+    };
+    let at = |uptime: f64, tls: Value| {
+        document(&changed(&busy(), &json!({ "server.uptime_seconds": uptime, "tls": tls })))
+    };
+    let mut session = Session::new(at(105.0, tls(100, 90)));
+    session.keep(at(110.0, tls(200, 115)));
+    let lines = Screen { session: &session, lost: None, width: 80, style: PLAIN }.lines(None);
+    let row = "TLS          7 open        20/s handshakes   25 % resumed   3 failed   9 d left";
+    assert!(lines.iter().any(|line| line == row), "{}", lines.join("\n"));
+    assert!(lines[2].contains("the certificate of a.example ends in 9 d"), "{}", lines[2]);
 }
 
 #[test]

@@ -33,6 +33,9 @@ pub(crate) const ROUTINE_LIMITS: [&str; 10] = [
 /// Problems named in a sentence; further ones are counted.
 const PROBLEMS_SHOWN_MAX: usize = 2;
 
+/// Value of the check of TLS for a certificate that has ended.
+pub(crate) const EXPIRED: &str = "expired";
+
 /// Minimum number of `4xx`, or of times that clients reach a limit, for a notice.
 const NOTICED_MIN: f64 = 10.0;
 
@@ -157,6 +160,7 @@ fn checks(before: &Document, now: &Document) -> Vec<Check> {
         limits(before, now),
         log(before, now),
         descriptors(now),
+        tls(now),
         messages(before, now),
     ]
 }
@@ -230,6 +234,46 @@ fn descriptors(now: &Document) -> Check {
     let part = format::part(open / most);
     let text = format!("{part} of the descriptors are in use");
     Check::fine("Descriptors", part).or_problem(open / most > DESCRIPTORS_PART_MAX, Level::Trouble, || text)
+}
+
+pub(crate) fn tls(now: &Document) -> Check {
+    if now.at(&["tls"]).is_none() {
+        return Check::off("TLS", "off");
+    }
+    let certificates = now.at(&["tls", "certificates"]).and_then(Value::as_array);
+    let mut check = Check::fine("TLS", NO_VALUE.to_owned());
+    let mut least: Option<f64> = None;
+    for certificate in certificates.into_iter().flatten() {
+        let text = |name| certificate.get(name).and_then(Value::as_str).unwrap_or_default();
+        let left = certificate.get("ends_in_seconds").and_then(Value::as_f64);
+        let is_failing = certificate.get("failing").and_then(Value::as_bool) == Some(true);
+        least = match (least, left) {
+            (Some(least), Some(left)) => Some(least.min(left)),
+            (least, left) => left.or(least),
+        };
+        let name = text("name");
+        let (level, problem) = match text("state") {
+            "expired" => (Level::Trouble, format!("the certificate of {name} has expired")),
+            "not_yet_valid" => (Level::Trouble, format!("the certificate of {name} isn't valid yet")),
+            "missing" => {
+                let level = if is_failing { Level::Trouble } else { Level::Notice };
+                (level, format!("{name} has no certificate yet"))
+            }
+            "ends_soon" => {
+                let left = format::left(left.unwrap_or(0.0));
+                (Level::Notice, format!("the certificate of {name} ends in {left}"))
+            }
+            _ if is_failing => (Level::Notice, format!("the last order of a certificate for {name} failed")),
+            _ => continue,
+        };
+        check = check.or_problem(true, level, || problem);
+    }
+    let value = match least {
+        None => NO_VALUE.to_owned(),
+        Some(left) if left > 0.0 => format::left(left),
+        Some(_) => EXPIRED.to_owned(),
+    };
+    Check { value, ..check }
 }
 
 fn messages(before: &Document, now: &Document) -> Check {

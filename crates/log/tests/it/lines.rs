@@ -30,6 +30,7 @@ fn with_entry<R>(act: impl FnOnce(&Entry<'_>) -> R) -> R {
         method: b"GET",
         target: b"/a?b=c",
         version: "HTTP/1.1",
+        tls_version: Some("TLSv1.3"),
         status: Some(206),
         body_bytes_received: 3,
         body_bytes_sent: 1000,
@@ -44,9 +45,9 @@ fn with_entry<R>(act: impl FnOnce(&Entry<'_>) -> R) -> R {
 fn formats_an_entry() {
     let common = r#"192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] "GET /a?b=c HTTP/1.1" 206 1000"#;
     let own = "${remote_addr}:$remote_port $realip_remote_addr:$realip_remote_port $remote_user $time_iso8601 $request_method $request_uri $uri $args \
-               $server_protocol $status $body_bytes_received $body_bytes_sent $bytes_sent $request_time \
+               $server_protocol $scheme $ssl_protocol $status $body_bytes_received $body_bytes_sent $bytes_sent $request_time \
                $first_byte_time $end $http_user_agent $http_x_none.";
-    let of_own = "192.0.2.7:1234 127.0.0.1:80 - 1994-11-06T08:49:37Z GET /a?b=c /a b=c HTTP/1.1 206 3 1000 1234 2.345 0.001 \
+    let of_own = "192.0.2.7:1234 127.0.0.1:80 - 1994-11-06T08:49:37Z GET /a?b=c /a b=c HTTP/1.1 https TLSv1.3 206 3 1000 1234 2.345 0.001 \
                   complete agent \\x221\\x22 -.\n";
     with_entry(|entry| {
         assert_eq!(line("common", entry), format!("{common}\n"));
@@ -58,7 +59,7 @@ fn formats_an_entry() {
         let wanted = json!({
             "time": "1994-11-06T08:49:37Z", "client": "192.0.2.7", "port": 1234, "peer": "127.0.0.1", "peer_port": 80, "method": "GET",
             "target": "/a?b=c", "version": "HTTP/1.1", "host": "a", "referer": "http://example.org/",
-            "user_agent": "agent \"1\"", "status": 206, "body_received": 3, "body_sent": 1000, "sent": 1234,
+            "user_agent": "agent \"1\"", "scheme": "https", "tls": "TLSv1.3", "status": 206, "body_received": 3, "body_sent": 1000, "sent": 1234,
             "first_byte_ms": 1.5, "duration_ms": 2345.678, "end": "complete",
         });
         assert_eq!(serde_json::from_str::<Value>(&line("json", entry)).expect("JSON"), wanted);
@@ -81,6 +82,7 @@ fn formats_an_entry_without_facts() {
         "method",
         "target",
         "version",
+        "tls",
         "host",
         "status",
         "first_byte_ms",
@@ -88,7 +90,7 @@ fn formats_an_entry_without_facts() {
         assert_eq!(json[name], Value::Null, "{name}");
     }
     let all: String = variables().map(|(name, _)| format!("${name} ")).collect();
-    let wanted = "- - - - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - 499 0 0 0 0.000 - disconnected \n";
+    let wanted = "- - - - - 01/Jan/1970:00:00:00 +0000 1970-01-01T00:00:00Z - - - - - - http - 499 0 0 0 0.000 - disconnected \n";
     assert_eq!(line(&all, &entry), wanted);
 }
 
@@ -330,7 +332,7 @@ fn no_input_forges_a_line() {
                 None => {
                     let json: Value =
                         serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-                    assert_eq!(json.as_object().map(serde_json::Map::len), Some(18), "{line}");
+                    assert_eq!(json.as_object().map(serde_json::Map::len), Some(20), "{line}");
                     let text = String::from_utf8_lossy(&target);
                     assert_eq!(json["target"].as_str().unwrap_or_default(), text, "{line}");
                 }
