@@ -55,7 +55,11 @@ impl Client {
 
     /// Takes over a connected TCP stream and sets its timeouts; does a handshake if the suite runs over TLS.
     pub fn over(socket: TcpStream) -> Result<Self, Error> {
-        if tls::is_on() { Self::secured(socket, &ClientTls::of_suites()) } else { Self::with_timeouts(socket.into()) }
+        if tls::is_on() {
+            Self::secured(socket, &ClientTls::of_suites())
+        } else {
+            Self::with_timeouts(socket.into())
+        }
     }
 
     fn secured(socket: TcpStream, tls: &ClientTls) -> Result<Self, Error> {

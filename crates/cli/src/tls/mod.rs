@@ -377,8 +377,8 @@ mod tests {
         };
         let sites = vec![site(&["b.example"]), site(&["a.example"]), site(&[])];
         let config = Config { sites, ..Config::default() };
-        let address = vec!["[::]:8443".parse::<std::net::SocketAddr>().expect("an address").into()];
-        let plan = plan(&config, &FlagSite::default(), address).expect("nothing is wrong").expect("TLS");
+        let plan = plan(&config, &FlagSite::default(), &bound(&[8443], &[]));
+        let plan = plan.expect("nothing is wrong").expect("TLS");
         let hosts: Vec<_> = plan.certificates.into_iter().map(|certificate| certificate.hosts).collect();
         assert_eq!(hosts, [owned(&[]), owned(&["b.example"]), owned(&["a.example"])]);
     }

@@ -25,12 +25,13 @@ pub(crate) struct AcmeDirectory {
 impl AcmeDirectory {
     pub(crate) fn start(issued: &Issued) -> Self {
         let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![issued.der().into()], key)
-            .expect("a pair");
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_no_client_auth()
+                .with_single_cert(vec![issued.der().into()], key)
+                .expect("a pair");
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let base = format!("https://localhost:{}", listener.local_addr().expect("its address").port());
@@ -67,7 +68,10 @@ fn serve(mut stream: StreamOwned<ServerConnection, TcpStream>, base: &str, accou
         } else if line.contains(" /account ") {
             let payload = decoded(&serde_json::from_slice(&body).expect("JSON"), "payload");
             accounts.send(payload).ok();
-            ("403 Forbidden", json!({ "type": "urn:ietf:params:acme:error:unauthorized", "detail": "no accounts here" }))
+            (
+                "403 Forbidden",
+                json!({ "type": "urn:ietf:params:acme:error:unauthorized", "detail": "no accounts here" }),
+            )
         } else {
             ("200 OK", json!({}))
         };

@@ -26,7 +26,10 @@ impl Site {
         let issued = authority.issue(&["localhost"]);
         issued.write(&folder, "a");
         folder.file("clients.pem", &authority.pem);
-        folder.file("www/index.html", "index").file("www/f.txt", "content").file("www/404.html", "nothing here");
+        folder
+            .file("www/index.html", "index")
+            .file("www/f.txt", "content")
+            .file("www/404.html", "nothing here");
         folder.file("www/large.bin", large());
         folder.file("site.toml", config(tables, keys));
         let arguments = ["site.toml", "--driver", driver, "--pid-file", "pid", "--workers", "2"];
@@ -106,10 +109,7 @@ fn serves_ranges_and_conditional_requests() {
     on_each_driver("", "", |site| {
         let mut client = site.connect();
         let part = client.request("GET", "/large.bin", &["Range: bytes=5000000-5099999"]);
-        assert_eq!(
-            (part.status, part.field("Content-Range")),
-            (206, Some("bytes 5000000-5099999/12582912"))
-        );
+        assert_eq!((part.status, part.field("Content-Range")), (206, Some("bytes 5000000-5099999/12582912")));
         assert!(part.body == large()[5_000_000..5_100_000]);
         let parts = client.request("GET", "/f.txt", &["Range: bytes=0-1,3-4"]);
         assert!(parts.status == 206 && parts.text().contains("\r\n\r\nco\r\n"), "{parts:?}");
@@ -162,21 +162,28 @@ fn reads_bodies_of_both_framings() {
 #[test]
 fn redirects_clear_requests_and_sends_hsts() {
     on_each_driver("[[listen]]\naddress = \"127.0.0.1:0\"\n", "hsts = \"1d\"\n", |site| {
-        let urls: Vec<&str> = site.server.banner.split_whitespace().filter(|word| word.contains("://")).collect();
+        let urls: Vec<&str> =
+            site.server.banner.split_whitespace().filter(|word| word.contains("://")).collect();
         let address = |scheme: &str| {
             let url = urls.iter().find_map(|url| url.strip_prefix(scheme));
             url.unwrap_or_else(|| panic!("{urls:?}")).trim_end_matches('/').parse().expect("an address")
         };
         let (clear, secure) = (address("http://"), address("https://"));
         let response = TestClient::connect_by_tls(secure, &site.tls()).get("/f.txt");
-        assert_eq!((response.text(), response.field("Strict-Transport-Security")), ("content", Some("max-age=86400")));
+        assert_eq!(
+            (response.text(), response.field("Strict-Transport-Security")),
+            ("content", Some("max-age=86400"))
+        );
         let missing = TestClient::connect_by_tls(secure, &site.tls()).get("/none");
         assert_eq!(missing.field("Strict-Transport-Security"), Some("max-age=86400"));
         for (method, status) in [("GET", 301), ("HEAD", 301), ("POST", 308)] {
             let response = TestClient::connect_in_clear(clear).request(method, "/f.txt?a=b", &[]);
             let location = response.field("Location").expect("a location");
             assert_eq!(response.status, status);
-            assert!(location.starts_with("https://localhost") && location.ends_with("/f.txt?a=b"), "{location}");
+            assert!(
+                location.starts_with("https://localhost") && location.ends_with("/f.txt?a=b"),
+                "{location}"
+            );
             assert_eq!(response.field("Strict-Transport-Security"), None);
         }
         // HTTP in clear at the address with TLS.
@@ -219,7 +226,10 @@ fn reloads_pairs_and_keeps_old_ones_for_broken_ones() {
             site.folder.file("a.pem", broken);
             let (code, _, stderr) = site.reload();
             assert_eq!(code, 1, "{stderr}");
-            assert!(stderr.contains("a.pem") && stderr.contains("not reloaded: what was served before"), "{stderr}");
+            assert!(
+                stderr.contains("a.pem") && stderr.contains("not reloaded: what was served before"),
+                "{stderr}"
+            );
             let mut client = site.connect();
             assert_eq!(client.stream().certificate(), Some(renewed.der()));
             assert_eq!(client.get("/f.txt").text(), "content");
@@ -234,7 +244,8 @@ fn reloads_pairs_and_keeps_old_ones_for_broken_ones() {
 fn resumes_sessions_also_after_a_reload() {
     on_each_driver("", "", |site| {
         for version in ["1.3", "1.2"] {
-            let tls = site.tls_with(&ClientTlsOptions { version: Some(version), ..ClientTlsOptions::default() });
+            let tls =
+                site.tls_with(&ClientTlsOptions { version: Some(version), ..ClientTlsOptions::default() });
             let get = || {
                 let mut client = site.connect_by(&tls);
                 assert_eq!(client.get("/f.txt").text(), "content");

@@ -12,11 +12,7 @@ use crate::served::{Gate, Served, drivers, held_app, until};
 const LONG_MS: u64 = 60_000;
 
 fn dispatching(driver: DriverChoice, workers: usize) -> Server {
-    local_server()
-        .verbosity(Verbosity::Off)
-        .driver(driver)
-        .workers(workers)
-        .accept_mode(AcceptMode::Dispatch)
+    local_server().verbosity(Verbosity::Off).driver(driver).workers(workers).accept_mode(AcceptMode::Dispatch)
 }
 
 /// Responds with the worker's number.

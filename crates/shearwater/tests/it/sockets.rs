@@ -24,11 +24,7 @@ fn ask(path: &Path) -> String {
 }
 
 fn server(driver: DriverChoice, workers: usize, mode: AcceptMode, path: &Path) -> Server {
-    let server = local_server()
-        .verbosity(Verbosity::Off)
-        .driver(driver)
-        .workers(workers)
-        .accept_mode(mode);
+    let server = local_server().verbosity(Verbosity::Off).driver(driver).workers(workers).accept_mode(mode);
     server.listen(format!("unix:{}", path.display()))
 }
 
@@ -171,10 +167,8 @@ fn serves_a_given_unix_socket_beside_an_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("socket");
     let unix = UnixListener::bind(&path).expect("a socket");
-    let served = Served::of(
-        local_server().verbosity(Verbosity::Off).workers(1).listen_on(unix),
-        served_app(),
-    );
+    let served =
+        Served::of(local_server().verbosity(Verbosity::Off).workers(1).listen_on(unix), served_app());
     assert_eq!(served.unix_sockets, [path.as_path()]);
     assert_eq!(served.connect().get("/").text(), "served");
     assert_eq!(connect_unix(&path).get("/").text(), "served");

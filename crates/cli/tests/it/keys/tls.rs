@@ -45,7 +45,7 @@ pub(crate) fn certificates() {
             "by itself from https://ca.example/d, in state",
         ),
         ("", "\"self-signed\"", "self-signed, which no browser trusts: for trying"),
-        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem"),
+        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem, until 4096-01-01"),
         (
             "",
             "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\" }",
@@ -56,8 +56,7 @@ pub(crate) fn certificates() {
         let line = format!("a.example.org, b.example.org: {described}");
         assert_eq!(summary(&config, "certificate"), (vec![line], String::new()), "{config}");
     }
-    let (_, warnings) =
-        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"open.key\" }}\n", of("")), "");
+    let (_, warnings) = summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"open.key\" }}\n", of("")), "");
     assert!(warnings.starts_with("warning: everyone on this machine can read this key\n"), "{warnings}");
     let site = |number: usize| {
         format!("[[site]]\nroot = \"www\"\nhosts = [\"a{number}.example.org\"]\ntls = \"self-signed\"\n")
@@ -147,7 +146,10 @@ fn by_tls(keys: &str, check: impl Fn(&dyn Fn(&str, &str) -> Option<String>)) {
             let tls = ClientTls::with(name, &options).expect("usable settings");
             let mut client: Client = Client::connect_by_tls(server.address(), &tls).expect("it listens");
             let response = client.get("/f.txt");
-            response.map(|response| assert_eq!(response.text(), "content")).err().map(|error| error.to_string())
+            response
+                .map(|response| assert_eq!(response.text(), "content"))
+                .err()
+                .map(|error| error.to_string())
         });
     }
 }
