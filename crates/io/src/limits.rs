@@ -38,6 +38,9 @@ pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 /// the driver below still delivers.
 pub const SECURE_RECV_AFTER_PAUSE_MAX: usize = RECV_AFTER_PAUSE_MAX + RECV_BUFFER_BYTES;
 
+/// Bytes of its own that a program hands to the process that takes its place.
+pub const HANDED_STATE_BYTES_MAX: usize = 16 * 1024;
+
 /// Records of one secured connection that a turn opens. Those after them wait for the next turn.
 pub const SECURE_RECORDS_PER_TURN_MAX: usize = 64;
 

@@ -136,6 +136,19 @@ pub fn system_files_max() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/fs/file-max").ok()?.trim().parse().ok()
 }
 
+/// Keeps the memory of this process out of core dumps: sets the soft limit of their size (`RLIMIT_CORE`) to one byte.
+///
+/// Linux gives the value a second meaning: no dump is passed to a program either (`kernel.core_pattern` with `|`), which a
+/// limit of 0 bytes wouldn't prevent. Processes that this one starts inherit it. A hard limit of 0 stays as it is.
+///
+/// # Errors
+/// Fails if a sandbox refuses it.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    let hard = limits_of(Resource::Core).map_or(Some(1), |(_, hard)| hard);
+    let soft = hard.map_or(1, |hard| hard.min(1));
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(soft), maximum: hard })?)
+}
+
 /// Returns the cores that this thread may run on, ascending. Never empty.
 #[must_use]
 pub fn cores() -> Vec<usize> {
@@ -256,7 +269,17 @@ fn group_bytes(line: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64>
 
 #[cfg(test)]
 mod tests {
-    use super::{groups_bytes, listed_bytes};
+    use super::{Resource, forbid_core_dumps, groups_bytes, limits_of, listed_bytes};
+
+    #[test]
+    fn core_dumps_are_forbidden_and_the_hard_limit_stays() {
+        let hard = limits_of(Resource::Core).expect("known").1;
+        forbid_core_dumps().expect("allowed");
+        assert_eq!(
+            limits_of(Resource::Core).expect("known"),
+            (Some(hard.map_or(1, |hard| hard.min(1))), hard)
+        );
+    }
 
     #[test]
     fn reads_amounts_by_name() {

@@ -5,6 +5,7 @@
 //! or shared before ([`Prebuilt`], [`Item`]).
 
 pub use crate::handlers::OffloadPool;
+pub use crate::predecessor::handed_state;
 pub use crate::service_manager::claim_inherited_sockets;
 pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, KnownField, ResponseContent, Target, Trailers, Version, is_protocol,
@@ -12,7 +13,7 @@ pub use shearwater_engine::http1::{
 };
 pub use shearwater_engine::io::control_socket;
 pub use shearwater_engine::io::fs::written;
-pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits};
+pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits, forbid_core_dumps};
 pub use shearwater_engine::io::signals::{
     Watch as SourceWatch, set_for_program as set_signals_for_program, watch as watch_source,
 };

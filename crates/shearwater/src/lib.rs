@@ -47,6 +47,7 @@ mod app;
 pub mod engine;
 mod error;
 mod fast;
+mod handed_state;
 mod handlers;
 mod manager_reports;
 mod middleware;

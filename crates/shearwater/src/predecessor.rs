@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | old process | `tcp ADDRESS`, `unix MODE DEVICE INODE PATH` or `given`: a listener | its socket |
 //! | old process | `also`: another worker's socket of the same listener | the socket |
+//! | old process | `state DIGITS`: a part of the program's own bytes | |
 //! | old process | `end` | |
 //! | new process | `ready`: its workers run, and accept only at addresses that are new | |
 //! | old process | `serve`: the new process may accept, and owns the files of Unix-domain sockets | |
@@ -29,6 +30,7 @@ use shearwater_io::FileIdentity;
 use shearwater_io::limits::PASSED_SOCKETS_MAX;
 use shearwater_io::socket_channel::{SocketChannel, has_channel_of, take_standard_input};
 
+use crate::handed_state::HandedState;
 use crate::report::MessageReporter;
 use crate::server::Server;
 
@@ -110,6 +112,8 @@ struct Received {
     /// Sockets that the old process was given itself. They stay open as long as this process lives, as with a service
     /// manager, if a server accepts from such sockets.
     given: Mutex<Vec<PassedListener>>,
+    /// Bytes of the program's own, until it takes them.
+    state: Mutex<HandedState>,
     is_given_used: AtomicBool,
     /// `None` once this process serves alone.
     predecessor: Mutex<Option<Predecessor>>,
@@ -150,9 +154,22 @@ pub(crate) fn process() -> Option<u32> {
     received().ok().flatten()?.process
 }
 
+/// Takes the bytes that the process before this one has handed over: see [`Successor::hand`](crate::Successor::hand).
+///
+/// Returns none if there are none, or no such process, and at further calls.
+///
+/// # Errors
+/// See [`TakeOverError`].
+pub fn handed_state() -> Result<Option<Vec<u8>>, TakeOverError> {
+    let Some(received) = received()? else { return Ok(None) };
+    let state = std::mem::take(&mut *received.state.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Some(state.0).filter(|state| !state.is_empty()))
+}
+
 fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
     channel.set_patience(Some(WAIT_MAX)).map_err(|error| error.to_string())?;
     let mut listeners: Vec<PassedListener> = Vec::new();
+    let mut state = HandedState::default();
     for count in 0.. {
         let message = channel.receive().map_err(|error| error.to_string())?.ok_or("it has ended")?;
         match (message.socket, listeners.last_mut()) {
@@ -165,13 +182,16 @@ fn receive_from(mut channel: SocketChannel) -> Result<Received, String> {
                 let described = parse(&message.text)?;
                 listeners.push(PassedListener { sockets: vec![socket.into()], ..described });
             }
-            (None, _) => return Err(unknown(&message.text)),
+            (None, _) if state.take(&message.text) => {}
+            // Without the text, which may be a part of a secret.
+            (None, _) => return Err("a message of it without a socket is unknown".to_owned()),
         }
     }
     let is_given = |listener: &mut PassedListener| listener.address.is_none();
     let given = Mutex::new(listeners.extract_if(.., is_given).collect());
     let predecessor = Mutex::new(Some(Predecessor { channel, listeners, servers: Vec::new() }));
-    Ok(Received { process: None, given, is_given_used: AtomicBool::new(false), predecessor })
+    let state = Mutex::new(state);
+    Ok(Received { process: None, given, state, is_given_used: AtomicBool::new(false), predecessor })
 }
 
 fn unknown(text: &[u8]) -> String {

@@ -20,10 +20,12 @@ use shearwater_engine::{
     Control, ListenAddress, ListeningSocket, Notice, PassedListener, PassingListeners, StartError,
     SuccessorEnd,
 };
+use shearwater_io::limits::HANDED_STATE_BYTES_MAX;
 use shearwater_io::relay::StartedProgram;
 use shearwater_io::service_manager::{notify, takes_notifications};
 use shearwater_io::socket_channel::SocketChannel;
 
+use crate::handed_state::HandedState;
 use crate::predecessor::{ALSO, END_OF_LISTENERS, PREDECESSOR, READY, SERVE, SERVING};
 use crate::server::Server;
 use crate::signal_functions::SignalFunction;
@@ -73,13 +75,14 @@ pub struct Successor {
     command: Command,
     timeout: Duration,
     others: Vec<Arc<Control>>,
+    state: HandedState,
 }
 
 impl Successor {
     /// Creates one from a command. Its standard input is replaced.
     #[must_use]
     pub fn new(command: Command) -> Self {
-        Self { command, timeout: TIMEOUT, others: Vec::new() }
+        Self { command, timeout: TIMEOUT, others: Vec::new(), state: HandedState::default() }
     }
 
     /// Creates one with the program and the arguments of this process. A program file that was replaced since is the
@@ -112,6 +115,14 @@ impl Successor {
         self
     }
 
+    /// Hands bytes to the process, which takes them by [`handed_state`](crate::engine::handed_state): keys of session tickets,
+    /// for example. They go through a socket that only the two processes have.
+    #[must_use]
+    pub fn hand(mut self, state: Vec<u8>) -> Self {
+        self.state = HandedState(state);
+        self
+    }
+
     /// Starts the process, passes it all listeners, and waits until it accepts. Returns its process ID.
     ///
     /// All servers whose listeners it got must be drained then. [`Server::on_upgrade`](crate::Server::on_upgrade) and
@@ -126,7 +137,10 @@ impl Successor {
         if process::id() == 1 {
             return Err(HandOverError::FirstProcess);
         }
-        let Self { mut command, timeout, others } = self;
+        let Self { mut command, timeout, others, state } = self;
+        if state.is_too_long() {
+            return Err(HandOverError::State { bytes: state.0.len() });
+        }
         let servers: Vec<&Control> = others.iter().map(Arc::as_ref).chain([control]).collect();
         let passing = lock(&servers).map_err(HandOverError::Listeners)?;
         let now = Instant::now();
@@ -150,7 +164,7 @@ impl Successor {
             Err(_) => return Err(HandOverError::Late(timeout)),
         };
         let mut new = NewProcess { child, channel, timeout, end };
-        match new.hand_over(&passing, control) {
+        match new.hand_over(&passing, &state, control) {
             Ok(()) => {
                 // Before `finish`, which lets this process exit, and before the channel is closed: the new process then
                 // reports to the manager, which ignores all but the main process.
@@ -300,7 +314,12 @@ impl From<io::Error> for Failed {
 
 impl NewProcess {
     /// Passes the listeners, waits until the process is ready, and then until it accepts.
-    fn hand_over(&mut self, passing: &[PassingListeners<'_>], control: &Control) -> Result<(), Failed> {
+    fn hand_over(
+        &mut self,
+        passing: &[PassingListeners<'_>],
+        state: &HandedState,
+        control: &Control,
+    ) -> Result<(), Failed> {
         for passed in passing.iter().flat_map(PassingListeners::listeners) {
             let mut text = description(passed);
             for socket in &passed.sockets {
@@ -308,6 +327,9 @@ impl NewProcess {
                 self.channel.send(&text, Some(socket))?;
                 ALSO.clone_into(&mut text);
             }
+        }
+        for message in state.messages() {
+            self.send(&message)?;
         }
         self.send(END_OF_LISTENERS)?;
         self.receive(READY, || control.is_ending())?;
@@ -432,6 +454,11 @@ pub enum HandOverError {
     Closed,
     /// The process didn't serve in time, and was killed.
     Late(Duration),
+    /// The bytes for the process are too many.
+    State {
+        /// Their number.
+        bytes: usize,
+    },
     /// The system failed.
     System(io::Error),
 }
@@ -449,6 +476,9 @@ impl fmt::Display for HandOverError {
             Self::Closed => f.write_str("the new process doesn't take over listeners, and was killed"),
             Self::Late(timeout) => {
                 write!(f, "the new process didn't serve within {} s, and was killed", timeout.as_secs_f64())
+            }
+            Self::State { bytes } => {
+                write!(f, "{bytes} bytes for the new process are more than {HANDED_STATE_BYTES_MAX}")
             }
             Self::System(error) => write!(f, "the system failed: {error}"),
         }

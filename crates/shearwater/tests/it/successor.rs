@@ -10,10 +10,12 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use shearwater::engine::handed_state;
 use shearwater::{
     App, HandOverError, ListenAddress, Request, Response, Running, Server, Service, StartError, Successor,
     Verbosity,
 };
+use shearwater_io::limits::HANDED_STATE_BYTES_MAX;
 use shearwater_io::socket_channel::{SocketChannel, take_standard_input};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
@@ -60,6 +62,12 @@ fn process() {
         "elsewhere" => {
             let server = server(&elsewhere(&socket)).take_over().handle_signals();
             server.start_app(app("new")).expect("it starts")
+        }
+        "handed" => {
+            let state = handed_state().expect("well-formed").expect("bytes of the old process");
+            assert_eq!(handed_state().expect("well-formed"), None, "taken once");
+            let text: &'static str = String::from_utf8(state).expect("UTF-8").leak();
+            start(text, &socket)
         }
         mode @ ("dies" | "hangs") => fail_after_ready(mode),
         _ => start("new", &socket),
@@ -167,6 +175,23 @@ fn another_process_takes_over() {
     }
     testkit::process::signal(new.0, Signal::TERM).expect("it serves");
     until(|| !socket.exists());
+}
+
+#[test]
+fn bytes_of_the_program_are_handed_over() {
+    let folder = TestFolder::new();
+    let socket = folder.at("socket");
+    let running = start("old", &socket);
+    let refused = running.hand_over(successor(&socket).hand(vec![0; HANDED_STATE_BYTES_MAX + 1]));
+    assert!(matches!(refused, Err(HandOverError::State { bytes }) if bytes == HANDED_STATE_BYTES_MAX + 1));
+    assert_eq!(TestClient::connect(running.address()).get("/").text(), "old");
+    let state = "x".repeat(HANDED_STATE_BYTES_MAX);
+    let new = successor_in("handed", &socket).hand(state.clone().into_bytes());
+    assert!(!format!("{new:?}").contains("120"), "they may be secret");
+    let _new = NewProcess(running.hand_over(new).expect("it serves"));
+    let address = running.address();
+    running.wait_for_control().expect("it ends in order");
+    assert_eq!(TestClient::connect(address).get("/").text(), state);
 }
 
 /// A filter on a socket that both have would keep connections from the new process, too.
