@@ -107,7 +107,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let sites = site.sites.clone();
-    let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control));
+    let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control), tls.clone());
     let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
     let server = server.take_over().on_upgrade(move |control| upgrader.upgrade(control));
     let server = server.notify_manager().at_rest(shearwater_allocator::give_back);

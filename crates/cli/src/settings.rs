@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use shearwater::{
@@ -128,7 +129,12 @@ impl fmt::Display for FixedSetting {
 /// Returns the settings that a reload doesn't change, always in the same order. All others are addresses, belong to a site,
 /// or are limits and timeouts that [`Reload`](shearwater::Reload) changes.
 pub(crate) fn fixed(config: &Config) -> Vec<FixedSetting> {
-    let Config { server, performance, limits, log, admin, .. } = config;
+    let Config { server, performance, limits, log, admin, tls, acme, .. } = config;
+    let path = |path: &Option<PathBuf>| {
+        path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+    };
+    // Not its key.
+    let account = acme.eab.as_ref().map_or("none", |eab| &eab.kid);
     let statuses: Vec<_> = log.exclude_statuses.iter().map(|class| class.name()).collect();
     let given = |key, value: &dyn fmt::Display| FixedSetting { key, value: value.to_string() };
     let buffered =
@@ -154,6 +160,12 @@ pub(crate) fn fixed(config: &Config) -> Vec<FixedSetting> {
         given("limits.buffered_bytes_max", &buffered),
         given("limits.connections_per_address_max", &limits.connections_per_address_max),
         given("limits.requests_per_connection_max", &limits.requests_per_connection_max),
+        given("tls.storage", &path(&tls.storage)),
+        given("acme.directory", &acme.directory),
+        given("acme.email", &acme.email.as_deref().unwrap_or("none")),
+        given("acme.ca", &path(&acme.ca)),
+        given("acme.eab", &account),
+        given("acme.agree_to_terms", &acme.agree_to_terms),
         given("log.access", &log.access.as_deref().unwrap_or("none")),
         given("log.format", &log.format),
         given("log.exclude_paths", &log.exclude_paths.join(", ")),

@@ -10,17 +10,19 @@ use shearwater_metrics::limits::ADMIN_DRAIN_MS;
 
 use crate::args::Serve;
 use crate::pid_file;
+use crate::tls::RunningTls;
 
 /// Starts a new process with the configuration and the listeners of this one.
 pub(crate) struct Upgrader {
     config: Option<PathBuf>,
     pid_file: Option<PathBuf>,
     admin: Option<Arc<Control>>,
+    tls: Option<RunningTls>,
 }
 
 impl Upgrader {
-    pub(crate) fn new(arguments: &Serve, admin: Option<Arc<Control>>) -> Self {
-        Self { config: arguments.config.clone(), pid_file: arguments.pid_file.clone(), admin }
+    pub(crate) fn new(arguments: &Serve, admin: Option<Arc<Control>>, tls: Option<RunningTls>) -> Self {
+        Self { config: arguments.config.clone(), pid_file: arguments.pid_file.clone(), admin, tls }
     }
 
     /// Starts the program again with the same arguments, and waits until it serves. Returns a description for the log.
@@ -46,6 +48,9 @@ impl Upgrader {
         let mut successor = Successor::of_this_program().map_err(|error| failed(&error))?;
         if let Some(admin) = &self.admin {
             successor = successor.with_listeners_of(Arc::clone(admin));
+        }
+        if let Some(keys) = self.tls.as_ref().and_then(RunningTls::ticket_keys) {
+            successor = successor.hand(keys.as_bytes().to_vec());
         }
         let number = successor.start(control).map_err(|error| failed(&error))?;
         // The status is that of the new process from now on.

@@ -5,6 +5,6 @@ pub(crate) const STATUS_PAGE: &str = include_str!("status.html");
 
 /// Allows the page's script and style by their hashes, and requests to its own listener; a test compares the hashes.
 pub(crate) const STATUS_POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-y/8HUUxLa7d95V/Aui6h4BLZ+BXgUgJbleH9RFFZilU='; \
-     style-src 'sha256-kiiFD2a8VYIqDoIGEwiQhU8nRlqvJoH3/vezYBb8Q1s='; \
+     script-src 'sha256-dRJ/pGu0NtH/ZEzVYlWE7koVK17H6cvzjYvF23lZmkA='; \
+     style-src 'sha256-ksG5itfdGYTSiDU+GypdU7PTSXj9BD2GMOTlPjlhAN8='; \
      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use shearwater::engine::{forbid_core_dumps, handed_state};
 use shearwater::tls::{
-    Challenges, ClientAuthorities, Configuration, NamedCertificate, Options, Pair, PairError,
+    Challenges, ClientAuthorities, Configuration, ExportedKeys, NamedCertificate, Options, Pair, PairError,
     SharedConfiguration, Tickets, self_signed,
 };
 use shearwater_acme::{ExternalAccount, Handle, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Manager, Notice, Status};
@@ -49,7 +50,12 @@ impl RunningTls {
     /// # Errors
     /// A file that can't be used, or a folder that can't be written.
     pub(crate) fn start(plan: TlsPlan) -> Result<Self, Failure> {
-        let tickets = Arc::new(tickets(plan.tls.ticket_keys.as_deref())?);
+        // Before a key is read. A system that refuses it has its reasons.
+        drop(forbid_core_dumps());
+        let tickets = Arc::new(match plan.tls.ticket_keys.as_deref() {
+            None => inherited_tickets()?.map_or_else(|| tickets(None), Ok)?,
+            file => tickets(file)?,
+        });
         let managed = Arc::<OnceLock<Arc<shearwater_acme::Challenges>>>::default();
         let source = Arc::clone(&managed);
         let challenges = Arc::new(Challenges::with_source(move |name| source.get()?.alpn(name)));
@@ -112,6 +118,12 @@ impl RunningTls {
         Arc::clone(&self.0.shared)
     }
 
+    /// Returns the keys of session tickets for the process that takes this one's place, unless they are in a file.
+    pub(crate) fn ticket_keys(&self) -> Option<ExportedKeys> {
+        let is_of_file = self.lock().plan.tls.ticket_keys.is_some();
+        (!is_of_file).then(|| self.0.tickets.export())
+    }
+
     /// Returns the function that finds challenges by HTTP.
     pub(crate) fn find_challenge(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
         let managed = Arc::clone(&self.0.managed);
@@ -151,8 +163,18 @@ impl RunningTls {
     /// # Errors
     /// A file that can't be used. Nothing has changed then.
     pub(crate) fn prepare(&self, plan: TlsPlan) -> Result<Replacement<'_>, Failure> {
-        let keys = plan.tls.ticket_keys.as_deref().map(|path| tickets(Some(path))).transpose()?;
         let present = self.lock();
+<<<<<<< HEAD
+=======
+        let keys = match (plan.tls.ticket_keys.as_deref(), &present.plan.tls.ticket_keys) {
+            (None, None) => None,
+            (file, _) => Some(tickets(file)?),
+        };
+        if present.plan.automatic().is_empty() != plan.automatic().is_empty() {
+            let help = "`shearwater upgrade`, or restart the server";
+            return Err(Failure::usage_helped("`tls = \"auto\"` can't come or go by a reload", help));
+        }
+>>>>>>> b3ea016f (cli: resume TLS sessions after an upgrade)
         let mut current = Current { plan, obtained: present.obtained.clone(), made: present.made.clone() };
         drop(present);
         let configuration = current.configuration(&self.0.tickets, &self.0.challenges)?;
@@ -312,6 +334,20 @@ fn make(hosts: &[String]) -> Result<Pair, Failure> {
         hosts => hosts.iter().map(String::as_str).collect(),
     };
     self_signed(&names, unix_seconds()).map_err(|error| Failure::system(error.to_string(), None))
+}
+
+/// Returns the ticket keys of the process before this one.
+fn inherited_tickets() -> Result<Option<Tickets>, Failure> {
+    let handed = handed_state().map_err(|error| Failure::system(error.to_string(), None))?;
+    let Some(export) = handed else { return Ok(None) };
+    match Tickets::import(&export) {
+        Ok(tickets) => Ok(Some(tickets)),
+        Err(error) => {
+            // Clients do whole handshakes then.
+            tracing::warn!(target: "shearwater", kind = "ticket_keys", "{error}");
+            Ok(None)
+        }
+    }
 }
 
 /// Reads ticket keys, or makes some.

@@ -20,7 +20,7 @@ pub(crate) fn connect(server: &Server) -> TestClient {
     TestClient::connect_in_clear(address(server))
 }
 
-fn address(server: &Server) -> SocketAddr {
+pub(crate) fn address(server: &Server) -> SocketAddr {
     let url = server.line("admin").expect("an admin listener");
     let authority = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/status")).expect(url);
     authority.parse().expect("an address and a port")
@@ -236,8 +236,10 @@ fn promtool_accepts_the_metrics() {
     }
     for driver in drivers() {
         let folder = with_site();
-        let server = Server::start(&folder, &["site", "--driver", driver, "--admin", "0", "--log", "a.log"]);
-        server.connect().get("/");
+        let server = Server::start(
+            &folder,
+            &["site", "--driver", driver, "--admin", "0", "--log", "a.log", "--self-signed"],
+        );
         let metrics = connect(&server).get("/metrics").body;
         let mut check = Command::new("promtool");
         check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
