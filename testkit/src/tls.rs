@@ -33,6 +33,12 @@ pub fn skips(why: &str) -> bool {
     is_on()
 }
 
+/// Returns an `http://` target with the scheme of the suite's connections.
+pub fn target(target: &str) -> String {
+    let rest = target.get(..7).filter(|scheme| is_on() && scheme.eq_ignore_ascii_case("http://"));
+    rest.map_or_else(|| target.to_owned(), |_| format!("https://{}", &target[7..]))
+}
+
 /// Settings of TLS clients. Connections with the same settings share their session tickets.
 #[derive(Clone)]
 pub struct ClientTls {

@@ -164,17 +164,10 @@ impl RunningTls {
     /// A file that can't be used. Nothing has changed then.
     pub(crate) fn prepare(&self, plan: TlsPlan) -> Result<Replacement<'_>, Failure> {
         let present = self.lock();
-<<<<<<< HEAD
-=======
         let keys = match (plan.tls.ticket_keys.as_deref(), &present.plan.tls.ticket_keys) {
             (None, None) => None,
             (file, _) => Some(tickets(file)?),
         };
-        if present.plan.automatic().is_empty() != plan.automatic().is_empty() {
-            let help = "`shearwater upgrade`, or restart the server";
-            return Err(Failure::usage_helped("`tls = \"auto\"` can't come or go by a reload", help));
-        }
->>>>>>> b3ea016f (cli: resume TLS sessions after an upgrade)
         let mut current = Current { plan, obtained: present.obtained.clone(), made: present.made.clone() };
         drop(present);
         let configuration = current.configuration(&self.0.tickets, &self.0.challenges)?;

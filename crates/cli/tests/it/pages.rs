@@ -11,6 +11,8 @@ use crate::process::{Server, program};
 /// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
 const FREE: &str = "127.0.0.1:0";
+/// Address with TLS of the servers in the pages, replaced likewise.
+const SECURE: &str = "127.0.0.1:8443";
 /// Address of the admin listeners in the pages, replaced likewise.
 const ADMIN: &str = "127.0.0.1:9180";
 /// Folder of the sockets in the pages, replaced by the temporary folder.
@@ -50,7 +52,10 @@ impl Reader {
                 Step::File { name, text } => {
                     self.folder.file(
                         name,
-                        text.replace(ADDRESS, FREE).replace(ADMIN, FREE).replace(SOCKETS, &self.sockets()),
+                        text.replace(ADDRESS, FREE)
+                            .replace(SECURE, FREE)
+                            .replace(ADMIN, FREE)
+                            .replace(SOCKETS, &self.sockets()),
                     );
                 }
                 Step::Command { line, shown } => {
@@ -131,6 +136,10 @@ impl Reader {
             Some(address) => line.replace(ADDRESS, &address),
             None => line.to_owned(),
         };
+        let line = match self.secure() {
+            Some(address) => line.replace(SECURE, &address),
+            None => line,
+        };
         let line = match self.admin() {
             Some(address) => line.replace(ADMIN, &address),
             None => line,
@@ -145,6 +154,9 @@ impl Reader {
         let mut printed = printed.replace(&self.sockets(), SOCKETS).replace(FREE, ADDRESS);
         if let Some(address) = self.admin() {
             printed = printed.replace(&address, ADMIN);
+        }
+        if let Some(address) = self.secure() {
+            printed = printed.replace(&address, SECURE);
         }
         if let Some(address) = self.address() {
             printed = printed.replace(&address, ADDRESS);
@@ -166,6 +178,13 @@ impl Reader {
     fn address(&self) -> Option<String> {
         let server = self.server.as_ref().filter(|server| server.line("URL").is_some())?;
         Some(server.address().to_string())
+    }
+
+    /// Returns the IP address with TLS of the server, if it has one.
+    fn secure(&self) -> Option<String> {
+        let mut words = self.server.as_ref()?.banner.split_whitespace();
+        let url = words.find_map(|word| word.strip_prefix("https://"))?;
+        Some(url.trim_end_matches('/').to_owned())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Hosts: each request gets the site of its host.
 
 use shearwater_site::Site;
+use testkit::tls::target as in_scheme;
 
 use crate::served::{fixed, hosts, on_each_driver};
 
@@ -60,7 +61,7 @@ fn the_authority_of_the_target_wins_over_host() {
             ("HTTP://X.B.EXAMPLE.ORG:443/?q", "example.com", "b"),
             ("http://example.com/", "a.example.org", "default"),
         ] {
-            assert_eq!(served.of_host(host, target), (200, text.to_owned()), "{target} {host}");
+            assert_eq!(served.of_host(host, &in_scheme(target)), (200, text.to_owned()), "{target} {host}");
         }
     });
 }

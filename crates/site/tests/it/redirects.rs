@@ -1,6 +1,7 @@
 //! Redirects on this host and to others, never to a host of the client's choice.
 
 use shearwater_site::Site;
+use testkit::tls::target as in_scheme;
 
 use crate::served::{headers, on_each_driver, redirect, says, site};
 
@@ -36,7 +37,7 @@ fn redirects_with_status_and_location() {
             ("/both/x", 308, "/instead"),
         ] {
             for _ in 0..2 {
-                let response = served.get(target, &[]);
+                let response = served.get(&in_scheme(target), &[]);
                 assert_eq!(
                     (response.status, response.field("Location")),
                     (status, Some(location)),
@@ -80,7 +81,7 @@ fn no_path_redirects_to_another_host_on_the_wire() {
             ("/all/@evil.example", "/@evil.example"),
             ("http://localhost//all//evil.example", "/evil.example"),
         ] {
-            let response = served.get(target, &[]);
+            let response = served.get(&in_scheme(target), &[]);
             assert_eq!((response.status, response.field("Location")), (307, Some(location)), "{target}");
         }
         for target in [
@@ -90,7 +91,7 @@ fn no_path_redirects_to_another_host_on_the_wire() {
             "/.//evil.example",
             "/../all/x",
         ] {
-            let response = served.get(target, &[]);
+            let response = served.get(&in_scheme(target), &[]);
             assert!(matches!(response.status, 400 | 404) && response.field("Location").is_none(), "{target}");
         }
     });

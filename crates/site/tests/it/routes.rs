@@ -3,6 +3,7 @@
 use shearwater_site::routes::RouteTable;
 use shearwater_site::{Content, Route, Site};
 use testkit::random::{self, Rng};
+use testkit::tls::target as in_scheme;
 
 use crate::served::{fixed, on_each_driver, page, route, says, site};
 
@@ -242,7 +243,7 @@ fn no_spelling_of_a_path_avoids_its_route() {
         for path in
             ["/private", "/private/", "//private", "/%70rivate", "/private//", "http://localhost//private/"]
         {
-            assert_eq!(client.request("GET", path, &[]).status, 403, "{path}");
+            assert_eq!(client.request("GET", &in_scheme(path), &[]).status, 403, "{path}");
         }
         for path in [
             "/x/../private/deep/secret.txt",

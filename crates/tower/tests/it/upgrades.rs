@@ -110,6 +110,9 @@ fn message(client: &mut TestClient) -> Vec<u8> {
 
 #[test]
 fn serves_axums_web_sockets() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     for driver in drivers() {
         let served = Served::of(websockets(driver));
         let mut client = served.connect();
@@ -127,6 +130,9 @@ fn serves_axums_web_sockets() {
 
 #[test]
 fn keeps_bytes_sent_after_the_handshake() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     for driver in drivers() {
         let served = Served::of(websockets(driver));
         let mut client = served.connect();
@@ -143,6 +149,9 @@ fn keeps_bytes_sent_after_the_handshake() {
 
 #[test]
 fn limits_upgraded_connections() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     let served = Served::of(websockets(DriverChoice::Auto).upgrades_max(2));
     let mut first = served.connect();
     let mut second = served.connect();
@@ -167,6 +176,9 @@ fn limits_upgraded_connections() {
 
 #[test]
 fn drain_does_not_wait_for_upgraded_connections() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     for driver in drivers() {
         let running = websockets(driver).start().expect("starts");
         let mut client = TestClient::connect(running.address());
@@ -258,6 +270,9 @@ fn responds_to_requests_pipelined_after_an_offer() {
 
 #[test]
 fn counts_upgraded_connections_per_address() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
         let served = Served::of(websockets(driver).limits(limits));
@@ -275,6 +290,9 @@ fn counts_upgraded_connections_per_address() {
 
 #[test]
 fn counts_upgraded_connections_in_the_total() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     for driver in drivers() {
         let served = Served::of(websockets(driver).server(|server| server.connections_max(2)));
         let mut lines = [served.connect(), served.connect()];
@@ -324,6 +342,9 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
 
 #[test]
 fn passes_all_bytes_of_a_registered_protocol() {
+    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+        return;
+    }
     const LENGTH: usize = 300_000;
     for driver in drivers() {
         let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));

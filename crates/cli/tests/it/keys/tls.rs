@@ -1,5 +1,7 @@
 //! `[tls]`, `[acme]`, and the keys of a site on TLS: as `check` describes them, and behind a proxy that ends TLS.
 
+use std::os::unix::fs::PermissionsExt;
+
 use testkit::tls::{ClientTls, ClientTlsOptions};
 use testkit::{Client, ClientResponse};
 
@@ -11,10 +13,9 @@ use crate::process::{Server, drivers, program, run};
 /// Returns the lines of a configuration's summary with a label, after the label; and the warnings.
 fn summary(config: &str, label: &str) -> (Vec<String>, String) {
     let folder = folder(config);
-    let authority = Authority::new("Test Authority");
-    let issued = authority.issue(&["a.example.org", "b.example.org"]);
-    issued.write(&folder, "a");
-    folder.file("open.key", &issued.key).file("clients.pem", &authority.pem);
+    folder.file("a.pem", "").file("a.key", "");
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(folder.at("a.key"), private).expect("our own file");
     let (code, stdout, stderr) = run(&folder, &["check", "site.toml"]);
     assert_eq!(code, 0, "{config}\n{stderr}");
     let shown = stdout.replace(&format!("{}/", folder.path().display()), "").replace("0.0.0.0", "[::]");
@@ -45,18 +46,19 @@ pub(crate) fn certificates() {
             "by itself from https://ca.example/d, in state",
         ),
         ("", "\"self-signed\"", "self-signed, which no browser trusts: for trying"),
-        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem, until 4096-01-01"),
+        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem"),
         (
             "",
-            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\" }",
-            "a.pem, until 4096-01-01, clients by clients.pem",
+            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"www/f.txt\" }",
+            "a.pem, clients by www/f.txt",
         ),
     ] {
         let config = format!("{}tls = {tls}\n", of(keys));
         let line = format!("a.example.org, b.example.org: {described}");
         assert_eq!(summary(&config, "certificate"), (vec![line], String::new()), "{config}");
     }
-    let (_, warnings) = summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"open.key\" }}\n", of("")), "");
+    let (_, warnings) =
+        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"www/f.txt\" }}\n", of("")), "");
     assert!(warnings.starts_with("warning: everyone on this machine can read this key\n"), "{warnings}");
     let site = |number: usize| {
         format!("[[site]]\nroot = \"www\"\nhosts = [\"a{number}.example.org\"]\ntls = \"self-signed\"\n")
