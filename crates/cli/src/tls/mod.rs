@@ -375,8 +375,8 @@ mod tests {
             tls: SiteTls::SelfSigned,
             ..shearwater_config::Site::default()
         };
-        let sites = vec![site(&["b.example"]), site(&["a.example"]), site(&[])];
-        let config = Config { sites, ..Config::default() };
+        let mut config = Config::default();
+        config.sites.extend([site(&["b.example"]), site(&["a.example"]), site(&[])]);
         let plan = plan(&config, &FlagSite::default(), &bound(&[8443], &[]));
         let plan = plan.expect("nothing is wrong").expect("TLS");
         let hosts: Vec<_> = plan.certificates.into_iter().map(|certificate| certificate.hosts).collect();

@@ -10,10 +10,15 @@ use crate::authority::Authority;
 use crate::directory::AcmeDirectory;
 use crate::process::{Server, drivers, program, run};
 
+/// A certificate for `example.org` and names beneath it, until 2126, and its key.
+const CERTIFICATE: &str = include_str!("../../certificates/cert.pem");
+const KEY: &str = include_str!("../../certificates/key.pem");
+
 /// Returns the lines of a configuration's summary with a label, after the label; and the warnings.
 fn summary(config: &str, label: &str) -> (Vec<String>, String) {
     let folder = folder(config);
-    folder.file("a.pem", "").file("a.key", "");
+    folder.file("a.pem", CERTIFICATE).file("a.key", KEY);
+    folder.file("public.key", KEY);
     let private = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(folder.at("a.key"), private).expect("our own file");
     let (code, stdout, stderr) = run(&folder, &["check", "site.toml"]);
@@ -46,11 +51,11 @@ pub(crate) fn certificates() {
             "by itself from https://ca.example/d, in state",
         ),
         ("", "\"self-signed\"", "self-signed, which no browser trusts: for trying"),
-        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem"),
+        ("", "{ cert = \"a.pem\", key = \"a.key\" }", "a.pem, until 2126-11-03"),
         (
             "",
-            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"www/f.txt\" }",
-            "a.pem, clients by www/f.txt",
+            "{ cert = \"a.pem\", key = \"a.key\", client_ca = \"a.pem\" }",
+            "a.pem, until 2126-11-03, clients by a.pem",
         ),
     ] {
         let config = format!("{}tls = {tls}\n", of(keys));
@@ -58,7 +63,7 @@ pub(crate) fn certificates() {
         assert_eq!(summary(&config, "certificate"), (vec![line], String::new()), "{config}");
     }
     let (_, warnings) =
-        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"www/f.txt\" }}\n", of("")), "");
+        summary(&format!("{}tls = {{ cert = \"a.pem\", key = \"public.key\" }}\n", of("")), "");
     assert!(warnings.starts_with("warning: everyone on this machine can read this key\n"), "{warnings}");
     let site = |number: usize| {
         format!("[[site]]\nroot = \"www\"\nhosts = [\"a{number}.example.org\"]\ntls = \"self-signed\"\n")
