@@ -290,7 +290,7 @@ pub trait Driver: sealed::Sealed {
     }
 
     /// Returns false for a host whose policy on client certificates isn't the one of the connection's session, which
-    /// may not request it (RFC 9110, section 7.4). Always true for a plain connection.
+    /// must not request it (RFC 9110, section 7.4). Always true for a plain connection.
     fn serves_host(&self, token: Token, host: &str) -> bool {
         let _ = (token, host);
         true

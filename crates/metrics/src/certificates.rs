@@ -34,7 +34,7 @@ pub enum CertificateState {
     NotYetValid,
     /// It should have been replaced by now.
     EndsSoon,
-    /// It is valid.
+    /// Valid for longer.
     Valid,
 }
 

@@ -47,6 +47,7 @@ mod app;
 pub mod engine;
 mod error;
 mod fast;
+mod hand_over_error;
 mod handed_state;
 mod handlers;
 mod manager_reports;
@@ -70,6 +71,7 @@ pub mod testing;
 pub use app::App;
 pub use error::{Error, RouteError, RouteErrors, SourceLocation};
 pub use fast::{Cors, Fast};
+pub use hand_over_error::HandOverError;
 pub use handlers::{
     CoroutineCall, OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, Outcome, offload,
 };
@@ -83,7 +85,7 @@ pub use service_manager::InheritError;
 #[cfg(feature = "tls")]
 pub use shearwater_tls as tls;
 pub use signal_watch::SignalWatch;
-pub use successor::{HandOverError, Successor};
+pub use successor::Successor;
 
 #[doc(inline)]
 pub use shearwater_engine::{

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use shearwater_engine::{Control, Failure, Notice, StartReport, Summary};
 
 use crate::error::Error;
+use crate::hand_over_error::HandOverError;
 use crate::manager_reports::ManagerReports;
 use crate::operator::Operator;
 use crate::predecessor;
 use crate::report::{MessageReporter, Verbosity};
 use crate::signal_watch::{CaughtSignals, SignalFunctions, SignalWatch};
-use crate::successor::{HandOverError, Successor};
+use crate::successor::Successor;
 
 /// Longest wait for the next notice.
 const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
