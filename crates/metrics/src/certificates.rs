@@ -34,7 +34,7 @@ pub enum CertificateState {
     NotYetValid,
     /// It should have been replaced by now.
     EndsSoon,
-    /// Valid for longer.
+    /// Valid now, and not for a short time only.
     Valid,
 }
 

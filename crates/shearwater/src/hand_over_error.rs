@@ -1,4 +1,4 @@
-//! Errors of handing over to another process.
+//! The error of handing a server over to another process.
 
 use std::fmt;
 use std::io;
