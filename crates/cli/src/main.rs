@@ -156,10 +156,7 @@ fn start_tls(plan: &mut Plan, metrics: Option<&Metrics>) -> Result<Option<Runnin
     if let Some(tls) = &tls {
         // Before the sites are shared with reloads.
         plan.site.sites.answer_challenges(tls.find_challenge());
-        if let Some(metrics) = metrics {
-            let tls = tls.clone();
-            metrics.set_certificates(move || tls.certificates());
-        }
+        metrics.into_iter().for_each(|metrics| tls.show_in(metrics));
     }
     Ok(tls)
 }

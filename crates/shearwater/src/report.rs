@@ -248,6 +248,7 @@ fn kind(notice: &Notice) -> &'static str {
         Notice::FileFailed { .. } => "file_failed",
         Notice::FileCutShort { .. } => "file_cut_short",
         Notice::ProxyRejected { .. } => "proxy_rejected",
+        Notice::OtherProtocol { .. } => "other_protocol",
         Notice::BodyTooLarge { .. } => "body_too_large",
         Notice::BuffersFull { .. } => "buffers_full",
         Notice::WorkerBlocked { .. } => "worker_blocked",

@@ -13,6 +13,7 @@ use shearwater::tls::{
 };
 use shearwater_acme::{ExternalAccount, Handle, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Manager, Notice, Status};
 use shearwater_config::{Directory, SiteTls, TlsVersion};
+use shearwater_metrics::{Certificate, Metrics};
 
 use crate::failure::Failure;
 use crate::tls::{BadPair, PairFacts, SiteCertificate, TlsPlan};
@@ -135,8 +136,13 @@ impl RunningTls {
         self.0.manager.get().map(Handle::status).unwrap_or_default()
     }
 
-    /// Returns the certificates that are served or ordered, for metrics.
-    pub(crate) fn certificates(&self) -> Vec<shearwater_metrics::Certificate> {
+    /// Shows the certificates that are served or ordered.
+    pub(crate) fn show_in(&self, metrics: &Metrics) {
+        let tls = self.clone();
+        metrics.set_certificates(move || tls.certificates());
+    }
+
+    fn certificates(&self) -> Vec<Certificate> {
         let ordered = self.status();
         let current = self.lock();
         current.plan.certificates.iter().map(|site| current.shown(site, &ordered)).collect()
@@ -275,7 +281,7 @@ impl Current {
 
 impl Current {
     /// Returns a certificate as metrics show it. `ordered` are those that the server gets by itself.
-    fn shown(&self, site: &SiteCertificate, ordered: &[Status]) -> shearwater_metrics::Certificate {
+    fn shown(&self, site: &SiteCertificate, ordered: &[Status]) -> Certificate {
         let name = site.hosts.first().map_or("(default)", String::as_str).to_owned();
         let of = |pair: &Pair| (pair.facts().not_before, pair.facts().not_after);
         let made = |pairs: &HashMap<Vec<String>, Pair>| pairs.get(&site.hosts).map(of);
@@ -287,7 +293,7 @@ impl Current {
         };
         let is_ordered = |status: &&Status| site.source == SiteTls::Auto && status.names == site.hosts;
         let is_failing = ordered.iter().find(is_ordered).is_some_and(|status| status.failure.is_some());
-        shearwater_metrics::Certificate { name, source, validity, is_failing }
+        Certificate { name, source, validity, is_failing }
     }
 }
 

@@ -156,6 +156,44 @@ fn the_access_log_has_the_scheme_and_the_version() {
     }
 }
 
+/// Keys of a file replace those that the server has made, and the other way round.
+#[test]
+fn a_reload_replaces_ticket_keys_and_names_what_it_does_not_change() {
+    let folder = with_site();
+    let config = |keys: &str, email: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n[tls]\n{keys}[acme]\nemail = \"{email}\"\n\
+             [[site]]\nroot = \"site\"\ntls = \"self-signed\"\n"
+        )
+    };
+    folder.file("keys", [7; 80]).file("site.toml", config("", "a@example.org"));
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(folder.at("keys"), private).expect("our own file");
+    let mut command = crate::process::program(&folder, &["--config", "site.toml", "--pid-file", "pid"]);
+    let server = Server::of(&mut command);
+    let client = TlsClient::new(&TLS13);
+    client.get(address(&server), "/");
+    for (keys, email, is_resumed) in [
+        ("", "a@example.org", true),
+        ("ticket_keys = \"keys\"\n", "a@example.org", false),
+        ("ticket_keys = \"keys\"\n", "b@example.org", true),
+        ("", "b@example.org", false),
+    ] {
+        folder.file("site.toml", config(keys, email));
+        let (code, stdout, stderr) = run(&folder, &["reload", "pid"]);
+        assert_eq!(code, 0, "{stderr}");
+        let warning =
+            "a change of `acme.email` to b@example.org takes effect after a restart; now a@example.org";
+        assert_eq!(
+            format!("{stdout}{stderr}").contains(warning),
+            email != "a@example.org",
+            "{stdout}{stderr}"
+        );
+        assert_eq!(client.get(address(&server), "/").is_resumed, is_resumed, "{keys}{email}");
+        assert!(client.get(address(&server), "/").is_resumed);
+    }
+}
+
 /// A session of the old process is resumed by the new one, and by the one after it.
 #[test]
 fn sessions_survive_upgrades() {
