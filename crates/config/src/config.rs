@@ -40,7 +40,7 @@ section! {
         admin: Admin = Admin::default(), Table(Once, "a section [admin]"),
             "The admin listener: metrics and status, described in docs/tasks/metrics.md.";
         tls: Tls = Tls::default(), Table(Once, "a section [tls]"),
-            "TLS of all sites, described in docs/tasks/https.md. Each site has its certificate in `tls` of [[site]].";
+            "TLS of all sites, described in docs/tasks/https.md. Each `[[site]]` has its certificate in `tls`.";
         acme: Acme = Acme::default(), Table(Once, "a section [acme]"),
             "The certificate authority of sites with `tls = \"auto\"`.";
         listen: Vec<Listen> = Vec::new(), Tables(Listen::default()),

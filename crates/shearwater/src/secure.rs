@@ -20,7 +20,7 @@ impl Server {
         self
     }
 
-    /// Sets the certificates of addresses with TLS ([`listen_tls`](Self::listen_tls), [`ListenAddress::Tls`]).
+    /// Sets the certificates of addresses with TLS ([`listen_tls`](Self::listen_tls), [`ListenAddress::Tls`](crate::ListenAddress::Tls)).
     ///
     /// [`SharedConfiguration::replace`](shearwater_tls::SharedConfiguration::replace) replaces them while the server runs.
     /// Only a server that was started with certificates can get addresses with TLS by a reload.

@@ -21,7 +21,7 @@ section! {
              from here. Without this key, `https_port` and `[[listen]]`, the server listens on 127.0.0.1:8080.";
         https_port: Option<u16> = None, Optional(integer(0..=65_535)),
             "Port to listen on for TLS, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Needs a site with a certificate \
-             (`tls` of [[site]]).";
+             (`tls` of `[[site]]`).";
         tcp_nodelay: bool = true, Flag,
             "Sends small writes at once (TCP_NODELAY). If off, short responses may wait for an acknowledgement.";
         tcp_keepalive: bool = false, Flag,
