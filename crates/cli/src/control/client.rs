@@ -94,7 +94,9 @@ mod tests {
                     continue;
                 };
                 let line = line::read(&client.stream, REQUEST_BYTES_MAX, Instant::now() + TIMEOUT);
-                assert!(Request::parse(&line.expect("a line")).is_some());
+                // Its time may end before it has sent the request.
+                let Ok(line) = line else { continue };
+                assert!(Request::parse(&line).is_some());
                 client.stream.write_all(sent.as_bytes()).expect("sent");
                 count += 1;
             }
