@@ -62,8 +62,8 @@ impl Plan {
 
 /// Returns the seconds until the next attempt, after `failures` of them.
 ///
-/// The delay doubles from one minute to a day, or to an eighth of the life that is left of a certificate; up to a quarter is added at random.
-/// A CA's `Retry-After` is the least.
+/// The delay doubles from one minute to a day, or to an eighth of the certificate's remaining life. Up to a quarter is
+/// added at random. A CA's `Retry-After` is the minimum.
 pub(crate) fn back_off(
     failures: u32,
     life_left: Option<u64>,

@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// Returns the first flag that is given for a single folder, and the key of a site that says the same.
+/// Returns the first given flag of a single folder, with the key of a site that replaces it.
 fn only_for_a_folder(serve: &Serve) -> Option<(&'static str, &'static str)> {
     [
         (serve.listing, "--listing", "listing = true"),

@@ -28,10 +28,10 @@ const CLIENT_WAIT: Duration = Duration::from_secs(5);
 /// Pause after a failure to accept.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest wait for open connections at the end of the server, and before for the successor to take the socket's place.
+/// Longest wait at the end of the server: for its successor's socket, then for open connections.
 const END_WAIT: Duration = Duration::from_secs(1);
 
-/// Interval of looking for the latter.
+/// Interval of looking for them.
 const END_POLL: Duration = Duration::from_millis(5);
 
 /// A command's function. It may block.

@@ -50,8 +50,9 @@ impl Check<'_> {
         self.findings.warnings.push(Finding { key: key.to_owned(), message: message.into(), help });
     }
 
-    /// Checks that addresses with TLS and sites with a certificate come together, and rules for requests in clear with a way
-    /// to be encrypted.
+    /// Checks that addresses with TLS come with certificates, and the other way round.
+    ///
+    /// A site that redirects requests in clear, or has HSTS, needs TLS here or in a trusted proxy.
     fn addresses(&mut self, has_flag: bool) {
         let Config { server, listen, sites, .. } = self.config;
         let own = listen.iter().position(|listen| listen.tls);
@@ -120,6 +121,14 @@ impl Check<'_> {
         self.file(&format!("{of}.tls.key"), key, true);
         if let Some(client_ca) = client_ca {
             self.file(&format!("{of}.tls.client_ca"), client_ca, false);
+            if !site.redirects_clear() {
+                let help = "leave `http` out: requests in clear are redirected, where clients show their certificate";
+                self.error(
+                    &format!("{of}.http"),
+                    "requests in clear come without the client's certificate",
+                    help,
+                );
+            }
         }
         let Some(read_pair) = self.read_pair.filter(|_| errors == self.findings.errors.len()) else { return };
         match read_pair(cert, key) {

@@ -21,7 +21,6 @@ mod service_manager;
 mod signals;
 mod sites;
 mod surroundings;
-mod tls_client;
 mod tls_in_service;
 mod top;
 mod troubleshooting;

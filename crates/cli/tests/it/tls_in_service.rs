@@ -3,14 +3,25 @@
 use std::fs;
 use std::time::Instant;
 
-use rustls::ProtocolVersion;
-use rustls::version::{TLS12, TLS13};
 use serde_json::Value;
+use testkit::tls::{ClientTls, ClientTlsOptions};
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
 use crate::admin::{self, value};
 use crate::process::{Server, drivers, has_proc, program_after, run};
-use crate::tls_client::{TlsClient, address};
+
+/// Returns a client of one version, with its sessions.
+fn client(version: &str) -> ClientTls {
+    let options = ClientTlsOptions { version: Some(version), ..ClientTlsOptions::default() };
+    ClientTls::with("localhost", &options).expect("a version")
+}
+
+/// Gets a path on a connection of its own. Returns the body, and whether the session was resumed.
+fn get(client: &ClientTls, server: &Server, path: &str) -> (String, bool) {
+    let mut client = TestClient::connect_by_tls(server.address(), client);
+    let response = client.request("GET", path, &["Connection: close"]);
+    (response.text().to_owned(), client.stream().is_resumed())
+}
 
 fn with_site() -> TestFolder {
     let folder = TestFolder::new();
@@ -36,17 +47,11 @@ fn metrics_and_status_show_handshakes_and_certificates() {
     for driver in drivers() {
         let folder = with_site();
         let server = start(&folder, driver, &[]);
-        let (new, old) = (TlsClient::new(&TLS13), TlsClient::new(&TLS12));
-        for (client, version, is_resumed) in [
-            (&new, ProtocolVersion::TLSv1_3, false),
-            (&new, ProtocolVersion::TLSv1_3, true),
-            (&old, ProtocolVersion::TLSv1_2, false),
-        ] {
-            let found = client.get(address(&server), "/");
-            assert!(found.text.ends_with("\r\n\r\nhello"), "{}", found.text);
-            assert_eq!((found.version, found.is_resumed), (version, is_resumed));
+        let (new, old) = (client("1.3"), client("1.2"));
+        for (client, is_resumed) in [(&new, false), (&new, true), (&old, false)] {
+            assert_eq!(get(client, &server, "/"), ("hello".to_owned(), is_resumed));
         }
-        assert_eq!(TestClient::connect(address(&server)).get("/").status, 400, "plain HTTP");
+        assert_eq!(TestClient::connect_in_clear(server.address()).get("/").status, 400, "plain HTTP");
         for (key, expected) in [
             ("shearwater_tls_handshakes_total{version=\"1.3\"}", 2),
             ("shearwater_tls_handshakes_total{version=\"1.2\"}", 1),
@@ -90,7 +95,7 @@ fn a_server_without_tls_has_no_metrics_of_it() {
 }
 
 #[test]
-fn a_pair_that_ends_soon_is_shown_until_a_reload_replaces_it() {
+fn the_shown_end_of_a_pair_follows_reloads() {
     let folder = with_site();
     let pair = |days: &str| {
         let mut command = std::process::Command::new("openssl");
@@ -140,10 +145,10 @@ fn the_access_log_has_the_scheme_and_the_version() {
         );
         let mut command = crate::process::program(&folder, &["--config", "site.toml", "--driver", driver]);
         let server = Server::of(&mut command);
-        TlsClient::new(&TLS13).get(address(&server), "/?a");
-        TlsClient::new(&TLS12).get(address(&server), "/?b");
+        get(&client("1.3"), &server, "/?a");
+        get(&client("1.2"), &server, "/?b");
         // Of plain HTTP there the target is unknown.
-        TestClient::connect(address(&server)).get("/?c");
+        TestClient::connect_in_clear(server.address()).get("/?c");
         let lines = "https TLSv1.3 /?a\nhttps TLSv1.2 /?b\nhttp - -\n";
         let start = Instant::now();
         loop {
@@ -171,8 +176,8 @@ fn a_reload_replaces_ticket_keys_and_names_what_it_does_not_change() {
     fs::set_permissions(folder.at("keys"), private).expect("our own file");
     let mut command = crate::process::program(&folder, &["--config", "site.toml", "--pid-file", "pid"]);
     let server = Server::of(&mut command);
-    let client = TlsClient::new(&TLS13);
-    client.get(address(&server), "/");
+    let client = client("1.3");
+    get(&client, &server, "/");
     for (keys, email, is_resumed) in [
         ("", "a@example.org", true),
         ("ticket_keys = \"keys\"\n", "a@example.org", false),
@@ -189,8 +194,8 @@ fn a_reload_replaces_ticket_keys_and_names_what_it_does_not_change() {
             email != "a@example.org",
             "{stdout}{stderr}"
         );
-        assert_eq!(client.get(address(&server), "/").is_resumed, is_resumed, "{keys}{email}");
-        assert!(client.get(address(&server), "/").is_resumed);
+        assert_eq!(get(&client, &server, "/").1, is_resumed, "{keys}{email}");
+        assert!(get(&client, &server, "/").1);
     }
 }
 
@@ -200,9 +205,9 @@ fn sessions_survive_upgrades() {
     for driver in drivers() {
         let folder = with_site();
         let mut server = start(&folder, driver, &["--pid-file", "pid"]);
-        let clients = [TlsClient::new(&TLS12), TlsClient::new(&TLS13)];
+        let clients = [client("1.2"), client("1.3")];
         for client in &clients {
-            assert!(!client.get(address(&server), "/").is_resumed);
+            assert!(!get(client, &server, "/").1);
         }
         for _ in 0..2 {
             let (code, stdout, stderr) = run(&folder, &["upgrade", "pid"]);
@@ -210,8 +215,7 @@ fn sessions_survive_upgrades() {
             let new = stdout.split_whitespace().nth(1).and_then(|number| number.parse().ok());
             server.succeeded_by(rustix::process::Pid::from_raw(new.expect("its number")).expect("a process"));
             for client in &clients {
-                let found = client.get(address(&server), "/");
-                assert!(found.is_resumed, "{:?}", found.version);
+                assert!(get(client, &server, "/").1, "{client:?}");
             }
         }
         if has_proc() {

@@ -26,9 +26,10 @@ use crate::service::{decoded, state_of};
 /// It belongs to the future or coroutine that received it: changes from elsewhere take effect when that is
 /// polled next.
 ///
-/// The future is dropped when the connection breaks, or when the body is malformed, too large or too slow
-/// before the response has begun (the client gets a `400`, `413` or `408`). A client that has sent a FIN may
-/// still wait for the response or be gone: the future is dropped after
+/// The future is dropped when the connection breaks. So it is when the body is malformed, too large or too slow and
+/// the response hasn't begun: the client gets a `400`, `413` or `408`.
+///
+/// A client that has sent a FIN may still wait for the response or be gone. The future is dropped after
 /// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms) without a send, or at once with
 /// [`end_with_client`](Self::end_with_client).
 pub struct Call {
@@ -240,9 +241,8 @@ impl Call {
     /// Returns the request's trailer fields (RFC 9110 section 6.5): none before the body was
     /// [read](Self::read) to its end.
     ///
-    /// Fields that a server needs before the content are left out, so that they can't bypass the checks of the
-    /// head: framing, routing, authentication, conditions, and the content's form
-    /// ([`may_be_trailer`](shearwater_http1::may_be_trailer)). Trailers of a body that the handler doesn't read
+    /// Fields that belong before the content are left out ([`may_be_trailer`](shearwater_http1::may_be_trailer)):
+    /// they would bypass the checks of the head. Trailers of a body that the handler doesn't read
     /// itself are discarded. At most 32 lines with 8 KiB are accepted.
     #[must_use]
     pub fn trailers(&self) -> Trailers<'_> {
