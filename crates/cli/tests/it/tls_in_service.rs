@@ -135,6 +135,27 @@ fn the_shown_end_of_a_pair_follows_reloads() {
 }
 
 #[test]
+fn a_certificate_that_can_not_be_ordered_is_shown() {
+    let folder = with_site();
+    folder.file(
+        "site.toml",
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n[admin]\nlisten = \"127.0.0.1:0\"\n[tls]\nstorage = \"state\"\n\
+         [acme]\ndirectory = \"https://127.0.0.1:1/\"\nagree_to_terms = true\n\
+         [[site]]\nroot = \"site\"\nhosts = [\"a.example.org\"]\ntls = \"auto\"\n",
+    );
+    let server = Server::of(&mut crate::process::program(&folder, &["--config", "site.toml"]));
+    until(&server, "shearwater_tls_certificate_order_failing{name=\"a.example.org\"}", 1);
+    assert_eq!(value(&server, "shearwater_tls_certificate_ok{name=\"a.example.org\",source=\"auto\"}"), 0);
+    let metrics = admin::connect(&server).get("/metrics");
+    assert!(!metrics.text().contains("certificate_end_timestamp"), "{}", metrics.text());
+    let status = admin::connect(&server).get("/status.json");
+    assert!(status.text().contains("\"state\":\"missing\""), "{}", status.text());
+    let authority = admin::address(&server).to_string();
+    let (_, stdout, _) = run(&folder, &["top", &authority, "--once"]);
+    assert!(stdout.contains("a.example.org has no certificate yet"), "{stdout}");
+}
+
+#[test]
 fn the_access_log_has_the_scheme_and_the_version() {
     for driver in drivers() {
         let folder = with_site();
