@@ -10,6 +10,7 @@
 //! A longer one, or one with files, is sealed in rounds as the socket takes them (`send.rs`).
 
 mod connection;
+mod copy_buffer;
 mod counters;
 mod files;
 mod holders;
@@ -36,6 +37,7 @@ use crate::read_ahead::ReadAhead;
 use crate::watches::Watches;
 use crate::{CloseKind, Driver, Event, Listener, ListenerId, Output, SlotArray, Token, Waker, page_cache};
 use connection::{Connection, Phase};
+use copy_buffer::CopyBuffer;
 use holders::Holders;
 use receive::Lent;
 use send::{Silent, Spare};
@@ -81,7 +83,7 @@ pub struct Secure<D, P: Provider> {
     read_cached: fn(&File, &mut [u8], u64) -> io::Result<usize>,
     watches: Watches,
     /// Bytes of outputs with files.
-    copy_buffer: Vec<u8>,
+    copy_buffer: CopyBuffer,
     holders: Holders,
 }
 
@@ -119,7 +121,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
             ahead,
             read_cached: page_cache::read_cached,
             watches: Watches::default(),
-            copy_buffer: Vec::new(),
+            copy_buffer: CopyBuffer::default(),
             holders: Holders::default(),
         }
     }

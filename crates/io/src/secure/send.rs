@@ -275,10 +275,10 @@ impl<D: Driver, P: Provider> Secure<D, P> {
             return Ok(());
         }
         let mut buffer = mem::take(&mut self.copy_buffer);
-        buffer.resize((until - sending.sealed) as usize, 0);
-        let filled = self.copy(conn.token, sending, &mut buffer);
+        let content = buffer.content((until - sending.sealed) as usize);
+        let filled = self.copy(conn.token, sending, content);
         let result =
-            if filled == 0 { Ok(()) } else { conn.session.seal(&[IoSlice::new(&buffer[..filled])], wire) };
+            if filled == 0 { Ok(()) } else { conn.session.seal(&[IoSlice::new(&content[..filled])], wire) };
         self.copy_buffer = buffer;
         sending.sealed += if result.is_ok() { filled as u64 } else { 0 };
         result

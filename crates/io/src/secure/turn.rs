@@ -50,7 +50,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         if !matches!(self.lent, Lent::Scratch(1..)) {
             self.scratch = Vec::new();
         }
-        self.copy_buffer = Vec::new();
+        self.copy_buffer = super::CopyBuffer::default();
         self.spare = super::Spare::default();
         self.conns.trim(Option::is_none);
         for queue in [&mut self.ready, &mut self.costly, &mut self.sends] {
