@@ -80,9 +80,9 @@ impl fmt::Debug for Challenges {
 impl Challenges {
     /// Responds to a known challenge.
     pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        let Some(find) = &self.0 else { return false };
         let token = request.path().strip_prefix(CHALLENGES).filter(|_| is_read(request));
-        let content = token.and_then(|token| self.0.as_ref()?(token));
-        content.is_some_and(|content| {
+        token.and_then(|token| find(token)).is_some_and(|content| {
             response.field("Cache-Control", "no-store").text(&content);
             true
         })

@@ -52,6 +52,9 @@ pub(super) struct Silent {
 impl Silent {
     /// Drops the outputs that are settled. Returns whether others are not.
     pub(super) fn end_turn(&mut self, spare: &mut Spare) -> bool {
+        if self.now.is_empty() && self.before.is_empty() {
+            return false;
+        }
         self.before.drain(..).for_each(|(_, output, _)| spare.put(output));
         mem::swap(&mut self.now, &mut self.before);
         !self.before.is_empty()

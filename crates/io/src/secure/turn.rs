@@ -73,7 +73,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let timeout = if self.has_work() { Some(Duration::ZERO) } else { timeout };
         self.inner.wait(timeout)?;
         self.turn = self.turn.wrapping_add(1).max(1);
-        self.events.extend(self.later.drain(..));
+        if !self.later.is_empty() {
+            self.events.extend(self.later.drain(..));
+        }
         self.budget = Budget { ready: self.ready.len(), is_unsettled, ..Budget::default() };
         self.provider.begin_turn(self.inner.unix_seconds());
         self.ahead.now_ms = self.inner.now_ms();
@@ -83,6 +85,10 @@ impl<D: Driver, P: Provider> Secure<D, P> {
 
     /// Returns the turn's next event: its own, then those of the driver below, then those of long sends.
     pub(super) fn next_event(&mut self) -> Option<Event> {
+        if self.counters.connections == 0 && !self.has_work() {
+            self.lent = Lent::Below;
+            return self.inner.next();
+        }
         if mem::take(&mut self.budget.is_unsettled) {
             while let Some(token) = self.next_unsent() {
                 self.events.push_front(Event::Unsent { token });
@@ -144,9 +150,6 @@ impl<D: Driver, P: Provider> Secure<D, P> {
 
     /// Handles an event of the driver below. Returns the worker's event for it, unless it is an own one.
     fn translate(&mut self, event: Event) -> Option<Event> {
-        if self.counters.connections == 0 {
-            return Some(event);
-        }
         match event {
             Event::Received { token } => self.received(token).then_some(event),
             Event::FinReceived { token } => self.fin_received(token).then_some(event),
