@@ -34,6 +34,19 @@ pub(crate) struct SitesPlan {
     pub(crate) warnings: Mistakes,
 }
 
+impl SitesPlan {
+    /// Returns the header rules for a request in clear: without HSTS.
+    pub(crate) fn header_rules_in_clear(&self, found: &RouteMatch) -> Option<u32> {
+        let rules = found.rule.header_rules?;
+        let clear = self.sites[found.site as usize].clear.as_ref();
+        if clear.is_some_and(|clear| clear.has_hsts) {
+            self.rules_in_clear[rules as usize]
+        } else {
+            Some(rules)
+        }
+    }
+}
+
 /// One site.
 pub(crate) struct SitePlan {
     /// Its first host, or `default`.

@@ -210,15 +210,17 @@ impl SiteService {
         response: &mut Response<'_>,
     ) {
         response.exchange_tag(found.tag);
-        let in_clear = match self.plan.has_clear_rules && !request.is_secure() {
-            true => self.act_in_clear(found, request, response),
-            false => InClear { header_rules: found.rule.header_rules, is_whole: None },
-        };
-        if let Some(header_rules) = in_clear.header_rules {
+        let mut header_rules = found.rule.header_rules;
+        if self.plan.has_clear_rules && !request.is_secure() {
+            if self.respond_in_clear(found, request, response) {
+                return;
+            }
+            header_rules = self.plan.header_rules_in_clear(found);
+        }
+        if let Some(header_rules) = header_rules {
             response.header_rules(&self.header_rules[header_rules as usize]);
         }
         let is_whole = match (found.rule.action, bad) {
-            _ if in_clear.is_whole.is_some() => in_clear.is_whole == Some(true),
             // Folders choose the status of an invalid path themselves.
             (RouteAction::Files(folder), _) => {
                 self.files[folder as usize].respond(request, response);
@@ -241,49 +243,44 @@ impl SiteService {
             }
         };
         if !is_whole && (response.status_code() >= 400 || response.is_deferred()) {
-            let pages = PageSet { site: found.site, number: found.rule.pages };
-            self.error_pages.surround(pages, request, response);
+            self.add_error_page(found, request, response);
         }
     }
-}
 
-/// Treatment of a request in clear.
-struct InClear {
-    /// Header rules of its response.
-    header_rules: Option<u32>,
-    /// Set once the request has its response; `false`: an error that gets an error page.
-    is_whole: Option<bool>,
-}
+    fn add_error_page(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
+        let pages = PageSet { site: found.site, number: found.rule.pages };
+        self.error_pages.surround(pages, request, response);
+    }
 
-impl SiteService {
-    /// Responds to a challenge or redirects to `https`, if the site of a request in clear wants that. Returns the header rules
-    /// for it, without HSTS.
+    /// Responds to a request in clear with a challenge's answer or a redirect to `https`, if its site wants that.
     #[inline(never)]
-    fn act_in_clear(
+    fn respond_in_clear(
         &self,
         found: &RouteMatch,
         request: &Request<'_>,
         response: &mut Response<'_>,
-    ) -> InClear {
+    ) -> bool {
         let plan = &self.plan;
-        let mut header_rules = found.rule.header_rules;
-        if self.plan.challenges.respond(request, response) {
-            return InClear { header_rules: None, is_whole: Some(true) };
+        if plan.challenges.respond(request, response) {
+            return true;
         }
-        let Some(rules) = &plan.sites[found.site as usize].clear else {
-            return InClear { header_rules, is_whole: None };
+        let Some(rules) = plan.sites[found.site as usize].clear.as_ref().filter(|rules| rules.are_redirected)
+        else {
+            return false;
         };
-        if rules.has_hsts {
-            header_rules = header_rules.and_then(|rules| plan.rules_in_clear[rules as usize]);
-        }
         // The target of OPTIONS may be a star.
-        let is_redirected = rules.are_redirected && !is_challenge(request) && request.path() != "*";
-        let is_whole = is_redirected.then(|| {
-            let port = plan.https_port.get().copied().unwrap_or(HTTPS_PORT);
-            let location = &mut self.scratch.borrow_mut().location;
-            rules.redirect((found.site, &plan.hosts, port), request, location, response)
-        });
-        InClear { header_rules, is_whole }
+        if is_challenge(request) || request.path() == "*" {
+            return false;
+        }
+        if let Some(header_rules) = plan.header_rules_in_clear(found) {
+            response.header_rules(&self.header_rules[header_rules as usize]);
+        }
+        let port = plan.https_port.get().copied().unwrap_or(HTTPS_PORT);
+        let location = &mut self.scratch.borrow_mut().location;
+        if !rules.redirect((found.site, &plan.hosts, port), request, location, response) {
+            self.add_error_page(found, request, response);
+        }
+        true
     }
 }
 
