@@ -6,10 +6,11 @@ mod body;
 pub(crate) mod disconnects;
 mod drain;
 mod evict;
-mod exchanges;
 mod expire;
 mod hand_over;
-pub(crate) mod handlers;
+mod handler_poll;
+mod handler_response;
+pub(crate) mod handler_start;
 mod leave;
 pub(crate) mod ledger_events;
 mod open_exchange;
@@ -195,7 +196,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             served: Served::new(setup.limits.requests_per_connection_max),
             leaving: Leaving::default(),
             busy: BusyTable::new(setup.limits, calls.held_bytes()),
-            open: ExchangeTable::new(calls.held_bytes()),
+            exchanges: ExchangeTable::new(calls.held_bytes()),
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
             calls,

@@ -1,4 +1,4 @@
-//! Bodies that don't arrive together with their head: discarded, kept, or read by the handler.
+//! Bodies that aren't passed as one slice with their head: discarded, kept, or read by the handler.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub(crate) enum To {
     /// Kept until the handler is called.
     Keep,
     /// Queued until the handler reads it.
-    Call,
+    Handler,
 }
 
 /// A body that is being received.
@@ -37,7 +37,7 @@ pub(crate) struct BodyReader {
 
 /// Result of decoding a piece of a body.
 pub(crate) enum Piece {
-    /// More input is needed, or the handler's queue is full.
+    /// More input is needed, or the handler must read first: its queue is full.
     Starved,
     Complete,
     Refused(Refusal),
@@ -85,7 +85,7 @@ impl BodyReader {
                     }
                     match (self.to, shared) {
                         (To::Keep, _) => kept.extend(bytes, pool),
-                        (To::Call, Some(shared)) => {
+                        (To::Handler, Some(shared)) => {
                             shared.put(bytes);
                             // Without further input the decoder may still report the end.
                             if consumed < input.len() && !shared.has_room() {
@@ -96,7 +96,7 @@ impl BodyReader {
                     }
                 }
                 BodyEvent::Trailer(bytes) => {
-                    if let (To::Call, Some(shared)) = (self.to, shared) {
+                    if let (To::Handler, Some(shared)) = (self.to, shared) {
                         shared.put_trailers(bytes);
                     }
                 }

@@ -5,7 +5,7 @@
 //! | state | meaning | next | body | output | deadline |
 //! |---|---|---|---|---|---|
 //! | `Reading` | its body is received before the handler is called | `Handling`, `Ended` | discarded or kept | `100` | the body's |
-//! | `Handling` | the handler was called, no head is sent | `Sending`, `Ended` | read by the handler, or complete | `100` | the body's, unless a `100` is owed; then that of the client's FIN |
+//! | `Handling` | the handler was called, no head is sent | `Sending`, `Ended` | read by the handler, or complete | `100` | the body's, unless a `100` is owed; once the body is complete, that of the client's FIN |
 //! | `Sending` | the head is sent, more follows | `Ended` | as in `Handling` | pieces | as in `Handling` |
 //! | `Upgrading` | its `101` is on its way | `Ended` | none | none | none |
 //! | `Ended` | complete, cut off or cancelled; its memory is spare | `Reading`, `Handling`, `Upgrading`: it is another exchange | none | none | none |

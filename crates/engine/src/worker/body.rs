@@ -1,4 +1,4 @@
-//! Bodies that arrive after their head, and the response once one is complete.
+//! Bodies that aren't passed as one slice with their head, and the response once one is complete.
 
 use crate::deferred::calls::Deferral;
 use crate::exchange::body::{BodyBudget, BodyReader, Piece, To};
@@ -45,7 +45,7 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Prepares to receive the body of a complete head, which moves with its parser into an exchange.
+    /// Prepares to discard or keep the body of a complete head, which moves with its parser into an exchange.
     pub(crate) fn begin_body(
         &mut self,
         parser: &mut HeadParser,
@@ -54,12 +54,9 @@ impl<S: Service> WorkerState<S> {
         policy: &BodyPolicy,
         is_awaited: bool,
     ) -> Step {
-        let to = match policy {
-            BodyPolicy::Discard | BodyPolicy::Call => To::Discard,
-            BodyPolicy::Buffer { .. } => To::Keep,
-        };
+        let to = if matches!(policy, BodyPolicy::Discard) { To::Discard } else { To::Keep };
         let parsed = parser.head(head);
-        let mut exchange = self.open.begin(token);
+        let mut exchange = self.exchanges.begin(token);
         exchange.facts = facts(&parsed, false, false);
         let body = self.body_reader(parsed.framing(), self.body_bytes_max(policy), to);
         exchange.enter(State::Reading);
@@ -70,7 +67,7 @@ impl<S: Service> WorkerState<S> {
         parser.make_room();
         self.keep_exchange(exchange);
         self.table.get(token).begin_body();
-        if !self.make_room(token) {
+        if !self.make_memory_room(token) {
             return self.refuse(token, Refusal::BuffersFull);
         }
         if is_awaited {
@@ -120,9 +117,9 @@ impl<S: Service> WorkerState<S> {
             self.poll(&mut exchange);
             return Step::new(consumed, self.advance(exchange, is_followed));
         }
-        // Eviction compares what is stored.
+        // Eviction picks the largest by what is stored.
         self.keep_exchange(exchange);
-        if grows && !self.make_room(token) {
+        if grows && !self.make_memory_room(token) {
             return Step::new(consumed, self.refuse(token, Refusal::BuffersFull).result);
         }
         let result = if is_new { self.run_handler(token, is_followed) } else { StepResult::Waits };
@@ -139,7 +136,7 @@ impl<S: Service> WorkerState<S> {
     ) -> StepResult {
         let token = exchange.token;
         exchange.facts.is_followed = is_followed;
-        exchange.facts.is_last = self.is_last(token, is_followed);
+        exchange.facts.is_last = self.count_served(token, is_followed);
         let facts = exchange.facts;
         let head = exchange.head().expect("its head is kept until its handler is called");
         let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);

@@ -16,14 +16,14 @@ impl<S: Service> WorkerState<S> {
     /// Evicts the largest connection if the buffers are full. Returns false if none is larger than `token`,
     /// which must then be rejected.
     #[inline]
-    pub(crate) fn make_room(&mut self, token: Token) -> bool {
-        !self.busy.is_full() || self.make_room_for(token, 0)
+    pub(crate) fn make_memory_room(&mut self, token: Token) -> bool {
+        !self.busy.is_full() || self.make_memory_room_for(token, 0)
     }
 
     /// Does the same for a connection that holds `more` bytes beside those that are stored. One eviction frees at least
     /// as much.
     #[cold]
-    pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
+    pub(crate) fn make_memory_room_for(&mut self, token: Token, more: usize) -> bool {
         if self.busy.reclaim() {
             return true;
         }

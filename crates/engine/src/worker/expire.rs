@@ -97,7 +97,7 @@ impl<S> WorkerState<S> {
         if body.owes_continue {
             return self.clear_deadline(token);
         }
-        // No body was received during the send.
+        // Before the response begins, input waits for a send (a `100`). A stream is sent while the body is received.
         if restarts && !is_sending {
             body.restart(&rule, now_ms);
         }

@@ -15,7 +15,7 @@ impl<S> WorkerState<S> {
     /// Stores the closure of an encoded `101` until it is sent.
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
-        let mut exchange = self.open.begin(token);
+        let mut exchange = self.exchanges.begin(token);
         exchange.upgrade(self.responder.taker.take());
         self.keep_exchange(exchange);
     }

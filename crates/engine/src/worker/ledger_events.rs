@@ -34,11 +34,11 @@ pub(crate) enum Source<'a> {
 fn received<'a>(
     conn: Option<&mut Conn>,
     busy: &'a mut BusyTable,
-    open: &'a mut ExchangeTable,
+    exchanges: &'a mut ExchangeTable,
 ) -> Option<Received<'a>> {
     let conn = conn.filter(|conn| conn.phase() != Phase::ProxyHeader)?;
     if let Some(id) = busy.exchange(conn.busy) {
-        return open.get(id)?.head().map(Received::Head);
+        return exchanges.get(id)?.head().map(Received::Head);
     }
     let input = &busy.get_mut(conn.busy)?.input;
     (!input.is_empty()).then(|| Received::Line(input))
@@ -59,13 +59,13 @@ impl<S> WorkerState<S> {
     }
 
     fn describe(&mut self, token: Token, source: Source<'_>, status: u16, progress: Progress) {
-        let Self { ledger: Some(ledger), table, busy, open, responder, proxies, .. } = self else {
+        let Self { ledger: Some(ledger), table, busy, exchanges, responder, proxies, .. } = self else {
             return;
         };
         let received = match source {
             Source::Head(head) => Some(Received::Head(head)),
             Source::Line(input) => Some(Received::Line(input)),
-            Source::Connection => received(table.find(token), busy, open),
+            Source::Connection => received(table.find(token), busy, exchanges),
             Source::Aside { .. } => None,
         };
         ledger.respond(token, received, status, progress, responder, proxies.as_deref());
@@ -101,8 +101,8 @@ impl<S> WorkerState<S> {
     }
 
     fn set_aside(&mut self, token: Token, is_request: impl FnOnce(&Received<'_>) -> bool) {
-        let Self { ledger: Some(ledger), table, busy, open, proxies, .. } = self else { return };
-        if let Some(received) = received(table.find(token), busy, open).filter(is_request) {
+        let Self { ledger: Some(ledger), table, busy, exchanges, proxies, .. } = self else { return };
+        if let Some(received) = received(table.find(token), busy, exchanges).filter(is_request) {
             ledger.set_aside(token, &received, proxies.as_deref());
         }
     }
@@ -130,7 +130,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Ends all exchanges of a connection that is about to be closed, or whose last send is over after that.
     #[inline(never)]
-    pub(crate) fn abort_exchanges(&mut self, token: Token, end: ExchangeEnd) {
+    pub(crate) fn abort_records(&mut self, token: Token, end: ExchangeEnd) {
         // A head that never became complete is no request.
         self.state.set_aside(token, |received| matches!(received, Received::Head(_)));
         if let Some(ledger) = &mut self.state.ledger {

@@ -14,13 +14,13 @@ impl<S> WorkerState<S> {
     /// Returns the exchange of a connection, if one is open.
     pub(crate) fn exchange(&mut self, token: Token) -> Option<&mut Exchange> {
         let index = self.table.find(token)?.busy;
-        self.open.get(self.busy.exchange(index)?)
+        self.exchanges.get(self.busy.exchange(index)?)
     }
 
     /// Takes the exchange of a connection out of the table to work with it; `keep_exchange` or `end_exchange` must follow.
     pub(crate) fn take_exchange(&mut self, token: Token) -> Option<Box<Exchange>> {
         let index = self.table.find(token)?.busy;
-        self.open.take(self.busy.take_exchange(index)?)
+        self.exchanges.take(self.busy.take_exchange(index)?)
     }
 
     /// Stores the exchange of a connection, and has its task's wake-ups find it.
@@ -28,7 +28,7 @@ impl<S> WorkerState<S> {
         let Exchange { token, task, .. } = *exchange;
         let waits_for_client = exchange.body.is_some();
         let shared_bytes = exchange.shared.as_ref().map_or(0, |shared| shared.held_bytes());
-        let (id, own_bytes) = self.open.put(exchange);
+        let (id, own_bytes) = self.exchanges.put(exchange);
         let bytes = own_bytes + shared_bytes;
         if let Some(task) = task {
             self.calls.tasks.set_tag(task, id.0);
@@ -54,7 +54,7 @@ impl<S> WorkerState<S> {
             let index = self.table.get(exchange.token).busy;
             self.busy.end_exchange(index);
         }
-        self.open.recycle(exchange);
+        self.exchanges.recycle(exchange);
     }
 
     /// Ends the exchange of a connection; returns true if a part of its response has been sent or queued.
@@ -68,7 +68,7 @@ impl<S> WorkerState<S> {
     /// Keeps a service that was replaced for the requests whose body it is going to get. Those of earlier services keep
     /// theirs.
     pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
-        for exchange in self.open.iter_mut().filter(|exchange| exchange.state() == State::Reading) {
+        for exchange in self.exchanges.iter_mut().filter(|exchange| exchange.state() == State::Reading) {
             exchange.service.get_or_insert_with(|| Rc::clone(service));
         }
     }

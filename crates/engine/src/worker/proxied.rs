@@ -47,7 +47,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
         state.busy.put(conn.busy, busy);
         match parsed {
-            Ok(ProxyHeader::Partial) if state.make_room(token) => self.reconcile(token),
+            Ok(ProxyHeader::Partial) if state.make_memory_room(token) => self.reconcile(token),
             Ok(ProxyHeader::Partial) => {
                 state.counters.hit_buffered_bytes.add(1);
                 self.shut(token, CloseKind::Reset);

@@ -74,7 +74,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 ledger.begin(token);
             }
         }
-        if self.advance(token) {
+        if self.finish_or_hand_over(token) {
             return;
         }
         self.state.reconcile_busy(token);
@@ -86,7 +86,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     }
 
     /// Finishes or hands over a connection whose last output was sent. Returns false for other connections.
-    fn advance(&mut self, token: Token) -> bool {
+    fn finish_or_hand_over(&mut self, token: Token) -> bool {
         let conn = self.state.table.get(token);
         match conn.phase() {
             _ if conn.has(Flag::Sending) => false,
@@ -138,7 +138,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// a pause for each would cost them a system call. The pause bounds a connection's stored input to one receive and
     /// what a driver may still deliver.
     pub(crate) fn pause_early(&mut self, token: Token) {
-        if self.state.make_room(token) {
+        if self.state.make_memory_room(token) {
             return self.pause(token);
         }
         self.state.count_full_buffers();
@@ -178,7 +178,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Phase::HandedOver => self.handed_over.remove(token),
             _ => {}
         }
-        self.abort_exchanges(token, end);
+        self.abort_records(token, end);
         self.state.cancel(token);
         self.state.table.get(token).close();
         if kind == CloseKind::Reset {

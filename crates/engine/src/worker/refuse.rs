@@ -91,7 +91,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.table.get(token).phase() == Phase::Head && !self.make_room(token) {
+        if self.table.get(token).phase() == Phase::Head && !self.make_memory_room(token) {
             self.refuse(token, Refusal::BuffersFull);
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! Steps that live elsewhere: parsing and framing in `http1`; a body that arrives later in `body.rs`, which calls the
 //! handler once the body is complete, or passes it to one that reads it; whether the connection is kept in
-//! `response/responder.rs`; encoding in `wire/http1.rs`; refusals in `refuse.rs`; a deferred handler in `handlers.rs`, polled at once and after the events of each turn in which it was
-//! woken (`exchanges.rs`); the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `reconcile.rs`.
+//! `response/responder.rs`; encoding in `wire/http1.rs`; refusals in `refuse.rs`; a deferred handler in `handler_start.rs`, polled at once and after the events of each turn in which it was
+//! woken (`handler_poll.rs`), its response in `handler_response.rs`; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `reconcile.rs`.
 
 use shearwater_http1::{Expectation, Framing, Head, HeadParser, Parsed};
 use shearwater_io::{CloseKind, Driver, Token};
@@ -46,7 +46,7 @@ pub(crate) enum StepResult {
     Responded,
     /// A request was rejected; nothing more is read.
     Refused,
-    /// Further input must wait for a deferred handler, or is discarded after the last request.
+    /// Nothing more can be processed now: a body isn't complete, a deferred handler is at work, or this was the last request.
     Waits,
 }
 
@@ -265,7 +265,7 @@ impl<S: Service> WorkerState<S> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_call(token, head, head_len, rest, driver);
+            return self.begin_reading_handler(token, head, head_len, rest, driver);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
@@ -299,7 +299,7 @@ impl<S: Service> WorkerState<S> {
     /// Responds to a complete request.
     #[inline(always)]
     fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
-        let is_last = self.is_last(token, whole.is_followed) || whole.leaves_body;
+        let is_last = self.count_served(token, whole.is_followed) || whole.leaves_body;
         let CompleteRequest { head, head_len, .. } = whole;
         let request = Request::new(head, whole.body, driver, self.proxies.as_deref(), token);
         let facts = facts(&head, whole.is_followed, is_last);
@@ -341,9 +341,9 @@ impl<S: Service> WorkerState<S> {
         self.respond(token, whole, driver)
     }
 
-    /// Counts a request, and returns true if it is the last that its connection may send. Call it once per request.
+    /// Counts a request of a connection. Returns true if it is the last that the connection may send.
     #[inline]
-    pub(crate) fn is_last(&mut self, token: Token, is_followed: bool) -> bool {
+    pub(crate) fn count_served(&mut self, token: Token, is_followed: bool) -> bool {
         self.served.may_end() && self.ends_connection(token, is_followed)
     }
 

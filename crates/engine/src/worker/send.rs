@@ -63,7 +63,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(conn) = self.state.table.find(token) else { return };
         conn.end_send();
         if conn.phase() == Phase::Closing {
-            return self.abort_exchanges(token, self.end_by_close());
+            return self.abort_records(token, self.end_by_close());
         }
         match result {
             Ok(()) => {
@@ -88,7 +88,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.state.set_idle_deadline(token);
         }
         if self.state.is_handled(token) {
-            return self.resume_handler(token);
+            return self.continue_after_send(token);
         }
         let conn = self.state.table.get(token);
         conn.restart_deadline();

@@ -59,7 +59,7 @@ pub(crate) struct WorkerState<S> {
     pub(crate) leaving: Leaving,
     pub(crate) busy: BusyTable,
     /// Open exchanges.
-    pub(crate) open: ExchangeTable,
+    pub(crate) exchanges: ExchangeTable,
     /// Handlers of deferred requests.
     pub(crate) calls: Calls,
     pub(crate) wheel: Wheel,

@@ -23,7 +23,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.outputs.free_spare();
         self.state.responder.trim(0);
         self.state.busy.free_spare();
-        self.state.open.free_spare();
+        self.state.exchanges.free_spare();
         self.state.calls.free_spare();
         let slots = self.state.table.trim();
         self.state.served.trim(slots);

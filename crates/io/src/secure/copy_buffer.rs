@@ -5,7 +5,7 @@ use crate::limits::SEAL_ROUND_BYTES;
 /// The distance that decides how fast some processors copy is one modulo this.
 const PAGE_BYTES: usize = 4096;
 
-/// Where content begins, modulo [`PAGE_BYTES`].
+/// Beginning of content, modulo [`PAGE_BYTES`].
 ///
 /// AMD's processors copy long blocks (`rep movsb`) at a twentieth of their speed if the target lies 1 to 15 bytes behind
 /// the source, modulo 4 KiB. Such blocks come from the page cache, where they begin near a page's beginning: this is

@@ -1,17 +1,14 @@
-//! Polls deferred handlers, runs the steps around their responses, and encodes those.
+//! Responses of deferred handlers: the steps around them, their encoding, their end.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use shearwater_http1::ResponseContent;
-use shearwater_io::{Driver, Token};
-use shearwater_tasks::{Polled, TaskId};
 
 use crate::deferred::calls::{Deferral, Deferred};
 use crate::deferred::shared::{Progress, Shared};
+use crate::exchange::Exchange;
 use crate::exchange::body::BodyReader;
-use crate::exchange::id::ExchangeId;
-use crate::exchange::{Exchange, State};
 use crate::request::refusal::Refusal;
 use crate::response::Response;
 use crate::response::draft::ResponseDraft;
@@ -20,28 +17,10 @@ use crate::response::fault::Fault;
 use crate::server::panics;
 use crate::server::reports::named;
 use crate::service::Service;
-use crate::worker::Worker;
+use crate::worker::request_loop::StepResult;
 use crate::worker::state::WorkerState;
 
 impl<S: Service> WorkerState<S> {
-    /// Polls the handler.
-    pub(crate) fn poll(&mut self, exchange: &mut Exchange) {
-        exchange.is_new = false;
-        let Some(task) = exchange.task else { return };
-        let tasks = &mut self.calls.tasks;
-        match panics::catch(|| tasks.poll(task)) {
-            Err(mut panic) => {
-                panic.request = Some(named(&exchange.shared().head()));
-                exchange.fault = Some(Box::new(Fault::Panic(panic)));
-            }
-            Ok(Polled::Ready) if !exchange.shared().is_over() => {
-                let why = "a handler has ended without dropping its call";
-                exchange.fault = Some(Box::new(Fault::Built(why.to_owned())));
-            }
-            Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
-        }
-    }
-
     /// Encodes what a handler has responded since. Returns the fate of the connection once the response is
     /// complete, or can't be completed.
     pub(crate) fn pump(&mut self, exchange: &mut Exchange) -> Option<Disposition> {
@@ -52,7 +31,7 @@ impl<S: Service> WorkerState<S> {
             Progress::Nothing => {}
             Progress::Whole => return self.respond_whole(exchange, None),
             progress @ (Progress::Begun | Progress::Streams | Progress::Ended) => {
-                if exchange.disposition.is_none() {
+                if !exchange.has_begun() {
                     match self.respond_between_steps(exchange, None) {
                         ControlFlow::Continue(disposition) => exchange.begin_sending(disposition),
                         ControlFlow::Break(later) => return later,
@@ -78,7 +57,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
     pub(crate) fn abort(&mut self, exchange: &mut Exchange, fault: Box<Fault>) -> Option<Disposition> {
-        if exchange.disposition.is_some() {
+        if exchange.has_begun() {
             exchange.shared().take_stream(self.responder.out.bytes_mut(), exchange.has_body, false);
             self.faulty(*fault);
             return Some(Disposition::Truncated);
@@ -122,7 +101,7 @@ impl<S: Service> WorkerState<S> {
             draft.end_stream();
         }
         exchange.has_body = content.is_whole() && draft.framing().is_some() && draft.upgrade.is_none();
-        // The next request can't be found after an unread body.
+        // A whole response ends before the body does, and says `close`. Of a stream, `advance` decides at its end.
         let ends_unread = exchange.body.is_some() && draft.framing().is_none();
         let facts = RequestFacts { is_last: exchange.facts.is_last || ends_unread, ..exchange.facts };
         let responded = self.responder.respond_with(&mut draft, facts, None);
@@ -200,66 +179,12 @@ impl<S: Service> WorkerState<S> {
         self.pump(exchange)
     }
 
-    /// Sends `100 Continue` once the handler reads the body, whose time starts then.
-    pub(crate) fn send_continue(&mut self, exchange: &mut Exchange) {
-        let (is_wanted, has_begun) = (exchange.shared().is_wanted(), exchange.state() == State::Sending);
-        let Some(body) = exchange.body.as_mut().filter(|body| body.owes_continue && is_wanted) else {
-            return;
-        };
-        body.owes_continue = false;
-        body.restart(&self.body_rate_rule, self.now_ms);
-        if !has_begun {
-            self.responder.append_continue();
-        }
-    }
-}
-
-impl<D: Driver, S: Service> Worker<D, S> {
-    /// Polls each ready task once. Those that become ready meanwhile are polled in the next turn.
-    #[inline]
-    pub(crate) fn run_tasks(&mut self) {
-        let tasks = &self.state.calls.tasks;
-        // A dropped task may still have a wake-up pending.
-        if !tasks.is_empty() || tasks.ready() > 0 || !self.state.calls.clock.timers.is_empty() {
-            self.run_ready();
-        }
-    }
-
-    fn run_ready(&mut self) {
-        let calls = &mut self.state.calls;
-        calls.clock.timers.expire();
-        calls.tasks.collect();
-        let ready = calls.tasks.ready();
-        if ready > 0 {
-            self.state.counters.task_turns.add(1);
-            self.state.counters.tasks_ready.add(ready as u64);
-        }
-        for _ in 0..ready {
-            let Some(task) = self.state.calls.tasks.next() else { return };
-            self.run_task(task);
-        }
-    }
-
-    fn run_task(&mut self, task: TaskId) {
-        let state = &mut self.state;
-        let Some(tag) = state.calls.tasks.tag(task) else { return };
-        let exchange = state.open.get(ExchangeId(tag)).filter(|exchange| exchange.task == Some(task));
-        let Some(token) = exchange.map(|exchange| exchange.token) else {
-            // The response is complete; a future that runs beyond it is a task without an exchange.
-            let tasks = &mut state.calls.tasks;
-            if let Err(panic) = panics::catch(|| tasks.poll(task)) {
-                state.faulty(Fault::Panic(panic));
-            }
-            return;
-        };
-        state.run_handler(token, false);
-        self.flush(token);
-    }
-
-    /// Resumes a handler after a send.
-    pub(crate) fn resume_handler(&mut self, token: Token) {
-        self.state.resume_exchange(token);
-        self.state.table.get(token).restart_deadline();
-        self.flush(token);
+    /// Ends the exchange of a complete response, or of one that can't be completed.
+    pub(crate) fn end_response(&mut self, exchange: Box<Exchange>, disposition: Disposition) -> StepResult {
+        let token = exchange.token;
+        self.end_exchange(exchange);
+        self.note_output(token, Some(disposition));
+        self.end_request(token, disposition);
+        StepResult::Responded
     }
 }
