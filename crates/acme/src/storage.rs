@@ -207,7 +207,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
         Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
         Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
         _ if error.kind() == io::ErrorKind::PermissionDenied => {
-            "the server's user must own the folder and be able to write to it"
+            "choose a folder that the server's user owns: `storage` of [tls], or `StateDirectory=` of its unit"
         }
         _ => "check the folder; certificates in memory are used until it works again",
     };

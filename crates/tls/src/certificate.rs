@@ -43,7 +43,7 @@ impl Pair {
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, PairError> {
         let chain = chain_from_pem(chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            pem::Error::NoItemsFound if contains(key, b"ENCRYPTED") => PairProblem::KeyEncrypted,
+            _ if contains(key, b"ENCRYPTED") => PairProblem::KeyEncrypted,
             pem::Error::NoItemsFound => PairProblem::KeyMissing,
             error => PairProblem::KeyMalformed(error.to_string()),
         })?;

@@ -88,10 +88,11 @@ fn rejects_broken_pairs_with_a_reason() {
     assert_eq!(error("", &key), "found no certificate");
     assert_eq!(error(&certificate, ""), "found no private key");
     assert_eq!(error(&certificate, &certificate), "found no private key");
-    assert_eq!(
-        error(&certificate, &pem("ENCRYPTED PRIVATE KEY", &one.pkcs8)),
-        "the private key is encrypted by a passphrase"
-    );
+    let of_openssl =
+        key.replace("KEY-----\nM", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,01\n\nM");
+    for encrypted in [pem("ENCRYPTED PRIVATE KEY", &one.pkcs8), of_openssl] {
+        assert_eq!(error(&certificate, &encrypted), "the private key is encrypted by a passphrase");
+    }
     assert_eq!(
         error(&certificate, &pem("PRIVATE KEY", &other.pkcs8)),
         "the private key doesn't fit the certificate"
