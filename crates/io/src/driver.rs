@@ -381,6 +381,12 @@ pub trait Driver: sealed::Sealed {
     /// Detaches the connection: [`Event::Detached`] returns it. Its token stays valid until it is closed (C5).
     fn detach(&mut self, token: Token);
 
+    /// Takes over one end of a connected, non-blocking stream socket, as a connection without an `Accepted` (A9).
+    ///
+    /// # Errors
+    /// Fails if the driver has no slot left, or the kernel can't watch the socket.
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Token>;
+
     /// Returns the peer's address.
     ///
     /// # Errors

@@ -54,6 +54,8 @@
 //!   the kernel takes no further connection requests for a TCP listener; both only for a listener of this process alone
 //!   ([`Listener::exclusive`]). Handshakes that have begun may end within [`limits::LISTENER_GRACE_MS`], and these
 //!   connections are accepted, too. Later ones, and on other systems those of the last instant, are reset.
+//! - **A9** [`Driver::adopt`] takes over one end of a connected stream socket. Its token comes without an `Accepted`, and
+//!   R, S, C and K hold for it. It counts among [`Driver::connections`], but for no limit on connections.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to request bytes.
@@ -158,7 +160,8 @@
 //!   a send of the driver's own, behind which the worker's next one waits. At most
 //!   [`limits::SECURE_REPLY_BYTES_MAX`] of them wait. The worker sees no event of them.
 //! - **X8** S1 and S7 hold for the worker's outputs: they come back unsealed. An `Unsent` of the driver's own sends isn't reported.
-//! - **X9** A secured connection can't be detached: `Detached` returns an error.
+//! - **X9** A secured connection can't be detached: `Detached` returns an error. The worker adopts (A9) one end of a socket
+//!   pair instead, hands out the other, and copies between both tokens.
 //! - **X10** S5 for secured connections: outputs longer than [`limits::SEAL_ROUND_BYTES`], and those with files, are sealed in
 //!   rounds of that length, together at most [`limits::SEAL_BYTES_PER_TURN_MAX`] in one turn, in order. The next round of a
 //!   connection waits until the socket has taken the one before. Outputs longer than a record that are sealed at once
@@ -189,6 +192,7 @@
 //! | `shutdown_write` | `shutdown` | `shutdown`; without a descriptor, one enter of another ring | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels, or ends receiving by `shutdown` in a crowd; `close` at the last completion, a turn later | marks closed |
 //! | `next`: handed over | only the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
+//! | `adopt` | one `epoll_ctl` | none; armed with the turn's entries | carries bytes between socket and connection in `wait` |
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` after a cancel | closes after the queue |
 //! | `listener_add` | one `epoll_ctl` | none; a poll entry with the turn's entries | a queue of its own; the socket is dropped |
 //! | `listener_remove` | a socket filter; later `accept4` until `EAGAIN`, one `epoll_ctl`, `close` | as poll, a cancel instead of the `epoll_ctl` | closes after the queue |

@@ -4,6 +4,7 @@
 
 mod push;
 mod queue;
+mod sends;
 mod slots;
 
 use std::collections::VecDeque;
@@ -15,15 +16,17 @@ use rustix::net::{SendFlags, Shutdown, shutdown};
 
 use crate::limits::SEND_QUANTUM_BYTES;
 use crate::{Detached, Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Push, PushContext, PushStop, push, send_bytes};
+use push::{Push, PushContext, push, send_bytes};
 use queue::{Completion, Work};
+use sends::pushed;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::FairQueue;
+pub(crate) use sends::{Sending, Slab};
 #[cfg(target_os = "linux")]
 pub(crate) use slots::{DETACHING, IN_RING, SILENT};
-pub(crate) use slots::{Flags, NONE, Sending, Slab, Slot, SlotState, Slots};
+pub(crate) use slots::{Flags, NONE, Slot, SlotState, Slots};
 
 /// Outcome of a push by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -383,30 +386,6 @@ fn sender<'a, X: SlotState>(
 /// Returns whether a connection's `Sent` is still to be reported.
 fn is_sending<X>(slot: &Slot<X>, token: Token, just_sent: Option<&(Token, Output)>) -> bool {
     slot.is_sending() || just_sent.is_some_and(|(just, _)| *just == token)
-}
-
-/// Records the outcome of a push by hand in slot and send.
-fn pushed<X>(end: Result<(), PushStop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
-    match end {
-        Ok(()) => sending.result = Some(Ok(())),
-        Err(PushStop::Full) => return Pushed::Full,
-        Err(PushStop::Fetching(wants)) => {
-            sending.wants = Some(wants);
-            slot.flags.set(Flags::FETCHING);
-            return Pushed::Fetching;
-        }
-        Err(PushStop::Share) => {
-            slot.flags.set(Flags::WRITABLE);
-            return Pushed::Share;
-        }
-        Err(PushStop::Failed(error)) => {
-            if matches!(error, SendError::Broken(_)) {
-                slot.flags.set(Flags::BROKEN);
-            }
-            sending.result = Some(Err(error));
-        }
-    }
-    Pushed::Ended(slot.send)
 }
 
 /// Returns the final event of a connection's receiving side. A send that met the reset first has consumed the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::io::{Errno, pread, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use super::slots::Sending;
+use super::sends::Sending;
 use crate::limits::{
     COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES,
     SEND_QUANTUM_BYTES,

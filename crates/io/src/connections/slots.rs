@@ -1,12 +1,10 @@
-//! The connections: a dense table of slots, reused under new generations, and a slab of their sends in flight.
+//! The connections: a dense table of slots, reused under new generations.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
-use crate::limits::SPARE_SENDS_MAX;
-use crate::read_ahead::Fetched;
 use crate::slot_array::CHUNK;
-use crate::{Output, SendError, SharedLimit, SlotArray, Token};
+use crate::{SharedLimit, SlotArray, Token};
 
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -180,15 +178,24 @@ pub(crate) struct Slots<X> {
     /// A bit for each chunk that has a free slot.
     with_room: Vec<u64>,
     used: usize,
+    /// Those of them that count for no limit (A9).
+    adopted: HashSet<Token>,
     /// First generation of the slots of a new chunk: later than any that a freed chunk had.
     first_generation: u32,
     /// Limit that used slots count for: whoever accepts takes the place.
     pub(crate) limit: SharedLimit,
 }
 
+impl<X> Slots<X> {
+    /// Returns the number of slots in use that count for the limits.
+    pub(crate) fn counted(&self) -> usize {
+        self.used - self.adopted.len()
+    }
+}
+
 impl<X> Drop for Slots<X> {
     fn drop(&mut self) {
-        self.limit.leave(self.used);
+        self.limit.leave(self.counted());
     }
 }
 
@@ -199,6 +206,7 @@ impl<X: SlotState> Slots<X> {
             free: Vec::new(),
             with_room: Vec::new(),
             used: 0,
+            adopted: HashSet::new(),
             first_generation: 0,
             limit: SharedLimit::default(),
         }
@@ -248,6 +256,13 @@ impl<X: SlotState> Slots<X> {
         token
     }
 
+    /// Inserts a connection that counts for no limit.
+    pub(crate) fn insert_adopted(&mut self, fd: OwnedFd) -> Token {
+        let token = self.insert(fd);
+        self.adopted.insert(token);
+        token
+    }
+
     /// Adds a chunk of free slots; returns its index.
     fn add_chunk(&mut self) -> usize {
         let (chunk, start) = (self.free.len(), self.slots.len());
@@ -273,6 +288,7 @@ impl<X: SlotState> Slots<X> {
             self.slots.truncate(chunk * CHUNK);
         }
         self.with_room.truncate(self.free.len().div_ceil(WORD_BITS));
+        self.adopted.shrink_to_fit();
         self.free.shrink_to_fit();
         self.with_room.shrink_to_fit();
     }
@@ -346,81 +362,9 @@ impl<X: SlotState> Slots<X> {
         free.used -= 1;
         self.with_room[chunk / WORD_BITS] |= 1 << (chunk % WORD_BITS);
         self.used -= 1;
-        self.limit.leave(1);
-    }
-}
-
-/// One send in flight: from `send` until its `Sent` is taken.
-#[derive(Debug)]
-pub(crate) struct Sending {
-    pub(crate) output: Output,
-    /// Bytes that the kernel has accepted.
-    pub(crate) done: u64,
-    /// Result; `None` while it is in flight.
-    pub(crate) result: Option<Result<(), SendError>>,
-    /// Kept while this send wants its fetch, or what that has read: nothing is fetched for a closed connection.
-    pub(crate) wants: Option<Arc<Fetched>>,
-    /// True if the socket holds back partial segments until this send has ended.
-    pub(crate) corked: bool,
-}
-
-impl Sending {
-    /// Creates a send of which `done` bytes are accepted.
-    pub(crate) fn new(output: Output, done: u64) -> Self {
-        Self { output, done, result: None, wants: None, corked: false }
-    }
-
-    /// Returns the bytes that the kernel hasn't accepted.
-    pub(crate) fn left(&self) -> u64 {
-        self.output.len() - self.done
-    }
-}
-
-/// Values of sends in flight, by index. Its length is the maximum in flight since it was last empty, at most
-/// one per connection.
-#[derive(Debug)]
-pub(crate) struct Slab<T> {
-    values: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Self {
-        Self { values: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Slab<T> {
-    /// Adds a value and returns its index.
-    pub(crate) fn insert(&mut self, value: T) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.values[index as usize] = value;
-            return index;
+        if self.adopted.is_empty() || !self.adopted.remove(&token) {
+            self.limit.leave(1);
         }
-        self.values.push(value);
-        // One per connection at most, and connections are numbered by `u32`.
-        (self.values.len() - 1) as u32
-    }
-
-    /// Returns the value with this index; `None` for `slots::NONE`.
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        self.values.get(index as usize)
-    }
-
-    /// Returns the value with this index; `None` for `slots::NONE`.
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        self.values.get_mut(index as usize)
-    }
-
-    /// Removes a value after `take` has taken what it owns. Each index once.
-    #[inline]
-    pub(crate) fn remove<R>(&mut self, index: u32, take: impl FnOnce(&mut T) -> R) -> R {
-        self.free.push(index);
-        let taken = take(&mut self.values[index as usize]);
-        if self.free.len() == self.values.len() && self.values.len() > SPARE_SENDS_MAX {
-            (self.values, self.free) = (Vec::new(), Vec::new());
-        }
-        taken
     }
 }
 
@@ -428,7 +372,7 @@ impl<T> Slab<T> {
 mod tests {
     use std::fs::File;
 
-    use super::{SPARE_SENDS_MAX, Slab, *};
+    use super::*;
 
     impl SlotState for () {}
 
@@ -475,20 +419,5 @@ mod tests {
             assert!(!tokens.contains(&token), "a generation of a freed chunk came again: {token:?}");
             assert_eq!(slots.open(token).map(|slot| slot.generation), Some(token.generation()));
         }
-    }
-
-    #[test]
-    fn frees_the_memory_of_a_busier_moment() {
-        let mut slab = Slab::default();
-        for count in [SPARE_SENDS_MAX, 3 * SPARE_SENDS_MAX] {
-            let indices: Vec<_> = (0..count).map(|number| slab.insert(number)).collect();
-            assert_eq!(slab.values.len(), count);
-            for (number, index) in indices.into_iter().enumerate() {
-                assert_eq!(slab.get(index), Some(&number));
-                assert_eq!(slab.remove(index, |number| *number), number);
-            }
-            assert_eq!(slab.values.len(), if count > SPARE_SENDS_MAX { 0 } else { count });
-        }
-        assert_eq!((slab.values.capacity(), slab.free.capacity()), (0, 0));
     }
 }

@@ -174,11 +174,11 @@ impl Driver for Poll {
     }
 
     fn accept_resume(&mut self) {
-        self.listeners.resume(self.conns.slots.used());
+        self.listeners.resume(self.conns.slots.counted());
     }
 
     fn accept_stop(&mut self) {
-        self.listeners.stop(self.conns.slots.used());
+        self.listeners.stop(self.conns.slots.counted());
     }
 
     fn listener_add(&mut self, listener: Listener) {
@@ -238,6 +238,12 @@ impl Driver for Poll {
         self.detach_connection(token);
     }
 
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Token> {
+        let token = self.register(&socket)?;
+        self.conns.slots.insert_adopted(socket);
+        Ok(token)
+    }
+
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
         self.conns.peer(token)
     }
@@ -262,7 +268,7 @@ impl Poll {
     /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         loop {
-            match self.listeners.next(self.conns.slots.used())? {
+            match self.listeners.next(self.conns.slots.counted())? {
                 Arrival::Connection(fd, listener) => return Some(self.admit(fd, listener)),
                 Arrival::Event(event) => return Some(event),
                 Arrival::Removed(listener) => {
@@ -295,18 +301,23 @@ impl Poll {
 
     /// Registers a new connection, once.
     fn admit(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
-        let token = self.conns.slots.next_token();
-        let registered = self.poll.registry().register(
-            &mut SourceFd(&fd.as_raw_fd()),
-            source::connection(token),
-            INTERESTS,
-        );
-        if registered.is_err() {
+        if self.register(&fd).is_err() {
             self.listeners.put_back(fd, listener);
             return self.listeners.fail(AcceptError::Memory);
         }
         let token = self.conns.slots.insert(fd);
         Event::Accepted { token, listener }
+    }
+
+    /// Registers the socket of the connection that is inserted next. Returns its token.
+    fn register(&self, socket: &OwnedFd) -> io::Result<Token> {
+        let token = self.conns.slots.next_token();
+        if token.slot() >= source::SLOTS_MAX {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let socket = socket.as_raw_fd();
+        self.poll.registry().register(&mut SourceFd(&socket), source::connection(token), INTERESTS)?;
+        Ok(token)
     }
 }
 

@@ -27,6 +27,7 @@ pub use session::{
 use std::collections::VecDeque;
 use std::fs::File;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use std::{fmt, io, mem};
 
@@ -372,6 +373,10 @@ impl<D: Driver, P: Provider> Driver for Secure<D, P> {
         let why =
             io::Error::new(io::ErrorKind::Unsupported, "a secured connection has no descriptor of its own");
         self.events.push_back(Event::Detached { token, result: Err(why) });
+    }
+
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Token> {
+        self.inner.adopt(socket)
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -41,7 +41,8 @@ impl Kernel {
     /// Chooses by the seed which queued connections were accepted just before the pause: at most
     /// [`ACCEPTS_PER_TURN_MAX`] in total.
     fn take_before_pause(&mut self) {
-        let room = if self.is_full() { 0 } else { self.options.connections_max - self.connections };
+        let room =
+            if self.is_full() { 0 } else { self.options.connections_max + self.uncounted - self.connections };
         let mut left = ACCEPTS_PER_TURN_MAX.min(room);
         for listener in &mut self.listeners.all {
             let taken = self.rng.chance(self.options.accepts_after_pause);
@@ -96,7 +97,7 @@ impl Kernel {
     }
 
     fn is_full(&self) -> bool {
-        self.connections >= self.options.connections_max || self.limit.is_full()
+        self.connections - self.uncounted >= self.options.connections_max || self.limit.is_full()
     }
 
     fn accept_error(&mut self) -> Option<AcceptError> {

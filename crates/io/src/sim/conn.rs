@@ -56,6 +56,8 @@ pub(super) struct SimConnection {
     pub(super) idle_turn: u64,
     /// True if the last operation was deferred.
     pub(super) deferred: bool,
+    /// True if its peer is an adopted socket.
+    pub(super) is_adopted: bool,
     /// True if it is in the turn's work list.
     pub(super) queued: bool,
     pub(super) used: TurnUse,
@@ -77,6 +79,7 @@ impl SimConnection {
             held_until_ms: 0,
             idle_turn: 0,
             deferred: false,
+            is_adopted: false,
             queued: false,
             used: TurnUse::default(),
         }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::adopted::AdoptedSocket;
 use super::conn::SimConnection;
 use super::listeners::{Listeners, SimArrival};
 use super::operations::{OperationKind, Trace, draw};
@@ -41,6 +42,9 @@ pub(super) struct Kernel {
     pub(super) clock_ms: u64,
     pub(super) turn: u64,
     pub(super) connections: usize,
+    /// Those of them that count for no limit (A9).
+    pub(super) uncounted: usize,
+    pub(super) adopted: Vec<AdoptedSocket>,
     pub(super) limit: SharedLimit,
     /// Connections closed by the worker that still have bytes for their peers.
     pub(super) departed: Vec<Rc<RefCell<Wire>>>,
@@ -71,6 +75,8 @@ impl Kernel {
             failed: None,
             turn: 0,
             connections: 0,
+            uncounted: 0,
+            adopted: Vec::new(),
             limit: SharedLimit::default(),
             departed: Vec::new(),
             file_scratch: Vec::new(),
@@ -91,6 +97,7 @@ impl Kernel {
     /// the timeout.
     pub(super) fn wait(&mut self, timeout_ms: Option<u64>) {
         self.turn += 1;
+        self.carry();
         self.peers_read();
         self.gather();
         if self.work.is_empty() {
@@ -376,7 +383,11 @@ impl Kernel {
         self.slots[slot].generation = self.slots[slot].generation.wrapping_add(1);
         self.free.push(slot);
         self.connections -= 1;
-        self.limit.leave(1);
+        if conn.is_adopted {
+            self.uncounted -= 1;
+        } else {
+            self.limit.leave(1);
+        }
         Some(conn)
     }
 
@@ -388,6 +399,6 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        self.limit.leave(self.connections);
+        self.limit.leave(self.connections - self.uncounted);
     }
 }

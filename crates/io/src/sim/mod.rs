@@ -18,6 +18,7 @@
 //! tokens (clause K2) panic in builds with debug assertions and are ignored in others.
 
 mod accept;
+mod adopted;
 mod conn;
 mod kernel;
 mod listeners;
@@ -30,6 +31,7 @@ mod wire;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -218,6 +220,10 @@ impl Driver for Sim {
 
     fn detach(&mut self, token: Token) {
         self.apply(token, "detach", |kernel| kernel.detach(token));
+    }
+
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Token> {
+        Ok(self.kernel.borrow_mut().adopt(socket))
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

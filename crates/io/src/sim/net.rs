@@ -106,7 +106,9 @@ impl SimNet {
     /// until it is idle: `while net.is_ready() { worker.turn(); }`.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.kernel.borrow().is_ready()
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.carry();
+        kernel.is_ready()
     }
 
     /// Returns the time at which the next delayed operation resumes, if any.

@@ -119,6 +119,10 @@ impl Wire {
         }
     }
 
+    pub(super) fn has_server_closed(&self) -> bool {
+        self.server_closed
+    }
+
     pub(super) fn server_resets(&mut self) {
         self.server_closed = true;
         self.reset = true;

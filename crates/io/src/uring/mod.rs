@@ -245,7 +245,7 @@ impl Driver for Uring {
     }
 
     fn accept_resume(&mut self) {
-        self.listeners.resume(self.conns.slots.used());
+        self.listeners.resume(self.conns.slots.counted());
     }
 
     fn accept_stop(&mut self) {
@@ -324,6 +324,15 @@ impl Driver for Uring {
         self.detach_connection(token);
     }
 
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Token> {
+        if self.conns.slots.next_token().slot() >= SLOTS_MAX {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let token = self.conns.slots.insert_adopted(socket);
+        self.begin_connection(token);
+        Ok(token)
+    }
+
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
         self.with_descriptor(token, |fd| socket::peer(fd)).ok_or(io::ErrorKind::NotConnected)?
     }
@@ -352,7 +361,7 @@ impl Uring {
 
     /// Ends accepting. Also cancels the watching entries, which keep the kernel listening.
     pub(super) fn stop_accept(&mut self) {
-        if self.listeners.stop(self.conns.slots.used()) {
+        if self.listeners.stop(self.conns.slots.counted()) {
             self.listeners.watched().for_each(|index| self.ring.cancel(name(index)));
         }
     }
@@ -362,17 +371,22 @@ impl Uring {
         self.listeners.watched_in_vain().for_each(|index| self.ring.cancel(name(index)));
     }
 
+    /// Counts the descriptor of a new connection, and arms it.
+    fn begin_connection(&mut self, token: Token) {
+        self.descriptors.note_opened();
+        self.note_active(token);
+        self.arm_recv(token);
+    }
+
     /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         let has_room = self.descriptors.have_room() || !self.listeners.are_due() || self.store_some();
-        let used = if has_room { self.conns.slots.used() } else { usize::MAX };
+        let used = if has_room { self.conns.slots.counted() } else { usize::MAX };
         loop {
             return match self.listeners.next(used)? {
                 Arrival::Connection(fd, listener) => {
                     let token = self.conns.slots.insert(fd);
-                    self.descriptors.note_opened();
-                    self.note_active(token);
-                    self.arm_recv(token);
+                    self.begin_connection(token);
                     Some(Event::Accepted { token, listener })
                 }
                 Arrival::Event(event) => Some(event),

@@ -3,6 +3,7 @@
 //! A driver joins with a [`Harness`] and one line, `contract_suite!(ItsHarness)`.
 
 pub(crate) mod accepting;
+pub(crate) mod adopting;
 pub(crate) mod closing;
 pub(crate) mod listeners;
 pub(crate) mod on_sim;
@@ -183,6 +184,8 @@ macro_rules! contract_suite {
                 a5_room_between_a_resume_and_the_next_check_blocks_nothing,
                 a5_stop_waits_for_the_sender, a5_a_turn_takes_a_bounded_number,
                 a5_stop_of_a_full_driver_loses_no_connection;
+            adopting: a9_an_adopted_socket_is_served, a9_input_from_before_is_received, a9_each_side_ends_by_itself,
+                a9_a_program_that_reads_nothing_holds_a_send_up, a9_pauses_hold, a9_counts_for_no_limit;
             receiving: r1_receiving_is_armed_at_accept, r2_bytes_arrive_whole_and_in_order, r2_never_more_than_the_buffer,
                 r3_pause_holds_and_resume_loses_nothing, r3_pause_within_a_turn, r3_pausing_and_resuming_twice,
                 r4_data_and_fin_together, r4_fin_behind_a_full_buffer, r4_fin_between_wait_and_receive,

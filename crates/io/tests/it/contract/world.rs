@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use shearwater_io::secure::Failure;
@@ -88,6 +89,8 @@ pub(crate) struct World<H: Harness> {
     pub accepted: Vec<Token>,
     pub notes: Vec<Note>,
     pages: HashMap<Token, ConnectionLog>,
+    /// Number of sockets adopted so far.
+    adopted: usize,
     setup: Setup,
 }
 
@@ -98,7 +101,7 @@ impl<H: Harness> World<H> {
 
     pub(crate) fn with(setup: Setup) -> Self {
         let harness = H::new(setup);
-        Self { harness, accepted: Vec::new(), notes: Vec::new(), pages: HashMap::new(), setup }
+        Self { harness, accepted: Vec::new(), notes: Vec::new(), pages: HashMap::new(), adopted: 0, setup }
     }
 
     /// Returns a world with one accepted connection.
@@ -169,7 +172,8 @@ impl<H: Harness> World<H> {
     }
 
     fn note_accepted(&mut self, token: Token, listener: ListenerId) -> Note {
-        assert!(token.slot() < self.setup.connections_max, "K1: {token:?} is no dense slot");
+        let slots_max = self.setup.connections_max + self.adopted;
+        assert!(token.slot() < slots_max, "K1: {token:?} is no dense slot");
         let same_slot = self.pages.iter().filter(|(other, _)| other.slot() == token.slot());
         for (other, page) in same_slot {
             assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
@@ -181,6 +185,21 @@ impl<H: Harness> World<H> {
             self.driver().secure(token, listener, &[]);
         }
         Note::Accepted(token)
+    }
+
+    /// Adopts one end of a socket pair; returns the other, in non-blocking mode.
+    pub(crate) fn adopt(&mut self) -> (UnixStream, Token) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        theirs.set_nonblocking(true).expect("a socket");
+        (theirs, self.adopt_socket(ours))
+    }
+
+    pub(crate) fn adopt_socket(&mut self, socket: UnixStream) -> Token {
+        socket.set_nonblocking(true).expect("a socket");
+        let token = self.driver().adopt(socket.into()).expect("it is adopted");
+        self.adopted += 1;
+        self.pages.insert(token, ConnectionLog { secured: true, ..ConnectionLog::default() });
+        token
     }
 
     /// Returns the log of a connection that may have events other than the last two.
