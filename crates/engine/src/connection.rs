@@ -6,13 +6,14 @@
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | – |
 //! | `Head` | a part of a head | `Idle`: responded; `Body`: a body follows; `Waiting`: deferred | on | `head_ms` from its first byte | partial head |
 //! | `Body` | input is the body of the exchange | `Idle`: it is complete, and responded; `Waiting`: it is complete | while the handler has room | the exchange's | exchange |
-//! | `Waiting` | the request is complete, its exchange open | `Idle`: responded; `Waiting`: upgraded; `HandedOver`: the `101` is sent | on until input arrives | the exchange's | exchange |
+//! | `Waiting` | the request is complete, its exchange open | `Idle`: responded; `Waiting`: upgraded; `HandedOver`, `Tunnel`: the `101` is sent | on until input arrives | the exchange's | exchange |
 //! | `ProxyHeader` | accepted, its PROXY header is incomplete | `Idle`: it is complete; `Evicted` | on | that of `Idle` | partial header |
 //! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | – |
 //! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | – |
 //! | `LastResponse` | the last response is being sent | `Linger`: it is sent | as before | as before | – |
 //! | `Linger` | our side is shut down, input is discarded | none | on | `linger_ms`, short while draining | – |
 //! | `HandedOver` | the driver detaches the descriptor for the program, which then owns it | none | off | none | – |
+//! | `Tunnel` | bytes pass between the client and the program (`tunnel.rs`) | `Linger`: the program's are sent, and no more come | the tunnel's | that of a send, once the program has closed its end | – |
 //! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | – |
 //!
 //! Each phase except `Closing` may become `Closing`. Each in which requests are read (`Idle`, `Head`, `Body` and `Waiting`)
@@ -51,6 +52,7 @@ pub(crate) enum Phase {
     LastResponse,
     Linger,
     HandedOver,
+    Tunnel,
     Closing,
 }
 
@@ -59,7 +61,7 @@ impl Phase {
     fn allows(self, next: Self) -> bool {
         use Phase::{
             Body, Closing, Evicted, Free, HandedOver, Head, Idle, LastResponse, Linger, ProxyHeader, StrayCr,
-            StrayLine, Truncated, Waiting,
+            StrayLine, Truncated, Tunnel, Waiting,
         };
         match self {
             Free => next == Idle,
@@ -70,10 +72,10 @@ impl Phase {
             StrayCr | StrayLine => next == Idle,
             Head => matches!(next, Idle | Body | Waiting),
             Body => matches!(next, Idle | Waiting),
-            Waiting => matches!(next, Idle | Waiting | HandedOver),
+            Waiting => matches!(next, Idle | Waiting | HandedOver | Tunnel),
             ProxyHeader => matches!(next, Idle | Evicted),
             Evicted => matches!(next, Truncated | LastResponse),
-            LastResponse => next == Linger,
+            LastResponse | Tunnel => next == Linger,
             Truncated | Linger | HandedOver => false,
         }
     }
@@ -237,6 +239,11 @@ impl Conn {
     /// The program owns the descriptor from now on.
     pub(crate) fn hand_over(&mut self) {
         self.enter(Phase::HandedOver);
+    }
+
+    /// Its bytes pass to and from the program from now on.
+    pub(crate) fn join(&mut self) {
+        self.enter(Phase::Tunnel);
     }
 
     /// A send in flight is cancelled.

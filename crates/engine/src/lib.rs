@@ -43,6 +43,7 @@ mod service;
 mod timers {
     pub(crate) mod wheel;
 }
+mod tunnel;
 mod upgrade;
 mod wire {
     pub(crate) mod http1;

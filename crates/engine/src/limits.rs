@@ -1,7 +1,9 @@
 //! All limits of a worker with their defaults. `docs/limits.md` describes the behavior at each.
 
 use shearwater_http1::{BodyLimits, HeadLimits};
+use shearwater_io::limits::{RECV_BUFFER_BYTES, SECURE_RECV_AFTER_PAUSE_MAX};
 use shearwater_io::os;
+use shearwater_io::secure::RECORD_WIRE_BYTES_MAX;
 
 /// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
@@ -85,6 +87,11 @@ pub const SILENT_CROWDED_MS_MIN: u64 = 32;
 /// Delay in milliseconds before accepting is retried after descriptors ran out, unless a connection closes
 /// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
+
+/// Bytes that wait in an upgraded connection with TLS, towards the client and towards the program each: a receive that
+/// is being sent, another one, and what may still come after a pause.
+pub const TUNNEL_BYTES_MAX: usize =
+    2 * (RECV_BUFFER_BYTES + RECORD_WIRE_BYTES_MAX) + SECURE_RECV_AFTER_PAUSE_MAX;
 
 /// Connections that the acceptor has queued for a worker; beyond, the next worker gets them. A worker takes
 /// batches of 16.

@@ -13,11 +13,13 @@ use crate::server::panics;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// Descriptor of the connection, in non-blocking mode.
+    /// Descriptor of the connection, in non-blocking mode. With TLS, one end of a socket pair of the Unix domain, whose bytes
+    /// the worker encrypts.
     pub descriptor: OwnedFd,
     /// Bytes of the new protocol that were received with the request, before those still in the descriptor.
     pub unread: Vec<u8>,
-    /// Guard to be kept as long as the descriptor is open.
+    /// Guard to be kept as long as the descriptor is open. Dropped, the last bytes of a connection with TLS have the
+    /// server's deadlines.
     pub guard: ConnectionGuard,
 }
 

@@ -25,6 +25,7 @@ mod secure;
 mod send;
 pub(crate) mod state;
 mod trim;
+mod tunnels;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -60,6 +61,7 @@ use crate::server::reports::Reports;
 use crate::server::watchdog::Heartbeat;
 use crate::service::Service;
 use crate::timers::wheel::Wheel;
+use crate::tunnel::Tunnels;
 use crate::upgrade::HandedOvers;
 use crate::worker::state::Room;
 use crate::worker::state::Table;
@@ -154,6 +156,7 @@ pub struct Worker<D, S> {
     /// Pending disconnects.
     pub(crate) disconnects: Disconnects,
     pub(crate) handed_over: HandedOvers,
+    pub(crate) tunnels: Tunnels,
     /// Listeners whose connections begin with TLS.
     pub(crate) secure_listeners: Vec<ListenerId>,
     /// Scheduling order of connections with pending input.
@@ -228,6 +231,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             arrived: 0,
             disconnects: Disconnects::default(),
             handed_over,
+            tunnels: Tunnels::default(),
             secure_listeners: setup.secure_listeners,
             order: setup.order,
             idle_trim: IdleTrim::new(setup.at_rest),
@@ -298,7 +302,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.responder.end_turn(self.state.now_ms);
         // Wake-ups of this turn from any source: after this the worker may sleep.
         self.state.calls.tasks.collect();
-        self.state.counters.bytes_sent.set(self.driver.bytes_taken());
+        let bytes_sent = if D::SECURES { self.bytes_sent() } else { self.driver.bytes_taken() };
+        self.state.counters.bytes_sent.set(bytes_sent);
         if D::SECURES {
             self.count_secured();
         }
@@ -317,12 +322,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
             Event::ListenerRemoved { listener } => self.listener_removed(listener),
             Event::AcceptStopped => self.accept_stopped(),
+            Event::Received { token } if self.is_joined(token) => self.forward(token),
             Event::Received { token } => self.received(token),
             Event::FinReceived { token } => self.fin_received(token),
             Event::Secured { token, result } => self.secured(token, result),
             Event::Receiving { token } => self.receiving(token),
+            Event::ReadClosed { token, end } if self.is_joined(token) => self.flow_ended(token, &end),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
             Event::Unsent { token } => self.unsent(token),
+            Event::Sent { token, output, result } if self.is_joined(token) => {
+                self.forwarded(token, output, &result);
+            }
             Event::Sent { token, output, result } => self.sent(token, output, &result),
             Event::Detached { token, result } => self.detached(token, result),
             Event::Closed { token } => self.closed(token),

@@ -5,7 +5,7 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker::state::Table;
 
-const PHASES: [Phase; 13] = [
+const PHASES: [Phase; 14] = [
     Phase::Idle,
     Phase::StrayCr,
     Phase::StrayLine,
@@ -18,6 +18,7 @@ const PHASES: [Phase; 13] = [
     Phase::LastResponse,
     Phase::Linger,
     Phase::HandedOver,
+    Phase::Tunnel,
     Phase::Closing,
 ];
 

@@ -45,7 +45,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         for _ in 0..share {
             let Some((token, end)) = self.disconnects.pop() else { return };
             let Some(conn) = self.state.table.find(token) else { continue };
-            if conn.phase() == Phase::HandedOver {
+            let is_noted = conn.phase() == Phase::Tunnel && !matches!(end, Disconnect::Broken);
+            if is_noted || conn.phase() == Phase::HandedOver {
                 continue;
             }
             match end {

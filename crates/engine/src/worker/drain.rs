@@ -94,12 +94,15 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Ends a drain that has timed out.
+    /// Ends a drain that has timed out, and tunnels that nothing else is left beside.
     pub(crate) fn check_drain(&mut self) {
         if let Lifecycle::Draining { until_ms } = self.lifecycle
             && self.driver.now_ms() >= until_ms
         {
             self.end();
+        }
+        if D::SECURES && !self.tunnels.is_empty() {
+            self.end_tunnels();
         }
     }
 

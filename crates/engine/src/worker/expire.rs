@@ -38,7 +38,7 @@ impl<S> WorkerState<S> {
         conn.unset(Flag::Restart);
         let soon = |wait_ms: u64| tick_at(now_ms.saturating_add(wait_ms));
         let deadline = match conn.phase() {
-            Phase::Closing | Phase::HandedOver => return self.clear_deadline(token),
+            Phase::Closing | Phase::HandedOver | Phase::Tunnel => return self.clear_deadline(token),
             Phase::Body => return self.reconcile_body_deadline(token, restarts),
             _ if !restarts => return,
             Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => match ends_soon {

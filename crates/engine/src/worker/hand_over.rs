@@ -4,11 +4,12 @@ use crate::connection::Phase;
 use crate::response::fault::Fault;
 use crate::server::panics;
 use crate::service::Service;
-use crate::upgrade::{ConnectionGuard, Detaching, HandedOver};
+use crate::upgrade::{ConnectionGuard, Detaching, HandedOver, Taker};
 use crate::worker::Worker;
 use crate::worker::state::WorkerState;
 use shearwater_io::{CloseKind, Detached, Driver, Token};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 impl<S> WorkerState<S> {
@@ -31,6 +32,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
         state.cancel(token);
         let conn = state.table.get(token);
         let unread = state.busy.get_mut(conn.busy).map_or_else(Vec::new, |busy| busy.input.to_vec());
+        if D::SECURES && self.driver.session(token).is_some() {
+            self.open_tunnel(token, taker, unread);
+            return true;
+        }
         conn.hand_over();
         self.reconcile(token);
         self.handed_over.open += 1;
@@ -47,9 +52,14 @@ impl<D: Driver, S: Service> Worker<D, S> {
         };
         let Ok(detached) = result else { return self.shut(token, CloseKind::Reset) };
         unread.extend_from_slice(&detached.unread);
+        self.give_out(token, taker, detached.descriptor, unread);
+    }
+
+    /// Passes a connection to the closure of its handler.
+    pub(crate) fn give_out(&mut self, token: Token, taker: Taker, descriptor: OwnedFd, unread: Vec<u8>) {
         self.state.counters.connections_upgraded.add(1);
         let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
-        let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
+        let handed = HandedOver { descriptor, unread, guard };
         if let Err(panic) = panics::catch(|| taker.take(handed)) {
             self.state.faulty(Fault::Panic(panic));
         }
@@ -57,15 +67,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Frees the slots of handed-over connections that have ended since.
     pub(crate) fn free_returned(&mut self) {
-        if self.handed_over.open == 0 {
+        if self.handed_over.open == 0 && self.tunnels.is_empty() {
             return;
         }
         let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
         for token in returned {
-            let conn = self.state.table.find(token);
             // The worker may have closed it while ending.
-            if conn.is_some_and(|conn| conn.phase() == Phase::HandedOver) {
-                self.shut(token, CloseKind::Normal);
+            match self.state.table.find(token).map(|conn| conn.phase()) {
+                Some(Phase::HandedOver) => self.shut(token, CloseKind::Normal),
+                Some(Phase::Tunnel) => self.leave_tunnel(token),
+                _ => {}
             }
         }
     }

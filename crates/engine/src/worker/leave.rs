@@ -47,8 +47,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Has the connections of a removed listener end soon.
     fn leave(&mut self, listener: ListenerId) {
-        let open =
-            self.state.table.tokens(|conn| !matches!(conn.phase(), Phase::HandedOver | Phase::Closing));
+        let is_ours =
+            |conn: &Conn| !matches!(conn.phase(), Phase::HandedOver | Phase::Tunnel | Phase::Closing);
+        let open = self.state.table.tokens(is_ours);
         self.state.leaving.remove(listener, &open);
         self.state.served.check_leaving(self.state.leaving.has_marked());
         self.hasten_idle();

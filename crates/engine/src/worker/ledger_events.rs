@@ -166,7 +166,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let sending = state.ledger.as_ref().map_or(0, |ledger| ledger.connections());
         counters.connections_sending.set(sending as u64);
         counters.connections_unfinished.set(state.busy.len() as u64);
-        counters.connections_handed_over.set(self.handed_over.open as u64);
+        counters.connections_handed_over.set((self.handed_over.open + self.tunnels.len()) as u64);
     }
 
     /// Stores the address of an accepted connection.

@@ -176,6 +176,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         match self.state.table.get(token).phase() {
             Phase::Closing => return,
             Phase::HandedOver => self.handed_over.remove(token),
+            Phase::Tunnel => self.close_tunnel(token),
             _ => {}
         }
         self.abort_records(token, end);

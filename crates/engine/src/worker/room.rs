@@ -14,7 +14,9 @@ use crate::worker::state::Room;
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Returns true if the worker or all workers together hold as many connections as they may.
     pub(crate) fn is_full(&self) -> bool {
-        self.driver.connections() >= self.state.limits.connections_max || self.state.limit.is_full()
+        // The programs' ends of tunnels count for no limit.
+        let connections = self.driver.connections() - self.tunnels.len();
+        connections >= self.state.limits.connections_max || self.state.limit.is_full()
     }
 
     /// Acts on a wake-up: another worker waits for room, or has made some for this one.

@@ -24,4 +24,5 @@ mod seeds;
 mod sharing;
 mod timeouts;
 mod trailers;
+mod tunnels;
 mod unsent;

@@ -7,14 +7,14 @@ use shearwater_engine::io::secure::{
 };
 use shearwater_engine::io::sim::{Sim, SimNet, SimOptions};
 use shearwater_engine::io::{Driver, ListenerId};
-use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
+use shearwater_engine::{Control, Limits, Service, Setup, Timeouts, Worker};
 use std::sync::Arc;
 
 use crate::harness::SimClient;
 use crate::harness::app::TestApp;
 
-const HELLO: u8 = 22;
-const CONTENT: u8 = 23;
+pub(crate) const HELLO: u8 = 22;
+pub(crate) const CONTENT: u8 = 23;
 /// A record with a message for the session alone.
 const MESSAGE: u8 = 24;
 /// Content of a hello that is refused, by this alert.
@@ -22,10 +22,10 @@ const REFUSED: u8 = b'!';
 const ALERT: &[u8] = b"alert";
 
 /// Hosts have the policy that is their first character's number.
-struct Letters;
+pub(crate) struct Letters;
 
 #[derive(Default)]
-struct Lettered(Option<SessionFacts>);
+pub(crate) struct Lettered(Option<SessionFacts>);
 
 impl Provider for Letters {
     type Session = Lettered;
@@ -93,46 +93,52 @@ impl Session for Lettered {
     }
 }
 
-fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let len = u16::try_from(content.len()).expect("a short record").to_be_bytes();
     [&[kind, 3, 3, len[0], len[1]][..], content].concat()
 }
 
-struct World {
-    worker: Worker<Secure<Sim, Letters>, TestApp>,
-    net: SimNet,
-    control: Arc<Control>,
+pub(crate) struct World<S = TestApp> {
+    pub(crate) worker: Worker<Secure<Sim, Letters>, S>,
+    pub(crate) net: SimNet,
+    pub(crate) control: Arc<Control>,
 }
 
 impl World {
     fn new() -> Self {
-        let sim = Sim::new(SimOptions::default());
+        Self::of(TestApp, SimOptions::default(), Limits::default())
+    }
+}
+
+impl<S: Service> World<S> {
+    pub(crate) fn of(service: S, options: SimOptions, limits: Limits) -> Self {
+        let sim = Sim::new(options);
         let net = sim.net();
         let control = Arc::new(Control::new().0);
-        let mut setup = Setup::new(0, Limits::default(), Timeouts::default(), Arc::clone(&control));
+        let mut setup = Setup::new(0, limits, Timeouts::default(), Arc::clone(&control));
         setup.secure_listeners = vec![0];
-        Self { worker: Worker::new(Secure::new(sim, Letters), TestApp, setup), net, control }
+        Self { worker: Worker::new(Secure::new(sim, Letters), service, setup), net, control }
     }
 
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while self.worker.is_busy() || self.net.is_ready() || self.net.next_due_ms().is_some() {
             self.worker.turn().expect("the simulated driver doesn't break");
         }
     }
 
-    fn feed(&mut self, client: &mut SimClient, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, client: &mut SimClient, bytes: &[u8]) {
         client.send(bytes);
         self.settle();
     }
 
     /// Connects a client whose session has a policy.
-    fn connect(&mut self, policy: u8) -> SimClient {
+    pub(crate) fn connect(&mut self, policy: u8) -> SimClient {
         let mut client = SimClient::new(self.net.connect());
         self.feed(&mut client, &record(HELLO, &[policy]));
         client
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         let until_ms = self.net.now_ms() + ms;
         let waker = self.worker.driver_mut().waker();
         while self.net.now_ms() < until_ms {

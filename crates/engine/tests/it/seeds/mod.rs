@@ -45,7 +45,7 @@ fn random_requests_get_their_responses_in_order() {
     run_or_replay(requests::expect_responses);
 }
 
-fn run_or_replay(run_one: fn(u64)) {
+pub(crate) fn run_or_replay(run_one: fn(u64)) {
     match number_of("SHEARWATER_SEED") {
         Some(seed) => run_one(seed),
         None => run_all(DEFERRED_SEEDS, run_one),
