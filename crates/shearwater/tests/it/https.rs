@@ -1,8 +1,11 @@
 //! HTTPS of the library, on each driver: one case for each kind of handler. `SHEARWATER_TEST_TLS=1` runs the whole suite by TLS.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, Gone, Request, Response, Verbosity};
+use shearwater::{App, Call, Gone, HandedOver, Request, Response, Verbosity};
 use testkit::TestClient;
 use testkit::tls::ClientTls;
 
@@ -49,7 +52,25 @@ fn app() -> App {
         }
         Ok::<(), Gone>(())
     });
+    app.get("/up", |request: &Request, response: &mut Response| {
+        response.upgrade(request, "x", |handed| drop(thread::spawn(|| echo(handed))));
+    });
     app
+}
+
+/// Echoes what an upgraded connection receives, until its end.
+fn echo(handed: HandedOver) {
+    let mut socket = UnixStream::from(handed.descriptor);
+    socket.set_nonblocking(false).expect("a socket");
+    socket.write_all(&handed.unread).expect("the client is connected");
+    let mut buffer = vec![0; 10_000];
+    loop {
+        let count = socket.read(&mut buffer).expect("the client is connected");
+        if count == 0 {
+            return;
+        }
+        socket.write_all(&buffer[..count]).expect("the client is connected");
+    }
 }
 
 fn on_each_driver(check: impl Fn(&mut dyn FnMut() -> TestClient)) {
@@ -142,5 +163,23 @@ fn tells_truncation_from_an_orderly_end() {
         client.ask("GET", "/events", &[]).end_sending();
         assert_eq!(client.response("GET").text(), "event 0\nevent 1\nevent 2\n");
         client.is_ended();
+    });
+}
+
+/// The program gets one end of a socket pair, and the worker copies.
+#[test]
+fn passes_the_bytes_of_an_upgraded_connection() {
+    on_each_driver(|connect| {
+        let mut client = connect();
+        client.send("GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nwith it");
+        assert_eq!(client.head().status, 101);
+        assert_eq!(client.exactly(7), b"with it");
+        for number in 0..20 {
+            let message: Vec<u8> = (0..65_536_u32).map(|at| (at / 251 + number) as u8).collect();
+            client.send(&message);
+            assert!(client.exactly(message.len()) == message, "{number}");
+        }
+        client.send("the last").end_sending();
+        assert_eq!(client.rest(), b"the last");
     });
 }

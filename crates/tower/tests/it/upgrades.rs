@@ -15,11 +15,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
-use shearwater::{App, DriverChoice, Limits, Timeouts};
+use shearwater::{App, DriverChoice, Limits, Timeouts, Verbosity};
 use shearwater_tower::Serve;
+use testkit::tls::ClientTls;
 use testkit::{ClientResponse, TIMEOUT, TestClient};
 use tokio::io::AsyncWriteExt;
 
+use crate::local::server_by_tls;
 use crate::served::{Served, drivers, here, runtime};
 
 /// A WebSocket that sends the client's address and then echoes.
@@ -110,9 +112,6 @@ fn message(client: &mut TestClient) -> Vec<u8> {
 
 #[test]
 fn serves_axums_web_sockets() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     for driver in drivers() {
         let served = Served::of(websockets(driver));
         let mut client = served.connect();
@@ -128,11 +127,71 @@ fn serves_axums_web_sockets() {
     }
 }
 
+/// Returns a frame of a client, masked with zeros.
+fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u64::try_from(payload.len()).expect("small").to_be_bytes();
+    [&[0x80 | opcode, 0x80 | 127], &len[..], &[0; 4], payload].concat()
+}
+
+/// Reads a frame; returns its opcode and payload.
+fn read_frame(client: &mut TestClient) -> (u8, Vec<u8>) {
+    let head = client.exactly(2);
+    let len_bytes = match head[1] {
+        126 => 2,
+        127 => 8,
+        short => return (head[0] & 15, client.exactly(usize::from(short))),
+    };
+    let len = client.exactly(len_bytes).iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+    (head[0] & 15, client.exactly(len))
+}
+
+/// Echoes messages; closes after a text.
+async fn echo_until_text(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(async |mut socket| {
+        while let Some(Ok(message)) = socket.recv().await {
+            match message {
+                Message::Text(_) => return drop(socket.send(Message::Close(None)).await),
+                // The next `recv` responds to it.
+                Message::Close(_) => {}
+                message => socket.send(message).await.expect("the client is connected"),
+            }
+        }
+    })
+}
+
+/// `wss`, in each run of the suite.
+#[test]
+fn serves_axums_web_sockets_by_tls() {
+    const BINARY: u8 = 2;
+    for driver in drivers() {
+        for server_closes in [false, true] {
+            let serve = here(Router::new().route("/ws", any(echo_until_text)));
+            let serve = serve.server(|_| server_by_tls().workers(1).verbosity(Verbosity::Off));
+            let served = Served::of(serve.driver(driver));
+            let mut client = TestClient::connect_by_tls(served.address, &ClientTls::any("localhost"));
+            let fields: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
+            let head = format!("GET /ws HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+            client.send([head.as_bytes(), &frame(BINARY, b"early")].concat());
+            assert_eq!(client.head().status, 101);
+            assert_eq!(read_frame(&mut client), (BINARY, b"early".to_vec()));
+            for number in 0..20 {
+                let message: Vec<u8> = (0..65_536_u32).map(|at| (at / 251 + number) as u8).collect();
+                client.send(frame(BINARY, &message));
+                assert!(read_frame(&mut client) == (BINARY, message), "{number}");
+            }
+            assert_eq!(served.totals().connections_open(), 1);
+            client.send(if server_closes { frame(1, b"the last") } else { frame(8, &[]) });
+            assert_eq!(read_frame(&mut client).0, 8, "a close frame");
+            client.is_ended();
+            drop(client);
+            until("nothing is left", || served.totals().connections_open() == 0);
+            assert_eq!(served.totals().connections_broken, 0);
+        }
+    }
+}
+
 #[test]
 fn keeps_bytes_sent_after_the_handshake() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     for driver in drivers() {
         let served = Served::of(websockets(driver));
         let mut client = served.connect();
@@ -149,9 +208,6 @@ fn keeps_bytes_sent_after_the_handshake() {
 
 #[test]
 fn limits_upgraded_connections() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     let served = Served::of(websockets(DriverChoice::Auto).upgrades_max(2));
     let mut first = served.connect();
     let mut second = served.connect();
@@ -176,9 +232,6 @@ fn limits_upgraded_connections() {
 
 #[test]
 fn drain_does_not_wait_for_upgraded_connections() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     for driver in drivers() {
         let running = websockets(driver).start().expect("starts");
         let mut client = TestClient::connect(running.address());
@@ -270,9 +323,6 @@ fn responds_to_requests_pipelined_after_an_offer() {
 
 #[test]
 fn counts_upgraded_connections_per_address() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
         let served = Served::of(websockets(driver).limits(limits));
@@ -290,7 +340,7 @@ fn counts_upgraded_connections_per_address() {
 
 #[test]
 fn counts_upgraded_connections_in_the_total() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
+    if testkit::tls::skips("its third client is to wait after its handshake") {
         return;
     }
     for driver in drivers() {
@@ -342,9 +392,6 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
 
 #[test]
 fn passes_all_bytes_of_a_registered_protocol() {
-    if testkit::tls::skips("a connection by TLS can't leave its driver") {
-        return;
-    }
     const LENGTH: usize = 300_000;
     for driver in drivers() {
         let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));
