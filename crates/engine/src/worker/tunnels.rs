@@ -72,7 +72,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             self.driver.recv_pause(from);
         }
         self.note_held(added, 0);
-        if self.state.busy.is_full() && !self.state.make_room_for(client, held) {
+        if self.state.busy.is_full() && !self.state.make_memory_room_for(client, held) {
             self.state.count_full_buffers();
             self.shut_as(client, CloseKind::Reset, ExchangeEnd::Evicted);
         }
