@@ -55,7 +55,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
     #[cold]
     pub(crate) fn forward(&mut self, from: Token) {
         let Some((source, to, end)) = self.tunnels.both(from) else { return };
-        if end.is_shut || source.has_ended {
+        if source.has_ended {
             return;
         }
         let bytes = self.driver.lent();
@@ -102,7 +102,6 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(end) = self.tunnels.get(to) else { return };
         let (len, pending) = (std::mem::take(&mut end.in_flight), std::mem::take(&mut end.pending));
         let is_client = end.is_client;
-        end.is_shut |= result.is_err();
         self.note_held(0, len + pending.bytes().len());
         self.note_carried(to, sent.unwrap_or(len as u64));
         if is_client {
@@ -111,7 +110,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         match result {
             Ok(()) if !pending.is_empty() => self.send_through(to, pending),
             Err(_) if is_client => self.broken(to),
-            // After an error the program has closed its end, and more is discarded. What it has sent still comes.
+            // After an error the program has closed its end, and later sends fail, too. What it has sent still comes.
             _ => self.flushed(to),
         }
     }

@@ -262,6 +262,19 @@ fn a_drain_and_a_stop_end_tunnels() {
     }
 }
 
+#[test]
+fn a_drain_ends_a_tunnel_that_is_held_up() {
+    let (mut world, mut client, program) = joined(Limits::default());
+    world.feed(&mut client, &records(&[0; 700_000]));
+    assert!(client.peer.unread() > 0, "the program reads nothing");
+    world.control.drain(60_000);
+    world.settle();
+    client.assert_closed();
+    client.peer.finish();
+    assert_nothing_left(&mut world);
+    drop(program);
+}
+
 /// As elsewhere, the memory of all connections is bounded.
 #[test]
 fn full_buffers_end_a_tunnel_that_is_held_up() {

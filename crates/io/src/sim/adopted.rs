@@ -8,13 +8,14 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::net::{RecvFlags, Shutdown, recv, send, shutdown};
 
 use super::conn::SimConnection;
 use super::kernel::Kernel;
 use super::options::{Rng, peer_address};
 use super::wire::Wire;
 use crate::Token;
+use crate::socket::NO_SIGNAL;
 
 /// Bytes that a wire takes from a socket before the driver has read them.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
@@ -81,7 +82,7 @@ impl AdoptedSocket {
 
     fn give_output(&self, wire: &mut Wire) {
         while !wire.to_peer.is_empty() {
-            match send(&self.socket, wire.to_peer.as_slices().0, SendFlags::NOSIGNAL) {
+            match send(&self.socket, wire.to_peer.as_slices().0, NO_SIGNAL) {
                 Ok(count) => drop(wire.to_peer.drain(..count)),
                 Err(Errno::AGAIN) => return,
                 // The other end is closed.
