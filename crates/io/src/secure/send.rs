@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::mem;
 
 use super::connection::{Connection, Flight, Phase, Sending, broken};
+use super::files::guard;
 use super::session::{Failure, RECORD_BYTES_MAX, Session};
 use super::{Provider, Secure};
 use crate::limits::{SEAL_ROUND_BYTES, SECURE_SPARE_BYTES_MAX};
@@ -247,8 +248,14 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let cost = sealed.max(RECORD);
         self.budget.sealed = self.budget.sealed.saturating_sub(cost);
         let flight = Flight { reply, wire: wire.len() };
-        if sending.sealed < sending.output.len() && sending.output.has_file() {
-            self.unguarded.push(conn.token);
+        let left = sending.output.len() - sending.sealed;
+        if left > 0 && sending.output.has_file() {
+            // A client that has the head may change the file in the same turn.
+            if sending.done == 0 && left > SEAL_ROUND_BYTES {
+                guard(&sending.output, &mut self.watches);
+            } else {
+                self.unguarded.push(conn.token);
+            }
         }
         if wire.is_empty() {
             return self.spare.put(wire);
