@@ -219,8 +219,8 @@ const WAYS: [(&str, VersionChange, bool); 4] = [
 /// Requests a file. The response is of one version, or ends short if that is permitted.
 fn expect_one_version(site: &TestSite, name: &str, way: &str, may_be_short: bool) {
     let mut client = site.connect();
-    let head = client.ask("GET", &format!("/{name}"), &[]).head();
-    let body = client.end_sending().rest();
+    let head = client.ask("GET", &format!("/{name}"), &["Connection: close"]).head();
+    let body = client.rest();
     if head.status == 404 {
         return assert_eq!(way, "deleted");
     }
