@@ -59,6 +59,7 @@ pub use proxies::ProxyOptions;
 pub use proxies::forwarded::ClientHeader;
 pub use proxies::header::{ProxyHeader, ProxyHeaderError, parse as parse_proxy_header};
 pub use proxies::trusted::{TrustedProxies, TrustedProxyError};
+pub use request::tls_session::TlsSession;
 pub use request::{ConnectionId, Request};
 pub use response::Response;
 pub use response::head::FieldLines;

@@ -279,7 +279,7 @@ pub trait Driver: sealed::Sealed {
     }
 
     /// Returns the result of a successful handshake; `None` for a plain connection (X1).
-    fn session(&self, token: Token) -> Option<&SessionFacts> {
+    fn session(&self, token: Token) -> Option<&Arc<SessionFacts>> {
         let _ = token;
         None
     }

@@ -92,7 +92,8 @@ pub use shearwater_engine::{
     AcceptMode, AddressChange, AddressesChanging, Call, ClientHeader, Control, DriverChoice, ExchangeEnd,
     Failure, FinishedExchange, Gone, HandedOver, LimitWarning, Limits, ListenAddress, ListeningSocket,
     Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Request, Response, Service, StartError,
-    StartReport, Summary, TcpOptions, Timeouts, Totals, TrustedProxies, TrustedProxyError, http1::Method,
+    StartReport, Summary, TcpOptions, Timeouts, TlsSession, Totals, TrustedProxies, TrustedProxyError,
+    http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

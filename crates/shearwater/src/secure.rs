@@ -7,6 +7,28 @@ use shearwater_tls::SharedConfiguration;
 use crate::server::{Server, TLS_PREFIX};
 
 impl Server {
+    /// Creates a server that listens on a TCP address whose connections begin with TLS, in the format of
+    /// [`new`](Self::new), with these [certificates](Self::tls).
+    ///
+    /// ```no_run
+    /// use shearwater::tls::{Configuration, Options, Pair};
+    /// use shearwater::{Request, Response, Server};
+    ///
+    /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
+    /// Server::with_tls("[::]:8443", Configuration::new(Options::of_pair(pair)?)?).run(|request: &Request, response: &mut Response| {
+    ///     let version = request.tls().map_or("no TLS", |session| session.version().as_str());
+    ///     response.text(version);
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If it is a Unix-domain socket: these have no TLS.
+    #[must_use]
+    pub fn with_tls(address: impl Into<String>, certificates: impl Into<Arc<SharedConfiguration>>) -> Self {
+        Self::without_addresses().listen_tls(address).tls(certificates)
+    }
+
     /// Adds a TCP address whose connections begin with TLS, in the format of [`new`](Self::new). It needs
     /// [`tls`](Self::tls).
     ///
@@ -26,21 +48,19 @@ impl Server {
     /// Only a server that was started with certificates can get addresses with TLS by a reload.
     ///
     /// ```no_run
-    /// use shearwater::tls::{Configuration, NamedCertificate, Options, Pair, SharedConfiguration};
+    /// use shearwater::tls::{Configuration, Options, Pair};
     /// use shearwater::{Request, Response, Server};
     ///
     /// let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
-    /// let certificate = NamedCertificate { names: Vec::new(), pair: Some(pair), clients: None };
-    /// let options = Options { certificates: vec![certificate], ..Options::default() };
-    /// let certificates = SharedConfiguration::new(Configuration::new(options)?);
-    /// Server::new("[::]:8080").listen_tls("[::]:8443").tls(certificates).run(|request: &Request, response: &mut Response| {
+    /// let server = Server::new("[::]:8080").listen_tls("[::]:8443").tls(Configuration::new(Options::of_pair(pair)?)?);
+    /// server.run(|request: &Request, response: &mut Response| {
     ///     response.text(request.scheme());
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn tls(mut self, configuration: Arc<SharedConfiguration>) -> Self {
-        self.tls = Some(configuration);
+    pub fn tls(mut self, certificates: impl Into<Arc<SharedConfiguration>>) -> Self {
+        self.tls = Some(certificates.into());
         self
     }
 }

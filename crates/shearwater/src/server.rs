@@ -78,6 +78,10 @@ impl Server {
         Self::with_addresses(Vec::new(), vec![address])
     }
 
+    pub(crate) fn without_addresses() -> Self {
+        Self::with_addresses(Vec::new(), Vec::new())
+    }
+
     fn with_addresses(addresses: Vec<String>, listen: Vec<ListenAddress>) -> Self {
         Self {
             addresses,
@@ -113,7 +117,7 @@ impl Server {
     /// Creates a server that accepts on a socket that is already listening.
     #[must_use]
     pub fn on(socket: impl Into<ListeningSocket>) -> Self {
-        Self::with_addresses(Vec::new(), Vec::new()).listen_on(socket)
+        Self::without_addresses().listen_on(socket)
     }
 
     /// Adds a socket that is already listening. See [`ListeningSocket`].

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::server::{NoServerSessionStorage, WantsServerCert};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -14,7 +15,7 @@ use crate::challenges::{self, Challenges};
 use crate::clients::ClientAuthorities;
 use crate::crypto;
 use crate::failure::Alert;
-use crate::tickets::Tickets;
+use crate::tickets::{TicketKeysError, Tickets};
 
 /// Settings of a [`Configuration`].
 #[derive(Debug, Clone)]
@@ -31,6 +32,19 @@ pub struct Options {
     pub tickets: Option<Arc<Tickets>>,
     /// Open challenges of an ACME authority.
     pub challenges: Option<Arc<Challenges>>,
+}
+
+impl Options {
+    /// Returns settings with one certificate for all names and with session tickets, without a check of clients.
+    ///
+    /// # Errors
+    /// Fails if the system has no random numbers.
+    pub fn of_pair(pair: Pair) -> Result<Self, TicketKeysError> {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        let certificate = NamedCertificate { names: Vec::new(), pair: Some(pair), clients: None };
+        let tickets = Some(Arc::new(Tickets::random(now)?));
+        Ok(Self { certificates: vec![certificate], tickets, ..Self::default() })
+    }
 }
 
 impl Default for Options {

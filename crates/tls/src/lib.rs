@@ -1,6 +1,6 @@
 //! TLS sessions by rustls, for the driver's decorator `shearwater_io::secure`.
 //!
-//! A server has one [`SharedConfiguration`], each worker a [`TlsProvider`] of it, each connection a [`TlsSession`]. A
+//! A server has one [`SharedConfiguration`], each worker a [`TlsProvider`] of it, each connection a [`ServerSession`]. A
 //! [`Configuration`] never changes. A reload makes a new one, from [`Pair`]s that were read anew, and replaces the old
 //! one only if all of them fit; workers take it over at the beginning of a turn.
 //!
@@ -67,6 +67,6 @@ pub use configuration::{Configuration, ConfigurationError, NamedCertificate, Opt
 pub use facts::{CertificateFacts, KeyKind, MalformedCertificate};
 pub use provider::{SharedConfiguration, TlsProvider};
 pub use self_signed::{SelfSignedError, challenge_certificate, self_signed};
-pub use session::TlsSession;
+pub use session::ServerSession;
 pub use shearwater_io::secure::Version;
 pub use tickets::{ExportedKeys, TicketKeysError, Tickets};

@@ -7,7 +7,7 @@ use shearwater_io::ListenerId;
 use shearwater_io::secure::Provider;
 
 use crate::configuration::Configuration;
-use crate::session::TlsSession;
+use crate::session::ServerSession;
 
 /// The current configuration of a server, which a reload replaces.
 #[derive(Debug)]
@@ -42,6 +42,12 @@ impl SharedConfiguration {
     }
 }
 
+impl From<Configuration> for Arc<SharedConfiguration> {
+    fn from(configuration: Configuration) -> Self {
+        SharedConfiguration::new(configuration)
+    }
+}
+
 /// Makes the sessions of one worker.
 #[derive(Debug)]
 pub struct TlsProvider {
@@ -68,7 +74,7 @@ impl TlsProvider {
 }
 
 impl Provider for TlsProvider {
-    type Session = TlsSession;
+    type Session = ServerSession;
 
     fn begin_turn(&mut self, unix_seconds: u64) {
         let generation = self.shared.generation.load(Relaxed);
@@ -81,8 +87,8 @@ impl Provider for TlsProvider {
         }
     }
 
-    fn accept(&mut self, _listener: ListenerId) -> TlsSession {
-        TlsSession::new(Arc::clone(&self.current))
+    fn accept(&mut self, _listener: ListenerId) -> ServerSession {
+        ServerSession::new(Arc::clone(&self.current))
     }
 
     fn has_client_policies(&self) -> bool {

@@ -21,7 +21,7 @@ pub(crate) struct Running {
     chosen: Chosen,
     /// Records of a message that isn't whole, as rustls has left them.
     pending: Vec<u8>,
-    pub(crate) facts: Option<SessionFacts>,
+    pub(crate) facts: Option<Arc<SessionFacts>>,
     /// The costly step that is next was reported.
     is_announced: bool,
     /// The peer has ended its side.
@@ -98,7 +98,7 @@ impl Running {
         match content {
             _ if self.is_closed => done(wire.len(), Step::Closed),
             0 if self.facts.is_none() && !self.connection.is_handshaking() => {
-                self.facts = Some(self.session_facts());
+                self.facts = Some(Arc::new(self.session_facts()));
                 self.pending.shrink_to_fit();
                 done(end, Step::Secured)
             }
@@ -233,13 +233,13 @@ impl Running {
     fn session_facts(&self) -> SessionFacts {
         let connection = &self.connection;
         let is_tls13 = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
-        let certificate = connection.peer_certificates().and_then(<[_]>::first);
+        let certificates = connection.peer_certificates().unwrap_or_default();
         SessionFacts {
             version: if is_tls13 { Version::Tls13 } else { Version::Tls12 },
             is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             alpn: connection.alpn_protocol().and_then(protocol_name),
             server_name: self.chosen.server_name.clone(),
-            client_certificate: certificate.map(|certificate| Arc::from(&certificate[..])),
+            client_certificates: certificates.iter().map(|certificate| Box::from(&certificate[..])).collect(),
             client_policy: self.chosen.client_policy,
             cipher_suite: connection.negotiated_cipher_suite().map_or("", |suite| suite_name(suite.suite())),
         }

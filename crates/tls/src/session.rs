@@ -12,7 +12,7 @@ use crate::hello::{self, Gathered, PartialHello};
 use crate::running::Running;
 
 /// The server's side of a TLS connection.
-pub struct TlsSession(Stage);
+pub struct ServerSession(Stage);
 
 enum Stage {
     /// The ClientHello isn't whole.
@@ -21,10 +21,10 @@ enum Stage {
     Costly(Arc<Configuration>, PartialHello),
     Running(Box<Running>),
     /// The session is broken. It was complete if there are facts.
-    Failed(Failure, Option<Box<SessionFacts>>),
+    Failed(Failure, Option<Arc<SessionFacts>>),
 }
 
-impl TlsSession {
+impl ServerSession {
     pub(crate) fn new(configuration: Arc<Configuration>) -> Self {
         Self(Stage::Hello(configuration, PartialHello::default()))
     }
@@ -50,7 +50,7 @@ impl TlsSession {
 
     fn fail(&mut self, failure: Failure) {
         let facts = match &mut self.0 {
-            Stage::Running(running) => running.facts.take().map(Box::new),
+            Stage::Running(running) => running.facts.take(),
             Stage::Failed(_, facts) => facts.take(),
             _ => None,
         };
@@ -58,7 +58,7 @@ impl TlsSession {
     }
 }
 
-impl Session for TlsSession {
+impl Session for ServerSession {
     fn open(&mut self, wire: &mut [u8], reply: &mut Vec<u8>) -> Opened {
         let opened = |consumed, step| Opened { consumed, step };
         let result = match &mut self.0 {
@@ -107,10 +107,10 @@ impl Session for TlsSession {
         }
     }
 
-    fn facts(&self) -> Option<&SessionFacts> {
+    fn facts(&self) -> Option<&Arc<SessionFacts>> {
         match &self.0 {
             Stage::Running(running) => running.facts.as_ref(),
-            Stage::Failed(_, facts) => facts.as_deref(),
+            Stage::Failed(_, facts) => facts.as_ref(),
             Stage::Hello(..) | Stage::Costly(..) => None,
         }
     }
@@ -137,7 +137,7 @@ impl Session for TlsSession {
     }
 }
 
-impl fmt::Debug for TlsSession {
+impl fmt::Debug for ServerSession {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.0 {
             Stage::Hello(..) => "hello",
@@ -146,6 +146,6 @@ impl fmt::Debug for TlsSession {
             Stage::Running(_) => "secured",
             Stage::Failed(..) => "failed",
         };
-        out.debug_tuple("TlsSession").field(&stage).finish()
+        out.debug_tuple("ServerSession").field(&stage).finish()
     }
 }

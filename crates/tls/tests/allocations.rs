@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use shearwater_io::secure::{Provider, Session, Step};
 use shearwater_tls::{
-    Configuration, NamedCertificate, Options, SharedConfiguration, Tickets, TlsProvider, TlsSession,
+    Configuration, NamedCertificate, Options, ServerSession, SharedConfiguration, Tickets, TlsProvider,
     self_signed,
 };
 use testkit::CountingAllocator;
@@ -39,7 +39,7 @@ fn clients(certificate: &[u8]) -> Arc<ClientConfig> {
 /// Moves bytes until both wait, with buffers that are used again.
 fn run(
     client: &mut ClientConnection,
-    session: &mut TlsSession,
+    session: &mut ServerSession,
     wire: &mut Vec<u8>,
     reply: &mut Vec<u8>,
 ) -> usize {
@@ -98,7 +98,7 @@ fn counts_allocations_per_record_and_bytes_while_idle() {
 
     let content = vec![b'y'; 1 << 16];
     let (head, body) = content.split_at(300);
-    let mut seal = |slices: &[IoSlice<'_>], session: &mut TlsSession| {
+    let mut seal = |slices: &[IoSlice<'_>], session: &mut ServerSession| {
         reply.clear();
         let before = ALLOCATOR.on_this_thread();
         session.seal(slices, &mut reply).unwrap();
@@ -127,7 +127,7 @@ fn counts_allocations_per_record_and_bytes_while_idle() {
     let before = ALLOCATOR.on_this_thread();
     drop(session);
     let freed = ALLOCATOR.on_this_thread() - before;
-    let held = freed.bytes_freed + size_of::<TlsSession>() as u64;
+    let held = freed.bytes_freed + size_of::<ServerSession>() as u64;
     println!("idle: {held} bytes in {} blocks, estimated {estimate}", freed.frees);
     // Keys of AWS-LC aren't allocated by Rust's allocator.
     let library = if cfg!(feature = "aws-lc-rs") { LIBRARY_BYTES } else { 0 };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use http::StatusCode;
+use http::uri::Scheme;
 use http_body::Body as HttpBody;
 use shearwater::engine::{BodyPolicy, Head};
 use shearwater::{Call, Request, Response, Service};
@@ -21,20 +22,28 @@ use crate::upgrades::{self, Handshake, Upgrades};
 use crate::worker_pool::WorkerPool;
 use crate::{call, request_head, running};
 
+/// Facts that requests get as extensions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Inserted {
+    /// The client's address.
+    pub(crate) peer: bool,
+    /// The TLS session and the scheme.
+    pub(crate) tls: bool,
+}
+
 /// The bridge of one worker.
 pub(crate) struct Bridge<M: Maker> {
     maker: M,
-    /// True if requests get the client's address as an extension.
-    inserts_peer: bool,
+    inserted: Inserted,
     upgrades: Arc<Upgrades>,
     pool: Rc<WorkerPool<M::Service>>,
 }
 
 impl<M: Maker> Bridge<M> {
     /// Creates the bridge on the worker's thread, which enters the runtime for tokio's sockets and timers.
-    pub(crate) fn new(maker: M, inserts_peer: bool, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
+    pub(crate) fn new(maker: M, inserted: Inserted, upgrades: Arc<Upgrades>, runtime: &Handle) -> Self {
         running::enter(runtime);
-        Self { maker, inserts_peer, upgrades, pool: Rc::new(WorkerPool::new(runtime)) }
+        Self { maker, inserted, upgrades, pool: Rc::new(WorkerPool::new(runtime)) }
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -123,12 +132,15 @@ impl<M: Maker> Service for Bridge<M> {
                 return;
             }
         };
-        let needs_peer = self.inserts_peer || M::NEEDS_PEER;
+        let needs_peer = self.inserted.peer || M::NEEDS_PEER;
         let peer = if needs_peer { response.client(request) } else { None };
         if let Some(peer) = peer
-            && self.inserts_peer
+            && self.inserted.peer
         {
             insert_peer(&mut made, peer);
+        }
+        if self.inserted.tls {
+            insert_tls(&mut made, request);
         }
         let Some(mut service) = self.maker.make(peer) else {
             response.status(500).text("The client has no address.\n");
@@ -157,6 +169,15 @@ fn is_ready<S: HttpService>(service: &mut S) -> bool {
 fn until_gone(mut call: Call) -> Call {
     call.end_with_client();
     call
+}
+
+/// Adds the TLS session and the scheme to a request.
+fn insert_tls<B>(made: &mut http::Request<B>, request: &Request<'_>) {
+    let scheme = if request.is_secure() { Scheme::HTTPS } else { Scheme::HTTP };
+    made.extensions_mut().insert(scheme);
+    if let Some(session) = request.tls() {
+        made.extensions_mut().insert(session);
+    }
 }
 
 /// Adds the client's address to a request: axum's `ConnectInfo`, or a `SocketAddr` without the feature `axum`.

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `shearwater_tower::serve(listener, router)` replaces `axum::serve(listener, router)`, make services and
-//! [`Serve::with_graceful_shutdown`] included. Without a runtime, use `bind(address, router).run()`.
+//! [`Serve::with_graceful_shutdown`] included. Without a runtime, use `bind(address, router).run()`. HTTPS has the feature
+//! `tls` and [`bind_tls`].
 //!
 //! # Threads
 //!
@@ -49,6 +50,8 @@ mod worker_pool;
 pub use body::Body;
 pub use body_channel::BodyError;
 pub use running::Running;
+#[cfg(feature = "tls")]
+pub use serve::bind_tls;
 pub use serve::{Listen, Serve, bind, serve};
 #[cfg(feature = "axum")]
 pub use service::{AxumRequests, ByPeer, OfAxum};

@@ -13,7 +13,7 @@ use shearwater::{
     App, DriverChoice, Error, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
 };
 
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, Inserted};
 use crate::limits::UPGRADES_MAX;
 use crate::running::{Running, Runtime};
 use crate::service::{CloneService, HttpService, MakeHttpService, Maker};
@@ -24,6 +24,9 @@ const DRAIN_MS: u64 = 30_000;
 
 /// Default of [`Serve::upgrades`].
 const WEBSOCKET: &str = "websocket";
+
+/// Error of [`Serve::local_addr`] before the start.
+const UNBOUND: &str = "`bind` binds at startup; help: use `Running::address`";
 
 type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -52,8 +55,36 @@ pub fn bind<T: MakeHttpService<Kind>, Kind>(
     address: impl Into<String>,
     service: T,
 ) -> Serve<T::Service, T::Maker> {
-    let unbound = "`bind` binds at startup; help: use `Running::address`";
-    Serve::of(Ok(Server::new(address)), Err(io::Error::other(unbound)), service.into_maker())
+    Serve::of(Ok(Server::new(address)), Err(io::Error::other(UNBOUND)), service.into_maker())
+}
+
+/// Serves a service by HTTPS on a TCP address, as [`bind`] does in clear.
+///
+/// ```no_run
+/// use axum::{Extension, Router, routing::get};
+/// use shearwater::TlsSession;
+/// use shearwater::tls::{Configuration, Options, Pair};
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let pair = Pair::read("cert.pem".as_ref(), "key.pem".as_ref())?;
+///     let version = async |Extension(session): Extension<TlsSession>| session.version().as_str();
+///     let router = Router::new().route("/", get(version));
+///     shearwater_tower::bind_tls("[::]:443", Configuration::new(Options::of_pair(pair)?)?, router).tls_info().await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Panics
+/// If the address is a Unix-domain socket: these have no TLS.
+#[cfg(feature = "tls")]
+pub fn bind_tls<T: MakeHttpService<Kind>, Kind>(
+    address: impl Into<String>,
+    certificates: impl Into<Arc<shearwater::tls::SharedConfiguration>>,
+    service: T,
+) -> Serve<T::Service, T::Maker> {
+    let server = Server::with_tls(address, certificates);
+    Serve::of(Ok(server), Err(io::Error::other(UNBOUND)), service.into_maker())
 }
 
 /// A server's configuration. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime.
@@ -64,7 +95,7 @@ pub struct Serve<S, M = CloneService<S>> {
     maker: M,
     service: PhantomData<fn() -> S>,
     fast: Option<App>,
-    inserts_peer: bool,
+    inserted: Inserted,
     protocols: Vec<String>,
     upgrades_max: usize,
     drain_ms: u64,
@@ -89,7 +120,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
             maker,
             service: PhantomData,
             fast: None,
-            inserts_peer: false,
+            inserted: Inserted::default(),
             protocols: vec![WEBSOCKET.to_owned()],
             upgrades_max: UPGRADES_MAX,
             drain_ms: DRAIN_MS,
@@ -172,7 +203,17 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Unix-domain sockets have none. Behind [trusted proxies](shearwater::Server::trusted_proxies) it is the address that
     /// they pass on, with port 0 if they name none.
     pub fn connect_info(mut self) -> Self {
-        self.inserts_peer = true;
+        self.inserted.peer = true;
+        self
+    }
+
+    /// Adds the TLS session and the URL's scheme to the extensions of each request.
+    ///
+    /// They are [`shearwater::TlsSession`], which requests in clear don't have, and [`http::uri::Scheme`]. Behind
+    /// [trusted proxies](shearwater::Server::trusted_proxies) that have terminated TLS there is only the scheme. The URI of a
+    /// request is as it was sent, usually without a scheme.
+    pub fn tls_info(mut self) -> Self {
+        self.inserted.tls = true;
         self
     }
 
@@ -229,8 +270,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let Self { server, maker, fast, inserts_peer, protocols, upgrades_max, drain_ms, shutdown, .. } =
-            self;
+        let Self { server, maker, fast, inserted, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
         if let Some(given) = protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
             return Err(Error::Protocol { given: given.clone() });
         }
@@ -242,7 +282,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         let bridge = move |_| {
             // Cloned under the lock and used on one worker only, so it needn't be `Sync`.
             let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(maker, inserts_peer, Arc::clone(&upgrades), &handle)
+            Bridge::new(maker, inserted, Arc::clone(&upgrades), &handle)
         };
         let running = match fast {
             None => server?.start(bridge)?,

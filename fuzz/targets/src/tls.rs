@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use shearwater_io::secure::{Provider, Session, Step};
 use shearwater_tls::{
-    Configuration, NamedCertificate, Options, SharedConfiguration, Tickets, TlsProvider, TlsSession,
+    Configuration, NamedCertificate, Options, ServerSession, SharedConfiguration, Tickets, TlsProvider,
     self_signed,
 };
 
@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// Opens the input in pieces. Returns the last step that isn't of a record's middle, and whether the peer is sent bytes.
-fn receive(mut session: TlsSession, input: &[u8], piece: usize) -> (Step, bool) {
+fn receive(mut session: ServerSession, input: &[u8], piece: usize) -> (Step, bool) {
     let (mut wire, mut reply) = (Vec::new(), Vec::new());
     for part in input.chunks(piece) {
         wire.extend_from_slice(part);

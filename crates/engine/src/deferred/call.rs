@@ -12,6 +12,7 @@ use shearwater_http1::{Head, Method, ResponseFraming, Trailers};
 use shearwater_tasks::{Sleep, Timers};
 
 use crate::deferred::shared::Shared;
+use crate::request::tls_session::TlsSession;
 use crate::request::{ConnectionId, KEEP_IT, Request, THROWN_AWAY};
 use crate::response::Response;
 use crate::response::draft::{Body, ResponseDraft};
@@ -144,7 +145,13 @@ impl Call {
     /// Returns true if the client has sent the request by TLS: see [`Request::is_secure`](crate::Request::is_secure).
     #[must_use]
     pub fn is_secure(&self) -> bool {
-        self.shared.is_secure()
+        self.shared.is_secure
+    }
+
+    /// Returns the TLS session of the request's connection: see [`Request::tls`](crate::Request::tls).
+    #[must_use]
+    pub fn tls(&self) -> Option<TlsSession> {
+        self.shared.tls.clone()
     }
 
     /// Returns the connection of the request.

@@ -15,6 +15,7 @@ use crate::deferred::inbound::{Inbound, TrailerSection};
 use crate::deferred::stream::Stream;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
+use crate::request::tls_session::TlsSession;
 use crate::request::{ConnectionId, DriverView, Request};
 use crate::response::draft::ResponseDraft;
 use crate::service::Context;
@@ -48,7 +49,8 @@ pub(crate) struct Shared {
     token: Token,
     peer: Option<SocketAddr>,
     client: Option<SocketAddr>,
-    is_secure: bool,
+    pub(crate) is_secure: bool,
+    pub(crate) tls: Option<TlsSession>,
     /// A client that has sent a FIN counts as disconnected.
     ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
@@ -118,6 +120,7 @@ impl Shared {
             peer: None,
             client: None,
             is_secure: false,
+            tls: None,
             ends_with_client: Cell::new(false),
             context: None,
             held,
@@ -142,7 +145,7 @@ impl Shared {
             None => peer,
             Some(_) => request.client(),
         };
-        self.is_secure = request.is_secure();
+        (self.is_secure, self.tls) = (request.is_secure(), request.tls());
         (self.token, self.peer) = (request.token(), peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
@@ -160,7 +163,7 @@ impl Shared {
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
         self.ends_with_client.set(false);
-        self.context = None;
+        (self.context, self.tls) = (None, None);
         self.input.get_mut().clear();
         self.trailers.take();
         self.output.get_mut().clear();
@@ -233,10 +236,6 @@ impl Shared {
 
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.client
-    }
-
-    pub(crate) fn is_secure(&self) -> bool {
-        self.is_secure
     }
 
     pub(crate) fn context(&self) -> Option<&dyn Context> {
@@ -479,6 +478,10 @@ impl DriverView for Shared {
 
     fn client_of(&self, _: Token, _: &Head<'_>, _: Option<&Proxies>) -> Option<SocketAddr> {
         self.client
+    }
+
+    fn tls_of(&self, _: Token) -> Option<TlsSession> {
+        self.tls.clone()
     }
 
     fn is_secured(&self, _: Token) -> bool {

@@ -1,6 +1,7 @@
 //! A request as a handler sees it.
 
 pub(crate) mod refusal;
+pub(crate) mod tls_session;
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
 use crate::proxies::Proxies;
+use crate::request::tls_session::TlsSession;
 use crate::service::{Context, decoded, state_of};
 
 /// Panic message for a handler that uses a body that was discarded.
@@ -188,6 +190,14 @@ impl<'a> Request<'a> {
         if self.is_secure() { "https" } else { "http" }
     }
 
+    /// Returns the TLS session of the request's connection; `None` without TLS, or if a proxy has terminated it.
+    ///
+    /// Costs a reference count.
+    #[must_use]
+    pub fn tls(&self) -> Option<TlsSession> {
+        self.driver.tls_of(self.token)
+    }
+
     /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
@@ -257,6 +267,12 @@ pub(crate) trait DriverView {
         }
     }
 
+    /// Returns the TLS session of a connection.
+    fn tls_of(&self, token: Token) -> Option<TlsSession> {
+        let _ = token;
+        None
+    }
+
     /// Returns true if the connection has TLS.
     fn is_secured(&self, token: Token) -> bool {
         let _ = token;
@@ -278,6 +294,10 @@ pub(crate) trait DriverView {
 impl<D: Driver> DriverView for D {
     fn peer_of(&self, token: Token) -> Option<SocketAddr> {
         self.peer(token).ok()
+    }
+
+    fn tls_of(&self, token: Token) -> Option<TlsSession> {
+        if D::SECURES { self.session(token).map(TlsSession::of) } else { None }
     }
 
     fn is_secured(&self, token: Token) -> bool {

@@ -10,8 +10,9 @@ use shearwater_engine::io::{Driver, ListenerId};
 use shearwater_engine::{Control, Limits, Service, Setup, Timeouts, Worker};
 use std::sync::Arc;
 
-use crate::harness::SimClient;
 use crate::harness::app::TestApp;
+use crate::harness::unit::head;
+use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld};
 
 pub(crate) const HELLO: u8 = 22;
 pub(crate) const CONTENT: u8 = 23;
@@ -25,7 +26,7 @@ const ALERT: &[u8] = b"alert";
 pub(crate) struct Letters;
 
 #[derive(Default)]
-pub(crate) struct Lettered(Option<SessionFacts>);
+pub(crate) struct Lettered(Option<Arc<SessionFacts>>);
 
 impl Provider for Letters {
     type Session = Lettered;
@@ -60,15 +61,15 @@ impl Session for Lettered {
                 Step::Failed(Failure::Version)
             }
             HELLO => {
-                self.0 = Some(SessionFacts {
+                self.0 = Some(Arc::new(SessionFacts {
                     version: Version::Tls13,
                     is_resumed: false,
-                    alpn: None,
-                    server_name: None,
-                    client_certificate: None,
+                    alpn: Some("http/1.1"),
+                    server_name: Some("a.example".into()),
+                    client_certificates: Box::new([Box::from(&b"a certificate"[..])]),
                     client_policy: wire[5].into(),
-                    cipher_suite: "",
-                });
+                    cipher_suite: "TLS_NULL",
+                }));
                 Step::Secured
             }
             CONTENT => Step::Plain(5..len),
@@ -84,7 +85,7 @@ impl Session for Lettered {
 
     fn close_notify(&mut self, _: &mut Vec<u8>) {}
 
-    fn facts(&self) -> Option<&SessionFacts> {
+    fn facts(&self) -> Option<&Arc<SessionFacts>> {
         self.0.as_ref()
     }
 
@@ -239,4 +240,22 @@ fn a_slow_body_in_one_record_keeps_its_minimum_rate() {
     assert!((body_grace_ms..2 * body_grace_ms).contains(&slow_ms), "{slow_ms}");
     let stopped_ms = body_ends_after(500, 8000).expect("a timeout");
     assert!((body_grace_ms..body_grace_ms + body_ms + 1000).contains(&stopped_ms), "{stopped_ms}");
+}
+
+#[test]
+fn handlers_see_the_session_at_once_and_later() {
+    let mut world = World::new();
+    let mut client = world.connect(b'a');
+    for path in ["/tls", "/tls-later"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        world.feed(&mut client, &record(CONTENT, request.as_bytes()));
+        let text = client.text();
+        let session = r#"TlsSession { version: Tls13, cipher_suite: "TLS_NULL", alpn: Some("http/1.1"), server_name: Some("a.example"), is_resumed: false, .. } ["a certificate"]"#;
+        assert!(text.ends_with(session), "{path}: {text}");
+    }
+    let mut world = SimWorld::new(Setting::default());
+    for path in ["/tls", "/tls-later"] {
+        let mut plain = world.send(head("GET", path, ""));
+        plain.assert_got(&[ExpectedResponse::text("200 OK", "plain")]);
+    }
 }

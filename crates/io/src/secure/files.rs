@@ -144,6 +144,7 @@ pub(super) fn guard(output: &Output, watches: &mut Watches) {
 mod tests {
     use std::io::{self, IoSlice};
     use std::rc::Rc;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use crate::secure::{Failure, Opened, Provider, Secure, Session, SessionFacts, Step};
@@ -182,7 +183,7 @@ mod tests {
 
         fn close_notify(&mut self, _: &mut Vec<u8>) {}
 
-        fn facts(&self) -> Option<&SessionFacts> {
+        fn facts(&self) -> Option<&Arc<SessionFacts>> {
             None
         }
 

@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io, mem};
 
@@ -214,7 +215,7 @@ impl<D: Driver, P: Provider> Driver for Secure<D, P> {
         self.begin_session(token, listener, unread);
     }
 
-    fn session(&self, token: Token) -> Option<&SessionFacts> {
+    fn session(&self, token: Token) -> Option<&Arc<SessionFacts>> {
         self.find(token)?.session.facts()
     }
 

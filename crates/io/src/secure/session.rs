@@ -49,7 +49,7 @@ pub trait Session {
     fn close_notify(&mut self, wire: &mut Vec<u8>);
 
     /// Returns the result of the handshake, from [`Step::Secured`] on.
-    fn facts(&self) -> Option<&SessionFacts>;
+    fn facts(&self) -> Option<&Arc<SessionFacts>>;
 
     /// Returns the memory of received messages that aren't complete, in bytes.
     fn pending_bytes(&self) -> usize {
@@ -108,8 +108,8 @@ pub struct SessionFacts {
     pub alpn: Option<&'static str>,
     /// Server name that the client asked for (SNI, RFC 6066), in lower case.
     pub server_name: Option<Arc<str>>,
-    /// The client's certificate as DER, if one was requested, sent and verified.
-    pub client_certificate: Option<Arc<[u8]>>,
+    /// The client's verified certificate as DER, then those that it has sent with it. Empty if none was requested.
+    pub client_certificates: Box<[Box<[u8]>]>,
     /// Number of the policy on client certificates that was applied; 0 requests none.
     pub client_policy: u32,
     /// Name of the cipher suite, as registered with IANA.

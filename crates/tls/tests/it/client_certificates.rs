@@ -37,11 +37,11 @@ fn requires_a_certificate_of_the_name_s_authorities() {
         let mut link = Link::new(&config, "closed.example", &mut provider);
         link.run(1).unwrap();
         let facts = link.facts();
-        assert_eq!(facts.client_certificate.as_deref(), Some(&der[..]));
+        assert_eq!(facts.client_certificates[..], [der.into_boxed_slice()]);
         assert_eq!(facts.client_policy, authorities(&[&clients]).policy());
         assert!(link.costly() >= 2, "verifying a certificate is costly, too");
         let facts = Link::secured(&config, "open.example", &mut provider).facts().clone();
-        assert_eq!((facts.client_certificate, facts.client_policy), (None, 0));
+        assert_eq!((facts.client_certificates.len(), facts.client_policy), (0, 0));
 
         let mut refused = |certificate, alert| {
             let config = client(&server, ClientOptions { versions, certificate, ..ClientOptions::default() });

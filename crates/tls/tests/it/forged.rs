@@ -16,7 +16,7 @@ const CONTENT: u8 = 23;
 
 /// A client after its handshake, with the keys taken out of it.
 struct Forger {
-    session: shearwater_tls::TlsSession,
+    session: shearwater_tls::ServerSession,
     key: aead::LessSafeKey,
     iv: Vec<u8>,
     sequence: u64,

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use shearwater_io::secure::{Failure, Provider, Session, SessionFacts, Step};
 use shearwater_tls::{
-    Configuration, NamedCertificate, Options, Pair, SharedConfiguration, TlsProvider, TlsSession,
+    Configuration, NamedCertificate, Options, Pair, ServerSession, SharedConfiguration, TlsProvider,
 };
 
 use crate::authority::{Authority, Issued};
@@ -84,14 +84,14 @@ pub(crate) fn one(authority: &Authority) -> Options {
     Options { certificates: vec![named(&["a.example"], Some(pair))], ..Options::default() }
 }
 
-pub(crate) fn accept(provider: &mut TlsProvider) -> TlsSession {
+pub(crate) fn accept(provider: &mut TlsProvider) -> ServerSession {
     provider.accept(0)
 }
 
 /// A client's connection and the session of its server.
 pub(crate) struct Link {
     pub(crate) client: ClientConnection,
-    pub(crate) session: TlsSession,
+    pub(crate) session: ServerSession,
     /// Bytes that the server has received and not opened.
     pub(crate) wire: Vec<u8>,
     /// Steps without a result for the peer: each `Handled` and `Costly`.
@@ -192,7 +192,7 @@ impl Link {
 
     /// Returns whether the session is resumed, and has a client certificate.
     pub(crate) fn session_facts(&self) -> Option<(bool, bool)> {
-        self.session.facts().map(|facts| (facts.is_resumed, facts.client_certificate.is_some()))
+        self.session.facts().map(|facts| (facts.is_resumed, !facts.client_certificates.is_empty()))
     }
 
     /// The reason for which the session has failed.

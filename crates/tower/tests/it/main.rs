@@ -1,5 +1,7 @@
 //! Tests of unchanged axum routers on the engine, on the wire.
 
+#[path = "../../../cli/tests/it/authority.rs"]
+mod authority;
 mod bodies;
 mod budget;
 mod ending;
@@ -9,6 +11,7 @@ mod local;
 mod process;
 mod responses;
 mod routes;
+mod secured;
 mod served;
 mod serving;
 mod tasks;

@@ -11,7 +11,7 @@ use super::handlers;
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
-use shearwater_engine::{BodyPolicy, FieldLines, Prebuilt, Request, Response, Service};
+use shearwater_engine::{BodyPolicy, FieldLines, Prebuilt, Request, Response, Service, TlsSession};
 
 /// Panic message of handlers.
 pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
@@ -97,6 +97,11 @@ impl Service for TestApp {
                 let scheme = if call.is_secure() { "https" } else { "http" };
                 call.response().text(scheme);
             }),
+            "tls" => drop(response.text(&tls_text(request.tls()))),
+            "tls-later" => response.defer(request, |mut call| async move {
+                let text = tls_text(call.tls());
+                call.response().text(&text);
+            }),
             "empty" => {}
             _ => drop(response.text(&named(request))),
         }
@@ -105,6 +110,17 @@ impl Service for TestApp {
     fn trim(&self) {
         SERVICE_TRIMS.set(SERVICE_TRIMS.get() + 1);
     }
+}
+
+/// Returns the facts of a TLS session as text.
+fn tls_text(session: Option<TlsSession>) -> String {
+    session.map_or_else(
+        || "plain".to_owned(),
+        |session| {
+            let certificates: Vec<_> = session.client_chain().map(String::from_utf8_lossy).collect();
+            format!("{session:?} {certificates:?}")
+        },
+    )
 }
 
 /// Returns a response's text: the request's method and target, and a digest of its body.

@@ -115,7 +115,7 @@ pub(crate) struct FakeSession {
     phase: Phase,
     /// The costly step was announced.
     is_due: bool,
-    facts: Option<SessionFacts>,
+    facts: Option<Arc<SessionFacts>>,
     /// Bytes of messages in part.
     kept: usize,
     opened: u64,
@@ -138,15 +138,15 @@ impl FakeSession {
                 self.phase = Phase::Finished;
                 let is_resumed = message.get(2).is_some_and(|byte| *byte == TICKET);
                 let version = if *version == 2 { Version::Tls12 } else { Version::Tls13 };
-                self.facts = Some(SessionFacts {
+                self.facts = Some(Arc::new(SessionFacts {
                     version,
                     is_resumed,
                     alpn: Some("http/1.1"),
                     server_name: Some(Arc::from("fake.example")),
-                    client_certificate: None,
+                    client_certificates: Box::default(),
                     client_policy: 0,
                     cipher_suite: "FAKE_XOR",
-                });
+                }));
                 seal_record(&mut self.sealed, HANDSHAKE, &[SERVER_HELLO; 90], reply);
                 Ok(Step::Handled)
             }
@@ -235,7 +235,7 @@ impl Session for FakeSession {
         }
     }
 
-    fn facts(&self) -> Option<&SessionFacts> {
+    fn facts(&self) -> Option<&Arc<SessionFacts>> {
         self.facts.as_ref()
     }
 
