@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
@@ -89,7 +91,9 @@ impl ClientTls {
                 roots.add(CertificateDer::from_pem_slice(pem).map_err(failed)?).map_err(failed)?;
                 builder.with_root_certificates(roots)
             }
-            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+            None => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(&provider)))
+            }
         };
         let mut config = match options.certificate {
             Some((certificate, key)) => {
@@ -123,9 +127,25 @@ fn failed(error: impl fmt::Display) -> Error {
     Error::Malformed(format!("TLS: {error}"))
 }
 
-/// Accepts each certificate whose key the server has.
+/// Verifies that a server has the key of its certificate, and nothing else.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+pub struct AnyCertificate {
+    algorithms: WebPkiSupportedAlgorithms,
+    schemes: Vec<SignatureScheme>,
+}
+
+impl AnyCertificate {
+    /// Accepts all signatures that the provider can verify.
+    pub fn new(provider: &CryptoProvider) -> Self {
+        let algorithms = provider.signature_verification_algorithms;
+        Self { algorithms, schemes: algorithms.supported_schemes() }
+    }
+
+    /// Offers only these of them.
+    pub fn with_schemes(self, schemes: Vec<SignatureScheme>) -> Self {
+        Self { schemes, ..self }
+    }
+}
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
@@ -145,7 +165,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -154,10 +174,10 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.schemes.clone()
     }
 }

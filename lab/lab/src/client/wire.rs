@@ -14,17 +14,16 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
-use rustls::crypto::{CryptoProvider, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::ServerName;
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, NamedGroup, SignatureScheme,
-    StreamOwned, version,
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, SignatureScheme, StreamOwned, version,
 };
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
+use testkit::tls::AnyCertificate;
 use testkit::{Client, TIMEOUT};
 
 /// The name that the client asks for.
@@ -58,10 +57,12 @@ impl ClientTls {
             kx_groups: vec![kx_group::X25519],
             ..default_provider()
         });
-        let verifier = Arc::new(SignaturesAlone(Arc::clone(&provider)));
+        let verifier =
+            AnyCertificate::new(&provider).with_schemes(vec![SignatureScheme::ECDSA_NISTP256_SHA256]);
         let builder =
             ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&version::TLS13]);
-        let builder = builder.map_err(Error::other)?.dangerous().with_custom_certificate_verifier(verifier);
+        let builder =
+            builder.map_err(Error::other)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let tickets = Arc::new(Tickets::default());
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -132,45 +133,6 @@ impl ClientSessionStore for Tickets {
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         let mut all = self.all.lock().expect(LOCK);
         if self.are_used.load(Ordering::Relaxed) { all.pop_front() } else { None }
-    }
-}
-
-/// Verifies that a server has the key of its certificate, and nothing else.
-#[derive(Debug)]
-struct SignaturesAlone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for SignaturesAlone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("only TLS 1.3 is offered".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
     }
 }
 
