@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::MissedTickBehavior;
 
@@ -50,6 +50,8 @@ impl Manager {
             commands,
             challenges: Arc::clone(&challenges),
             board: Arc::clone(&board),
+            changed: Arc::default(),
+            stop: Arc::default(),
             thread: Mutex::default(),
         };
         let (certificates, owner) = (options.certificates.clone(), Owner::current());
@@ -58,10 +60,10 @@ impl Manager {
         // The first pass over the storage is made here, so that a server begins with its certificates.
         let mut slots = Slots::default();
         slots.set(&context, certificates, &mut on_notice);
+        let (changed, stop) = (Arc::clone(&handle.changed), Arc::clone(&handle.stop));
         let thread = thread::Builder::new().name("acme".to_owned()).spawn(move || {
-            let control =
-                Control { context: Rc::new(context), slots, received, on_notice: Box::new(on_notice) };
-            control.run();
+            let (context, on_notice) = (Rc::new(context), Box::new(on_notice));
+            Control { context, slots, received, changed, stop, on_notice }.run();
         });
         let thread = thread.map_err(|error| {
             Failure::new(
@@ -79,13 +81,15 @@ pub struct Handle {
     commands: mpsc::Sender<Command>,
     challenges: Arc<Challenges>,
     board: Arc<Board>,
+    /// Notified after changes of the board that [`Self::wait_for`] waits for.
+    changed: Arc<Condvar>,
+    stop: Arc<Notify>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 enum Command {
     Renew(String),
     SetCertificates(Vec<Vec<String>>),
-    Stop,
 }
 
 impl Handle {
@@ -95,8 +99,28 @@ impl Handle {
         self.board.lock().values().cloned().collect()
     }
 
+    /// Waits until `look` finds something in the status of a name's certificate; its argument is `None` if there is no
+    /// certificate with the name. Returns `None` after the timeout.
+    ///
+    /// It looks again when an attempt has ended and when the list of certificates has changed.
+    pub fn wait_for<T>(
+        &self,
+        name: &str,
+        timeout: Duration,
+        mut look: impl FnMut(Option<&Status>) -> Option<T>,
+    ) -> Option<T> {
+        let mut found = None;
+        let waited = self.changed.wait_timeout_while(self.board.lock(), timeout, |board| {
+            let has_name = |status: &&Status| status.names.iter().any(|known| known == name);
+            found = look(board.values().find(has_name));
+            found.is_none()
+        });
+        drop(waited);
+        found
+    }
+
     /// Orders the certificate of a name now. Only a CA's `Retry-After` still delays it. The result is in [`Status`], whose
-    /// `renewals` grows then.
+    /// `renewals` grows then: see [`Self::wait_for`].
     ///
     /// # Errors
     /// Fails if no certificate has the name, or if too many commands wait.
@@ -138,9 +162,7 @@ impl Handle {
         let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) else {
             return;
         };
-        while let Err(TrySendError::Full(_)) = self.commands.try_send(Command::Stop) {
-            thread::sleep(Duration::from_millis(1));
-        }
+        self.stop.notify_one();
         drop(thread.join());
     }
 
@@ -171,6 +193,8 @@ struct Control {
     context: Rc<Context>,
     slots: Slots,
     received: mpsc::Receiver<Command>,
+    changed: Arc<Condvar>,
+    stop: Arc<Notify>,
     on_notice: Box<OnNotice>,
 }
 
@@ -211,16 +235,19 @@ impl Control {
                     Some(Command::Renew(id)) => if let Some(slot) = self.slots.slots.get_mut(&id) { (slot.is_forced, slot.due) = (true, 0) },
                     Some(Command::SetCertificates(certificates)) => {
                         self.slots.set(&self.context, certificates, &mut *self.on_notice);
+                        self.changed.notify_all();
                     }
-                    // Leases and challenges are released as the attempts are dropped.
-                    Some(Command::Stop) | None => return attempts.shutdown().await,
+                    None => return attempts.shutdown().await,
                 },
+                // Leases and challenges are released as the attempts are dropped.
+                () = self.stop.notified() => return attempts.shutdown().await,
                 Some(ended) = attempts.join_next() => match ended {
                     Ok((names, outcome)) => {
                         if outcome.failure.as_ref().is_some_and(|failure| failure.scope == Scope::Authority) {
                             paused_until = self.context.now() + CA_PAUSE_SECONDS;
                         }
                         self.slots.complete(&self.context, &names, outcome, &mut *self.on_notice);
+                        self.changed.notify_all();
                     }
                     Err(_) => self.slots.recover(self.context.now()),
                 },

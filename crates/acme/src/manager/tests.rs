@@ -146,8 +146,13 @@ fn a_restart_keeps_the_back_off() {
 fn an_order_at_once_skips_the_back_off() {
     let fixture = Fixture::new(&["a.example"]);
     fixture.wait(|status| status[0].attempts == 1);
+    let one_renewal =
+        |status: Option<&Status>| status.filter(|status| status.renewals == 1).map(|status| status.attempts);
+    assert_eq!(fixture.handle.wait_for("a.example", Duration::ZERO, one_renewal), None);
     fixture.handle.renew("a.example").unwrap();
-    fixture.wait(|status| status[0].attempts == 2);
+    assert_eq!(fixture.handle.wait_for("a.example", Duration::from_secs(30), one_renewal), Some(2));
+    let is_unknown = |status: Option<&Status>| Some(status.is_none());
+    assert_eq!(fixture.handle.wait_for("b.example", Duration::ZERO, is_unknown), Some(true));
     let failure = fixture.handle.renew("b.example").unwrap_err();
     assert_eq!(failure.message, "no certificate for b.example is managed here");
 }
@@ -246,7 +251,14 @@ fn a_bounded_number_of_commands_waits() {
     let challenges = Arc::new(Challenges::new(storage, Clock::default()));
     // Nobody receives them.
     let (commands, _received) = mpsc::channel(COMMANDS_MAX);
-    let handle = Handle { commands, challenges, board: Arc::default(), thread: Mutex::default() };
+    let handle = Handle {
+        commands,
+        challenges,
+        board: Arc::default(),
+        changed: Arc::default(),
+        stop: Arc::default(),
+        thread: Mutex::default(),
+    };
     for _ in 0..COMMANDS_MAX {
         handle.set_certificates(Vec::new()).unwrap();
     }

@@ -1,7 +1,6 @@
 //! `shearwater certificates`: lists what a running server gets by itself, or has one of them ordered.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shearwater_acme::{State, Status};
 
@@ -14,9 +13,6 @@ use crate::tls::{RunningTls, date};
 
 /// Argument of the command that orders a certificate.
 const RENEW: &str = "--renew";
-
-/// Interval of looking for the end of an order.
-const ORDER_POLL: Duration = Duration::from_millis(100);
 
 /// Lists certificates of a server, or orders one.
 pub(crate) fn list(arguments: &Certificates) -> Result<(), Failure> {
@@ -44,23 +40,20 @@ pub(crate) fn reply(tls: Option<&RunningTls>, request: &Request) -> Reply {
 }
 
 fn renew(tls: &RunningTls, name: &str, timeout: Duration) -> Reply {
-    let of_name = || tls.status().into_iter().find(|status| status.names.iter().any(|known| known == name));
-    let before = of_name().map_or(0, |status| status.renewals);
+    let refused = |why: String| Reply::new(Outcome::Refused, why);
+    let before = tls.wait_for(name, Duration::ZERO, |status| Some(status?.renewals)).unwrap_or(0);
     if let Err(why) = tls.renew(name) {
-        return Reply::new(Outcome::Refused, why);
+        return refused(why);
     }
-    let end = Instant::now() + timeout;
-    while Instant::now() < end {
-        match of_name() {
-            Some(Status { renewals, failure: Some(failure), .. }) if renewals > before => {
-                return Reply::new(Outcome::Refused, format!("{failure}; help: {}", failure.help));
-            }
-            Some(status) if status.renewals > before => return Reply::new(Outcome::Done, table(&[status])),
-            Some(_) => thread::sleep(ORDER_POLL),
-            None => return Reply::new(Outcome::Refused, "a reload has removed the certificate"),
+    let ended = tls.wait_for(name, timeout, |status| match status {
+        None => Some(refused("a reload has removed the certificate".to_owned())),
+        Some(status) if status.renewals == before => None,
+        Some(Status { failure: Some(failure), .. }) => {
+            Some(refused(format!("{failure}; help: {}", failure.help)))
         }
-    }
-    Reply::new(Outcome::Unfinished, "the order goes on")
+        Some(status) => Some(Reply::new(Outcome::Done, table(std::slice::from_ref(status)))),
+    });
+    ended.unwrap_or_else(|| Reply::new(Outcome::Unfinished, "the order goes on"))
 }
 
 /// Formats a line for each certificate.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater::engine::{forbid_core_dumps, handed_state};
 use shearwater::tls::{
@@ -157,6 +157,16 @@ impl RunningTls {
             return Err("no site has `tls = \"auto\"`".to_owned());
         };
         manager.renew(name).map_err(|failure| format!("{failure}; help: {}", failure.help))
+    }
+
+    /// Waits for something in the status of a name's certificate: see [`Handle::wait_for`].
+    pub(crate) fn wait_for<T>(
+        &self,
+        name: &str,
+        timeout: Duration,
+        look: impl FnMut(Option<&Status>) -> Option<T>,
+    ) -> Option<T> {
+        self.0.manager.get()?.wait_for(name, timeout, look)
     }
 
     /// Ends orders, so that the next process can go on with them at once.
