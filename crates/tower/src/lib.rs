@@ -56,3 +56,8 @@ pub use serve::{Listen, Serve, bind, serve};
 #[cfg(feature = "axum")]
 pub use service::{AxumRequests, ByPeer, OfAxum};
 pub use service::{BoxError, CloneService, HttpService, MakeHttpService, Maker, OfService};
+
+/// Runs the code of `docs/guide/axum.md` as doc tests.
+#[cfg(all(doctest, feature = "axum", feature = "tls"))]
+#[doc = include_str!("../../../docs/guide/axum.md")]
+struct Guide;
