@@ -23,7 +23,7 @@ pub(crate) fn both(options: &FolderOptions) -> [TestSite; 2] {
 
 /// Returns status, `Location` and body as one text.
 pub(crate) fn outcome(client: &mut TestClient, target: &str, fields: &[&str]) -> String {
-    let response = client.request("GET", target, fields);
+    let response = client.request("GET", &testkit::tls::target(target), fields);
     match response.field("Location") {
         Some(location) => format!("{} {location}", response.status),
         None if response.status == 200 => response.text().to_owned(),

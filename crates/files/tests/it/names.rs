@@ -156,7 +156,7 @@ fn redirects_a_folder_to_its_trailing_slash() {
         ("/\\evil", "/%5Cevil/"),
         ("http://elsewhere/a", "/a/"),
     ] {
-        let response = site.connect().get(target);
+        let response = site.connect().get(&testkit::tls::target(target));
         assert_eq!((response.status, response.field("Location")), (301, Some(location)), "{target}");
     }
     let response = site.connect().get("/link/");
