@@ -12,7 +12,7 @@
 //!
 //! `shearwater_tower::serve(listener, router)` replaces `axum::serve(listener, router)`, make services and
 //! [`Serve::with_graceful_shutdown`] included. Without a runtime, use `bind(address, router).run()`. HTTPS has the feature
-//! `tls` and [`bind_tls`].
+//! `tls` and `bind_tls`.
 //!
 //! # Threads
 //!

@@ -89,9 +89,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return false;
         };
         let more = on_wire - std::mem::replace(&mut body.bytes_on_wire, on_wire).max(opened);
+        if more == 0 {
+            return false;
+        }
         body.bytes_early += more;
         body.budget = body.budget.earn(&rule, more, now_ms);
-        if more == 0 || body.budget.due_ms() <= now_ms {
+        if body.budget.due_ms() <= now_ms {
             return false;
         }
         self.state.reconcile_deadline(token);

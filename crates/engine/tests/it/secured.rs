@@ -243,6 +243,18 @@ fn a_slow_body_in_one_record_keeps_its_minimum_rate() {
 }
 
 #[test]
+fn a_silent_body_counts_as_silent() {
+    let mut world = World::new();
+    let mut client = world.connect(b'a');
+    let head = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 16000\r\n\r\n";
+    world.feed(&mut client, &record(CONTENT, head));
+    world.feed(&mut client, &record(CONTENT, &[b'x'; 15_000]));
+    world.pass(Timeouts::default().body_ms + 1000);
+    assert!(client.text().starts_with("HTTP/1.1 408"));
+    assert_eq!(world.control.totals().hit_body_ms, 1);
+}
+
+#[test]
 fn handlers_see_the_session_at_once_and_later() {
     let mut world = World::new();
     let mut client = world.connect(b'a');

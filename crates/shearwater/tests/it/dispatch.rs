@@ -71,6 +71,9 @@ fn crowd(served: &Served) -> Vec<TestClient> {
 
 #[test]
 fn connections_wait_while_every_inbox_is_full() {
+    if testkit::tls::skips("a worker that is blocked does no handshake") {
+        return;
+    }
     for driver in drivers() {
         let (served, gate, mut holders) = held_up(driver, 2);
         let mut clients = crowd(&served);
@@ -90,6 +93,9 @@ fn connections_wait_while_every_inbox_is_full() {
 
 #[test]
 fn drain_responds_to_connections_in_inboxes_and_in_the_backlog() {
+    if testkit::tls::skips("a worker that is blocked does no handshake") {
+        return;
+    }
     for driver in drivers() {
         let (served, gate, mut holders) = held_up(driver, 2);
         let mut clients = crowd(&served);

@@ -12,6 +12,12 @@ pub(crate) fn local_server() -> Server {
     if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") }
 }
 
+/// Returns the address of a free port.
+pub(crate) fn local_address() -> ListenAddress {
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    if testkit::tls::is_on() { ListenAddress::Tls(address) } else { address.into() }
+}
+
 /// Returns a server on a free port, by TLS.
 pub(crate) fn server_by_tls() -> Server {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -19,7 +25,7 @@ pub(crate) fn server_by_tls() -> Server {
 }
 
 /// Returns a certificate for any name, without a check of clients.
-fn certificates() -> Arc<SharedConfiguration> {
+pub(crate) fn certificates() -> Arc<SharedConfiguration> {
     static PAIR: OnceLock<Pair> = OnceLock::new();
     let pair = PAIR.get_or_init(|| {
         let now = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970").as_secs();

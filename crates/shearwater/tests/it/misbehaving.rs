@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use faults::Alive;
+use shearwater::tls::TlsProvider;
 use shearwater::{App, Control, DriverChoice, Notice, Request, Response, Timeouts, Totals};
 use shearwater_engine::{Options, Running, Server};
 use testkit::{TIMEOUT, TestClient};
 
+use crate::local::{certificates, local_address};
 use crate::served::{Served, drivers, here, text};
 
 #[path = "../../examples/trial_server/faults.rs"]
@@ -39,14 +41,14 @@ impl Faulty {
         let mut app = App::new();
         faults::add(&mut app, &alive);
         let routes = app.build().expect("its routes are right");
-        let options = Options {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
-            workers: 1,
-            driver,
-            ..options
-        };
+        let options = Options { listen: vec![local_address()], workers: 1, driver, ..options };
         let server = Server::bind(options).expect("a free port");
-        let running = server.start(move |worker| routes.service(worker)).expect("it starts");
+        let make = move |worker| routes.service(worker);
+        let running = match testkit::tls::is_on() {
+            true => server.start_secure(make, |_| TlsProvider::new(certificates())),
+            false => server.start(make),
+        };
+        let running = running.expect("it starts");
         Self { control: running.control(), address: running.start_report().addresses[0], running, alive }
     }
 

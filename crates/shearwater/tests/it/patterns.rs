@@ -69,7 +69,7 @@ fn matches_patterns() {
         ("GET", "/{{literal}}", 404, "Not Found\n"),
         ("PUT", "/user/7", 405, "Method Not Allowed\n"),
     ] {
-        let response = client.request(method, target, &[]);
+        let response = client.request(method, &testkit::tls::target(target), &[]);
         assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
 }
@@ -83,7 +83,7 @@ fn patterns_have_methods() {
         ("OPTIONS", "/user/7", 204, "GET, DELETE, HEAD, OPTIONS"),
         ("TRACE", "/files/a", 405, "GET, HEAD, OPTIONS"),
     ] {
-        let response = client.request(method, target, &[]);
+        let response = client.request(method, &testkit::tls::target(target), &[]);
         assert_eq!((response.status, response.field("Allow")), (status, Some(allowed)), "{method} {target}");
     }
     let head = client.request("HEAD", "/user/7", &[]);
@@ -176,7 +176,7 @@ fn fast_routes_fall_through_to_patterns_and_fallbacks() {
         ("OPTIONS", "/z", 204, "", Some("GET, HEAD, OPTIONS")),
         ("GET", "/z/", 404, "Not Found\n", None),
     ] {
-        let response = client.request(method, target, &[]);
+        let response = client.request(method, &testkit::tls::target(target), &[]);
         let responded = (response.status, response.text(), response.field("Allow"));
         assert_eq!(responded, (status, body, allow), "{method} {target}");
     }
@@ -245,7 +245,7 @@ fn mounts_paths_without_a_route() {
         ("GET", "/s", 404, "Not Found\n"),
         ("OPTIONS", "*", 204, ""),
     ] {
-        let response = client.request(method, target, &[]);
+        let response = client.request(method, &testkit::tls::target(target), &[]);
         assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
 }
@@ -312,7 +312,7 @@ fn mounts_everything_beside_exact_routes() {
         ("GET", "/exact", 200, "exact"),
         ("POST", "/exact", 405, "Method Not Allowed\n"),
     ] {
-        let response = client.request(method, target, &[]);
+        let response = client.request(method, &testkit::tls::target(target), &[]);
         assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
     client.send("POST /a?read HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
