@@ -9,7 +9,8 @@ use shearwater::{ListenAddress, Server};
 
 /// Returns a server on a free port.
 pub(crate) fn local_server() -> Server {
-    if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") }
+    let server = Server::at(local_address());
+    if testkit::tls::is_on() { server.tls(certificates()) } else { server }
 }
 
 /// Returns the address of a free port.
