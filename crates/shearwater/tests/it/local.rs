@@ -9,14 +9,7 @@ use shearwater::{ListenAddress, Server};
 
 /// Returns a server on a free port.
 pub(crate) fn local_server() -> Server {
-    let server = Server::at(local_address());
-    if testkit::tls::is_on() { server.tls(certificates()) } else { server }
-}
-
-/// Returns the address of a free port.
-pub(crate) fn local_address() -> ListenAddress {
-    let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    if testkit::tls::is_on() { ListenAddress::Tls(address) } else { address.into() }
+    if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") }
 }
 
 /// Returns a server on a free port, by TLS.

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use faults::Alive;
 use shearwater::tls::TlsProvider;
-use shearwater::{App, Control, DriverChoice, Notice, Request, Response, Timeouts, Totals};
+use shearwater::{App, Control, DriverChoice, ListenAddress, Notice, Request, Response, Timeouts, Totals};
 use shearwater_engine::{Options, Running, Server};
 use testkit::{TIMEOUT, TestClient};
 
-use crate::local::{certificates, local_address};
+use crate::local::certificates;
 use crate::served::{Served, drivers, here, text};
 
 #[path = "../../examples/trial_server/faults.rs"]
@@ -41,7 +41,9 @@ impl Faulty {
         let mut app = App::new();
         faults::add(&mut app, &alive);
         let routes = app.build().expect("its routes are right");
-        let options = Options { listen: vec![local_address()], workers: 1, driver, ..options };
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        let address = if testkit::tls::is_on() { ListenAddress::Tls(free) } else { free.into() };
+        let options = Options { listen: vec![address], workers: 1, driver, ..options };
         let server = Server::bind(options).expect("a free port");
         let make = move |worker| routes.service(worker);
         let running = match testkit::tls::is_on() {
