@@ -325,8 +325,8 @@ pub struct Timeouts {
     pub write_ms: u64,
     /// From the last response to the client's FIN. Default 10 s.
     pub linger_ms: u64,
-    /// From a client's FIN during a request, and again after each send, until the handler is dropped and the
-    /// connection closed: the client may be half-closed and waiting, or gone. Default 30 s.
+    /// From a client's FIN during a request, or from the last send after it, until the handler is dropped. The
+    /// connection is closed then: the client may be half-closed and waiting, or gone. Default 30 s.
     pub half_closed_ms: u64,
     /// While draining: for an idle connection to send one more request. Default 500 ms.
     pub drain_idle_ms: u64,

@@ -7,8 +7,8 @@ use shearwater_tls::SharedConfiguration;
 use crate::server::{Server, TLS_PREFIX};
 
 impl Server {
-    /// Creates a server that listens on a TCP address whose connections begin with TLS, in the format of
-    /// [`new`](Self::new), with these [certificates](Self::tls).
+    /// Creates a server for one TCP address with TLS and these [certificates](Self::tls). The address has the format
+    /// of [`new`](Self::new).
     ///
     /// ```no_run
     /// use shearwater::tls::{Configuration, Options, Pair};

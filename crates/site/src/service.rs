@@ -252,7 +252,7 @@ impl SiteService {
         self.error_pages.surround(pages, request, response);
     }
 
-    /// Responds to a request in clear with the token of a challenge or a redirect to `https`, if its site wants that.
+    /// Responds to a request in clear that is a challenge, or that its site redirects to `https`.
     #[inline(never)]
     fn respond_in_clear(
         &self,

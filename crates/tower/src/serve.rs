@@ -199,7 +199,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
 
     /// Adds the client's address to the extensions of each request.
     ///
-    /// It is axum's `ConnectInfo<SocketAddr>`, or the `SocketAddr` itself without the feature `axum`. Requests from
+    /// Its type is axum's `ConnectInfo<SocketAddr>`, or `SocketAddr` without the feature `axum`. Requests from
     /// Unix-domain sockets have none. Behind [trusted proxies](shearwater::Server::trusted_proxies) it is the address that
     /// they pass on, with port 0 if they name none.
     pub fn connect_info(mut self) -> Self {

@@ -295,8 +295,7 @@ impl Call {
     /// is truncated, and its connection closed; bytes beyond it are discarded. Both are reported to the
     /// operator.
     ///
-    /// After a head without a body (for `HEAD`, or with `204`, `205` or `304`) the handler's future is
-    /// dropped at its next await.
+    /// If the response has no body (for `HEAD`, or with `204`, `205` or `304`), the future is dropped at its next await.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut draft) = self.draft.take() {
             let framing = ResponseFraming::of(length, self.head().version());
@@ -339,8 +338,8 @@ impl Call {
     /// isn't required. They are dropped if the body isn't sent in chunks: with a known length, for HTTP/1.0, and
     /// without a body.
     ///
-    /// The response is aborted as by [`cut`](Self::cut) if the field is invalid (see [`Response::field`]), or if
-    /// clients need it before the content, such as `Content-Type` or `Set-Cookie`.
+    /// An invalid field (see [`Response::field`]) aborts the response as [`cut`](Self::cut) does. So does one that
+    /// clients need before the content, such as `Content-Type` or `Set-Cookie`.
     pub fn push_trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         self.shared.push_trailer(name, value.as_ref());
         self

@@ -62,8 +62,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         }
     }
 
-    /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
-    /// closed here.
+    /// Closes a connection that the peer or the network has broken. Counts it unless it was closed here before.
     pub(crate) fn broken(&mut self, token: Token) {
         let state = &mut self.state;
         if state.table.get(token).phase() != Phase::Closing {

@@ -38,7 +38,7 @@ impl<S: Service> WorkerState<S> {
         Step::new(if result == StepResult::Refused { 0 } else { consumed }, result)
     }
 
-    /// Polls a handler that did not respond to a complete request at once, and keeps the exchange unless it is ready.
+    /// Polls a deferred handler of a complete request. Keeps the exchange unless its response is complete.
     pub(crate) fn defer(&mut self, mut exchange: Box<Exchange>, deferred: Deferred) -> StepResult {
         let token = exchange.token;
         // Eviction picks the largest by what is stored: a kept request and the handler's copy of it.

@@ -402,8 +402,8 @@ impl<S: Service> WorkerState<S> {
     }
 }
 
-/// Returns true for (a part of) the line end that some old clients send after a body (RFC 9112 section 2.2):
-/// the connection stays idle and owns no buffer for it.
+/// Returns true for (a part of) a line end after a body, which some old clients send (RFC 9112 section 2.2). The
+/// connection stays idle and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }

@@ -7,10 +7,11 @@ const PAGE_BYTES: usize = 4096;
 
 /// Beginning of content, modulo [`PAGE_BYTES`].
 ///
-/// AMD's processors copy long blocks (`rep movsb`) at a twentieth of their speed if the target lies 1 to 15 bytes behind
-/// the source, modulo 4 KiB. Such blocks come from the page cache, where they begin near a page's beginning: this is
-/// half a page away. And they go to where a library puts the content of a record: 5 bytes (its header) behind a multiple
-/// of 16, as here. Measured in decision 0027.
+/// AMD's processors copy long blocks (`rep movsb`) at a twentieth of their speed in one case. The target is then 1 to 15
+/// bytes after the source, modulo 4 KiB. Neither copy of this content is such a case (decision 0027 has the figures):
+///
+/// - From the page cache, where content begins near the beginning of a page: this is half a page away.
+/// - To a record, whose content the library puts 5 bytes (its header) after a multiple of 16: so is this.
 const CONTENT_AT: usize = PAGE_BYTES / 2 + 5;
 
 /// A buffer for one round, allocated at the first.

@@ -149,7 +149,7 @@ mod tests {
 
     use crate::secure::{Failure, Opened, Provider, Secure, Session, SessionFacts, Step};
     use crate::sim::{Sim, SimOptions, SimPeer};
-    use crate::{Driver, Event, FileSlice, Item, ListenerId, Output, SharedFile, Token};
+    use crate::{Driver, Event, FileSlice, Item, ListenerId, Output, SendError, SharedFile, Token};
 
     struct Copies;
 
@@ -243,6 +243,35 @@ mod tests {
             let got = peer.read();
             assert!(got.len() == 300_004 && got.starts_with(b"head\0"));
         }
+    }
+
+    /// A client that has the head of a long file may change it before the turn ends.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_long_file_is_watched_before_its_first_record_is_sent() {
+        use std::fs::FileTimes;
+        use std::os::unix::fs::FileExt;
+
+        let (mut driver, peer, token) = secured();
+        let file = Arc::new(crate::test_file(2_000_000));
+        let meta = crate::fs::Meta::of(&file).expect("its metadata");
+        let mut output = Output::new();
+        let promised = Rc::new(SharedFile::new(Arc::clone(&file)).in_version(meta));
+        output.push(Item::File(FileSlice { file: promised, offset: 0, len: 2_000_000 }));
+        driver.send(token, output);
+        driver.wait(Some(Duration::ZERO)).expect("the simulation never fails");
+        assert!(driver.next().is_none() && !peer.read().is_empty(), "the turn's share is sent");
+        let modified = file.metadata().and_then(|meta| meta.modified()).expect("its date");
+        file.write_all_at(b"b", 1_999_999).expect("written");
+        file.set_times(FileTimes::new().set_modified(modified)).expect("its date is restored");
+        let result = loop {
+            drop(peer.read());
+            driver.wait(Some(Duration::ZERO)).expect("the simulation never fails");
+            if let Some(Event::Sent { result, .. }) = driver.next() {
+                break result;
+            }
+        };
+        assert!(matches!(result, Err(SendError::FileChanged)), "{result:?}");
     }
 
     #[test]

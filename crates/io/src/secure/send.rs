@@ -137,7 +137,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         true
     }
 
-    /// Seals a whole output, after the reply that is due, if it is short and the connection and the turn permit it.
+    /// Seals a whole output, after the reply that is due. Returns `None` if it must be sealed in rounds or later.
     fn seal_whole(&mut self, conn: &mut Connection<P::Session>, output: &Output) -> Option<(Output, Flight)> {
         let len = output.len();
         let counted = if len > RECORD { len } else { 0 };

@@ -33,7 +33,7 @@ fn random_conversations_end_well() {
     }
 }
 
-/// Whatever clients and handlers do: nothing is left when the clients are gone.
+/// Nothing is left when the clients are gone.
 #[test]
 fn random_clients_leave_nothing_behind() {
     run_or_replay(requests::leave_nothing);
