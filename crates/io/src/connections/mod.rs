@@ -16,9 +16,8 @@ use rustix::net::{SendFlags, Shutdown, shutdown};
 
 use crate::limits::SEND_QUANTUM_BYTES;
 use crate::{Detached, Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Push, PushContext, push, send_bytes};
+use push::{Push, PushContext, push, pushed, send_bytes};
 use queue::{Completion, Work};
-use sends::pushed;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;

@@ -9,6 +9,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
+use super::{Flags, Pushed, Slot};
 use crate::limits::{
     COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALL_BYTES,
     SEND_QUANTUM_BYTES,
@@ -422,4 +423,28 @@ mod tests {
             left = rest;
         }
     }
+}
+
+/// Records the outcome of a push by hand in slot and send.
+pub(super) fn pushed<X>(end: Result<(), PushStop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
+    match end {
+        Ok(()) => sending.result = Some(Ok(())),
+        Err(PushStop::Full) => return Pushed::Full,
+        Err(PushStop::Fetching(wants)) => {
+            sending.wants = Some(wants);
+            slot.flags.set(Flags::FETCHING);
+            return Pushed::Fetching;
+        }
+        Err(PushStop::Share) => {
+            slot.flags.set(Flags::WRITABLE);
+            return Pushed::Share;
+        }
+        Err(PushStop::Failed(error)) => {
+            if matches!(error, SendError::Broken(_)) {
+                slot.flags.set(Flags::BROKEN);
+            }
+            sending.result = Some(Err(error));
+        }
+    }
+    Pushed::Ended(slot.send)
 }

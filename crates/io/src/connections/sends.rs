@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::push::PushStop;
-use super::{Flags, Pushed, Slot};
 use crate::limits::SPARE_SENDS_MAX;
 use crate::read_ahead::Fetched;
 use crate::{Output, SendError};
@@ -80,30 +78,6 @@ impl<T> Slab<T> {
         }
         taken
     }
-}
-
-/// Records the outcome of a push by hand in slot and send.
-pub(super) fn pushed<X>(end: Result<(), PushStop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
-    match end {
-        Ok(()) => sending.result = Some(Ok(())),
-        Err(PushStop::Full) => return Pushed::Full,
-        Err(PushStop::Fetching(wants)) => {
-            sending.wants = Some(wants);
-            slot.flags.set(Flags::FETCHING);
-            return Pushed::Fetching;
-        }
-        Err(PushStop::Share) => {
-            slot.flags.set(Flags::WRITABLE);
-            return Pushed::Share;
-        }
-        Err(PushStop::Failed(error)) => {
-            if matches!(error, SendError::Broken(_)) {
-                slot.flags.set(Flags::BROKEN);
-            }
-            sending.result = Some(Err(error));
-        }
-    }
-    Pushed::Ended(slot.send)
 }
 
 #[cfg(test)]

@@ -6,8 +6,12 @@ use std::mem;
 use std::sync::Arc;
 
 use super::session::{Failure, RECORD_BYTES_MAX, Session};
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::watches::Watches;
 use crate::read_ahead::Fetched;
-use crate::{Output, ReadEnd, SendError, Token};
+#[cfg(target_os = "linux")]
+use crate::watches::Watches;
+use crate::{Item, Output, ReadEnd, SendError, Token};
 
 /// Phase of a connection's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +164,15 @@ impl Sending {
 
     pub(super) fn is_sealed(&self) -> bool {
         self.failure.is_some() || self.sealed == self.output.len()
+    }
+
+    /// Watches the files of the output (S10).
+    pub(super) fn guard_files(&self, watches: &mut Watches) {
+        for (_, item) in self.output.items() {
+            if let Item::File(slice) = item {
+                slice.file.guard(watches);
+            }
+        }
     }
 }
 

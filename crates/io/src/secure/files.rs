@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::connection::Sending;
-use super::{Provider, Secure, Watches};
+use super::{Provider, Secure};
 use crate::read_ahead::Fetched;
-use crate::{Driver, FileSlice, Item, Output, Piece, SendError, Token};
+use crate::{Driver, FileSlice, Piece, SendError, Token};
 
 /// Reasons to read nothing.
 enum NotRead {
@@ -125,17 +125,8 @@ impl<D: Driver, P: Provider> Secure<D, P> {
             let conn = self.conns.get(token.slot()).and_then(Option::as_deref);
             let sending = conn.filter(|conn| conn.token == token).and_then(|conn| conn.sending.as_deref());
             if let Some(sending) = sending {
-                guard(&sending.output, &mut self.watches);
+                sending.guard_files(&mut self.watches);
             }
-        }
-    }
-}
-
-/// Watches the files of an output (S10).
-pub(super) fn guard(output: &Output, watches: &mut Watches) {
-    for (_, item) in output.items() {
-        if let Item::File(slice) = item {
-            slice.file.guard(watches);
         }
     }
 }

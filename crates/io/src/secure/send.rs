@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::mem;
 
 use super::connection::{Connection, Flight, Phase, Sending, broken};
-use super::files::guard;
 use super::session::{Failure, RECORD_BYTES_MAX, Session};
 use super::{Provider, Secure};
 use crate::limits::{SEAL_ROUND_BYTES, SECURE_SPARE_BYTES_MAX};
@@ -252,7 +251,7 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         if left > 0 && sending.output.has_file() {
             // A client that has the head may change the file in the same turn.
             if sending.done == 0 && left > SEAL_ROUND_BYTES {
-                guard(&sending.output, &mut self.watches);
+                sending.guard_files(&mut self.watches);
             } else {
                 self.unguarded.push(conn.token);
             }
