@@ -209,11 +209,11 @@ pub(crate) fn killed(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
         let arguments = ["--http", &ca.http, &name];
         let instance = ca.instance(&program, step, &arguments)?;
         let certificates = storage.join("certificates");
-        let record = || fs::read_to_string(certificates.join(format!("{name}.json"))).unwrap_or_default();
+        let order = || fs::read_to_string(certificates.join(format!("{name}.order"))).unwrap_or_default();
         let is_reached = || match step {
             "account" => names(storage.join("account")).is_some(),
-            "key" => certificates.join(format!("{name}.key")).exists(),
-            "order" => record().contains("\"url\""),
+            "key" => !order().is_empty(),
+            "order" => order().contains("\"url\":\""),
             "challenge" => names(storage.join("challenges")).is_some(),
             _ => ca.count("Issued certificate serial") > issued,
         };

@@ -8,29 +8,28 @@ use zeroize::Zeroizing;
 use crate::client::Client;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::lease::Lease;
 use crate::order::with_nonces;
 
-/// Name of the lease for creating an account. It has no domain, so no certificate has it.
-const LEASE: &str = "account";
+/// Name of the lock for creating an account. It isn't a host name, so no certificate has it.
+const LOCK: &str = "_account";
 /// Seconds that an instance waits for another one that creates the account.
 const WAIT_SECONDS: u32 = 30;
 
 /// Returns the account, and creates it if there is none.
 pub(crate) async fn open(context: &Context, client: &Client) -> Result<Account, Failure> {
-    let mut lease = None;
+    let mut lock = None;
     for _ in 0..WAIT_SECONDS {
         let stored = context.storage.accounts.read(&file_name(context))?;
         let stored = stored.and_then(|content| serde_json::from_slice::<AccountCredentials>(&content).ok());
         if let Some(credentials) = stored {
             let account = Account::builder_with_http(Box::new(client.clone())).from_credentials(credentials);
-            return account.await.map_err(|error| client.failure(&error));
+            return client.check(account.await);
         }
-        if lease.is_some() {
+        if lock.is_some() {
             return create(context, client).await;
         }
-        lease = Lease::take(&context.storage.locks, LEASE, &context.owner, context.now())?;
-        if lease.is_none() {
+        lock = context.storage.locks.lock(LOCK)?;
+        if lock.is_none() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
@@ -62,7 +61,7 @@ async fn create(context: &Context, client: &Client) -> Result<Account, Failure> 
         let builder = Account::builder_with_http(Box::new(client.clone()));
         builder.create(&new, options.directory.clone(), external.as_ref()).await
     });
-    let (account, credentials) = created.await.map_err(|error| client.failure(&error))?;
+    let (account, credentials) = client.check(created.await)?;
     let content = Zeroizing::new(serde_json::to_vec(&credentials).unwrap_or_default());
     context.storage.accounts.write(&file_name(context), &content)?;
     Ok(account)

@@ -84,9 +84,9 @@ impl Client {
         Some(self.retry_after.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
     }
 
-    /// Describes an error of the last request.
-    pub(crate) fn failure(&self, error: &Error) -> Failure {
-        Failure::of_request(error, self.retry_after())
+    /// Describes the error of the last request, if it failed.
+    pub(crate) fn check<T>(&self, result: Result<T, Error>) -> Result<T, Failure> {
+        result.map_err(|error| Failure::of_request(&error, self.retry_after()))
     }
 
     /// Sends a request on a connection of its own, and receives the whole response.

@@ -1,73 +1,54 @@
-//! The parts that all attempts share, and the status that workers may read.
+//! The parts that the tasks of all certificates share.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
 
 use crate::challenges::Challenges;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::lease::Owner;
+use crate::limits::CA_PAUSE_SECONDS;
 use crate::options::Options;
+use crate::status::{Board, Notice};
 use crate::storage::Storage;
 
-/// The parts that all attempts of a manager share.
+/// The parts that the tasks of all certificates share.
 pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) storage: Arc<Storage>,
     pub(crate) challenges: Arc<Challenges>,
     pub(crate) client: Client,
-    pub(crate) owner: Owner,
     pub(crate) board: Arc<Board>,
     pub(crate) random: RefCell<fastrand::Rng>,
+    pub(crate) on_notice: RefCell<Box<dyn FnMut(Notice) + Send>>,
+    /// One permit for each attempt that may run.
+    pub(crate) attempts: Semaphore,
+    /// Unix time before which no attempt begins by itself, because the CA has failed.
+    pub(crate) paused_until: Cell<u64>,
+    /// Remedy of the machine's failure that was reported last, until an attempt gets past it.
+    pub(crate) machine_help: RefCell<Option<String>>,
 }
 
 impl Context {
     pub(crate) fn now(&self) -> u64 {
         self.options.clock.now()
     }
-}
 
-/// State of a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// There is none yet, and none is being ordered.
-    Missing,
-    /// There is none yet, and an attempt is in progress.
-    Ordering,
-    /// The certificate can be used. It may be about to be renewed, or a renewal may have failed: see [`Status::failure`].
-    Valid,
-    /// The end of its validity has passed.
-    Expired,
-}
+    pub(crate) fn notify(&self, notice: Notice) {
+        (self.on_notice.borrow_mut())(notice);
+    }
 
-/// A certificate's status.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// Names, the main name first.
-    pub names: Vec<String>,
-    /// State.
-    pub state: State,
-    /// Begin of its validity, as Unix time.
-    pub not_before: Option<u64>,
-    /// End of its validity, as Unix time.
-    pub not_after: Option<u64>,
-    /// Unix time of the next order, unless the CA suggests another one.
-    pub next_attempt: u64,
-    /// Failure of the last order, if it failed.
-    pub failure: Option<Failure>,
-    /// Number of attempts that this instance has completed; it grows with each one.
-    pub attempts: u64,
-    /// Number of orders by [`Handle::renew`](crate::Handle::renew) that have ended, with a certificate or a failure.
-    pub renewals: u64,
-}
+    /// Delays all attempts that the operator doesn't ask for: they would fail too.
+    pub(crate) fn pause(&self) {
+        self.paused_until.set(self.now() + CA_PAUSE_SECONDS);
+    }
 
-/// The status of all certificates, by their main names.
-#[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<BTreeMap<String, Status>>);
-
-impl Board {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Status>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reports a failure of the machine, once for all certificates: their paths differ, the cause doesn't.
+    pub(crate) fn report_machine(&self, failure: &Failure) {
+        if self.machine_help.borrow().as_ref() != Some(&failure.help) {
+            self.machine_help.replace(Some(failure.help.clone()));
+            self.notify(Notice::Failed(failure.clone()));
+        }
     }
 }

@@ -6,6 +6,7 @@ use instant_acme::{Error, Problem};
 use serde::{Deserialize, Serialize};
 
 use crate::client::RequestError;
+use crate::limits::ORDER_SECONDS_MAX;
 use crate::options::ChallengeKind;
 
 /// A failure in words. Its `Display` is the cause alone.
@@ -32,13 +33,29 @@ pub(crate) enum Scope {
     Authority,
     /// The CA doesn't know the account.
     Account,
-    /// The storage failed.
-    Storage,
+    /// The storage or the clock of this machine: no order is at fault.
+    Machine,
 }
 
 impl Failure {
     pub(crate) fn new(message: String, help: &str) -> Self {
         Self { message, help: help.to_owned(), retry_after: None, scope: Scope::default() }
+    }
+
+    /// An order that took too long.
+    pub(crate) fn of_order_time() -> Self {
+        let message = format!("the CA didn't complete the order within {ORDER_SECONDS_MAX} s");
+        Self::new(message, "the order is resumed by itself").general(None)
+    }
+
+    /// Makes it a failure of this machine.
+    pub(crate) fn of_machine(self) -> Self {
+        Self { scope: Scope::Machine, ..self }
+    }
+
+    /// Returns whether the order may still succeed, so that the next attempt continues it.
+    pub(crate) fn keeps_order(&self) -> bool {
+        matches!(self.scope, Scope::Authority | Scope::Machine)
     }
 
     /// Makes it a failure of the CA, with its `Retry-After` in seconds.
@@ -104,6 +121,7 @@ impl Failure {
         };
         let scope = match kind(problem) {
             "accountDoesNotExist" => Scope::Account,
+            "badNonce" => Scope::Authority,
             _ if problem.status.is_some_and(|status| status >= 500) => Scope::Authority,
             _ => Scope::Certificate,
         };

@@ -19,8 +19,8 @@
 //!
 //! # Storage
 //! `DIR/acme` has the folders `account`, `certificates`, `challenges` and `locks`, for this user alone. Instances on several machines may
-//! share it: a lease lets one of them order a certificate, all of them serve its challenges, and all take the result from the folder
-//! within a minute. Their clocks must agree within a minute.
+//! share it: a lock (`flock`) lets one of them order a certificate, all of them serve its challenges, and all take the result from the
+//! folder within a minute. The file system must have such locks, as local ones and NFS do.
 //!
 //! # Failures
 //! Everything is repeated by itself, with growing delays that restarts and other instances keep. Certificates in memory stay in use.
@@ -28,12 +28,11 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod attempt;
 mod challenges;
 mod client;
 mod context;
 mod failure;
-mod lease;
+mod keeper;
 pub mod limits;
 mod manager;
 mod names;
@@ -41,13 +40,12 @@ mod options;
 mod order;
 mod record;
 mod schedule;
-mod slots;
+mod status;
 mod storage;
 
 pub use challenges::Challenges;
-pub use context::{State, Status};
 pub use failure::Failure;
 pub use manager::{Handle, Manager};
 pub use names::unsuitable;
 pub use options::{ChallengeKind, Clock, ExternalAccount, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Options};
-pub use slots::{Certificate, Notice};
+pub use status::{Certificate, Notice, State, Status};

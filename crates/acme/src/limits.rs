@@ -36,11 +36,8 @@ pub const RESPONSE_BYTES_MAX: usize = 1 << 18;
 /// Largest file of the storage, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 18;
 
-/// Validity of a lease, in seconds. The holder renews it every quarter of that.
-pub const LEASE_SECONDS: u64 = 120;
-
-/// Seconds after which a certificate is checked again whose lease another instance holds.
-pub const LEASE_POLL_SECONDS: u64 = 5;
+/// Seconds after which a certificate is checked again that another instance works on.
+pub const LOCK_POLL_SECONDS: u64 = 5;
 
 /// Interval at which the storage is checked for newer certificates of other instances, in seconds.
 pub const STORAGE_POLL_SECONDS: u64 = 60;
@@ -56,9 +53,6 @@ pub const SHARED_CHALLENGES_MAX: usize = 1000;
 
 /// Interval at which challenges of other instances are copied from the storage, in seconds.
 pub const CHALLENGE_POLL_SECONDS: u64 = 1;
-
-/// Commands that wait for the control thread.
-pub const COMMANDS_MAX: usize = 64;
 
 /// Shortest time between two certificates for the same names, in seconds, whatever the CA suggests.
 pub const REISSUE_SECONDS_MIN: u64 = 6 * 3600;

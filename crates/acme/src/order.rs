@@ -9,16 +9,17 @@ use instant_acme::{
     NewOrder, Order, OrderStatus,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use serde::{Deserialize, Serialize};
 use shearwater_tls::{CertificateFacts, Pair};
 use zeroize::Zeroizing;
 
+use crate::account;
 use crate::challenges::Served;
 use crate::client::Client;
 use crate::context::Context;
-use crate::failure::{Failure, kind};
+use crate::failure::{Failure, Scope, kind};
 use crate::limits::{CHALLENGE_POLL_SECONDS, NONCE_ATTEMPTS_MAX};
 use crate::options::ChallengeKind;
-use crate::record::{PendingOrder, Record};
 
 /// Seconds between two questions for the state of an order, unless the CA wants more.
 const POLL_SECONDS: u64 = 1;
@@ -41,29 +42,91 @@ pub(crate) struct Issued {
     pub(crate) pem: Zeroizing<Vec<u8>>,
 }
 
+/// The content of `NAME.order`, by which another process continues the order. It is written before the order is placed.
+#[derive(Serialize, Deserialize)]
+struct Pending {
+    directory: String,
+    names: Vec<String>,
+    /// Private key, as PEM.
+    key: Zeroizing<String>,
+    /// URL of the order, once it is placed.
+    url: Option<String>,
+}
+
+/// Orders a certificate, or continues the order that the storage has.
+pub(crate) async fn obtain(
+    context: &Context,
+    client: &Client,
+    names: &[String],
+    kind: ChallengeKind,
+    replaced: Option<&CertificateFacts>,
+) -> Result<Issued, Failure> {
+    let mut has_new_account = false;
+    loop {
+        let account = &account::open(context, client).await?;
+        let (pending, key) = Pending::open(context, names)?;
+        let mut ordering = Ordering { context, client, account, names, kind, pending, key };
+        let failure = match ordering.run(replaced).await {
+            Err(failure) if !failure.keeps_order() => failure,
+            result => return result,
+        };
+        forget(context, &names[0])?;
+        // The CA may have lost its accounts, as staging CAs do.
+        if failure.scope != Scope::Account || std::mem::replace(&mut has_new_account, true) {
+            return Err(failure);
+        }
+        account::discard(context)?;
+    }
+}
+
+/// Discards the order in progress, if there is one.
+pub(crate) fn forget(context: &Context, id: &str) -> Result<(), Failure> {
+    context.storage.certificates.remove(&format!("{id}.order"))
+}
+
+impl Pending {
+    /// Reads the order of these names by this CA, with its key, or stores a new one.
+    fn open(context: &Context, names: &[String]) -> Result<(Self, KeyPair), Failure> {
+        let directory = &context.options.directory;
+        let content = context.storage.certificates.read(&format!("{}.order", names[0]))?.unwrap_or_default();
+        let known = serde_json::from_slice(&content).ok();
+        let known = known.filter(|known: &Self| known.names == names && known.directory == *directory);
+        if let Some(known) = known
+            && let Ok(key) = KeyPair::from_pem(&known.key)
+        {
+            return Ok((known, key));
+        }
+        let key = KeyPair::generate().map_err(|error| broken(&error))?;
+        let text = key.serialize_pem().into();
+        let new = Self { directory: directory.clone(), names: names.to_vec(), key: text, url: None };
+        new.write(context)?;
+        Ok((new, key))
+    }
+
+    fn write(&self, context: &Context) -> Result<(), Failure> {
+        let content = Zeroizing::new(serde_json::to_vec(self).unwrap_or_default());
+        context.storage.certificates.write(&format!("{}.order", self.names[0]), &content)
+    }
+}
+
 /// One certificate's order.
-pub(crate) struct Ordering<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) client: &'a Client,
-    pub(crate) account: &'a Account,
-    pub(crate) names: &'a [String],
-    pub(crate) record: &'a mut Record,
-    /// The certificate that is renewed.
-    pub(crate) replaced: Option<&'a CertificateFacts>,
+struct Ordering<'a> {
+    context: &'a Context,
+    client: &'a Client,
+    account: &'a Account,
+    names: &'a [String],
+    kind: ChallengeKind,
+    pending: Pending,
+    key: KeyPair,
 }
 
 impl Ordering<'_> {
-    fn id(&self) -> &str {
-        &self.names[0]
-    }
-
-    /// Obtains the certificate, by the pending order if there is one.
-    pub(crate) async fn run(&mut self) -> Result<Issued, Failure> {
+    async fn run(&mut self, replaced: Option<&CertificateFacts>) -> Result<Issued, Failure> {
         let mut order = match self.resume().await? {
             Some(order) => order,
-            None => self.begin().await?,
+            None => self.place(replaced).await?,
         };
-        let kind = self.challenge_kind();
+        let kind = self.kind;
         let mut served: Option<Vec<Served>> = None;
         let mut is_finalized = false;
         loop {
@@ -84,61 +147,28 @@ impl Ordering<'_> {
                 self.client.retry_after().unwrap_or(POLL_SECONDS).clamp(POLL_SECONDS, POLL_SECONDS_MAX);
             tokio::time::sleep(Duration::from_secs(delay)).await;
             let refreshed = with_nonces(async || order.refresh().await.map(drop)).await;
-            self.check(refreshed)?;
+            self.client.check(refreshed)?;
         }
     }
 
-    /// Returns the challenge of this attempt: each failure changes it, so that one that can't work isn't the only one.
-    fn challenge_kind(&self) -> ChallengeKind {
-        let kinds = &self.context.options.challenges;
-        kinds[self.record.failures as usize % kinds.len()]
-    }
-
-    /// Turns an error into a failure, and discards the order if the CA rejected a request of it.
-    fn check<T>(&mut self, result: Result<T, Error>) -> Result<T, Failure> {
-        result.map_err(|error| {
-            if let Error::Api(problem) = &error
-                && problem.status.is_none_or(|status| status < 500)
-                && !matches!(kind(problem), "rateLimited" | "badNonce")
-            {
-                self.record.order = None;
-            }
-            self.client.failure(&error)
-        })
-    }
-
-    /// Loads the order that was interrupted, if it is for the same names and its key is stored.
+    /// Returns the order that was interrupted, if the CA still has it.
     async fn resume(&mut self) -> Result<Option<Order>, Failure> {
-        let directory = &self.context.options.directory;
-        let is_fitting =
-            |pending: &PendingOrder| pending.names == self.names && pending.directory == *directory;
-        let Some(pending) = self.record.order.take().filter(is_fitting) else { return Ok(None) };
-        if self.context.storage.certificates.read(&self.key_file())?.is_none() {
-            return Ok(None);
-        }
-        let url = pending.url.clone();
-        self.record.order = Some(pending);
-        match with_nonces(async || self.account.order(url.clone()).await).await {
+        let Some(url) = self.pending.url.clone() else { return Ok(None) };
+        let order = with_nonces(async || self.account.order(url.clone()).await).await;
+        match self.client.check(order) {
             Ok(mut order) => {
                 Ok(if order.state().status == OrderStatus::Invalid { None } else { Some(order) })
             }
-            Err(Error::Api(problem))
-                if !matches!(kind(&problem), "rateLimited" | "badNonce" | "accountDoesNotExist") =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(self.client.failure(&error)),
+            Err(failure) if failure.keeps_order() || failure.scope == Scope::Account => Err(failure),
+            Err(_) => Ok(None),
         }
     }
 
-    /// Stores a new key, places a new order, and records it.
-    async fn begin(&mut self) -> Result<Order, Failure> {
-        let key = KeyPair::generate().map_err(|error| broken(&error))?;
-        let folder = &self.context.storage.certificates;
-        folder.write(&self.key_file(), Zeroizing::new(key.serialize_pem()).as_bytes())?;
+    /// Places a new order, and records its URL.
+    async fn place(&mut self, replaced: Option<&CertificateFacts>) -> Result<Order, Failure> {
         let identifiers: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let mut new = NewOrder::new(&identifiers);
-        let replaced = self.replaced.filter(|_| self.record.plan.is_suggested).and_then(identifier);
+        let replaced = replaced.and_then(identifier);
         let has_replaced = replaced.is_some();
         if let Some(replaced) = replaced {
             new = new.replaces(replaced);
@@ -148,13 +178,9 @@ impl Ordering<'_> {
             let new = NewOrder::new(&identifiers);
             order = with_nonces(async || self.account.new_order(&new).await).await;
         }
-        let order = self.check(order)?;
-        self.record.order = Some(PendingOrder {
-            url: order.url().to_owned(),
-            names: self.names.to_vec(),
-            directory: self.context.options.directory.clone(),
-        });
-        self.record.write(folder, self.id())?;
+        let order = self.client.check(order)?;
+        self.pending.url = Some(order.url().to_owned());
+        self.pending.write(self.context)?;
         Ok(order)
     }
 
@@ -165,17 +191,16 @@ impl Ordering<'_> {
         kind: ChallengeKind,
     ) -> Result<Vec<Served>, Failure> {
         let fetched = fetch_authorizations(order).await;
-        self.check(fetched)?;
+        self.client.check(fetched)?;
         let mut served = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = self.check(authorization)?;
+            let mut authorization = self.client.check(authorization)?;
             if authorization.status != AuthorizationStatus::Pending {
                 continue;
             }
             let name = authorization.identifier().to_string();
             let Some(challenge) = authorization.challenge(challenge_type(kind)) else {
-                self.record.order = None;
                 return Err(no_challenge(&name, kind));
             };
             let (challenges, proof) = (&self.context.challenges, challenge.key_authorization());
@@ -185,52 +210,48 @@ impl Ordering<'_> {
         tokio::time::sleep(SHARE_TIME).await;
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = self.check(authorization)?;
+            let mut authorization = self.client.check(authorization)?;
             if authorization.status == AuthorizationStatus::Pending
                 && let Some(mut challenge) = authorization.challenge(challenge_type(kind))
                 && challenge.status == ChallengeStatus::Pending
             {
                 let ready = with_nonces(async || challenge.set_ready().await).await;
-                self.check(ready)?;
+                self.client.check(ready)?;
             }
         }
         Ok(served)
     }
 
     async fn finalize(&mut self, order: &mut Order) -> Result<(), Failure> {
-        let (key, _) = self.key()?;
         let mut params = CertificateParams::new(self.names).map_err(|error| broken(&error))?;
         params.distinguished_name = DistinguishedName::new();
-        let request = params.serialize_request(&key).map_err(|error| broken(&error))?;
+        let request = params.serialize_request(&self.key).map_err(|error| broken(&error))?;
         let finalized = with_nonces(async || order.finalize_csr(request.der()).await).await;
-        self.check(finalized)
+        self.client.check(finalized)
     }
 
     async fn download(&mut self, order: &mut Order) -> Result<Issued, Failure> {
         let chain = with_nonces(async || order.certificate().await).await;
-        let chain = self.check(chain)?.unwrap_or_default();
-        let (_, key) = self.key()?;
+        let chain = self.client.check(chain)?.unwrap_or_default();
+        let key = &*self.pending.key;
         let pair = Pair::from_pem(chain.as_bytes(), key.as_bytes()).map_err(|error| {
-            self.record.order = None;
             Failure::new(
                 format!("the CA's certificate can't be used: {error}"),
                 "it is ordered again by itself",
             )
         })?;
         if let Some(name) = self.names.iter().find(|name| !pair.facts().covers(name)) {
-            self.record.order = None;
             return Err(Failure::new(
                 format!("the CA's certificate isn't for {name}"),
                 "ask the CA for the cause",
             ));
         }
         let separator = if chain.ends_with('\n') { "" } else { "\n" };
-        Ok(Issued { pair, pem: [&*chain, separator, &key].concat().into_bytes().into() })
+        Ok(Issued { pair, pem: [&*chain, separator, key].concat().into_bytes().into() })
     }
 
     /// Returns the cause of an order's end: the error of a challenge, or of the order.
     async fn explain(&mut self, mut order: Order, kind: ChallengeKind) -> Failure {
-        self.record.order = None;
         let other = order
             .state()
             .error
@@ -251,24 +272,6 @@ impl Ordering<'_> {
             }
         }
         other.unwrap_or_else(rejected)
-    }
-
-    fn key_file(&self) -> String {
-        format!("{}.key", self.id())
-    }
-
-    /// Reads the key of the order, and its PEM text.
-    fn key(&mut self) -> Result<(KeyPair, Zeroizing<String>), Failure> {
-        let content = self.context.storage.certificates.read(&self.key_file())?.unwrap_or_default();
-        let text = Zeroizing::new(str::from_utf8(&content).unwrap_or_default().to_owned());
-        match KeyPair::from_pem(&text) {
-            Ok(key) => Ok((key, text)),
-            Err(_) => {
-                self.record.order = None;
-                let message = "the key of the pending order is lost".to_owned();
-                Err(Failure::new(message, "a new order follows by itself"))
-            }
-        }
     }
 }
 
@@ -298,8 +301,21 @@ pub(crate) async fn with_nonces<T>(mut request: impl AsyncFnMut() -> Result<T, E
     request().await
 }
 
+/// Returns the first and the last Unix time at which the CA wants a certificate to be renewed (RFC 9773), and the seconds until it may
+/// be asked again.
+pub(crate) async fn suggested_renewal(
+    account: &Account,
+    facts: &CertificateFacts,
+) -> Option<(u64, u64, u64)> {
+    let identifier = identifier(facts)?;
+    let (info, again) = with_nonces(async || account.renewal_info(&identifier).await).await.ok()?;
+    let unix = |time: i64| u64::try_from(time).unwrap_or(0);
+    let window = info.suggested_window;
+    Some((unix(window.start.unix_timestamp()), unix(window.end.unix_timestamp()), again.as_secs()))
+}
+
 /// Returns the identifier of a certificate for its CA (RFC 9773, section 4.1).
-pub(crate) fn identifier(facts: &CertificateFacts) -> Option<CertificateIdentifier<'static>> {
+fn identifier(facts: &CertificateFacts) -> Option<CertificateIdentifier<'static>> {
     Some(CertificateIdentifier {
         authority_key_identifier: URL_SAFE_NO_PAD.encode(facts.authority_key_id.as_ref()?).into(),
         serial: URL_SAFE_NO_PAD.encode(&facts.serial).into(),

@@ -1,4 +1,4 @@
-//! A certificate's files: the chain with its key, the key of a pending order, and the record of attempts.
+//! Two of a certificate's files: the chain with its key, and the record of attempts.
 
 use serde::{Deserialize, Serialize};
 use shearwater_tls::{CertificateFacts, Pair};
@@ -23,18 +23,9 @@ pub(crate) struct Record {
     /// Unix time before which the CA accepts no attempt.
     pub(crate) held_until: u64,
     pub(crate) failure: Option<Failure>,
-    pub(crate) order: Option<PendingOrder>,
     pub(crate) plan: Plan,
     /// Serial number of the certificate that the plan is for.
     pub(crate) serial: String,
-}
-
-/// An order that isn't complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PendingOrder {
-    pub(crate) url: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) directory: String,
 }
 
 impl Record {

@@ -1,8 +1,9 @@
-//! Decides when a certificate is renewed, and when a failed order is repeated.
+//! Decides when a certificate is renewed, when a failed order is repeated, and whether the clock can be right.
 
 use serde::{Deserialize, Serialize};
 use shearwater_tls::CertificateFacts;
 
+use crate::failure::Failure;
 use crate::limits::{RETRY_AFTER_SECONDS_MAX, RETRY_SECONDS_MAX, RETRY_SECONDS_MIN};
 
 const HOUR: u64 = 3600;
@@ -11,9 +12,30 @@ const DAY: u64 = 24 * HOUR;
 /// The beginning of 2026. A clock that is before it was never set.
 const CLOCK_MIN: u64 = 1_767_225_600;
 
-/// Returns whether the clock is certainly wrong.
-pub(crate) fn is_clock_unset(now: u64) -> bool {
-    now < CLOCK_MIN
+/// Fails if the clock is certainly wrong.
+pub(crate) fn check_clock(now: u64) -> Result<(), Failure> {
+    if now >= CLOCK_MIN {
+        return Ok(());
+    }
+    let message = format!("no certificate can be ordered: the clock of this machine is {now} s after 1970");
+    let help = "set the clock, for example by NTP; then they are ordered by themselves";
+    Err(Failure::new(message, help).of_machine())
+}
+
+/// Compares the dates of a new certificate with this machine's clock.
+pub(crate) fn clock_failure(facts: &CertificateFacts, now: u64) -> Option<Failure> {
+    let (what, by) = if facts.not_before > now {
+        ("behind", facts.not_before - now)
+    } else if facts.not_after <= now {
+        ("ahead", now - facts.not_after)
+    } else {
+        return None;
+    };
+    let name = facts.dns_names.first().map_or("the name", String::as_str);
+    let message = format!(
+        "the new certificate for {name} isn't valid now: the clock of this machine is {what} by {by} s or more"
+    );
+    Some(Failure::new(message, "set the clock, for example by NTP"))
 }
 
 /// The plan for a certificate, kept in its record.

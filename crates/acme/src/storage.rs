@@ -1,4 +1,4 @@
-//! The folder with accounts, certificates, challenges and leases, which instances may share.
+//! The folder with accounts, certificates, challenges and locks, which instances may share.
 //!
 //! Files are replaced by renaming a complete one over them, and no link is followed below the given folder.
 
@@ -9,11 +9,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::failure::{Failure, Scope};
+use crate::failure::Failure;
 use crate::limits::{FILE_BYTES_MAX, LEFTOVER_SECONDS};
 
 /// Prefix of files that aren't complete yet. No name of a certificate begins like this.
@@ -143,12 +143,18 @@ impl Folder {
         })
     }
 
-    /// Creates a file. Returns `false` if there is one of that name.
-    pub(crate) fn create(&self, name: &str, content: &[u8]) -> Result<bool, Failure> {
-        match self.try_create(name, content) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(self.error(name, &error)),
+    /// Locks a name, until the result is dropped or the process ends; `None` if another instance has locked it.
+    pub(crate) fn lock(&self, name: &str) -> Result<Option<OwnedFd>, Failure> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR);
+        let locked = file.and_then(|file| {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(file)
+        });
+        match locked {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(self.error(name, &error.into())),
         }
     }
 
@@ -205,6 +211,9 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     let help = match Errno::from_io_error(error) {
         Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
         Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
+        Some(Errno::NOLCK | Errno::OPNOTSUPP) => {
+            "choose a folder whose file system has locks (flock): servers that share it take turns by them"
+        }
         Some(Errno::LOOP | Errno::NOTDIR) => "remove the link: nothing in the storage may be one",
         _ if error.kind() == io::ErrorKind::PermissionDenied => {
             "choose a folder that the server's user owns: `storage` of [tls], or `StateDirectory=` of its unit"
@@ -212,7 +221,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
         _ => "check the folder; certificates in memory are used until it works again",
     };
     let message = format!("cannot access {}: {error}", path.display());
-    Failure { scope: Scope::Storage, ..Failure::new(message, help) }
+    Failure::new(message, help).of_machine()
 }
 
 #[cfg(test)]

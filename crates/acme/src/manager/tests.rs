@@ -2,20 +2,15 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-
 use super::{Handle, Manager};
-use crate::challenges::Challenges;
-use crate::context::{State, Status};
-use crate::lease::{Lease, Owner};
-use crate::limits::{COMMANDS_MAX, LEASE_POLL_SECONDS, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
+use crate::limits::{LOCK_POLL_SECONDS, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
 use crate::options::{Clock, Options};
-use crate::slots::Notice;
+use crate::status::{Notice, State, Status};
 use crate::storage::Storage;
 
 const NOW: u64 = 1_800_000_000;
@@ -192,8 +187,9 @@ fn a_clock_that_was_never_set_causes_no_request() {
     let fixture = Fixture::start(tempfile::tempdir().unwrap(), &["a.example"], 1000, "https://127.0.0.1:1/");
     assert_eq!(
         fixture.failure(),
-        "no certificate for a.example: the clock of this machine is 1000 s after 1970",
+        "no certificate can be ordered: the clock of this machine is 1000 s after 1970",
     );
+    fixture.wait(|status| status[0].attempts == 1);
     fixture.now.store(NOW, Ordering::Relaxed);
     fixture.advance(0);
     assert!(fixture.failure().contains("cannot connect to the CA"));
@@ -203,33 +199,21 @@ fn a_clock_that_was_never_set_causes_no_request() {
 fn a_broken_storage_is_reported_once_while_certificates_stay() {
     let root = tempfile::tempdir().unwrap();
     store(root.path(), "a.example");
-    // It belongs to this user and is a folder: it fails only when leases are written.
-    let locks = root.path().join("acme/locks");
-    let fixture = {
-        let storage = Storage::open(root.path()).unwrap();
-        drop(storage);
-        let fixture = Fixture::start(root, &["a.example", "b.example"], 1000, "https://127.0.0.1:1/");
-        std::fs::remove_dir_all(locks).unwrap();
-        fixture
-    };
-    let mut failures = Vec::new();
-    for _ in 0..3 {
-        match fixture.notices.recv_timeout(DEADLINE).unwrap() {
-            Notice::Certificate(certificate) => assert_eq!(certificate.names, ["a.example"]),
-            Notice::Failed(failure) => failures.push(failure.message),
-        }
-    }
-    assert!(failures.iter().all(|message| message.contains("the clock of this machine")), "{failures:?}");
+    let fixture = Fixture::start(root, &["a.example", "b.example"], 1000, "https://127.0.0.1:1/");
+    assert!(matches!(fixture.notices.recv_timeout(DEADLINE), Ok(Notice::Certificate(_))));
+    assert!(fixture.failure().contains("the clock of this machine"));
+    fixture.wait(|status| status.iter().all(|status| status.attempts == 1));
+    // It fails only when a lock is taken.
+    std::fs::remove_dir_all(fixture.root.path().join("acme/locks")).unwrap();
     fixture.now.store(NOW, Ordering::Relaxed);
     fixture.advance(0);
     assert!(fixture.failure().starts_with("cannot access "));
-    let status = fixture.wait(|status| status.iter().all(|status| status.attempts == 2));
-    assert_eq!(status[1].state, State::Missing);
+    fixture.wait(|status| status.iter().all(|status| status.attempts == 2));
     fixture.advance(STORAGE_POLL_SECONDS + 1);
     let status = fixture.wait(|status| status.iter().all(|status| status.attempts == 3));
     assert!(fixture.notices.try_recv().is_err());
     assert!(status[1].failure.as_ref().unwrap().message.starts_with("cannot access "));
-    assert_ne!(status[0].state, State::Missing);
+    assert_eq!((status[0].state, status[1].state), (State::Valid, State::Missing));
 }
 
 #[test]
@@ -242,29 +226,6 @@ fn a_reload_changes_the_list() {
     assert_eq!((status[0].attempts, &status[1].names), (1, &names(&["c.example", "d.example"])));
     assert!(fixture.handle.set_certificates(vec![names(&["*.example"])]).is_err());
     assert!(fixture.handle.set_certificates(vec![names(&["e.example"]), names(&["e.example"])]).is_err());
-}
-
-#[test]
-fn a_bounded_number_of_commands_waits() {
-    let root = tempfile::tempdir().unwrap();
-    let storage = Arc::new(Storage::open(root.path()).unwrap());
-    let challenges = Arc::new(Challenges::new(storage, Clock::default()));
-    // Nobody receives them.
-    let (commands, _received) = mpsc::channel(COMMANDS_MAX);
-    let handle = Handle {
-        commands,
-        challenges,
-        board: Arc::default(),
-        changed: Arc::default(),
-        stop: Arc::default(),
-        thread: Mutex::default(),
-    };
-    for _ in 0..COMMANDS_MAX {
-        handle.set_certificates(Vec::new()).unwrap();
-    }
-    assert!(
-        handle.set_certificates(Vec::new()).unwrap_err().message.starts_with("more than 64 commands wait")
-    );
 }
 
 #[test]
@@ -282,14 +243,14 @@ fn serves_challenges_of_other_instances() {
 fn a_renewal_waits_for_another_instance() {
     let root = tempfile::tempdir().unwrap();
     let locks = Storage::open(root.path()).unwrap().locks;
-    let lease = Lease::take(&locks, "a.example", &Owner::current(), NOW).unwrap().unwrap();
+    let lock = locks.lock("a.example").unwrap().unwrap();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fixture = Fixture::start(root, &["a.example"], NOW, &format!("https://{address}/"));
     fixture.wait(|status| status[0].attempts == 1);
     fixture.handle.renew("a.example").unwrap();
     assert_eq!(fixture.wait(|status| status[0].attempts == 2)[0].renewals, 0);
-    drop(lease);
-    fixture.advance(LEASE_POLL_SECONDS);
+    drop(lock);
+    fixture.advance(LOCK_POLL_SECONDS);
     let status = fixture.wait(|status| status[0].attempts == 3);
     assert!(status[0].renewals == 1 && status[0].failure.is_some(), "{status:?}");
 }

@@ -2,7 +2,7 @@
 
 use shearwater_tls::{CertificateFacts, KeyKind};
 
-use super::{DAY, HOUR, Plan, back_off, is_clock_unset};
+use super::{DAY, HOUR, Plan, back_off, check_clock, clock_failure};
 use crate::limits::{RETRY_AFTER_SECONDS_MAX, RETRY_SECONDS_MAX, RETRY_SECONDS_MIN};
 
 const NOW: u64 = 1_800_000_000;
@@ -84,7 +84,16 @@ fn a_retry_after_is_honoured_within_a_week() {
 
 #[test]
 fn clocks_that_were_never_set_are_found() {
-    assert!(is_clock_unset(0));
-    assert!(is_clock_unset(1_700_000_000));
-    assert!(!is_clock_unset(NOW));
+    assert!(check_clock(0).is_err() && check_clock(1_700_000_000).is_err());
+    assert_eq!(check_clock(NOW), Ok(()));
+}
+
+#[test]
+fn a_new_certificate_shows_a_wrong_clock() {
+    let facts = facts(1000);
+    assert_eq!(clock_failure(&facts, NOW), None);
+    let behind = clock_failure(&facts, NOW - 7).unwrap();
+    assert!(behind.message.ends_with("the clock of this machine is behind by 7 s or more"), "{behind}");
+    let ahead = clock_failure(&facts, NOW + 1000).unwrap();
+    assert!(ahead.message.ends_with("the clock of this machine is ahead by 0 s or more"), "{ahead}");
 }

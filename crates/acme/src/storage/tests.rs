@@ -49,11 +49,14 @@ fn replaces_files_whole() {
 }
 
 #[test]
-fn creates_a_file_once() {
-    let (_root, storage) = open();
-    assert!(storage.locks.create("a", b"1").unwrap());
-    assert!(!storage.locks.create("a", b"2").unwrap());
-    assert_eq!(storage.locks.read("a").unwrap().unwrap().as_slice(), b"1");
+fn one_instance_at_a_time_has_a_lock() {
+    let (root, storage) = open();
+    let other = Storage::open(&root.path().join("new/storage")).unwrap();
+    let lock = storage.locks.lock("example.org").unwrap();
+    assert!(lock.is_some() && other.locks.lock("example.org").unwrap().is_none());
+    assert!(other.locks.lock("example.org.uk").unwrap().is_some());
+    drop(lock);
+    assert!(other.locks.lock("example.org").unwrap().is_some());
 }
 
 #[test]
