@@ -106,12 +106,11 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let admin_line = admin_server.as_ref().map(report::admin);
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
-    let sites = site.sites.clone();
     let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control), tls.clone());
     let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
     let server = server.take_over().on_upgrade(move |control| upgrader.upgrade(control));
     let server = server.notify_manager().at_rest(shearwater_allocator::give_back);
-    let running = server.start(move |_| sites.service())?;
+    let running = site.start(server)?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
     let stopped = tls.clone();

@@ -92,7 +92,7 @@ impl Plan {
         let tls = tls::plan(&config, &by_flags, &listening)?;
         let Listening { server, addresses, .. } = listening;
         site.warnings.extend(tls::check::flag_warnings(&by_flags));
-        if let Some(port) = tls.as_ref().and_then(TlsPlan::port) {
+        if let Some(port) = config.tls.redirect_port.or_else(|| tls.as_ref()?.port()) {
             site.sites.set_https_port(port);
         }
         let log = access_log::plan(serve, &config.log, &mut overridden)?;

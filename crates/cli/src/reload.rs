@@ -82,6 +82,10 @@ impl Reloader {
         if let Some(tls) = &self.tls {
             site.sites.answer_challenges(tls.find_challenge());
         }
+        if let (Some(_), Some(port)) = (&replacement, sites_before.https_port()) {
+            // It has no effect unless the system picked the port.
+            site.sites.set_https_port(port);
+        }
         let mut what = match &self.arguments.config {
             Some(file) => format!("{}: {}", file.display(), site.description),
             None => site.description,

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use shearwater::{Running, Server};
 use shearwater_files::{CacheFigures, CacheLimits, Folder, FolderError, FolderOptions};
 use shearwater_metrics::{CacheCounts, Metrics};
 use shearwater_precompress::Coding;
@@ -49,6 +50,17 @@ impl Site {
                 CacheCounts { files, bytes, hits, misses }
             });
         }
+    }
+
+    /// Starts a server of the sites.
+    pub(crate) fn start(&self, server: Server) -> Result<Running, shearwater::Error> {
+        let sites = self.sites.clone();
+        let running = server.start(move |_| sites.service())?;
+        if let Some(address) = running.start_report().secure_addresses.first() {
+            // It has no effect unless the system picked the port.
+            self.sites.set_https_port(address.port());
+        }
+        Ok(running)
     }
 
     /// Opens a folder; without one, the folder `public` in `base` if it exists, or the welcome page.

@@ -81,6 +81,12 @@ impl Sites {
         self.0.https_port.get_or_init(|| port);
     }
 
+    /// Returns the port that requests in clear are redirected to, if it was set.
+    #[must_use]
+    pub fn https_port(&self) -> Option<u16> {
+        self.0.https_port.get().copied()
+    }
+
     /// Responds to challenges of certificate authorities (`/.well-known/acme-challenge/TOKEN`, RFC 8555 section 8.3) on all sites,
     /// in clear. Workers call `find` with the token of each such request. Sites that are already shared with services keep
     /// theirs.

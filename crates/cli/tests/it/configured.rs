@@ -192,6 +192,7 @@ const SHOWN: &[(Test, &[&str])] = &[
     (tls::min_version, &["tls.min_version"]),
     (tls::protocols, &["tls.protocols"]),
     (tls::strict_sni, &["tls.strict_sni"]),
+    (tls::redirect_port, &["tls.redirect_port"]),
     (tls::acme_account, &["acme.email", "acme.eab", "acme.agree_to_terms", "eab.kid", "eab.hmac"]),
     (tls::http, &["site.http"]),
     (tls::hsts, &["site.hsts", "hsts.max_age", "hsts.subdomains", "hsts.preload"]),

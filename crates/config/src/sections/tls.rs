@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::context::{Context, KeyPath, Value};
 use crate::rules::collections::{List, Optional, Table, read_table};
-use crate::rules::numbers::{Number, age};
+use crate::rules::numbers::{Number, age, integer};
 use crate::rules::strings::{Choice, Flag, Text, choices, text};
 use crate::section::{Description, Kind::Inline, Rule, section};
 
@@ -21,6 +21,9 @@ section! {
             "Protocols that clients are offered (ALPN).";
         strict_sni: bool = false, Flag,
             "Refuses clients that ask for a name of no site, or for none. Otherwise they get the certificate of the first site that has one.";
+        redirect_port: Option<u16> = None, Optional(integer(1..=65_535)),
+            "Port that requests in clear are redirected to. Set it if a router or a container maps another port to `https_port`, which is the \
+             default.";
         ticket_keys: Option<PathBuf> = None, Optional(file("a file, such as \"/etc/shearwater/tickets\"")),
             "File with the keys of session tickets, so that clients resume sessions on any of several machines. Default: each process \
              makes its own and replaces them twice a day; an upgrade passes them on.";
@@ -31,6 +34,7 @@ section! {
 
     fn example() -> Self {
         Self {
+            redirect_port: Some(443),
             ticket_keys: Some(PathBuf::from("/etc/shearwater/tickets")),
             storage: Some(PathBuf::from("/var/lib/shearwater")),
             ..Self::default()

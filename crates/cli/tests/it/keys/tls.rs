@@ -114,6 +114,41 @@ pub(crate) fn http() {
 }
 
 #[test]
+pub(crate) fn redirect_port() {
+    if testkit::tls::skips("it sends requests in clear") {
+        return;
+    }
+    let of = |key: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n{key}\n\
+             [[site]]\nroot = \"www\"\ntls = \"self-signed\"\n"
+        )
+    };
+    for driver in drivers() {
+        let folder = folder(&of(""));
+        let mut command = program(&folder, &["site.toml", "--pid-file", "pid", "--driver", driver]);
+        let server = Server::of(&mut command);
+        let location = || {
+            let response = server.connect().request("GET", "/f.txt", &[]);
+            response.field("Location").unwrap_or_default().to_owned()
+        };
+        let url = server.banner.split_whitespace().find_map(|word| word.strip_prefix("https://127.0.0.1:"));
+        // The port that the system picked, also after a reload.
+        let picked = format!("https://localhost:{}f.txt", url.expect("an address with TLS"));
+        assert_eq!(location(), picked, "{driver}");
+        for (key, expected) in [
+            ("", picked.as_str()),
+            ("[tls]\nredirect_port = 8443", "https://localhost:8443/f.txt"),
+            ("[tls]\nredirect_port = 443", "https://localhost/f.txt"),
+        ] {
+            folder.file("site.toml", of(key));
+            let (code, _, stderr) = run(&folder, &["reload", "pid"]);
+            assert_eq!((code, location().as_str()), (0, expected), "{driver}: {key}\n{stderr}");
+        }
+    }
+}
+
+#[test]
 pub(crate) fn hsts() {
     for (key, value) in [
         ("hsts = \"180d\"", Some("max-age=15552000")),
