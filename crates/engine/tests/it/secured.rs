@@ -1,153 +1,23 @@
-//! Connections with TLS, by sessions without cryptography: a record is content after its header.
+//! Connections with TLS, by sessions without cryptography.
 
-use std::io::IoSlice;
+use shearwater_engine::Timeouts;
 
-use shearwater_engine::io::secure::{
-    Failure, Opened, Provider, Secure, Session, SessionFacts, Step, Version,
-};
-use shearwater_engine::io::sim::{Sim, SimNet, SimOptions};
-use shearwater_engine::io::{Driver, ListenerId};
-use shearwater_engine::{Control, Limits, Service, Setup, Timeouts, Worker};
-use std::sync::Arc;
-
-use crate::harness::app::TestApp;
+use crate::harness::letters::{ALERT, CONTENT, HELLO, MESSAGE, REFUSED, SecureSim, record};
 use crate::harness::unit::head;
 use crate::harness::{ExpectedResponse, Setting, SimClient, SimWorld};
 
-pub(crate) const HELLO: u8 = 22;
-pub(crate) const CONTENT: u8 = 23;
-/// A record with a message for the session alone.
-const MESSAGE: u8 = 24;
-/// Content of a hello that is refused, by this alert.
-const REFUSED: u8 = b'!';
-const ALERT: &[u8] = b"alert";
-
-/// Hosts have the policy that is their first character's number.
-pub(crate) struct Letters;
-
-#[derive(Default)]
-pub(crate) struct Lettered(Option<Arc<SessionFacts>>);
-
-impl Provider for Letters {
-    type Session = Lettered;
-
-    fn begin_turn(&mut self, _: u64) {}
-
-    fn accept(&mut self, _: ListenerId) -> Lettered {
-        Lettered::default()
-    }
-
-    fn has_client_policies(&self) -> bool {
-        true
-    }
-
-    fn client_policy(&self, host: &str) -> u32 {
-        host.bytes().next().unwrap_or_default().into()
-    }
+/// A client that sends the records of a test.
+pub(crate) fn connect<S: shearwater_engine::Service>(
+    world: &mut SimWorld<S, SecureSim>,
+    policy: u8,
+) -> SimClient {
+    let mut client = SimClient::new(world.net.connect());
+    world.feed(&mut client, record(HELLO, &[policy]));
+    client
 }
 
-impl Session for Lettered {
-    fn open(&mut self, wire: &mut [u8], reply: &mut Vec<u8>) -> Opened {
-        let record = match *wire {
-            [kind, _, _, high, low, ..] => Some((kind, 5 + usize::from(u16::from_be_bytes([high, low])))),
-            _ => None,
-        };
-        let Some((kind, len)) = record.filter(|(_, len)| *len <= wire.len()) else {
-            return Opened { consumed: 0, step: Step::NeedMore };
-        };
-        let step = match kind {
-            HELLO if wire[5] == REFUSED => {
-                reply.extend_from_slice(ALERT);
-                Step::Failed(Failure::Version)
-            }
-            HELLO => {
-                self.0 = Some(Arc::new(SessionFacts {
-                    version: Version::Tls13,
-                    is_resumed: false,
-                    alpn: Some("http/1.1"),
-                    server_name: Some("a.example".into()),
-                    client_certificates: Box::new([Box::from(&b"a certificate"[..])]),
-                    client_policy: wire[5].into(),
-                    cipher_suite: "TLS_NULL",
-                }));
-                Step::Secured
-            }
-            CONTENT => Step::Plain(5..len),
-            _ => Step::Handled,
-        };
-        Opened { consumed: len, step }
-    }
-
-    fn seal(&mut self, plain: &[IoSlice<'_>], wire: &mut Vec<u8>) -> Result<(), Failure> {
-        plain.iter().for_each(|slice| wire.extend_from_slice(slice));
-        Ok(())
-    }
-
-    fn close_notify(&mut self, _: &mut Vec<u8>) {}
-
-    fn facts(&self) -> Option<&Arc<SessionFacts>> {
-        self.0.as_ref()
-    }
-
-    fn held_bytes(&self) -> usize {
-        0
-    }
-}
-
-pub(crate) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
-    let len = u16::try_from(content.len()).expect("a short record").to_be_bytes();
-    [&[kind, 3, 3, len[0], len[1]][..], content].concat()
-}
-
-pub(crate) struct World<S = TestApp> {
-    pub(crate) worker: Worker<Secure<Sim, Letters>, S>,
-    pub(crate) net: SimNet,
-    pub(crate) control: Arc<Control>,
-}
-
-impl World {
-    fn new() -> Self {
-        Self::of(TestApp, SimOptions::default(), Limits::default())
-    }
-}
-
-impl<S: Service> World<S> {
-    pub(crate) fn of(service: S, options: SimOptions, limits: Limits) -> Self {
-        let sim = Sim::new(options);
-        let net = sim.net();
-        let control = Arc::new(Control::new().0);
-        let mut setup = Setup::new(0, limits, Timeouts::default(), Arc::clone(&control));
-        setup.secure_listeners = vec![0];
-        Self { worker: Worker::new(Secure::new(sim, Letters), service, setup), net, control }
-    }
-
-    pub(crate) fn settle(&mut self) {
-        while self.worker.is_busy() || self.net.is_ready() || self.net.next_due_ms().is_some() {
-            self.worker.turn().expect("the simulated driver doesn't break");
-        }
-    }
-
-    pub(crate) fn feed(&mut self, client: &mut SimClient, bytes: &[u8]) {
-        client.send(bytes);
-        self.settle();
-    }
-
-    /// Connects a client whose session has a policy.
-    pub(crate) fn connect(&mut self, policy: u8) -> SimClient {
-        let mut client = SimClient::new(self.net.connect());
-        self.feed(&mut client, &record(HELLO, &[policy]));
-        client
-    }
-
-    pub(crate) fn pass(&mut self, ms: u64) {
-        let until_ms = self.net.now_ms() + ms;
-        let waker = self.worker.driver_mut().waker();
-        while self.net.now_ms() < until_ms {
-            self.net.advance(32.min(until_ms - self.net.now_ms()));
-            waker.wake();
-            self.settle();
-        }
-    }
+fn world() -> SimWorld<crate::harness::app::TestApp, SecureSim> {
+    SimWorld::with_tls(Setting::default(), crate::harness::app::TestApp)
 }
 
 fn get(host: &str) -> Vec<u8> {
@@ -156,11 +26,11 @@ fn get(host: &str) -> Vec<u8> {
 
 #[test]
 fn responds_421_to_a_host_of_another_client_policy() {
-    let mut world = World::new();
-    let mut client = world.connect(b'a');
-    world.feed(&mut client, &get("a.example"));
+    let mut world = world();
+    let mut client = connect(&mut world, b'a');
+    world.feed(&mut client, get("a.example"));
     assert!(client.text().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.text());
-    world.feed(&mut client, &[get("about.example"), get("b.example"), get("a.example")].concat());
+    world.feed(&mut client, [get("about.example"), get("b.example"), get("a.example")].concat());
     let text = client.text();
     let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
     assert_eq!(statuses, ["200", "200", "421"]);
@@ -169,18 +39,18 @@ fn responds_421_to_a_host_of_another_client_policy() {
 
 #[test]
 fn an_alert_arrives_though_input_is_unread() {
-    let mut world = World::new();
+    let mut world = world();
     let mut client = SimClient::new(world.net.connect());
-    world.feed(&mut client, &record(HELLO, &[REFUSED]));
+    world.feed(&mut client, record(HELLO, &[REFUSED]));
     assert_eq!(client.read(), ALERT);
     client.assert_closed();
-    world.feed(&mut client, &[0; 10_000]);
+    world.feed(&mut client, [0; 10_000]);
     assert!(!client.peer.saw_reset());
     client.peer.finish();
     world.settle();
     assert_eq!(world.worker.in_use(), (0, 0, 0));
     let mut silent = SimClient::new(world.net.connect());
-    world.feed(&mut silent, &record(HELLO, &[REFUSED]));
+    world.feed(&mut silent, record(HELLO, &[REFUSED]));
     world.pass(Timeouts::default().linger_ms + 2000);
     assert_eq!(world.worker.in_use(), (0, 0, 0), "it doesn't wait for longer");
 }
@@ -188,9 +58,9 @@ fn an_alert_arrives_though_input_is_unread() {
 #[test]
 fn a_part_of_a_record_is_no_request() {
     for (rest_ms, is_finished) in [(0, true), (0, false), (Timeouts::default().head_ms + 2000, false)] {
-        let mut world = World::new();
-        let mut client = world.connect(b'a');
-        world.feed(&mut client, &get("a.example"));
+        let mut world = world();
+        let mut client = connect(&mut world, b'a');
+        world.feed(&mut client, get("a.example"));
         let got = client.read().len();
         let (first, rest) = (&record(MESSAGE, b"12345")[..7], &record(MESSAGE, b"12345")[7..]);
         world.feed(&mut client, first);
@@ -209,10 +79,10 @@ fn a_part_of_a_record_is_no_request() {
 
 /// Sends a body's record at this rate, for so long; returns the time until the response.
 fn body_ends_after(bytes_per_second: usize, sent_ms: u64) -> Option<u64> {
-    let mut world = World::new();
-    let mut client = world.connect(b'a');
+    let mut world = world();
+    let mut client = connect(&mut world, b'a');
     let head = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 16000\r\n\r\n";
-    world.feed(&mut client, &record(CONTENT, head));
+    world.feed(&mut client, record(CONTENT, head));
     let body = record(CONTENT, &[b'x'; 16_000]);
     let (began_ms, mut sent) = (world.net.now_ms(), 0);
     loop {
@@ -244,11 +114,11 @@ fn a_slow_body_in_one_record_keeps_its_minimum_rate() {
 
 #[test]
 fn a_silent_body_counts_as_silent() {
-    let mut world = World::new();
-    let mut client = world.connect(b'a');
+    let mut world = world();
+    let mut client = connect(&mut world, b'a');
     let head = b"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 16000\r\n\r\n";
-    world.feed(&mut client, &record(CONTENT, head));
-    world.feed(&mut client, &record(CONTENT, &[b'x'; 15_000]));
+    world.feed(&mut client, record(CONTENT, head));
+    world.feed(&mut client, record(CONTENT, &[b'x'; 15_000]));
     world.pass(Timeouts::default().body_ms + 1000);
     assert!(client.text().starts_with("HTTP/1.1 408"));
     assert_eq!(world.control.totals().hit_body_ms, 1);
@@ -256,11 +126,11 @@ fn a_silent_body_counts_as_silent() {
 
 #[test]
 fn handlers_see_the_session_at_once_and_later() {
-    let mut world = World::new();
-    let mut client = world.connect(b'a');
+    let mut world = world();
+    let mut client = connect(&mut world, b'a');
     for path in ["/tls", "/tls-later"] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
-        world.feed(&mut client, &record(CONTENT, request.as_bytes()));
+        world.feed(&mut client, record(CONTENT, request.as_bytes()));
         let text = client.text();
         let session = r#"TlsSession { version: Tls13, cipher_suite: "TLS_NULL", alpn: Some("http/1.1"), server_name: Some("a.example"), is_resumed: false, .. } ["a certificate"]"#;
         assert!(text.ends_with(session), "{path}: {text}");

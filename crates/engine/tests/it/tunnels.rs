@@ -11,8 +11,9 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::limits::TUNNEL_BYTES_MAX;
 use shearwater_engine::{ConnectionGuard, HandedOver, Limits, Request, Response, Service, Timeouts};
 
-use crate::harness::{Choices, SimClient};
-use crate::secured::{CONTENT, World, record};
+use crate::harness::letters::{CONTENT, record};
+use crate::harness::{Choices, SecureSim, Setting, SimClient, SimWorld};
+use crate::secured::connect;
 use crate::seeds;
 
 /// Upgrades each request, and keeps its connection for the test.
@@ -52,13 +53,13 @@ impl Program {
     }
 }
 
-type TunnelWorld = World<Upgrading>;
+type TunnelWorld = SimWorld<Upgrading, SecureSim>;
 
 /// Upgrades a client's connection, which sends `early` with its request.
 fn upgrade(world: &mut TunnelWorld, kept: &Upgrading, early: &[u8]) -> (SimClient, Program) {
-    let mut client = world.connect(b'a');
+    let mut client = connect(world, b'a');
     let request = b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
-    world.feed(&mut client, &record(CONTENT, &[request, early].concat()));
+    world.feed(&mut client, record(CONTENT, &[request, early].concat()));
     assert!(client.text().starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{}", client.text());
     client.got.clear();
     let handed = kept.0.borrow_mut().take().expect("it is handed over");
@@ -68,7 +69,7 @@ fn upgrade(world: &mut TunnelWorld, kept: &Upgrading, early: &[u8]) -> (SimClien
 
 fn joined(limits: Limits) -> (TunnelWorld, SimClient, Program) {
     let kept = Upgrading::default();
-    let mut world = World::of(kept.clone(), SimOptions::default(), limits);
+    let mut world = SimWorld::with_tls(Setting { limits, ..Setting::default() }, kept.clone());
     let (client, program) = upgrade(&mut world, &kept, b"early");
     (world, client, program)
 }
@@ -91,7 +92,7 @@ fn passes_bytes_both_ways_and_counts_as_an_upgrade() {
     let sent_before = world.control.totals().bytes_sent;
     let mut got = Vec::new();
     for round in 0..10 {
-        world.feed(&mut client, &records(&[round; 70_000]));
+        world.feed(&mut client, records(&[round; 70_000]));
         while got.len() < 70_000 {
             assert!(!program.read(&mut got));
             world.settle();
@@ -127,13 +128,13 @@ fn passes_the_end_of_each_side_on() {
             world.settle();
             assert_eq!(client.read(), b"the last word");
             assert!(client.peer.saw_fin());
-            world.feed(&mut client, &records(b"heard"));
+            world.feed(&mut client, records(b"heard"));
             client.peer.finish();
             world.settle();
             assert!(program.read(&mut got));
             assert_eq!(got, b"heard");
         } else {
-            world.feed(&mut client, &records(b"asked"));
+            world.feed(&mut client, records(b"asked"));
             client.peer.finish();
             world.settle();
             assert!(program.read(&mut got));
@@ -164,7 +165,7 @@ fn passes_a_break_of_each_side_on() {
     assert_nothing_left(&mut world);
 
     let (mut world, mut client, program) = joined(Limits::default());
-    world.feed(&mut client, &records(b"never read"));
+    world.feed(&mut client, records(b"never read"));
     drop(program);
     world.settle();
     assert!(client.peer.saw_reset(), "as a close with unread input");
@@ -175,7 +176,7 @@ fn passes_a_break_of_each_side_on() {
 fn a_program_that_reads_nothing_holds_its_client_up() {
     let (mut world, mut client, mut program) = joined(Limits::default());
     let sent: Vec<u8> = (0..3_000_000_u32).map(|number| (number / 7) as u8).collect();
-    world.feed(&mut client, &records(&sent));
+    world.feed(&mut client, records(&sent));
     assert!(client.peer.unread() > 1_000_000, "{} bytes unread", client.peer.unread());
     let held = world.worker.waiting_in_use().1;
     assert!(held > 0 && held <= TUNNEL_BYTES_MAX, "{held} bytes wait");
@@ -265,7 +266,7 @@ fn a_drain_and_a_stop_end_tunnels() {
 #[test]
 fn a_drain_ends_a_tunnel_that_is_held_up() {
     let (mut world, mut client, program) = joined(Limits::default());
-    world.feed(&mut client, &records(&[0; 700_000]));
+    world.feed(&mut client, records(&[0; 700_000]));
     assert!(client.peer.unread() > 0, "the program reads nothing");
     world.control.drain(60_000);
     world.settle();
@@ -280,7 +281,7 @@ fn a_drain_ends_a_tunnel_that_is_held_up() {
 fn full_buffers_end_a_tunnel_that_is_held_up() {
     let limits = Limits { buffered_bytes_max: 100_000, ..Limits::default() };
     let (mut world, mut client, program) = joined(limits);
-    world.feed(&mut client, &records(&[0; 2_000_000]));
+    world.feed(&mut client, records(&[0; 2_000_000]));
     assert!(client.peer.saw_reset());
     assert_eq!(world.control.totals().hit_buffered_bytes, 1);
     assert_nothing_left(&mut world);
@@ -290,13 +291,14 @@ fn full_buffers_end_a_tunnel_that_is_held_up() {
 /// On a rough kernel bytes arrive in order, and nothing is left.
 #[test]
 fn random_tunnels_end_well() {
-    seeds::run_or_replay(|seed| {
+    seeds::run_or_replay(seeds::DEFERRED_SEEDS, |seed| {
         let kept = Upgrading::default();
         let mut choices = Choices::new(seed);
-        let mut world = World::of(kept.clone(), SimOptions::rough(seed), Limits::default());
-        let mut client = world.connect(b'a');
+        let mut world =
+            SimWorld::with_tls(Setting { sim: SimOptions::rough(seed), ..Setting::default() }, kept.clone());
+        let mut client = connect(&mut world, b'a');
         let request = b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
-        world.feed(&mut client, &record(CONTENT, request));
+        world.feed(&mut client, record(CONTENT, request));
         let Some(handed) = kept.0.borrow_mut().take() else {
             assert!(client.peer.saw_reset() || client.peer.saw_fin(), "a fault has ended it");
             return;

@@ -36,8 +36,8 @@ impl Default for Budget {
 }
 
 impl<D: Driver, P: Provider> Secure<D, P> {
-    /// Returns whether there is work that needs no event of the driver below.
-    pub(super) fn has_work(&self) -> bool {
+    /// Returns whether there is work that needs no event of the driver below: the next wait doesn't sleep then.
+    pub fn has_work(&self) -> bool {
         !self.events.is_empty()
             || !self.later.is_empty()
             || !self.ready.is_empty()

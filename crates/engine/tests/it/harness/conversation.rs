@@ -1,5 +1,7 @@
 //! A conversation: clients with their requests, a script of steps, and the model of the expected responses.
 
+use super::app::TestApp;
+use super::letters::SimDriver;
 use super::unit::{ExpectedOutput, ExpectedResponse, OutputMatch, Unit, show};
 use super::world::{Setting, SimClient, SimWorld};
 
@@ -85,7 +87,12 @@ impl Conversation {
 
     /// Runs the conversation, then checks the output of each client and the worker's leftovers.
     pub(crate) fn run(&self) -> SimWorld {
-        let mut world = SimWorld::new(self.setting.clone());
+        self.run_on()
+    }
+
+    /// Runs it on another driver.
+    pub(crate) fn run_on<D: SimDriver>(&self) -> SimWorld<TestApp, D> {
+        let mut world = SimWorld::on_driver(self.setting.clone(), TestApp);
         // Connects all clients here, so that they are accepted in the order of the list.
         let mut clients: Vec<ScriptedClient> = self
             .clients
@@ -169,7 +176,7 @@ impl ScriptedClient {
         Self { client, stream: [preamble, &Unit::stream(units)].concat(), tried: 0 }
     }
 
-    fn take(&mut self, step: Act, world: &mut SimWorld) {
+    fn take<D: SimDriver>(&mut self, step: Act, world: &mut SimWorld<TestApp, D>) {
         let peer = &self.client.peer;
         match step {
             Act::Send(bytes) => self.send(bytes),

@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 pub(crate) mod app;
 pub(crate) mod conversation;
 pub(crate) mod handlers;
+pub(crate) mod letters;
 pub(crate) mod unit;
 pub(crate) mod world;
 
 pub(crate) use conversation::{Act, ClientEnd, Conversation};
+pub(crate) use letters::{SecureSim, SimDriver};
 pub(crate) use unit::{ExpectedOutput, ExpectedResponse, Unit};
 pub(crate) use world::{Setting, SimClient, SimWorld};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-use shearwater_engine::io::Driver;
+use shearwater_engine::io::secure::RECORD_BYTES_MAX;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
@@ -14,6 +14,7 @@ use shearwater_engine::{
 
 use super::app::{self, TestApp};
 use super::handlers;
+use super::letters::{CONTENT, SecureSim, SimDriver, record};
 use super::unit::{ExpectedOutput, ExpectedResponse, OutputMatch, get, show};
 
 /// Turns after which a world that doesn't become idle is considered broken.
@@ -45,8 +46,8 @@ impl Setting {
 }
 
 /// A worker, its network and its operator.
-pub(crate) struct SimWorld<S = TestApp> {
-    pub(crate) worker: Worker<Sim, S>,
+pub(crate) struct SimWorld<S = TestApp, D: SimDriver = Sim> {
+    pub(crate) worker: Worker<D, S>,
     pub(crate) net: SimNet,
     pub(crate) control: Arc<Control>,
     notices: Receiver<Notice>,
@@ -79,6 +80,19 @@ impl SimWorld {
 impl<S: Service> SimWorld<S> {
     /// Returns a world with another service.
     pub(crate) fn of(setting: Setting, service: S) -> Self {
+        Self::on_driver(setting, service)
+    }
+}
+
+impl<S: Service> SimWorld<S, SecureSim> {
+    /// Returns a world whose connections have TLS.
+    pub(crate) fn with_tls(setting: Setting, service: S) -> Self {
+        Self::on_driver(setting, service)
+    }
+}
+
+impl<S: Service, D: SimDriver> SimWorld<S, D> {
+    pub(crate) fn on_driver(setting: Setting, service: S) -> Self {
         app::hush();
         let accept_fails = setting.sim.accept_errors > 0.0;
         let sim = Sim::new(setting.sim);
@@ -90,14 +104,18 @@ impl<S: Service> SimWorld<S> {
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
         setup.listeners = setting.listeners;
+        setup.secure_listeners = if D::HELLO.is_empty() { Vec::new() } else { vec![0] };
         let exchanges = (!setting.is_unobserved).then(Arc::default);
         setup.listeners.extend(exchanges.iter().map(counter));
-        Self { worker: Worker::new(sim, service, setup), net, control, notices, accept_fails, exchanges }
+        let worker = Worker::new(D::over(sim), service, setup);
+        Self { worker, net, control, notices, accept_fails, exchanges }
     }
 
     /// Connects a client.
     pub(crate) fn connect(&self) -> SimClient {
-        SimClient::new(self.net.connect())
+        let client = SimClient { has_tls: !D::HELLO.is_empty(), ..SimClient::new(self.net.connect()) };
+        client.peer.write(D::HELLO);
+        client
     }
 
     /// Connects a client that sends `bytes`, and runs the worker until it is idle.
@@ -175,6 +193,7 @@ impl<S: Service> SimWorld<S> {
     /// milliseconds for a connection that the simulated kernel delays.
     pub(crate) fn turn_if_ready(&mut self) -> bool {
         let is_ready = self.worker.is_busy()
+            || self.worker.driver_mut().has_work()
             || self.net.is_ready()
             || handlers::is_one_asleep()
             || self.net.next_due_ms().is_some()
@@ -296,6 +315,8 @@ fn counter(counts: &Arc<[AtomicU64; 2]>) -> ExchangeListener {
 #[derive(Debug)]
 pub(crate) struct SimClient {
     pub(crate) peer: SimPeer,
+    /// What it sends is in records.
+    has_tls: bool,
     /// Bytes that the network has accepted from it.
     pub(crate) sent: usize,
     pub(crate) got: Vec<u8>,
@@ -303,14 +324,18 @@ pub(crate) struct SimClient {
 
 impl SimClient {
     pub(crate) fn new(peer: SimPeer) -> Self {
-        Self { peer, sent: 0, got: Vec::new() }
+        Self { peer, has_tls: false, sent: 0, got: Vec::new() }
     }
 
     /// Sends, and counts the bytes that the network accepts.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
-        if self.peer.write(bytes) {
-            self.sent += bytes.len();
+        if !self.has_tls {
+            self.sent += if self.peer.write(bytes) { bytes.len() } else { 0 };
+            return;
+        }
+        for content in bytes.chunks(RECORD_BYTES_MAX) {
+            self.sent += if self.peer.write(&record(CONTENT, content)) { content.len() } else { 0 };
         }
     }
 

@@ -1,5 +1,5 @@
-//! Random conversations on a rough kernel, each from one seed: ten thousand whose responses are all known, and
-//! some hundreds with deferred handlers.
+//! Random conversations on a rough kernel, each from one seed: ten thousand whose responses are all known, some of
+//! them with TLS too, and some hundreds with deferred handlers.
 //!
 //! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` runs one and prints it;
 //! `SHEARWATER_SEEDS=200000` runs more (best with `--release`).
@@ -12,12 +12,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::harness::{Choices, Conversation};
+use shearwater_engine::io::sim::Sim;
+
+use crate::harness::{Choices, Conversation, SecureSim};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
+/// Seeds of the same conversations with TLS.
+const SECURE_SEEDS: u64 = 2000;
 /// Seeds with deferred handlers, which take longer.
-const DEFERRED_SEEDS: u64 = 300;
+pub(crate) const DEFERRED_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
 const SEEDS_AT_ONCE: u64 = 16;
 
@@ -33,22 +37,38 @@ fn random_conversations_end_well() {
     }
 }
 
+/// Records change nothing of what a client sees.
+#[test]
+fn random_conversations_with_tls_end_well() {
+    run_or_replay(SECURE_SEEDS, |seed| drop(conversation(seed).run_on::<SecureSim>()));
+}
+
 /// Nothing is left when the clients are gone.
 #[test]
 fn random_clients_leave_nothing_behind() {
-    run_or_replay(requests::leave_nothing);
+    run_or_replay(DEFERRED_SEEDS, requests::leave_nothing::<Sim>);
+}
+
+#[test]
+fn random_clients_with_tls_leave_nothing_behind() {
+    run_or_replay(DEFERRED_SEEDS, requests::leave_nothing::<SecureSim>);
 }
 
 /// Each request gets its own response, in order, until one says that it is the last.
 #[test]
 fn random_requests_get_their_responses_in_order() {
-    run_or_replay(requests::expect_responses);
+    run_or_replay(DEFERRED_SEEDS, requests::expect_responses::<Sim>);
 }
 
-pub(crate) fn run_or_replay(run_one: fn(u64)) {
+#[test]
+fn random_requests_with_tls_get_their_responses_in_order() {
+    run_or_replay(DEFERRED_SEEDS, requests::expect_responses::<SecureSim>);
+}
+
+pub(crate) fn run_or_replay(usual: u64, run_one: fn(u64)) {
     match number_of("SHEARWATER_SEED") {
         Some(seed) => run_one(seed),
-        None => run_all(DEFERRED_SEEDS, run_one),
+        None => run_all(usual, run_one),
     }
 }
 

@@ -8,7 +8,8 @@ use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::tasks::Order;
 use testkit::{Client, Error, Response};
 
-use crate::harness::{Choices, Setting, SimClient, SimWorld};
+use crate::harness::app::TestApp;
+use crate::harness::{Choices, Setting, SimClient, SimDriver, SimWorld};
 
 /// Clients of a seed that read all their responses, one after the other.
 const PATIENT_CLIENTS: usize = 4;
@@ -130,10 +131,10 @@ fn setting(dice: &mut Choices, seed: u64, recv: &[usize], send: &[usize]) -> Set
 }
 
 /// Runs a seed in which each client reads its responses: all arrive, in order.
-pub(crate) fn expect_responses(seed: u64) {
+pub(crate) fn expect_responses<D: SimDriver>(seed: u64) {
     let mut dice = Choices::new(seed);
     let setting = setting(&mut dice, seed, &[23, 200, 2000, 64 * 1024], &[500, 5000, 256 * 1024]);
-    let mut world = SimWorld::new(setting);
+    let mut world = SimWorld::<_, D>::on_driver(setting, TestApp);
     for _ in 0..PATIENT_CLIENTS {
         let requests = readable_requests(&mut dice);
         let mut client = world.connect();
@@ -163,7 +164,12 @@ fn readable_requests(dice: &mut Choices) -> Vec<RandomRequest> {
 }
 
 /// Sends them in pieces, and reads until the server has closed.
-fn send_all(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, requests: &[RandomRequest]) {
+fn send_all<D: SimDriver>(
+    dice: &mut Choices,
+    world: &mut SimWorld<TestApp, D>,
+    client: &mut SimClient,
+    requests: &[RandomRequest],
+) {
     let mut bytes = Vec::new();
     requests.iter().for_each(|request| request.push_to(dice, &mut bytes));
     let mut left = &bytes[..];
@@ -224,7 +230,7 @@ fn check_one(response: &Response, request: &RandomRequest) {
 }
 
 /// Runs a seed in which clients connect, send anything and disconnect; after the last of them nothing is left.
-pub(crate) fn leave_nothing(seed: u64) {
+pub(crate) fn leave_nothing<D: SimDriver>(seed: u64) {
     let mut dice = Choices::new(seed);
     let Setting { sim, limits, order, .. } =
         setting(&mut dice, seed, &[230, 2000, 64 * 1024], &[5000, 60_000, 256 * 1024]);
@@ -235,7 +241,8 @@ pub(crate) fn leave_nothing(seed: u64) {
         body_bytes_max: dice.pick(&[50, 500_000]),
         ..limits
     };
-    let mut world = SimWorld::new(Setting { sim, limits, order, ..Setting::default() });
+    let setting = Setting { sim, limits, order, ..Setting::default() };
+    let mut world = SimWorld::<_, D>::on_driver(setting, TestApp);
     let mut clients = Vec::new();
     for _ in 0..=dice.below(IMPATIENT_CLIENTS_MAX) {
         let bytes = any_requests(&mut dice);
@@ -279,7 +286,12 @@ fn any_requests(dice: &mut Choices) -> Vec<u8> {
 }
 
 /// Sends in pieces, may read, lets turns and time pass, and may stop at any byte.
-fn speak(dice: &mut Choices, world: &mut SimWorld, client: &mut SimClient, mut bytes: &[u8]) {
+fn speak<D: SimDriver>(
+    dice: &mut Choices,
+    world: &mut SimWorld<TestApp, D>,
+    client: &mut SimClient,
+    mut bytes: &[u8],
+) {
     while !bytes.is_empty() {
         let (piece, rest) = bytes.split_at(dice.pick(PIECES).min(bytes.len()));
         client.send(piece);
