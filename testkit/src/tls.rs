@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -27,10 +28,13 @@ pub fn is_on() -> bool {
     *IS_ON.get_or_init(|| env::var_os(SWITCH).is_some_and(|value| !value.is_empty() && value != "0"))
 }
 
-/// Returns true if the suite runs over TLS, and prints why this test then shows nothing.
+/// Returns true if the suite runs over TLS, and says why this test then shows nothing: also where the output of tests that
+/// pass is hidden.
 pub fn skips(why: &str) -> bool {
     if is_on() {
-        println!("skipped over TLS: {why}");
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        // Without standard error nobody reads it.
+        drop(writeln!(std::io::stderr(), "{test}: skipped over TLS: {why}"));
     }
     is_on()
 }

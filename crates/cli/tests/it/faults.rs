@@ -90,9 +90,8 @@ fn a_log_folder_that_is_gone_is_reported_until_it_is_back() {
         fs::remove_dir_all(folder.at("logs")).expect("it is there");
         // The file is looked for once a second.
         let done = Arc::new(AtomicBool::new(false));
-        let (address, is_done) = (server.address(), Arc::clone(&done));
+        let (mut client, is_done) = (server.connect(), Arc::clone(&done));
         let client = std::thread::spawn(move || {
-            let mut client = testkit::TestClient::connect(address);
             while !is_done.load(Ordering::Relaxed) {
                 assert_eq!(client.get("/").text(), "hello");
             }

@@ -88,6 +88,10 @@ impl Server {
         let (Some(file), Some(text)) = (file, text.filter(|text| text.contains("[[site]]"))) else {
             return Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0", "--self-signed"]));
         };
+        if text.contains("tls = \"self-signed\"") {
+            // By an earlier start.
+            return Self::of(&mut program(folder, arguments));
+        }
         let secured = text.replace("[[site]]\n", "[[site]]\ntls = \"self-signed\"\nhttp = \"serve\"\n");
         let secured = secured.replace("[[listen]]\n", "[[listen]]\ntls = true\n");
         let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n";
@@ -144,8 +148,12 @@ impl Server {
         authority.parse().expect("an address and a port")
     }
 
+    /// Connects as its URL says.
     pub(crate) fn connect(&self) -> TestClient {
-        TestClient::connect(self.address())
+        match self.line("URL") {
+            Some(url) if url.starts_with("https:") => TestClient::connect(self.address()),
+            _ => TestClient::connect_in_clear(self.address()),
+        }
     }
 
     /// Closes our end of its standard output.

@@ -162,7 +162,7 @@ fn listens_on_the_addresses_of_the_new_configuration() {
         let (tcp, socket) = added.split_once(", ").expect("two addresses");
         assert_eq!(socket, unix);
         let tcp = tcp.parse().expect("an address and a port");
-        let mut other = TestClient::connect(tcp);
+        let mut other = TestClient::connect_in_clear(tcp);
         assert_eq!(other.get("/f.txt").text(), "one");
         let stream = UnixStream::connect(reloaded.folder.at("socket")).expect("connects");
         assert_eq!(TestClient::new(stream).get("/f.txt").text(), "one");
@@ -318,7 +318,7 @@ fn closing_the_terminal_drains_unless_that_is_ignored() {
             text_of(&folder, "log", |log| log.contains("Z shearwater: draining: "));
         } else {
             text_of(&folder, "log", |log| log.contains("Z shearwater: reloaded "));
-            assert_eq!(TestClient::connect(address).get("/").text(), "x");
+            assert_eq!(TestClient::connect_in_clear(address).get("/").text(), "x");
             kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it serves");
         }
     }

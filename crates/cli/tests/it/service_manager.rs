@@ -38,7 +38,7 @@ fn with_socket(folder: &TestFolder, socket: impl Into<OwnedFd>, arguments: &[&st
 
 #[track_caller]
 fn assert_serves(address: SocketAddr) {
-    let mut client = TestClient::connect(address);
+    let mut client = TestClient::connect_in_clear(address);
     assert_eq!(client.request("GET", "/", &[]).text(), "here");
 }
 
@@ -69,7 +69,7 @@ fn a_passed_socket_stays_at_a_reload_and_must_be_configured() {
         let listen = |address: &dyn Display| format!("[[listen]]\naddress = \"{address}\"\n");
         folder.file("site.toml", listen(&address) + &listen(&"127.0.0.2:0"));
         let mut server = Server::of(&mut with_socket(&folder, listener, &["site.toml", "--driver", driver]));
-        let mut client = TestClient::connect(address);
+        let mut client = TestClient::connect_in_clear(address);
         assert_eq!(client.get("/").text(), "here");
         folder.file("site.toml", listen(&address));
         server.signal(Signal::HUP);
@@ -94,7 +94,7 @@ fn connections_wait_for_the_server_to_start() {
     for driver in drivers() {
         let folder = folder();
         let (listener, address) = listener();
-        let mut early = TestClient::connect(address);
+        let mut early = TestClient::connect_in_clear(address);
         early.ask("GET", "/", &[]);
         let server = Server::of(&mut with_socket(&folder, listener, &["--driver", driver]));
         assert_eq!(early.response("GET").text(), "here");

@@ -86,6 +86,9 @@ fn sigusr1_prints_counters() {
 
 #[test]
 fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
+    if testkit::tls::skips("bytes count as sent once they are encrypted") {
+        return;
+    }
     for driver in drivers() {
         let (_folder, mut server, mut client) = downloading(&["--driver", driver]);
         let read = client.exactly(1024 * 1024).len() as u64;
@@ -102,6 +105,9 @@ fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
 
 #[test]
 fn counts_bytes_sent_of_a_file_that_is_truncated_meanwhile() {
+    if testkit::tls::skips("bytes count as sent once they are encrypted") {
+        return;
+    }
     for driver in drivers() {
         let (folder, mut server, mut client) = downloading(&["--driver", driver]);
         let large = File::options().write(true).open(folder.at("public/large.bin"));
@@ -138,6 +144,9 @@ fn a_signal_right_after_the_start_stops_it() {
 
 #[test]
 fn a_second_signal_stops_at_once() {
+    if testkit::tls::skips("a connection that is cut off has no close_notify") {
+        return;
+    }
     for second in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let (_folder, server, mut client) = downloading(&["--drain", "1000000"]);
         server.signal(Signal::TERM);
@@ -155,6 +164,9 @@ fn a_second_signal_stops_at_once() {
 
 #[test]
 fn limits_the_duration_of_a_drain() {
+    if testkit::tls::skips("a connection that is cut off has no close_notify") {
+        return;
+    }
     let (_folder, server, mut client) = downloading(&["--drain", "1"]);
     let start = Instant::now();
     let (_, stderr) = server.stop();

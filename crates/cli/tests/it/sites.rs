@@ -58,8 +58,10 @@ impl Case {
             let has_host = headers.iter().any(|header| header.starts_with("Host: "));
             let host = if has_host { String::new() } else { format!("Host: {}\r\n", self.hosts[0]) };
             let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-            let method = line.split(' ').next().expect("a method");
-            let response = client.send(format!("{line} HTTP/1.1\r\n{host}{headers}\r\n")).response(method);
+            let (method, target) = line.split_once(' ').expect("a method and a target");
+            let target = testkit::tls::target(target);
+            let request = format!("{method} {target} HTTP/1.1\r\n{host}{headers}\r\n");
+            let response = client.send(request).response(method);
             check_response(
                 &response,
                 expected,

@@ -65,7 +65,7 @@ fn a_hidden_descriptor_limit_is_assumed() {
             assert!(limit.starts_with("limit hidden by the system, 1,024 assumed: up to "), "{limit}");
             let admin = server.line("admin").expect("a line");
             let address = admin.trim_start_matches("http://").trim_end_matches("/status");
-            let metrics = testkit::TestClient::connect(address.parse().expect("an address"))
+            let metrics = testkit::TestClient::connect_in_clear(address.parse().expect("an address"))
                 .request("GET", "/metrics", &[])
                 .body;
             let metrics = String::from_utf8(metrics).expect("text");

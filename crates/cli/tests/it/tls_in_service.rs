@@ -44,6 +44,9 @@ fn until(server: &Server, key: &str, expected: u64) {
 
 #[test]
 fn metrics_and_status_show_handshakes_and_certificates() {
+    if testkit::tls::skips("its server has TLS anyway") {
+        return;
+    }
     for driver in drivers() {
         let folder = with_site();
         let server = start(&folder, driver, &[]);
@@ -85,6 +88,9 @@ fn metrics_and_status_show_handshakes_and_certificates() {
 
 #[test]
 fn a_server_without_tls_has_no_metrics_of_it() {
+    if testkit::tls::skips("its server has no TLS") {
+        return;
+    }
     let folder = with_site();
     let server = Server::start(&folder, &["site", "--admin", "0"]);
     server.connect().get("/");
@@ -223,6 +229,9 @@ fn a_reload_replaces_ticket_keys_and_names_what_it_does_not_change() {
 /// A session of the old process is resumed by the new one, and by the one after it.
 #[test]
 fn sessions_survive_upgrades() {
+    if testkit::tls::skips("its server has TLS anyway") {
+        return;
+    }
     for driver in drivers() {
         let folder = with_site();
         let mut server = start(&folder, driver, &["--pid-file", "pid"]);

@@ -76,7 +76,7 @@ impl Upgraded {
         let authority = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/status")).expect(url);
         let address = authority.parse().expect("an address");
         until("the status", || {
-            let status = TestClient::connect(address).get("/status.json");
+            let status = TestClient::connect_in_clear(address).get("/status.json");
             status.text().contains(&format!("\"pid\":{pid},"))
                 && status.text().contains("\"state\":\"serving\"")
         });
@@ -128,10 +128,10 @@ fn a_new_process_takes_over_every_listener() {
             assert_eq!(idle.get("/f.txt").text(), "one");
             for root in ["two", "one", "two"] {
                 upgraded.configure(root);
-                let mut download = TestClient::connect(address);
+                let mut download = TestClient::connect_in_clear(address);
                 download.ask("GET", "/large.bin", &[]);
                 let old = upgraded.upgrade();
-                until(root, || TestClient::connect(address).get("/f.txt").text() == root);
+                until(root, || TestClient::connect_in_clear(address).get("/f.txt").text() == root);
                 until("the Unix-domain socket", || upgraded.over_socket() == root);
                 upgraded.await_admin(upgraded.server.pid());
                 assert_eq!(download.response("GET").body.len(), LARGE_BYTES, "it ends under the old process");
@@ -164,7 +164,11 @@ fn a_new_process_reloads_and_may_have_other_workers() {
             let old = upgraded.upgrade();
             until_ended(old);
             for _ in 0..8 {
-                assert_eq!(TestClient::connect(address).get("/f.txt").text(), "one", "{workers} workers");
+                assert_eq!(
+                    TestClient::connect_in_clear(address).get("/f.txt").text(),
+                    "one",
+                    "{workers} workers"
+                );
             }
         }
         upgraded
@@ -271,7 +275,7 @@ fn a_service_manager_gets_the_new_process() {
             let ready = next();
             assert!(ready.starts_with("READY=1\n") && ready.ends_with("\nWATCHDOG=1"), "{ready}");
             until_ended(old);
-            assert_eq!(TestClient::connect(address).get("/").text(), "here");
+            assert_eq!(TestClient::connect_in_clear(address).get("/").text(), "here");
         }
         // The old processes haven't said that the service stops.
         server.signal(Signal::TERM);
@@ -331,7 +335,7 @@ fn a_reload_after_an_upgrade_is_one_of_the_new_process() {
         assert!(!line.is_empty() && !line.contains("not reloaded"), "{line}");
         expected.retain(|text| !line.starts_with(text));
     }
-    until("the new root", || TestClient::connect(address).get("/f.txt").text() == "two");
+    until("the new root", || TestClient::connect_in_clear(address).get("/f.txt").text() == "two");
     assert_eq!(download.response("GET").body.len(), LARGE_BYTES);
 }
 

@@ -36,7 +36,7 @@ fn an_upgrade_refuses_no_reload() {
             });
             assert_ne!(new, controlled.server.pid());
             controlled.server.succeeded_by(new);
-            assert_eq!(TestClient::connect(controlled.server.address()).get("/f.txt").text(), "one");
+            assert_eq!(controlled.server.connect().get("/f.txt").text(), "one");
         }
     }
 }
@@ -53,7 +53,7 @@ fn two_upgrades_at_once_both_succeed() {
         }
         controlled.server.succeeded_by(controlled.written());
         assert_eq!(controlled.reload(), (0, controlled.reloaded("one"), String::new()));
-        let client = &mut TestClient::connect(controlled.server.address());
+        let client = &mut controlled.server.connect();
         assert_eq!(client.get("/f.txt").text(), "one");
     }
 }
