@@ -82,8 +82,17 @@ impl CaseContext<'_> {
     /// Starts the server by a command that lacks address, workers and driver.
     pub(crate) fn start_server(&self, mut command: Command) -> anyhow::Result<Program> {
         let address = free_address()?;
-        command.args(["--listen", &address.to_string(), "--workers", &self.workers.to_string()]);
-        command.args(["--driver", self.driver.name()]);
+        command.args(["--listen", &address.to_string()]);
+        self.start_configured(command, address)
+    }
+
+    /// Starts the server by a command that lacks workers and driver.
+    pub(crate) fn start_configured(
+        &self,
+        mut command: Command,
+        address: SocketAddr,
+    ) -> anyhow::Result<Program> {
+        command.args(["--workers", &self.workers.to_string(), "--driver", self.driver.name()]);
         let log = self.folder.join(format!("server-{}.log", address.port()));
         Program::start(command, address, &log).context("shearwater")
     }

@@ -317,7 +317,7 @@ impl CrowdMember {
         match script.reading {
             Reading::After(time) if self.opened + time > now => Ok(Some(self.opened + time)),
             _ if closed => self.receive(script, usize::MAX, buffer).map(|_| None),
-            Reading::AtOnce | Reading::After(_) => {
+            Reading::AtOnce | Reading::Ignoring | Reading::After(_) => {
                 Ok(self.receive(script, BYTES_PER_TURN, buffer)?.then_some(now))
             }
             Reading::Never => Ok(None),
@@ -342,7 +342,9 @@ impl CrowdMember {
                 Ok(length) => {
                     left -= length;
                     self.received += length as u64;
-                    self.responses.take(&buffer[..length])?;
+                    if !matches!(script.reading, Reading::Ignoring) {
+                        self.responses.take(&buffer[..length])?;
+                    }
                 }
                 Err(error) if would_block(&error) => return Ok(false),
                 Err(_) => return Err("reset"),

@@ -53,6 +53,8 @@ pub(crate) enum Reading {
     After(Duration),
     /// Not until the server closes.
     Never,
+    /// At once, whatever it is: records of TLS.
+    Ignoring,
 }
 
 /// How a connection ends once everything is sent and all responses have arrived.

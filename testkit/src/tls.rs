@@ -119,6 +119,13 @@ impl ClientTls {
         SHARED.get_or_init(|| Self::any("localhost")).clone()
     }
 
+    /// Returns the first bytes of a handshake: a ClientHello.
+    pub fn hello(&self) -> Result<Vec<u8>, Error> {
+        let mut hello = Vec::new();
+        self.connection()?.write_tls(&mut hello)?;
+        Ok(hello)
+    }
+
     pub(crate) fn connection(&self) -> Result<ClientConnection, Error> {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(failed)?;

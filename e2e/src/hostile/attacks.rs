@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use testkit::random::Rng;
 use testkit::request;
+use testkit::tls::ClientTls;
 
 use crate::script::{Ending, Reading, Script};
 
@@ -18,6 +19,8 @@ pub(super) enum Host {
     FewDescriptors,
     /// The example, which takes bodies.
     Handlers,
+    /// The program with TLS on the address of the attackers, and without on that of the others.
+    Tls,
 }
 
 /// An attack by `count` connections in each wave.
@@ -34,35 +37,45 @@ pub(super) struct Attack {
     pub(super) peak_mib_max: f64,
     /// Growth of memory after a rest, MiB.
     pub(super) left_mib_max: f64,
+    /// Growth of the normal clients' p99.
+    pub(super) p99_growth_max: f64,
     /// Permitted ends of connections, with their latest time in seconds.
     pub(super) ends: &'static [(&'static str, f64)],
 }
 
 /// Every attack, those first that are watched longest.
 #[rustfmt::skip]
-pub(super) const ATTACKS: [Attack; 11] = [
+pub(super) const ATTACKS: [Attack; 15] = [
     Attack { name: "slow-readers", about: "read a file of 2 GiB, one byte a second", host: Host::Files, count: 1_000, script: slow_reader,
-        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("200 reset", 68.0)] },
+        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("200 reset", 68.0)] },
     Attack { name: "slow-bodies", about: "send one byte of a body a second", host: Host::Handlers, count: 1_000, script: slow_body,
-        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("408 closed", 14.0)] },
+        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("408 closed", 14.0)] },
     Attack { name: "unread-pipelines", about: "send 10,000 requests at once; five of six never read", host: Host::Files, count: 120, script: pipeline,
-        cpu_max: 60.0, peak_mib_max: 32.0, left_mib_max: 6.0, ends: &[("200 served", 10.0), ("200 reset", 68.0)] },
+        cpu_max: 60.0, peak_mib_max: 32.0, left_mib_max: 6.0, p99_growth_max: 2.0, ends: &[("200 served", 10.0), ("200 reset", 68.0)] },
     Attack { name: "few-descriptors", about: "connect and never send, more than the server has descriptors", host: Host::FewDescriptors, count: 1_200, script: silence,
-        cpu_max: 5.0, peak_mib_max: 8.0, left_mib_max: 4.0, ends: &[("closed", 36.0)] },
+        cpu_max: 5.0, peak_mib_max: 8.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 36.0)] },
     Attack { name: "slow-heads", about: "send one byte of a head a second; half of them read once a second", host: Host::Files, count: 1_000, script: slow_head,
-        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("408 closed", 13.0)] },
+        cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("408 closed", 13.0)] },
     Attack { name: "large-heads", about: "send 60 KB of a head and never its end", host: Host::Files, count: 6_000, script: large_head,
-        cpu_max: 60.0, peak_mib_max: 300.0, left_mib_max: 32.0, ends: &[("408 closed", 13.0), ("503 closed", 13.0), ("503 reset", 13.0)] },
+        cpu_max: 60.0, peak_mib_max: 300.0, left_mib_max: 32.0, p99_growth_max: 2.0, ends: &[("408 closed", 13.0), ("503 closed", 13.0), ("503 reset", 13.0)] },
     Attack { name: "silence", about: "connect and never send", host: Host::Files, count: 5_000, script: silence,
-        cpu_max: 20.0, peak_mib_max: 4.0, left_mib_max: 4.0, ends: &[("closed", 13.0)] },
+        cpu_max: 20.0, peak_mib_max: 4.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0)] },
     Attack { name: "sending-on", about: "are refused (400, 413, 414, 431), never read and send on", host: Host::Handlers, count: 200, script: refused_and_sending_on,
-        cpu_max: 40.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("400 reset", 14.0), ("413 reset", 14.0), ("414 reset", 14.0), ("431 reset", 14.0)] },
+        cpu_max: 40.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("400 reset", 14.0), ("413 reset", 14.0), ("414 reset", 14.0), ("431 reset", 14.0)] },
     Attack { name: "large-bodies", about: "send 9.4 MB; half of the bodies are buffered, half discarded", host: Host::Handlers, count: 100, script: large_body,
-        cpu_max: 60.0, peak_mib_max: 320.0, left_mib_max: 32.0, ends: &[("200 served", 15.0), ("503 closed", 15.0), ("503 reset", 15.0)] },
+        cpu_max: 60.0, peak_mib_max: 320.0, left_mib_max: 32.0, p99_growth_max: 2.0, ends: &[("200 served", 15.0), ("503 closed", 15.0), ("503 reset", 15.0)] },
     Attack { name: "resets", about: "reset at random moments: before, within and after requests and responses", host: Host::Files, count: 3_000, script: reset_at_random,
-        cpu_max: 60.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("left", 2.0), ("200 left", 2.0), ("405 left", 2.0), ("405 closed", 2.0)] },
+        cpu_max: 60.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("left", 2.0), ("200 left", 2.0), ("405 left", 2.0), ("405 closed", 2.0)] },
     Attack { name: "many-ranges", about: "request thousands of ranges of a file of 2 GiB: apart, overlapping, each the whole file", host: Host::Files, count: 300, script: many_ranges,
-        cpu_max: 40.0, peak_mib_max: 16.0, left_mib_max: 4.0, ends: &[("200 left", 4.0), ("206 left", 4.0), ("206 served", 4.0), ("416 left", 4.0)] },
+        cpu_max: 40.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("200 left", 4.0), ("206 left", 4.0), ("206 served", 4.0), ("416 left", 4.0)] },
+    Attack { name: "tls-half-handshakes", about: "begin a handshake and never go on", host: Host::Tls, count: 10_000, script: half_handshake,
+        cpu_max: 100.0, peak_mib_max: 100.0, left_mib_max: 8.0, p99_growth_max: 20.0, ends: &[("closed", 13.0)] },
+    Attack { name: "tls-slow-hellos", about: "send one byte of a ClientHello a second", host: Host::Tls, count: 1_000, script: slow_hello,
+        cpu_max: 10.0, peak_mib_max: 8.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0)] },
+    Attack { name: "tls-large-hellos", about: "send a ClientHello of 16 MB", host: Host::Tls, count: 1_000, script: large_hello,
+        cpu_max: 20.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0), ("reset", 13.0)] },
+    Attack { name: "tls-floods", about: "leave once the server has signed, 2,000 a second", host: Host::Tls, count: 5_000, script: signed_and_gone,
+        cpu_max: 90.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 20.0, ends: &[("left", 5.0)] },
 ];
 
 /// Target of the small file.
@@ -82,11 +95,49 @@ const HEAD_BYTES: usize = 60_000;
 const RANGES_MAX: u64 = 64;
 const PIPELINED: usize = 10_000;
 
+/// A whole ClientHello.
+static HELLO: LazyLock<Vec<u8>> =
+    LazyLock::new(|| ClientTls::any("localhost").hello().expect("nothing of it can be wrong"));
+
 /// A script for all connections: some are long.
 type SharedScript = LazyLock<Arc<Script>>;
 
 fn post(target: &str, length: u64) -> Vec<u8> {
     request("POST", target, &[&format!("Content-Length: {length}")])
+}
+
+fn half_handshake(_: &mut Rng, _: u64) -> Arc<Script> {
+    static SCRIPT: SharedScript =
+        LazyLock::new(|| Arc::new(Script { reading: Reading::Ignoring, ..Script::new(HELLO.clone()) }));
+    Arc::clone(&SCRIPT)
+}
+
+fn slow_hello(_: &mut Rng, _: u64) -> Arc<Script> {
+    static SCRIPT: SharedScript = LazyLock::new(|| {
+        let (first, rest) = HELLO.split_at(1);
+        let script = rest.iter().fold(Script::new(first), |script, byte| script.then(&[*byte], SECOND, 1));
+        Arc::new(Script { reading: Reading::Ignoring, ..script })
+    });
+    Arc::clone(&SCRIPT)
+}
+
+/// Whole records with parts of a message whose length is the largest possible.
+fn large_hello(_: &mut Rng, _: u64) -> Arc<Script> {
+    static SCRIPT: SharedScript = LazyLock::new(|| {
+        let record = |content: &[u8]| [&[22, 3, 1, 0x40, 0], content, &[0; 0x4000][content.len()..]].concat();
+        let script =
+            Script::new(record(&[1, 0xff, 0xff, 0xff, 3, 3])).then(&record(&[]), Duration::ZERO, 16 << 20);
+        Arc::new(Script { reading: Reading::Ignoring, ..script })
+    });
+    Arc::clone(&SCRIPT)
+}
+
+fn signed_and_gone(_: &mut Rng, _: u64) -> Arc<Script> {
+    static SCRIPT: SharedScript = LazyLock::new(|| {
+        let script = Script::new(HELLO.clone());
+        Arc::new(Script { reading: Reading::Ignoring, leaves_after_bytes: Some(1), ..script })
+    });
+    Arc::clone(&SCRIPT)
 }
 
 /// Chooses a route that buffers the body or one that discards it.

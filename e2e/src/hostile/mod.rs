@@ -7,6 +7,7 @@
 mod attacks;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::thread;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use testkit::random::Rng;
-use testkit::{Client, Program, process};
+use testkit::{Client, Program, free_address, process};
 
 use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
 use crate::context::CaseContext;
@@ -39,8 +40,6 @@ const WAVE: Duration = Duration::from_secs(3);
 const SPREAD: Duration = Duration::from_millis(2_500);
 /// Normal clients aren't measured in their first moments.
 const WARM_UP: Duration = Duration::from_millis(1500);
-/// Growth of the normal clients' p99 beside attackers.
-const P99_GROWTH_MAX: f64 = 2.0;
 /// CPU of other programs, beyond which no latency is valid, per cent of a core.
 const OTHERS_CPU_MAX: f64 = 20.0;
 /// CPU of a server without clients, per cent of a core.
@@ -109,8 +108,11 @@ fn p99_us(samples: &[(Instant, Duration)], stretches: &[CpuStretch]) -> Option<f
     sorted.get(rank.checked_sub(1)?).map(|latency| latency.as_secs_f64() * 1e6)
 }
 
-/// Starts the attacked server on the first core, and moves this thread to the last one.
-fn start(context: &CaseContext<'_>, host: Host) -> Result<(Program, &'static str, ExactResponse)> {
+/// Starts the attacked server on the first core, and moves this thread to the last one. Returns the attackers' address last.
+fn start(
+    context: &CaseContext<'_>,
+    host: Host,
+) -> Result<(Program, &'static str, ExactResponse, SocketAddr)> {
     context.write_file("public/page.txt", &testkit::random::bytes(&mut context.random(0), 1024))?;
     let large = context.write_file("public/large.bin", b"")?;
     std::fs::File::options().write(true).open(large)?.set_len(LARGE_BYTES)?;
@@ -125,8 +127,21 @@ fn start(context: &CaseContext<'_>, host: Host) -> Result<(Program, &'static str
     };
     pin(ends.map(|(first, _)| first))?;
     let root = context.folder.join("public");
+    let mut attacked = None;
     let (server, target) = match host {
         Host::Files => (context.serve(&root)?, PAGE),
+        Host::Tls => {
+            let (plain, by_tls) = (free_address()?, free_address()?);
+            attacked = Some(by_tls);
+            let config = format!(
+                "[[listen]]\naddress = \"{plain}\"\n[[listen]]\naddress = \"{by_tls}\"\ntls = true\n\
+                 [[site]]\nroot = \"public\"\ntls = \"self-signed\"\nhttp = \"serve\"\n"
+            );
+            let file = context.write_file("site.toml", config.as_bytes())?;
+            let mut command = Command::new(&context.programs.server);
+            command.arg("--config").arg(file);
+            (context.start_configured(command, plain)?, PAGE)
+        }
         Host::Handlers => (context.example(&[])?, "/"),
         Host::FewDescriptors => {
             let mut command = Command::new("sh");
@@ -142,7 +157,8 @@ fn start(context: &CaseContext<'_>, host: Host) -> Result<(Program, &'static str
         // A full server ends connections, so that others get a turn.
         expected = expected.or_closing();
     }
-    Ok((server, target, expected))
+    let attacked = attacked.unwrap_or_else(|| server.address());
+    Ok((server, target, expected, attacked))
 }
 
 fn run(
@@ -151,22 +167,22 @@ fn run(
     number: u8,
     report: &mut CaseReport,
 ) -> Result<()> {
-    let (mut server, target, expected) = start(context, attack.host)?;
+    let (mut server, target, expected, attacked) = start(context, attack.host)?;
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
     let watch = context.seconds(16, 75);
     let (count, interval, address) = (NORMAL_CLIENTS, INTERVAL, server.address());
     let normal = NormalClients { count, interval, address, target, expected: &expected };
-    let (waves, seen) = normal.beside(|| send_waves(context, attack, number, &server, watch));
-    let (quiet, attacked, ends) = waves?;
-    report_normal_clients(context, report, &seen, &quiet, &attacked);
-    let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
+    let (waves, seen) = normal.beside(|| send_waves(context, (attack, attacked), number, &server, watch));
+    let (quiet, beside, ends) = waves?;
+    report_normal_clients(context, report, attack, &seen, [&quiet, &beside]);
+    let [quiet_cpu, attacked_cpu] = [&quiet, &beside].map(|stretches| mean(stretches, |one| one.server));
     let extra = attacked_cpu.zip(quiet_cpu).map(|(attacked, quiet)| attacked - quiet);
     report.at_most("CPU for the attackers", extra, attack.cpu_max, "% of a core");
     let peak = process::rss_peak_kib(server.pid());
     report.growth("memory, peak growth", before.rss_kib, peak, attack.peak_mib_max * 1024.0, "KiB");
     ends.report(report, attack.ends, attack.count, watch);
-    report_rest(context, report, &server, attack, before);
+    report_rest(context, report, &server, (attack, attacked), before);
     let response = Client::connect(server.address()).and_then(|mut client| client.get(target));
     let same = response.is_ok_and(|response| expected.equals(&response));
     report.check("responds after the attack", same, "true", same);
@@ -177,7 +193,7 @@ fn run(
 /// Sends all waves. Returns the stretches without attackers, those with them, and the ends of the last wave.
 fn send_waves(
     context: &CaseContext<'_>,
-    attack: &Attack,
+    attack: (&Attack, SocketAddr),
     number: u8,
     server: &Program,
     watch: Duration,
@@ -188,10 +204,10 @@ fn send_waves(
         thread::sleep(PAUSE);
         quiet.push(CpuStretch::measure(server, || thread::sleep(QUIET)).0);
         let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
-        let every = SPREAD.div_f64(attack.count as f64);
+        let every = SPREAD.div_f64(attack.0.count as f64);
         let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
         let random = context.random(u64::from(wave) + 1);
-        let (stretch, ended) = CpuStretch::measure(server, || send(crowd, attack, server, random));
+        let (stretch, ended) = CpuStretch::measure(server, || send(crowd, attack, random));
         attacked.push(stretch);
         ends = ended?;
     }
@@ -199,13 +215,12 @@ fn send_waves(
 }
 
 /// Sends a wave on a thread of its own, because the priority stays low.
-fn send(crowd: Crowd, attack: &Attack, server: &Program, mut random: Rng) -> Result<Ends> {
+fn send(crowd: Crowd, (attack, address): (&Attack, SocketAddr), mut random: Rng) -> Result<Ends> {
     let run = move || {
         // The normal clients' latency must be the server's doing, not that of attackers on the same core.
         set_scheduling("--idle", "0");
-        let mut next = |number| {
-            (number < attack.count).then(|| (server.address(), (attack.script)(&mut random, number)))
-        };
+        let mut next =
+            |number| (number < attack.count).then(|| (address, (attack.script)(&mut random, number)));
         let mut ends = Ends::default();
         crowd.run(&mut next, &mut |member, how| ends.add(member, how))?;
         Ok(ends)
@@ -232,9 +247,9 @@ pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -
 fn report_normal_clients(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
+    attack: &Attack,
     seen: &Seen,
-    quiet: &[CpuStretch],
-    attacked: &[CpuStretch],
+    [quiet, attacked]: [&[CpuStretch]; 2],
 ) {
     report.none("normal requests without the right response", &seen.errors);
     let p99 = [quiet, attacked].map(|stretches| p99_us(&seen.samples, stretches));
@@ -249,7 +264,7 @@ fn report_normal_clients(
     // Beside other programs no latency is valid. Only a full run insists on a quiet machine.
     if context.args.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
         report.at_most("CPU of other programs", others, OTHERS_CPU_MAX, "% of a core");
-        report.at_most("p99 beside attackers / alone", growth, P99_GROWTH_MAX, "x");
+        report.at_most("p99 beside attackers / alone", growth, attack.p99_growth_max, "x");
     } else {
         report.note("p99 not valid: CPU of other programs, % of a core", shown(others.map(f64::round)));
     }
@@ -290,18 +305,18 @@ fn report_rest(
     context: &CaseContext<'_>,
     report: &mut CaseReport,
     server: &Program,
-    attack: &Attack,
+    (attack, address): (&Attack, SocketAddr),
     before: Usage,
 ) {
     let rest = Duration::from_secs(context.count(5, 20));
-    wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
+    wait_until(Duration::from_secs(15), || process::tcp_connections(address.port()) == Some(0));
     let (stretch, ()) = CpuStretch::measure(server, || thread::sleep(rest));
     let after = Usage::of(server);
     report.at_most("CPU at rest", stretch.server, REST_CPU_MAX, "% of a core");
     report.growth("memory left, growth", before.rss_kib, after.rss_kib, attack.left_mib_max * 1024.0, "KiB");
     // A worker watches the files that it sends from their descriptors, from the first of them on.
     report.growth("descriptors left, growth", before.descriptors, after.descriptors, 1.0, "");
-    let connections = process::tcp_connections(server.address().port());
+    let connections = process::tcp_connections(address.port());
     report.at_most("connections left", connections.map(|count| count as f64), 0.0, "");
 }
 
