@@ -73,6 +73,12 @@ fn main() -> ExitCode {
     exit(result)
 }
 
+/// Returns freed memory to the system: Rust's, and that of libraries in C, such as that of TLS.
+fn give_back() {
+    shearwater_allocator::give_back();
+    shearwater::engine::give_back_heap();
+}
+
 /// Starts the server, prints the start report, and serves until it is stopped.
 fn serve(arguments: &Serve) -> Result<(), Failure> {
     shearwater::engine::claim_inherited_sockets();
@@ -109,7 +115,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control), tls.clone());
     let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
     let server = server.take_over().on_upgrade(move |control| upgrader.upgrade(control));
-    let server = server.notify_manager().at_rest(shearwater_allocator::give_back);
+    let server = server.notify_manager().at_rest(give_back);
     let running = site.start(server)?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "rustix reads results of `getrlimit` and `uname` that a sandbox has refused to write"
+    reason = "rustix reads results of `getrlimit` and `uname` that a sandbox has refused to write; `malloc_trim` isn't in it"
 )]
 
 use std::os::fd::AsFd;
@@ -147,6 +147,15 @@ pub fn forbid_core_dumps() -> io::Result<()> {
     let hard = limits_of(Resource::Core).map_or(Some(1), |(_, hard)| hard);
     let soft = hard.map_or(1, |hard| hard.min(1));
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(soft), maximum: hard })?)
+}
+
+/// Returns memory to the system that the C library's allocator keeps. Others than glibc's do it by themselves.
+pub fn give_back_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: callable at any time on any thread; it doesn't change live allocations.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Returns the cores that this thread may run on, ascending. Never empty.

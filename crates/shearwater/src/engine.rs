@@ -13,7 +13,7 @@ pub use shearwater_engine::http1::{
 };
 pub use shearwater_engine::io::control_socket;
 pub use shearwater_engine::io::fs::written;
-pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits, forbid_core_dumps};
+pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits, forbid_core_dumps, give_back_heap};
 pub use shearwater_engine::io::signals::{
     Watch as SourceWatch, set_for_program as set_signals_for_program, watch as watch_source,
 };
