@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
-use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::order::with_nonces;
+use crate::order::{to_json, with_nonces};
 
 /// Name of the lock for creating an account. It isn't a host name, so no certificate has it.
 const LOCK: &str = "_account";
@@ -39,9 +38,14 @@ pub(crate) async fn open(context: &Context, client: &Client) -> Result<Account, 
     ))
 }
 
-/// Discards the stored account, because the CA doesn't know it.
-pub(crate) fn discard(context: &Context) -> Result<(), Failure> {
-    context.storage.accounts.remove(&file_name(context))
+/// Discards the account because the CA doesn't know it, unless another task has replaced it.
+pub(crate) fn discard(context: &Context, id: &str) -> Result<(), Failure> {
+    let stored = context.storage.accounts.read(&file_name(context))?.unwrap_or_default();
+    let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap_or_default();
+    if stored.get("id").is_some_and(|stored| stored == id) {
+        context.storage.accounts.remove(&file_name(context))?;
+    }
+    Ok(())
 }
 
 async fn create(context: &Context, client: &Client) -> Result<Account, Failure> {
@@ -62,8 +66,7 @@ async fn create(context: &Context, client: &Client) -> Result<Account, Failure> 
         builder.create(&new, options.directory.clone(), external.as_ref()).await
     });
     let (account, credentials) = client.check(created.await)?;
-    let content = Zeroizing::new(serde_json::to_vec(&credentials).unwrap_or_default());
-    context.storage.accounts.write(&file_name(context), &content)?;
+    context.storage.accounts.write(&file_name(context), &to_json(&credentials))?;
     Ok(account)
 }
 

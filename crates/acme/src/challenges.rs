@@ -62,7 +62,9 @@ impl Challenges {
             if self.read().own.contains_key(&name) {
                 continue;
             }
-            let content = folder.read(&name)?.and_then(|content| String::from_utf8(content.to_vec()).ok());
+            // A file that can't be read must not withhold the others.
+            let content = folder.read(&name).ok().flatten();
+            let content = content.and_then(|content| String::from_utf8(content.to_vec()).ok());
             // Longer than a token with a thumbprint: nothing that an instance has written.
             let content = content.filter(|content| content.len() <= 2 * TOKEN_BYTES_MAX);
             shared.extend(content.map(|content| (name, content)));

@@ -1,4 +1,4 @@
-//! The parts that the tasks of all certificates share.
+//! State of the manager's thread.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use instant_acme::{Error, Problem};
 use serde::{Deserialize, Serialize};
 
 use crate::client::RequestError;
-use crate::limits::ORDER_SECONDS_MAX;
+use crate::limits::{LOCKED_SECONDS_MAX, ORDER_SECONDS_MAX};
 use crate::options::ChallengeKind;
 
 /// A failure in words. Its `Display` is the cause alone.
@@ -33,7 +33,7 @@ pub(crate) enum Scope {
     Authority,
     /// The CA doesn't know the account.
     Account,
-    /// The storage or the clock of this machine: no order is at fault.
+    /// The storage or the clock of this machine, unrelated to the order.
     Machine,
 }
 
@@ -46,6 +46,22 @@ impl Failure {
     pub(crate) fn of_order_time() -> Self {
         let message = format!("the CA didn't complete the order within {ORDER_SECONDS_MAX} s");
         Self::new(message, "the order is resumed by itself").general(None)
+    }
+
+    /// A lock that another process has had for longer than any order takes.
+    pub(crate) fn of_lock(name: &str) -> Self {
+        let message =
+            format!("another process has had the lock of {name} for more than {LOCKED_SECONDS_MAX} s");
+        let help = "look for a server that hangs or is stopped; NFS keeps the locks of a machine that has crashed until it is back";
+        Self::new(message, help).of_machine()
+    }
+
+    /// Another instance that replaces the certificate by one that this instance can't use.
+    pub(crate) fn of_other_settings(name: &str) -> Self {
+        Self::new(
+            format!("another instance orders the certificate of {name} for other names, or from another CA"),
+            "give all servers that share a storage the same names and `directory`",
+        )
     }
 
     /// Makes it a failure of this machine.

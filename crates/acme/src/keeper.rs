@@ -11,7 +11,10 @@ use crate::account;
 use crate::client::Client;
 use crate::context::Context;
 use crate::failure::{Failure, Scope};
-use crate::limits::{LOCK_POLL_SECONDS, ORDER_SECONDS_MAX, STORAGE_POLL_SECONDS};
+use crate::limits::{
+    LOCK_POLL_SECONDS, LOCKED_SECONDS_MAX, ORDER_SECONDS_MAX, REISSUE_SECONDS_MIN, RETRY_AFTER_SECONDS_MAX,
+    STORAGE_POLL_SECONDS,
+};
 use crate::manager::Command;
 use crate::order::{self, Issued};
 use crate::record::{Record, read_pair};
@@ -36,7 +39,10 @@ pub(crate) struct Keeper {
     machine_failure: Option<Failure>,
     /// Unix time of the next attempt, if the machine or another instance prevented the last one.
     repeat_at: Option<u64>,
-    is_busy: bool,
+    /// Unix time since which another instance has had the lock at each attempt.
+    locked_since: Option<u64>,
+    /// Unix time of the last certificate that this instance obtained.
+    obtained_at: Option<u64>,
     attempts: u64,
     /// Orders that the operator has asked for, and the last of them that has ended.
     renewals_asked: u64,
@@ -47,10 +53,12 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Reads what the storage has, and publishes the certificate.
     pub(crate) fn open(context: &Context, names: Vec<String>) -> Self {
-        let mut keeper = Self { names, ..Self::default() };
+        // Orders that were asked for before, of a task that panicked, have ended.
+        let asked = context.board.renewals_asked(&names[0]);
+        let mut keeper = Self { names, renewals_asked: asked, renewals: asked, ..Self::default() };
         // A storage that can't be read is reported by the first attempt.
         drop(keeper.read(context));
-        keeper.show(context);
+        keeper.show(context, false);
         keeper
     }
 
@@ -69,12 +77,12 @@ impl Keeper {
             commands.mark_unchanged();
             if self.is_due(&context) {
                 let _permit = context.attempts.acquire().await;
-                // It was waited for: others may have found that the CA fails.
+                // While this task waited for its permit, another attempt may have paused all.
                 if self.is_due(&context) {
                     self.attempt(&context).await;
                 }
             }
-            self.show(&context);
+            self.show(&context, false);
             let wait = self.due(&context).saturating_sub(context.now()).clamp(1, STORAGE_POLL_SECONDS);
             tokio::select! {
                 changed = commands.changed() => if changed.is_err() { return },
@@ -93,31 +101,55 @@ impl Keeper {
         self.due(context) <= context.now()
     }
 
-    /// The operator waits for an order.
+    /// Returns whether an order that the operator has requested is outstanding.
     fn is_asked(&self) -> bool {
         self.renewals != self.renewals_asked
     }
 
     /// Returns the Unix time of the next attempt.
     fn due(&self, context: &Context) -> u64 {
-        match self.repeat_at {
+        // Later times are those of a clock that was ahead.
+        let valid_until = context.now() + RETRY_AFTER_SECONDS_MAX;
+        match self.repeat_at.filter(|time| *time <= valid_until) {
             Some(time) => time,
             None if self.is_asked() => self.record.held_until,
-            None => self.record.check_at(self.usable(context)).max(context.paused_until.get()),
+            None => {
+                let ask_at = self.usable(context).map_or(u64::MAX, |_| self.record.plan.ask_at);
+                let paused_until = Some(context.paused_until.get()).filter(|time| *time <= valid_until);
+                self.order_at(context).min(ask_at).max(paused_until.unwrap_or(0))
+            }
         }
     }
 
+    /// Returns the Unix time of the next order. Instances with different settings must not replace each other's certificate
+    /// all the time.
+    fn order_at(&self, context: &Context) -> u64 {
+        let usable = self.usable(context);
+        let again_at = if usable.is_none() { self.reissue_at() } else { 0 };
+        self.record.order_at(usable).max(again_at)
+    }
+
+    fn reissue_at(&self) -> u64 {
+        self.obtained_at.map_or(0, |time| time + REISSUE_SECONDS_MIN)
+    }
+
     async fn attempt(&mut self, context: &Context) {
-        self.is_busy = true;
-        self.show(context);
+        self.show(context, true);
         let ended = self.work(context).await;
-        self.is_busy = false;
         self.attempts += 1;
-        (self.machine_failure, self.repeat_at) = (None, None);
+        let before = self.machine_failure.take();
+        let now = context.now();
         match ended {
-            // An order that the operator has asked for is still to be made.
-            Ok(Turn::Other) => self.repeat_at = Some(context.now() + LOCK_POLL_SECONDS),
+            // The operator's request stays pending.
+            Ok(Turn::Other) => {
+                self.repeat_at = Some(now + LOCK_POLL_SECONDS);
+                let since = *self.locked_since.get_or_insert(now);
+                if now.saturating_sub(since) > LOCKED_SECONDS_MAX {
+                    self.machine_failure = Some(Failure::of_lock(self.id()));
+                }
+            }
             Ok(Turn::Own) => {
+                (self.repeat_at, self.locked_since) = (None, None);
                 context.machine_help.replace(None);
                 self.renewals = self.renewals_asked;
                 if self.record.failure.is_none() {
@@ -125,13 +157,18 @@ impl Keeper {
                 }
             }
             Err(failure) => {
-                context.report_machine(&failure);
                 self.renewals = self.renewals_asked;
                 self.machine_failure = Some(failure);
-                self.repeat_at = Some(context.now() + STORAGE_POLL_SECONDS);
+                // The record couldn't be written, perhaps: its back-off counts all the same.
+                self.repeat_at = Some((now + STORAGE_POLL_SECONDS).max(self.record.next_attempt));
             }
         }
-        self.show(context);
+        if let Some(failure) = &self.machine_failure
+            && before.is_none_or(|known| known.help != failure.help)
+        {
+            context.report_machine(failure);
+        }
+        self.show(context, false);
         context.board.changed.notify_all();
     }
 
@@ -149,27 +186,27 @@ impl Keeper {
             self.ask(context, &client, facts).await;
         }
         let is_asked = self.is_asked() && self.record.held_until <= now;
-        let is_ordered = is_asked || self.record.order_at(usable.as_ref()) <= now;
+        let is_ordered = is_asked || self.unstored.is_some() || self.order_at(context) <= now;
         if is_ordered {
             self.order(context, &client, usable.as_ref()).await?;
         } else if usable.is_some() {
             // Its certificate is stored: the process was killed before it had removed the order.
             order::forget(context, self.id())?;
         }
-        if self.record != before {
-            self.record.write(&context.storage.certificates, self.id())?;
-        }
+        let is_changed = self.record != before;
+        let written =
+            if is_changed { self.record.write(&context.storage.certificates, self.id()) } else { Ok(()) };
         // Recorded first: the process may be stopped as soon as the message is seen.
         if let Some(failure) = self.record.failure.clone().filter(|_| is_ordered) {
             self.report(context, failure);
         }
-        Ok(Turn::Own)
+        written.map(|()| Turn::Own)
     }
 
     /// Takes over the record, and the certificate if its file has changed.
     fn read(&mut self, context: &Context) -> Result<(), Failure> {
         let folder = &context.storage.certificates;
-        self.record = Record::read(folder, self.id())?;
+        let record = Record::read(folder, self.id(), context.now())?;
         let version = folder.version(&format!("{}.pem", self.id()))?;
         if version != self.version {
             let stored = match read_pair(folder, self.id()) {
@@ -181,18 +218,25 @@ impl Keeper {
                 Ok(stored) => stored,
             };
             (self.version, self.is_stored) = (version, stored.is_some());
-            let known = self.pair.as_ref().map(Pair::facts);
-            // The one in use is newer if it couldn't be stored.
+            let directory = &context.options.directory;
+            // The one in use is newer if it couldn't be stored, or better if another instance has other settings.
             let is_new = |pair: &Pair| {
-                known.is_none_or(|known| known != pair.facts() && known.not_before <= pair.facts().not_before)
+                let (known, facts) = (self.pair.as_ref().map(Pair::facts), pair.facts());
+                known.is_none_or(|known| known != facts && known.not_before <= facts.not_before)
+                    && (known.is_none() || record.usable(Some(facts), &self.names, directory).is_some())
             };
             if let Some(pair) = stored.filter(is_new) {
                 self.unstored = None;
                 self.publish(context, pair);
             }
         }
+        self.record = record;
         if let Some(pair) = &self.pair {
             self.record.plan_for(pair.facts(), &mut context.random.borrow_mut());
+        }
+        let is_recent = self.reissue_at() > context.now();
+        if is_recent && self.is_stored && self.usable(context).is_none() {
+            self.report(context, Failure::of_other_settings(self.id()));
         }
         Ok(())
     }
@@ -206,10 +250,12 @@ impl Keeper {
 
     /// Asks the CA when to renew (RFC 9773). Without a suggestion the plan stays.
     async fn ask(&mut self, context: &Context, client: &Client, facts: &CertificateFacts) {
-        let suggested = match account::open(context, client).await {
-            Ok(account) => order::suggested_renewal(&account, facts).await,
-            Err(_) => None,
+        let suggested = async {
+            let account = account::open(context, client).await.ok()?;
+            order::suggested_renewal(&account, facts).await
         };
+        let limit = Duration::from_secs(ORDER_SECONDS_MAX);
+        let suggested = tokio::time::timeout(limit, suggested).await.ok().flatten();
         let now = context.now();
         match suggested {
             Some((start, end, again)) => {
@@ -234,7 +280,8 @@ impl Keeper {
             // Each failure changes the challenge, so that one that can't work isn't the only one.
             let kinds = &context.options.challenges;
             let kind = kinds[self.record.failures as usize % kinds.len()];
-            let replaced = replaced.filter(|_| self.record.plan.is_suggested);
+            // A CA may reject the certificate that is replaced: the next order doesn't name it.
+            let replaced = replaced.filter(|_| self.record.plan.is_suggested && self.record.failures == 0);
             let obtained = order::obtain(context, client, &self.names, kind, replaced);
             let limit = Duration::from_secs(ORDER_SECONDS_MAX);
             let obtained = tokio::time::timeout(limit, obtained).await;
@@ -259,11 +306,12 @@ impl Keeper {
         order::forget(context, self.id())?;
         let directory = context.options.directory.clone();
         let now = context.now();
+        self.obtained_at = Some(now);
         self.record = Record { directory, issued_at: now, ..Record::default() };
         if let Some(pair) = &self.pair {
             self.record.plan_for(pair.facts(), &mut context.random.borrow_mut());
             if let Some(failure) = clock_failure(pair.facts(), now) {
-                self.fail(context, failure);
+                self.report(context, failure);
             }
         }
         Ok(())
@@ -274,10 +322,11 @@ impl Keeper {
         let (record, now) = (&mut self.record, context.now());
         record.failures = record.failures.saturating_add(1);
         let facts = self.pair.as_ref().map(Pair::facts);
-        let life_left = facts.map(|facts| facts.not_after.saturating_sub(now)).filter(|left| *left > 0);
+        let life_left = facts.map(|facts| facts.not_after.saturating_sub(now));
         let random = &mut context.random.borrow_mut();
         record.next_attempt = now + back_off(record.failures, life_left, failure.retry_after, random);
-        record.held_until = if failure.retry_after.is_some() { record.next_attempt } else { 0 };
+        record.held_until =
+            failure.retry_after.map_or(0, |seconds| now + seconds.min(RETRY_AFTER_SECONDS_MAX));
         record.failure = Some(failure);
     }
 
@@ -295,10 +344,10 @@ impl Keeper {
         }
     }
 
-    fn show(&self, context: &Context) {
+    fn show(&self, context: &Context, is_busy: bool) {
         let facts = self.pair.as_ref().map(Pair::facts);
         let state = match facts {
-            None if self.is_busy => State::Ordering,
+            None if is_busy => State::Ordering,
             None => State::Missing,
             Some(facts) if facts.not_after <= context.now() => State::Expired,
             Some(_) => State::Valid,
@@ -308,7 +357,7 @@ impl Keeper {
             state,
             not_before: facts.map(|facts| facts.not_before),
             not_after: facts.map(|facts| facts.not_after),
-            next_attempt: self.record.order_at(self.usable(context)),
+            next_attempt: self.repeat_at.unwrap_or_else(|| self.order_at(context)).max(context.now()),
             failure: self.machine_failure.clone().or_else(|| self.record.failure.clone()),
             attempts: self.attempts,
             renewals: self.renewals,
@@ -316,10 +365,9 @@ impl Keeper {
     }
 }
 
-/// The instance whose turn it is to work on a certificate.
+/// The instance that has a certificate's lock.
 enum Turn {
     Own,
-    /// Another one has the lock.
     Other,
 }
 

@@ -23,7 +23,8 @@
 //! folder within a minute. The file system must have such locks, as local ones and NFS do.
 //!
 //! # Failures
-//! Everything is repeated by itself, with growing delays that restarts and other instances keep. Certificates in memory stay in use.
+//! Failed orders are retried with growing delays, which are stored. Failures of the storage and the clock are retried every minute.
+//! Certificates in memory stay in use.
 
 #![forbid(unsafe_code)]
 

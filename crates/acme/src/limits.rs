@@ -36,8 +36,11 @@ pub const RESPONSE_BYTES_MAX: usize = 1 << 18;
 /// Largest file of the storage, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 18;
 
-/// Seconds after which a certificate is checked again that another instance works on.
+/// Interval of retrying a lock that another process holds, in seconds.
 pub const LOCK_POLL_SECONDS: u64 = 5;
+
+/// Seconds after which such a lock is reported. No order takes that long.
+pub const LOCKED_SECONDS_MAX: u64 = 2 * ORDER_SECONDS_MAX;
 
 /// Interval at which the storage is checked for newer certificates of other instances, in seconds.
 pub const STORAGE_POLL_SECONDS: u64 = 60;

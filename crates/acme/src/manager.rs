@@ -17,11 +17,14 @@ use crate::client::Client;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
-use crate::limits::{CHALLENGE_POLL_SECONDS, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
+use crate::limits::{CHALLENGE_POLL_SECONDS, ORDERS_AT_ONCE_MAX};
 use crate::names;
 use crate::options::Options;
 use crate::status::{Board, Notice, Status};
 use crate::storage::Storage;
+
+/// Interval at which certificates whose task has panicked are taken up again.
+const RESTART: Duration = Duration::from_secs(3600);
 
 /// Obtains certificates and renews them, on a thread of its own.
 #[derive(Debug)]
@@ -69,7 +72,7 @@ impl Manager {
     }
 }
 
-/// A command to the thread. The latest one holds. Every command also makes the tasks look at the board.
+/// A command to the thread. Only the latest one is kept. Each one also wakes every task.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Keep these certificates.
@@ -112,12 +115,12 @@ impl Handle {
         found
     }
 
-    /// Orders the certificate of a name now. Only a CA's `Retry-After` still delays it. The result is in [`Status`], whose
-    /// `renewals` changes then: see [`Self::wait_for`].
+    /// Orders the certificate of a name now. Only a CA's `Retry-After` still delays it. Returns the order's number: it has
+    /// ended once [`Status::renewals`] has reached that. See [`Self::wait_for`].
     ///
     /// # Errors
     /// Fails if no certificate has the name.
-    pub fn renew(&self, name: &str) -> Result<(), Failure> {
+    pub fn renew(&self, name: &str) -> Result<u64, Failure> {
         let mut entries = self.board.lock();
         let entry = entries.values_mut().find(|entry| entry.status.names.iter().any(|known| known == name));
         let Some(entry) = entry else {
@@ -127,9 +130,10 @@ impl Handle {
             ));
         };
         entry.renewals_asked += 1;
+        let number = entry.renewals_asked;
         drop(entries);
         self.commands.send_modify(|_| {});
-        Ok(())
+        Ok(number)
     }
 
     /// Replaces the list of certificates, for a reload. Those whose names stay are kept.
@@ -138,7 +142,13 @@ impl Handle {
     /// Fails if a name is invalid or listed twice; then nothing changes.
     pub fn set_certificates(&self, certificates: Vec<Vec<String>>) -> Result<(), Failure> {
         names::check(&certificates)?;
-        self.commands.send_replace(Command::Keep(certificates));
+        self.commands.send_if_modified(|command| {
+            let is_running = !matches!(command, Command::Stop);
+            if is_running {
+                *command = Command::Keep(certificates);
+            }
+            is_running
+        });
         Ok(())
     }
 
@@ -201,7 +211,7 @@ async fn control(context: Rc<Context>, keepers: Vec<Keeper>, mut received: watch
     let mut tasks: HashMap<Vec<String>, AbortHandle> = keepers.into_iter().map(start).collect();
     let mut challenges = interval(Duration::from_secs(CHALLENGE_POLL_SECONDS));
     challenges.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut check = interval(Duration::from_secs(STORAGE_POLL_SECONDS));
+    let mut check = interval(RESTART);
     loop {
         tokio::select! {
             changed = received.changed() => {

@@ -21,7 +21,7 @@ use crate::failure::{Failure, Scope, kind};
 use crate::limits::{CHALLENGE_POLL_SECONDS, NONCE_ATTEMPTS_MAX};
 use crate::options::ChallengeKind;
 
-/// Seconds between two questions for the state of an order, unless the CA wants more.
+/// Interval of polling an order, in seconds. The CA's `Retry-After` may lengthen it.
 const POLL_SECONDS: u64 = 1;
 /// Longest such interval that a CA may ask for.
 const POLL_SECONDS_MAX: u64 = 30;
@@ -29,9 +29,9 @@ const POLL_SECONDS_MAX: u64 = 30;
 /// Time after which every instance has copied a challenge from the storage.
 const SHARE_TIME: Duration = Duration::from_secs(2 * CHALLENGE_POLL_SECONDS);
 
-/// Repetitions for a rejected nonce without a delay.
+/// Retries of a rejected nonce before a delay is added.
 const QUICK_ATTEMPTS: usize = 10;
-/// Delay of the further ones.
+/// Delay before each later retry.
 const NONCE_DELAY: Duration = Duration::from_millis(250);
 
 /// A certificate that was issued.
@@ -75,7 +75,7 @@ pub(crate) async fn obtain(
         if failure.scope != Scope::Account || std::mem::replace(&mut has_new_account, true) {
             return Err(failure);
         }
-        account::discard(context)?;
+        account::discard(context, account.id())?;
     }
 }
 
@@ -104,7 +104,7 @@ impl Pending {
     }
 
     fn write(&self, context: &Context) -> Result<(), Failure> {
-        let content = Zeroizing::new(serde_json::to_vec(self).unwrap_or_default());
+        let content = to_json(self);
         context.storage.certificates.write(&format!("{}.order", self.names[0]), &content)
     }
 }
@@ -126,13 +126,12 @@ impl Ordering<'_> {
             Some(order) => order,
             None => self.place(replaced).await?,
         };
-        let kind = self.kind;
         let mut served: Option<Vec<Served>> = None;
         let mut is_finalized = false;
         loop {
             match order.state().status {
                 OrderStatus::Pending if served.is_none() => {
-                    served = Some(self.serve_challenges(&mut order, kind).await?);
+                    served = Some(self.serve_challenges(&mut order).await?);
                 }
                 OrderStatus::Ready if !is_finalized => {
                     is_finalized = true;
@@ -140,7 +139,7 @@ impl Ordering<'_> {
                     continue;
                 }
                 OrderStatus::Valid => return self.download(&mut order).await,
-                OrderStatus::Invalid => return Err(self.explain(order, kind).await),
+                OrderStatus::Invalid => return Err(self.explain(order).await),
                 OrderStatus::Pending | OrderStatus::Ready | OrderStatus::Processing => {}
             }
             let delay =
@@ -168,16 +167,10 @@ impl Ordering<'_> {
     async fn place(&mut self, replaced: Option<&CertificateFacts>) -> Result<Order, Failure> {
         let identifiers: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let mut new = NewOrder::new(&identifiers);
-        let replaced = replaced.and_then(identifier);
-        let has_replaced = replaced.is_some();
-        if let Some(replaced) = replaced {
+        if let Some(replaced) = replaced.and_then(identifier) {
             new = new.replaces(replaced);
         }
-        let mut order = with_nonces(async || self.account.new_order(&new).await).await;
-        if has_replaced && matches!(&order, Err(Error::Api(problem)) if kind(problem) == "alreadyReplaced") {
-            let new = NewOrder::new(&identifiers);
-            order = with_nonces(async || self.account.new_order(&new).await).await;
-        }
+        let order = with_nonces(async || self.account.new_order(&new).await).await;
         let order = self.client.check(order)?;
         self.pending.url = Some(order.url().to_owned());
         self.pending.write(self.context)?;
@@ -185,11 +178,8 @@ impl Ordering<'_> {
     }
 
     /// Serves the challenges of all names that aren't verified yet, and asks the CA to verify them.
-    async fn serve_challenges(
-        &mut self,
-        order: &mut Order,
-        kind: ChallengeKind,
-    ) -> Result<Vec<Served>, Failure> {
+    async fn serve_challenges(&mut self, order: &mut Order) -> Result<Vec<Served>, Failure> {
+        let kind = self.kind;
         let fetched = fetch_authorizations(order).await;
         self.client.check(fetched)?;
         let mut served = Vec::new();
@@ -251,12 +241,13 @@ impl Ordering<'_> {
     }
 
     /// Returns the cause of an order's end: the error of a challenge, or of the order.
-    async fn explain(&mut self, mut order: Order, kind: ChallengeKind) -> Failure {
+    async fn explain(&mut self, mut order: Order) -> Failure {
         let other = order
             .state()
             .error
             .as_ref()
             .map(|problem| Failure::of_request(&Error::Api(problem.clone()), None));
+        // An order keeps the authorizations that it has fetched: a fresh one is needed.
         let url = order.url().to_owned();
         let Ok(mut order) = with_nonces(async || self.account.order(url.clone()).await).await else {
             return other.unwrap_or_else(rejected);
@@ -268,11 +259,19 @@ impl Ordering<'_> {
             let failed = failed.find_map(|challenge| Some((challenge, challenge.error.as_ref()?)));
             if let Some((challenge, problem)) = failed {
                 let name = authorization.identifier().to_string();
-                return Failure::of_challenge(&name, &challenge.token, kind, problem);
+                return Failure::of_challenge(&name, &challenge.token, self.kind, problem);
             }
         }
         other.unwrap_or_else(rejected)
     }
+}
+
+/// Formats a private key with its facts. Its buffer doesn't grow, which would leave copies in freed memory.
+pub(crate) fn to_json(value: &impl Serialize) -> Zeroizing<Vec<u8>> {
+    let mut content = Zeroizing::new(Vec::with_capacity(16 << 10));
+    // Writing to memory can't fail.
+    drop(serde_json::to_writer(&mut *content, value));
+    content
 }
 
 /// Fetches all authorizations of an order, which keeps them.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use shearwater_tls::{CertificateFacts, Pair};
 
 use crate::failure::Failure;
-use crate::limits::REISSUE_SECONDS_MIN;
+use crate::limits::{REISSUE_SECONDS_MIN, RETRY_AFTER_SECONDS_MAX, RETRY_SECONDS_MAX};
 use crate::schedule::Plan;
 use crate::storage::Folder;
 
@@ -30,9 +30,17 @@ pub(crate) struct Record {
 
 impl Record {
     /// Reads the record of a certificate. A missing or damaged one is empty: nothing in it is needed.
-    pub(crate) fn read(folder: &Folder, id: &str) -> Result<Self, Failure> {
+    ///
+    /// Times that are too late were written by a clock that was ahead: they are dropped, so that they delay nothing.
+    pub(crate) fn read(folder: &Folder, id: &str, now: u64) -> Result<Self, Failure> {
         let content = folder.read(&format!("{id}.json"))?.unwrap_or_default();
-        Ok(serde_json::from_slice(&content).unwrap_or_default())
+        let mut record: Self = serde_json::from_slice(&content).unwrap_or_default();
+        let valid = |time: u64, seconds: u64| if time > now + seconds { 0 } else { time };
+        record.issued_at = valid(record.issued_at, 0);
+        record.next_attempt = valid(record.next_attempt, RETRY_AFTER_SECONDS_MAX);
+        record.held_until = valid(record.held_until, RETRY_AFTER_SECONDS_MAX);
+        record.plan.ask_at = valid(record.plan.ask_at, RETRY_SECONDS_MAX);
+        Ok(record)
     }
 
     pub(crate) fn write(&self, folder: &Folder, id: &str) -> Result<(), Failure> {
@@ -42,6 +50,10 @@ impl Record {
     /// Makes the plan one for this certificate.
     pub(crate) fn plan_for(&mut self, facts: &CertificateFacts, random: &mut fastrand::Rng) {
         let serial = facts.serial.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        if self.serial != serial {
+            // Failures are those of orders before it.
+            (self.failures, self.failure, self.next_attempt, self.held_until) = (0, None, 0, 0);
+        }
         if self.serial != serial || self.plan.renew_at == 0 {
             self.plan = Plan::by_life(facts, random);
             self.serial = serial;
@@ -52,15 +64,10 @@ impl Record {
     pub(crate) fn order_at(&self, usable: Option<&CertificateFacts>) -> u64 {
         let renew_at = usable.map_or(0, |facts| {
             let life = facts.not_after.saturating_sub(facts.not_before);
-            self.plan.renew_at.max(self.issued_at + REISSUE_SECONDS_MIN.min(life / 3))
+            let planned = self.plan.renew_at.min(facts.not_after.saturating_sub(life / 12));
+            planned.max(self.issued_at + REISSUE_SECONDS_MIN.min(life / 3))
         });
         renew_at.max(self.next_attempt)
-    }
-
-    /// Returns the Unix time at which something is to be done: an order, or a question for the CA's suggestion.
-    pub(crate) fn check_at(&self, usable: Option<&CertificateFacts>) -> u64 {
-        let ask_at = usable.map_or(u64::MAX, |_| self.plan.ask_at);
-        self.order_at(usable).min(ask_at)
     }
 
     /// Returns the certificate if it is for these names and by this CA.

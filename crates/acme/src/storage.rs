@@ -48,8 +48,9 @@ impl Storage {
 
     /// Removes files that interrupted instances have left.
     pub(crate) fn remove_leftovers(&self, now: u64) {
-        for folder in [&self.accounts, &self.certificates, &self.challenges, &self.locks] {
-            let is_challenges = std::ptr::eq(folder, &raw const self.challenges);
+        for (folder, is_challenges) in
+            [(&self.accounts, false), (&self.certificates, false), (&self.challenges, true)]
+        {
             for name in folder.names().unwrap_or_default() {
                 let is_leftover = is_challenges || name.starts_with(TEMPORARY);
                 let age =
@@ -162,7 +163,7 @@ impl Folder {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
         let mut file = File::from(file);
-        file.write_all(content).and_then(|()| file.sync_all()).inspect_err(|_| drop(self.remove(name)))
+        file.write_all(content).and_then(|()| file.sync_all())
     }
 
     /// Removes a file, if there is one.
@@ -211,6 +212,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     let help = match Errno::from_io_error(error) {
         Some(Errno::ROFS) => "mount it writable, or choose another folder for the storage",
         Some(Errno::NOSPC | Errno::DQUOT) => "free some space on its file system",
+        Some(Errno::NOENT) => "its folder was removed: restart the server, which creates it",
         Some(Errno::NOLCK | Errno::OPNOTSUPP) => {
             "choose a folder whose file system has locks (flock): servers that share it take turns by them"
         }

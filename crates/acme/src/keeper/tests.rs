@@ -10,6 +10,7 @@ use super::{Keeper, Turn};
 use crate::challenges::Challenges;
 use crate::client::Client;
 use crate::context::Context;
+use crate::limits::REISSUE_SECONDS_MIN;
 use crate::options::{Clock, Options};
 use crate::record::Record;
 use crate::status::{Board, Notice};
@@ -53,7 +54,7 @@ async fn a_stored_certificate_completes_its_order() {
     let mut keeper = keeper(&context);
     assert!(matches!(keeper.work(&context).await, Ok(Turn::Own)));
     assert!(keeper.pair.is_some() && folder.read("example.org.order").unwrap().is_none());
-    let stored = Record::read(folder, NAME).unwrap();
+    let stored = Record::read(folder, NAME, NOW).unwrap();
     assert!(stored.plan.renew_at > NOW && stored.plan.ask_at > NOW);
 }
 
@@ -70,7 +71,7 @@ async fn a_certificate_that_could_not_be_stored_is_stored_later() {
     assert!(matches!(keeper.work(&context).await, Ok(Turn::Own)));
     assert!(folder.read("example.org.pem").unwrap().is_some() && keeper.unstored.is_none());
     assert_eq!(keeper.pair.as_ref().unwrap().facts().serial, serial);
-    assert_eq!(Record::read(folder, NAME).unwrap().issued_at, NOW);
+    assert_eq!(Record::read(folder, NAME, NOW).unwrap().issued_at, NOW);
 }
 
 #[tokio::test]
@@ -91,4 +92,22 @@ async fn a_damaged_file_is_reported_and_ordered_again() {
     assert!(failure(notices.try_recv().unwrap()).contains("cannot connect to the CA"));
     // The one in memory stays in use.
     assert!(keeper.pair.is_some() && keeper.usable(&context).is_none());
+}
+
+#[tokio::test]
+async fn instances_with_different_settings_do_not_order_in_turn() {
+    let root = tempfile::tempdir().unwrap();
+    let (sender, notices) = std::sync::mpsc::sync_channel(10);
+    let context = context(root.path(), move |notice| sender.send(notice).unwrap());
+    let mut keeper = keeper(&context);
+    keeper.obtained_at = Some(NOW);
+    // Another instance replaces it by one of another CA.
+    crate::manager::tests::store(root.path(), NAME);
+    let other = Record { directory: "https://other.example/".to_owned(), ..Record::default() };
+    other.write(&context.storage.certificates, NAME).unwrap();
+    keeper.read(&context).unwrap();
+    assert!(matches!(notices.try_recv(), Ok(Notice::Certificate(_))), "any is better than none");
+    let Ok(Notice::Failed(failure)) = notices.try_recv() else { panic!("it is reported") };
+    assert!(failure.message.starts_with("another instance orders the certificate of example.org"));
+    assert_eq!(keeper.due(&context), NOW + REISSUE_SECONDS_MIN);
 }

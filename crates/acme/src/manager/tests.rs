@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::{Handle, Manager};
-use crate::limits::{LOCK_POLL_SECONDS, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
+use crate::limits::{LOCK_POLL_SECONDS, LOCKED_SECONDS_MAX, ORDERS_AT_ONCE_MAX, STORAGE_POLL_SECONDS};
 use crate::options::{Clock, Options};
 use crate::status::{Notice, State, Status};
 use crate::storage::Storage;
@@ -249,8 +249,15 @@ fn a_renewal_waits_for_another_instance() {
     fixture.wait(|status| status[0].attempts == 1);
     fixture.handle.renew("a.example").unwrap();
     assert_eq!(fixture.wait(|status| status[0].attempts == 2)[0].renewals, 0);
+    fixture.advance(LOCKED_SECONDS_MAX + 1);
+    fixture.wait(|status| status[0].attempts == 3);
+    assert_eq!(
+        fixture.failure(),
+        "another process has had the lock of a.example for more than 600 s",
+        "once"
+    );
     drop(lock);
     fixture.advance(LOCK_POLL_SECONDS);
-    let status = fixture.wait(|status| status[0].attempts == 3);
+    let status = fixture.wait(|status| status[0].attempts == 4);
     assert!(status[0].renewals == 1 && status[0].failure.is_some(), "{status:?}");
 }

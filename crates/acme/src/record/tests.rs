@@ -64,14 +64,43 @@ fn a_plan_is_for_one_certificate() {
 }
 
 #[test]
+fn times_of_a_clock_that_was_ahead_delay_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Storage::open(root.path()).unwrap().certificates;
+    let ahead = 10 * 365 * DAY;
+    let mut record = Record { issued_at: ahead, next_attempt: ahead, held_until: ahead, ..Record::default() };
+    record.plan.ask_at = ahead;
+    record.write(&folder, "example.org").unwrap();
+    assert_eq!(Record::read(&folder, "example.org", ahead).unwrap(), record);
+    assert_eq!(Record::read(&folder, "example.org", DAY).unwrap(), Record::default());
+}
+
+#[test]
+fn a_new_certificate_ends_the_failures() {
+    let mut record = Record { failures: 3, next_attempt: 77, held_until: 77, ..Record::default() };
+    record.plan_for(&facts(90 * DAY), &mut fastrand::Rng::with_seed(1));
+    assert_eq!((record.failures, record.next_attempt, record.held_until), (0, 0, 0));
+}
+
+#[test]
+fn a_suggestion_after_the_end_renews_before_it() {
+    let facts = facts(90 * DAY);
+    let mut record = Record::default();
+    record.plan_for(&facts, &mut fastrand::Rng::with_seed(1));
+    record.plan.renew_at = facts.not_after + DAY;
+    let own = names(&["example.org"]);
+    assert!(record.order_at(record.usable(Some(&facts), &own, CA)) < facts.not_after - 7 * DAY);
+}
+
+#[test]
 fn damaged_files_are_harmless() {
     let root = tempfile::tempdir().unwrap();
     let folder = Storage::open(root.path()).unwrap().certificates;
     let record = Record { failures: 3, ..Record::default() };
     record.write(&folder, "example.org").unwrap();
-    assert_eq!(Record::read(&folder, "example.org").unwrap(), record);
+    assert_eq!(Record::read(&folder, "example.org", 0).unwrap(), record);
     folder.write("example.org.json", b"{\"failures\":").unwrap();
-    assert_eq!(Record::read(&folder, "example.org").unwrap(), Record::default());
+    assert_eq!(Record::read(&folder, "example.org", 0).unwrap(), Record::default());
     assert!(read_pair(&folder, "example.org").unwrap().is_none());
     folder.write("example.org.pem", b"-----BEGIN").unwrap();
     let failure = read_pair(&folder, "example.org").unwrap_err();

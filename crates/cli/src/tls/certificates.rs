@@ -41,19 +41,19 @@ pub(crate) fn reply(tls: Option<&RunningTls>, request: &Request) -> Reply {
 
 fn renew(tls: &RunningTls, name: &str, timeout: Duration) -> Reply {
     let refused = |why: String| Reply::new(Outcome::Refused, why);
-    let before = tls.wait_for(name, Duration::ZERO, |status| Some(status?.renewals)).unwrap_or(0);
-    if let Err(why) = tls.renew(name) {
-        return refused(why);
-    }
+    let number = match tls.renew(name) {
+        Ok(number) => number,
+        Err(why) => return refused(why),
+    };
     let ended = tls.wait_for(name, timeout, |status| match status {
         None => Some(refused("a reload has removed the certificate".to_owned())),
-        Some(status) if status.renewals == before => None,
+        Some(status) if status.renewals < number => None,
         Some(Status { failure: Some(failure), .. }) => {
             Some(refused(format!("{failure}; help: {}", failure.help)))
         }
         Some(status) => Some(Reply::new(Outcome::Done, table(std::slice::from_ref(status)))),
     });
-    ended.unwrap_or_else(|| Reply::new(Outcome::Unfinished, "the order goes on"))
+    ended.unwrap_or_else(|| Reply::new(Outcome::Unfinished, "the order is still in progress"))
 }
 
 /// Formats a line for each certificate.

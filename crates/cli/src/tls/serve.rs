@@ -152,7 +152,7 @@ impl RunningTls {
     ///
     /// # Errors
     /// There is none of this name.
-    pub(crate) fn renew(&self, name: &str) -> Result<(), String> {
+    pub(crate) fn renew(&self, name: &str) -> Result<u64, String> {
         let Some(manager) = self.0.manager.get() else {
             return Err("no site has `tls = \"auto\"`".to_owned());
         };
