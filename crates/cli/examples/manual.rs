@@ -8,6 +8,8 @@ mod args;
 mod failure;
 #[path = "../src/intent.rs"]
 mod intent;
+#[path = "../src/other_names.rs"]
+mod other_names;
 
 use std::fs;
 use std::io::{self, Error};

@@ -368,3 +368,19 @@ fn level(text: &str) -> Result<(Coding, u32), String> {
 fn size(text: &str) -> Result<u64, String> {
     parse_size(text).ok_or_else(|| "expected a size, such as 1KiB".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::CommandLine;
+    use crate::intent::COMMANDS;
+
+    #[test]
+    fn suggests_every_command() {
+        let program = CommandLine::command();
+        let names: Vec<_> = program.get_subcommands().map(clap::Command::get_name).collect();
+        assert!(names.iter().all(|name| COMMANDS.contains(name)), "{names:?}");
+        assert_eq!(names.len(), COMMANDS.len());
+    }
+}

@@ -16,6 +16,7 @@ mod failure;
 mod health;
 mod http_client;
 mod intent;
+mod other_names;
 mod pid_file;
 mod plan;
 mod precompress;
@@ -35,7 +36,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use shearwater_metrics::{Admin, Metrics};
 
 use crate::args::{Command, CommandLine, Serve};
@@ -174,7 +175,10 @@ fn exit(result: Result<(), Failure>) -> ExitCode {
 
 /// Handles a command line that can't be parsed or that asks for help, and returns the exit code.
 fn exit_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    match intent::of_unreadable(error, arguments) {
+    let mut program = CommandLine::command();
+    // Its commands get their full names, which messages have.
+    program.build();
+    match intent::of_unreadable(error, arguments, &program) {
         Some(failure) => exit(Err(failure)),
         None if error.use_stderr() => {
             drop(error.print());

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use testkit::TestClient;
 
 use super::{Controlled, output, site};
 use crate::process::{drivers, has_proc, run};
