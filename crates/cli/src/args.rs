@@ -50,8 +50,7 @@ another try would change nothing.";
     version,
     after_help = EXAMPLES,
     max_term_width = 100,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
@@ -64,6 +63,7 @@ pub(crate) struct CommandLine {
 /// Commands other than serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(visible_alias = "validate")]
     Check(Check),
     Config(Config),
     Health(Health),
@@ -222,7 +222,6 @@ pub(crate) struct Config {
 
 /// Configurations to print.
 #[derive(Debug, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub(crate) enum ConfigText {
     /// Prints a configuration with every key, its default and its description
     Default,
@@ -378,8 +377,11 @@ mod tests {
 
     #[test]
     fn suggests_every_command() {
-        let program = CommandLine::command();
-        let names: Vec<_> = program.get_subcommands().map(clap::Command::get_name).collect();
+        let mut program = CommandLine::command();
+        program.build();
+        let commands = program.get_subcommands();
+        let names: Vec<_> =
+            commands.flat_map(|command| command.get_visible_aliases().chain([command.get_name()])).collect();
         assert!(names.iter().all(|name| COMMANDS.contains(name)), "{names:?}");
         assert_eq!(names.len(), COMMANDS.len());
     }

@@ -13,8 +13,19 @@ use crate::failure::Failure;
 use crate::other_names::{self, SERVING};
 
 /// The program's commands.
-pub(crate) const COMMANDS: [&str; 9] =
-    ["check", "config", "health", "precompress", "reload", "serve", "certificates", "top", "upgrade"];
+pub(crate) const COMMANDS: [&str; 11] = [
+    "check",
+    "validate",
+    "help",
+    "config",
+    "health",
+    "precompress",
+    "reload",
+    "serve",
+    "certificates",
+    "top",
+    "upgrade",
+];
 
 /// Flags that became commands, each with its command.
 const REPLACED: &[(&str, &str)] =
@@ -135,7 +146,6 @@ fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
     let help = match other_names::of_command(given) {
         Some(help) => help.to_owned(),
         None if SERVING.contains(&given) => format!("serving needs no command: `shearwater {folder}`"),
-        None if given == "help" => "`shearwater --help`".to_owned(),
         None => format!("a command with a similar name exists: `shearwater {}`", nearest(given, COMMANDS)?),
     };
     Some(Failure::usage_helped(format!("no such command or folder: `{given}`"), help))

@@ -272,7 +272,8 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 7] = ["check", "config", "health", "precompress", "reload", "top", "upgrade"];
+const COMMANDS: [&str; 9] =
+    ["check", "config", "health", "help", "validate", "precompress", "reload", "top", "upgrade"];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {
