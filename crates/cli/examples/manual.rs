@@ -10,6 +10,8 @@ mod failure;
 mod intent;
 #[path = "../src/other_names.rs"]
 mod other_names;
+#[path = "../src/other_servers.rs"]
+mod other_servers;
 
 use std::fs;
 use std::io::{self, Error};

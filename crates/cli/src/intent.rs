@@ -11,6 +11,7 @@ use shearwater_config::{key_named, nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
 use crate::other_names::{self, SERVING};
+use crate::other_servers;
 
 /// The program's commands.
 pub(crate) const COMMANDS: [&str; 11] = [
@@ -135,10 +136,12 @@ pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
 
 /// Returns an error for a file given instead of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
-    Failure::usage_helped(
-        format!("{} is a file, not a folder", path.display()),
-        format!("`shearwater {}` serves the folder that it is in", folder_of(path).display()),
-    )
+    other_servers::of_file(path).unwrap_or_else(|| {
+        Failure::usage_helped(
+            format!("{} is a file, not a folder", path.display()),
+            format!("`shearwater {}` serves the folder that it is in", folder_of(path).display()),
+        )
+    })
 }
 
 /// Returns an error for an unknown command that another program has, or that is similar to one of ours.

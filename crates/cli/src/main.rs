@@ -17,6 +17,7 @@ mod health;
 mod http_client;
 mod intent;
 mod other_names;
+mod other_servers;
 mod pid_file;
 mod plan;
 mod precompress;

@@ -29,6 +29,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ),
     ("reverse-proxy proxy", "forwarding requests to another server is not supported yet"),
     (
+        "adapt convert",
+        "docs/tasks/from-nginx.md and docs/tasks/from-caddy.md have our key for each directive",
+    ),
+    (
         "cert certs certificate renew",
         "`shearwater certificates` lists those that a running server gets by itself",
     ),

@@ -15,6 +15,7 @@ use crate::admin::{self, PlannedAdmin};
 use crate::args::Serve;
 use crate::diagnostics::MessageOptions;
 use crate::failure::Failure;
+use crate::other_servers;
 use crate::proxies;
 use crate::settings::{self, FixedSetting, Listening};
 use crate::site::Site;
@@ -212,6 +213,9 @@ pub(crate) fn read_config(
         let (line, column) = (1 + valid.matches('\n').count(), 1 + line.chars().count());
         Failure::usage(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
     })?;
+    if let Some(failure) = other_servers::of_text(path, &text) {
+        return Err(failure);
+    }
     Ok(Config::parse(path, &text, |name| std::env::var(name).ok(), check)?)
 }
 
