@@ -12,6 +12,8 @@ mod intent;
 mod other_names;
 #[path = "../src/other_servers.rs"]
 mod other_servers;
+#[path = "../src/values.rs"]
+mod values;
 
 use std::fs;
 use std::io::{self, Error};

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use shearwater_config::{Accept, Choices, Driver, parse_size};
+use shearwater_config::{Accept, Driver};
 use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
-use crate::intent::{duration, is_config, listen_address, of_missing};
+use crate::intent::{is_config, of_missing};
+use crate::values::{choice, duration, format, integer, level, listen_address, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,7 +100,7 @@ pub(crate) struct Serve {
     pub(crate) listen: Option<String>,
 
     /// Port to listen on, local only: short for --listen 127.0.0.1:PORT
-    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    #[arg(long, short, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
 
     /// Host name to serve over HTTPS, on ports 443 and 80; the server gets and renews a certificate by itself. Repeatable
@@ -120,11 +120,11 @@ pub(crate) struct Serve {
     pub(crate) self_signed: bool,
 
     /// Port for HTTPS, on all addresses
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    #[arg(long, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with_all = ["listen", "port"])]
     pub(crate) https_port: Option<u16>,
 
     /// Port for HTTP, on all addresses
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    #[arg(long, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with_all = ["listen", "port"])]
     pub(crate) http_port: Option<u16>,
 
     /// Get certificates from Let's Encrypt's staging environment, which allows for more attempts and no browser trusts
@@ -140,7 +140,7 @@ pub(crate) struct Serve {
     pub(crate) spa: bool,
 
     /// Worker threads; 0: one per core [default: 0]
-    #[arg(long, short, value_name = "N", alias = "threads", value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, short, value_name = "N", alias = "threads", value_parser = integer(0..=1024_u16))]
     pub(crate) workers: Option<u16>,
 
     /// Kernel interface for events [default: auto]
@@ -315,7 +315,7 @@ pub(crate) struct Precompress {
     pub(crate) min_bytes: u64,
 
     /// Threads; 0: one per core
-    #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
+    #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = integer(0..=256_u16))]
     pub(crate) jobs: u16,
 
     /// Print what would be made, and make nothing
@@ -329,43 +329,6 @@ pub(crate) struct Precompress {
     /// Print the summary as JSON to standard output
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Parses the name of a choice in a configuration.
-fn choice<T: Choices + Send + Sync>() -> impl TypedValueParser<Value = T> {
-    let name = |&(name, _, means): &(&'static str, T, &'static str)| PossibleValue::new(name).help(means);
-    let value = |given: &str| T::ALL.iter().find(|(name, ..)| *name == given).map(|&(_, value, _)| value);
-    PossibleValuesParser::new(T::ALL.iter().map(name))
-        .map(move |given| value(&given).expect("a possible value"))
-}
-
-/// Parses the name of a format.
-fn format() -> impl TypedValueParser<Value = Coding> {
-    let value = |format: Coding| {
-        let means = match format {
-            Coding::Br => "Brotli, NAME.br",
-            Coding::Zstd => "Zstandard, NAME.zst",
-            Coding::Gzip => "gzip, NAME.gz",
-        };
-        PossibleValue::new(format.name()).help(means)
-    };
-    PossibleValuesParser::new(Coding::ALL.map(value)).map(|given| named(&given).expect("a possible value"))
-}
-
-fn named(name: &str) -> Option<Coding> {
-    Coding::ALL.into_iter().find(|format| format.name() == name)
-}
-
-/// Parses a format's name and a level, such as `br=9`.
-fn level(text: &str) -> Result<(Coding, u32), String> {
-    let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
-    let format = named(name).ok_or_else(|| format!("unknown format {name}, expected br, zstd or gzip"))?;
-    Ok((format, level.parse().map_err(|_| format!("invalid level {level}"))?))
-}
-
-/// Parses the size of `--min-bytes`.
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "expected a size, such as 1KiB".to_owned())
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Helpful errors for arguments with an obvious meaning.
 
 use std::ffi::{OsStr, OsString};
-use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use shearwater::engine::written::folder_of;
-use shearwater_config::{key_named, nearest, parse_duration, unsupported};
+use shearwater_config::{key_named, nearest, unsupported};
 
 use crate::failure::Failure;
 use crate::other_names::{self, SERVING};
@@ -164,31 +162,6 @@ fn port_of(given: &str) -> Option<u16> {
     let authority = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
     let (host, port) = authority.rsplit_once(':').unwrap_or(("", authority));
     port.parse().ok().filter(|_| !host.contains('/'))
-}
-
-/// Parses the address of `--listen`. A port without an address is on 127.0.0.1.
-pub(crate) fn listen_address(given: &str) -> Result<String, String> {
-    if let Ok(port) = given.parse::<u16>() {
-        return Ok(format!("127.0.0.1:{port}"));
-    }
-    if let Some(port) = given.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
-        return Err(format!(
-            "the address is missing: 127.0.0.1:{port} is local only, 0.0.0.0:{port} is all addresses"
-        ));
-    }
-    let is_host = given.parse::<IpAddr>().is_ok() || !given.contains(':') || given.ends_with(']');
-    match is_host && !given.is_empty() {
-        true if given.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => {
-            Err(format!("the port is missing, as in [{given}]:8080"))
-        }
-        true => Err(format!("the port is missing, as in {given}:8080")),
-        false => Ok(given.to_owned()),
-    }
-}
-
-/// Parses a duration.
-pub(crate) fn duration(given: &str) -> Result<Duration, String> {
-    parse_duration(given).ok_or_else(|| "expected a duration, such as 10s or 500ms".to_owned())
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod sites;
 mod tls;
 mod top;
 mod upgrade;
+mod values;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

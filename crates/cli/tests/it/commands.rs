@@ -50,6 +50,7 @@ fn accepts_unambiguous_command_lines() {
         (&["site", "-p", "0", "--threads", "1"], "of the site"),
         (&["site", "--listen", "0"], "of the site"),
         (&["site", "--bind", "127.0.0.1:0"], "of the site"),
+        (&["site", "--listen", "localhost:0", "--admin", "localhost:0"], "of the site"),
     ] {
         let server = Server::of(&mut program(&folder, arguments));
         assert!(server.address().ip().is_loopback(), "{arguments:?}");
