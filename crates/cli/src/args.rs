@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use shearwater_config::{Accept, Driver};
 use shearwater_precompress::Coding;
 
@@ -23,6 +24,7 @@ Examples:
   shearwater ./dist --spa               serve /index.html for the paths of an app
   shearwater ./site --log access.log    with an access log in the combined format
   shearwater ./site --admin 9180        metrics and a status page on http://127.0.0.1:9180
+  shearwater init                       write a short site.toml for the folder at hand
   shearwater config default > site.toml write a configuration with every key
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
@@ -80,6 +82,9 @@ pub(crate) enum Command {
     /// It waits until the new process serves, or prints why it doesn't. A server without a control socket gets SIGUSR2. Exit codes: 0
     /// success, 1 refused, no such server, or no result in time.
     Upgrade(Running),
+    Init(Init),
+    Completions(Completions),
+    Man(Man),
     /// Serves, as without a command
     #[command(hide = true)]
     Serve(Serve),
@@ -211,6 +216,31 @@ pub(crate) struct Check {
     /// Print JSON to standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Writes a short site.toml, with comments, for a folder
+///
+/// It has the keys that most sites need. An existing site.toml stays. Exit codes: 0 written, 1 can't be written, 2 there is one, or no
+/// such folder.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Folder to serve [default: public, dist, build or another one that build tools write to, or the working directory]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Prints the completions of a shell
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell
+    pub(crate) shell: Shell,
+}
+
+/// Prints the manual page: shearwater man | man -l -
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write all manual pages and completions into a folder, instead
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<PathBuf>,
 }
 
 /// Prints a configuration

@@ -12,18 +12,21 @@ use crate::other_names::{self, SERVING};
 use crate::other_servers;
 
 /// The program's commands.
-pub(crate) const COMMANDS: [&str; 11] = [
+pub(crate) const COMMANDS: [&str; 14] = [
     "check",
     "validate",
-    "help",
     "config",
     "health",
+    "help",
     "precompress",
     "reload",
     "serve",
     "certificates",
     "top",
     "upgrade",
+    "init",
+    "completions",
+    "man",
 ];
 
 /// Flags that became commands, each with its command.

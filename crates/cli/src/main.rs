@@ -15,7 +15,9 @@ mod diagnostics;
 mod failure;
 mod health;
 mod http_client;
+mod init;
 mod intent;
+mod manual;
 mod other_names;
 mod other_servers;
 mod pid_file;
@@ -66,7 +68,10 @@ fn main() -> ExitCode {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config)) => check::config(&config.text),
+        Some(Command::Completions(arguments)) => manual::completions(arguments.shell),
         Some(Command::Health(arguments)) => health::check(arguments),
+        Some(Command::Init(arguments)) => init::init(arguments.folder.as_deref()),
+        Some(Command::Man(arguments)) => manual::man(arguments.to.as_deref()),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
         Some(Command::Certificates(arguments)) => tls::certificates::list(arguments),
         Some(Command::Reload(running)) => signal::reload(running),

@@ -32,6 +32,8 @@ const COMMANDS: &[(&str, &str)] = &[
         "adapt convert",
         "docs/tasks/from-nginx.md and docs/tasks/from-caddy.md have our key for each directive",
     ),
+    ("new create setup scaffold", "`shearwater init` writes a site.toml for a folder"),
+    ("manual manpage", "`shearwater man`"),
     (
         "cert certs certificate renew",
         "`shearwater certificates` lists those that a running server gets by itself",
@@ -80,6 +82,8 @@ const FLAGS: &[(&str, &str)] = &[
         "hosts hostname server-name vhost",
         "`--domain NAME` serves HTTPS for a name; in a configuration file: `hosts` of [[site]]",
     ),
+    ("completion completions print-completions", "`shearwater completions SHELL`"),
+    ("man manpage print-manpage", "`shearwater man`"),
     ("metrics prometheus status stats", "`--admin 127.0.0.1:9180` serves metrics and a status page"),
     ("health healthcheck", "`--admin 127.0.0.1:9180` has /health; `shearwater health URL` requests a URL"),
     ("pidfile pid", "`--pid-file FILE`"),

@@ -291,8 +291,20 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 9] =
-    ["check", "config", "health", "help", "validate", "precompress", "reload", "top", "upgrade"];
+const COMMANDS: [&str; 12] = [
+    "check",
+    "completions",
+    "config",
+    "health",
+    "help",
+    "init",
+    "man",
+    "precompress",
+    "reload",
+    "top",
+    "upgrade",
+    "validate",
+];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {
