@@ -13,6 +13,7 @@ mod check;
 mod control;
 mod diagnostics;
 mod failure;
+mod flag_site;
 mod health;
 mod http_client;
 mod init;
@@ -97,7 +98,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
     server = tls.iter().fold(server, |server, tls| server.tls(tls.shared()));
-    let print_report = report::for_log(log.as_ref());
+    let print_report = report::printer(for_upgrade.quiet, log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;
     if let Some(planned) = log {
@@ -192,5 +193,24 @@ fn exit_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             ExitCode::from(2)
         }
         None => exit(report::printed(error.print().and_then(|()| io::stdout().flush()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::args::CommandLine;
+    use crate::intent::COMMANDS;
+
+    #[test]
+    fn suggests_every_command() {
+        let mut program = CommandLine::command();
+        program.build();
+        let commands = program.get_subcommands();
+        let names: Vec<_> =
+            commands.flat_map(|command| command.get_visible_aliases().chain([command.get_name()])).collect();
+        assert!(names.iter().all(|name| COMMANDS.contains(name)), "{names:?}");
+        assert_eq!(names.len(), COMMANDS.len());
     }
 }

@@ -102,25 +102,19 @@ const FLAGS: &[(&str, &str)] = &[
     ("conf configuration config-file adapter", "`--config FILE`, or `shearwater FILE`"),
     ("pretty-urls cleanurls ext extension html", "in a configuration file: `clean_urls = true` of [[site]]"),
     (
-        "cache max-age no-cache cache-control-headers expires c",
-        "in a configuration file: `cache_control` of [[site]]",
+        "cache max-age no-cache cache-control-headers expires",
+        "`--cache-control VALUE`, such as `--cache-control no-cache`",
     ),
-    (
-        "header add-header H",
-        "in a configuration file: `headers` of [[site]], such as `headers = { set = { X-Frame-Options = \"DENY\" } }`",
-    ),
+    ("headers add-header H", "`--header 'NAME: VALUE'`"),
     ("security-headers", "in a configuration file: `headers` and `hsts` of [[site]]"),
+    ("enable-cors cors-allow-origins", "`--cors`"),
     (
-        "cors enable-cors cors-allow-origins",
-        "in a configuration file: `headers = { set = { Access-Control-Allow-Origin = \"*\" } }` of [[site]]",
-    ),
-    (
-        "error-page page404 page-404 page50x 404 not-found error-document errors",
-        "in a configuration file: `error_pages = { 404 = \"/404.html\" }` of [[site]]",
+        "page404 page-404 page50x 404 not-found error-document error-pages errors",
+        "`--error-page 404=/404.html`",
     ),
     (
         "follow-symlinks no-symlinks allow-symlink symlink links disable-symlinks",
-        "in a configuration file: `symlinks` of [[site]]",
+        "`--symlinks follow`, `--symlinks never`, or without it those that stay in the folder",
     ),
     (
         "dotfiles no-dotfiles allow-hidden ignore-hidden-files",
@@ -149,10 +143,8 @@ const FLAGS: &[(&str, &str)] = &[
         "leave it out: both headers are always sent, and an unchanged file costs a 304",
     ),
     ("no-log no-request-logging no-logs no-access-log", "without `--log` there is no access log"),
-    (
-        "q quiet silent",
-        "in a configuration file: `level = \"warn\"` of [logging]; `> /dev/null` leaves out the start report",
-    ),
+    ("silent no-banner", "`--quiet`"),
+    ("stop quit signal", STOP),
     ("no-clipboard no-port-switching", "leave it out: that is how the program is"),
     ("o open browser", "opening a browser isn't supported: the start report has the URL to click"),
     ("qrcode qr", "showing a QR code isn't supported: the start report has the URL"),

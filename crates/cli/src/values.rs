@@ -53,6 +53,21 @@ where
     }
 }
 
+/// Parses a status and the path of its error page, such as `404=/404.html`.
+pub(crate) fn error_page(given: &str) -> Result<(u16, String), String> {
+    let expected = "expected STATUS=FILE, such as 404=/404.html";
+    let (status, file) = given.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or(expected)?;
+    let status = integer(400..=599)(status).map_err(|error| format!("{error} before the equals sign"))?;
+    Ok((status, format!("/{}", file.trim_start_matches('/'))))
+}
+
+/// Parses a header, such as `X-Frame-Options: DENY`.
+pub(crate) fn header(given: &str) -> Result<(String, String), String> {
+    let (name, value) =
+        given.split_once(':').ok_or("expected NAME: VALUE, such as 'X-Frame-Options: DENY'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
 /// Parses a duration.
 pub(crate) fn duration(given: &str) -> Result<Duration, String> {
     parse_duration(given).ok_or_else(|| "expected a duration, such as 10s or 500ms".to_owned())
@@ -99,7 +114,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{integer, level, listen_address};
+    use super::{error_page, header, integer, level, listen_address};
 
     #[test]
     fn says_what_was_expected() {
@@ -108,6 +123,12 @@ mod tests {
         for wrong in ["x", "", "-1", "1.5", "1025", "99999999999999999999"] {
             assert_eq!(number(wrong), Err("expected a number from 0 to 1024".to_owned()), "{wrong}");
         }
+        assert_eq!(error_page("404=404.html"), Ok((404, "/404.html".to_owned())));
+        for wrong in ["404", "404=", "200=/a", "x=/a"] {
+            assert!(error_page(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(header("A: b: c"), Ok(("A".to_owned(), "b: c".to_owned())));
+        assert!(header("A").is_err());
         let error = level("br=x").expect_err("no number");
         assert_eq!(error, "expected a number after the equals sign, found `x`");
     }
