@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use shearwater_config::{Accept, Choices, Driver, parse_size};
+use clap_complete::Shell;
+use shearwater_config::{Accept, Driver, Symlinks};
 use shearwater_precompress::Coding;
 
 use crate::failure::Failure;
-use crate::intent::{duration, is_config, listen_address, of_missing};
+use crate::intent::{is_config, of_missing};
+use crate::values::{choice, duration, error_page, format, header, integer, level, listen_address, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +24,7 @@ Examples:
   shearwater ./dist --spa               serve /index.html for the paths of an app
   shearwater ./site --log access.log    with an access log in the combined format
   shearwater ./site --admin 9180        metrics and a status page on http://127.0.0.1:9180
+  shearwater init                       write a short site.toml for the folder at hand
   shearwater config default > site.toml write a configuration with every key
   shearwater check site.toml            check it, and print a summary
   shearwater site.toml                  serve the sites that it configures
@@ -50,8 +52,7 @@ another try would change nothing.";
     version,
     after_help = EXAMPLES,
     max_term_width = 100,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
@@ -64,6 +65,7 @@ pub(crate) struct CommandLine {
 /// Commands other than serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(visible_alias = "validate")]
     Check(Check),
     Config(Config),
     Health(Health),
@@ -80,9 +82,12 @@ pub(crate) enum Command {
     /// It waits until the new process serves, or prints why it doesn't. A server without a control socket gets SIGUSR2. Exit codes: 0
     /// success, 1 refused, no such server, or no result in time.
     Upgrade(Running),
+    Init(Init),
+    Completions(Completions),
+    Man(Man),
     /// Serves, as without a command
     #[command(hide = true)]
-    Serve(Serve),
+    Serve(Box<Serve>),
 }
 
 /// Arguments for serving.
@@ -100,7 +105,7 @@ pub(crate) struct Serve {
     pub(crate) listen: Option<String>,
 
     /// Port to listen on, local only: short for --listen 127.0.0.1:PORT
-    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    #[arg(long, short, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
 
     /// Host name to serve over HTTPS, on ports 443 and 80; the server gets and renews a certificate by itself. Repeatable
@@ -120,11 +125,11 @@ pub(crate) struct Serve {
     pub(crate) self_signed: bool,
 
     /// Port for HTTPS, on all addresses
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    #[arg(long, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with_all = ["listen", "port"])]
     pub(crate) https_port: Option<u16>,
 
     /// Port for HTTP, on all addresses
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["listen", "port"])]
+    #[arg(long, value_name = "PORT", value_parser = integer(0..=u16::MAX), conflicts_with_all = ["listen", "port"])]
     pub(crate) http_port: Option<u16>,
 
     /// Get certificates from Let's Encrypt's staging environment, which allows for more attempts and no browser trusts
@@ -139,8 +144,28 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) spa: bool,
 
+    /// Cache-Control of all files, such as no-cache or 'public, max-age=3600'
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) cache_control: Option<String>,
+
+    /// Symbolic links to follow [default: inside]
+    #[arg(long, value_name = "POLICY", value_parser = choice::<Symlinks>())]
+    pub(crate) symlinks: Option<Symlinks>,
+
+    /// File of the folder for responses with a status, such as 404=/404.html. Repeatable
+    #[arg(long, value_name = "STATUS=FILE", value_parser = error_page)]
+    pub(crate) error_page: Vec<(u16, String)>,
+
+    /// Header of all responses, such as 'X-Frame-Options: DENY'. Repeatable
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    pub(crate) header: Vec<(String, String)>,
+
+    /// Let scripts of all other sites read the files: short for --header 'Access-Control-Allow-Origin: *'
+    #[arg(long)]
+    pub(crate) cors: bool,
+
     /// Worker threads; 0: one per core [default: 0]
-    #[arg(long, short, value_name = "N", alias = "threads", value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, short, value_name = "N", alias = "threads", value_parser = integer(0..=1024_u16))]
     pub(crate) workers: Option<u16>,
 
     /// Kernel interface for events [default: auto]
@@ -166,6 +191,10 @@ pub(crate) struct Serve {
     /// Address of the admin listener with metrics and status, of this machine or unix:PATH, such as 127.0.0.1:9180
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) admin: Option<String>,
+
+    /// Print no reports to standard output at the start and the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -213,6 +242,31 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+/// Writes a short site.toml, with comments, for a folder
+///
+/// It has the keys that most sites need. An existing site.toml stays. Exit codes: 0 written, 1 can't be written, 2 there is one, or no
+/// such folder.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// Folder to serve [default: public, dist, build or another one that build tools write to, or the working directory]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Prints the completions of a shell
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell
+    pub(crate) shell: Shell,
+}
+
+/// Prints the manual page: shearwater man | man -l -
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write all manual pages and completions into a folder, instead
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<PathBuf>,
+}
+
 /// Prints a configuration
 #[derive(Debug, Args)]
 pub(crate) struct Config {
@@ -222,7 +276,6 @@ pub(crate) struct Config {
 
 /// Configurations to print.
 #[derive(Debug, Subcommand)]
-#[command(disable_help_subcommand = true)]
 pub(crate) enum ConfigText {
     /// Prints a configuration with every key, its default and its description
     Default,
@@ -316,7 +369,7 @@ pub(crate) struct Precompress {
     pub(crate) min_bytes: u64,
 
     /// Threads; 0: one per core
-    #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
+    #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = integer(0..=256_u16))]
     pub(crate) jobs: u16,
 
     /// Print what would be made, and make nothing
@@ -330,41 +383,4 @@ pub(crate) struct Precompress {
     /// Print the summary as JSON to standard output
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Parses the name of a choice in a configuration.
-fn choice<T: Choices + Send + Sync>() -> impl TypedValueParser<Value = T> {
-    let name = |&(name, _, means): &(&'static str, T, &'static str)| PossibleValue::new(name).help(means);
-    let value = |given: &str| T::ALL.iter().find(|(name, ..)| *name == given).map(|&(_, value, _)| value);
-    PossibleValuesParser::new(T::ALL.iter().map(name))
-        .map(move |given| value(&given).expect("a possible value"))
-}
-
-/// Parses the name of a format.
-fn format() -> impl TypedValueParser<Value = Coding> {
-    let value = |format: Coding| {
-        let means = match format {
-            Coding::Br => "Brotli, NAME.br",
-            Coding::Zstd => "Zstandard, NAME.zst",
-            Coding::Gzip => "gzip, NAME.gz",
-        };
-        PossibleValue::new(format.name()).help(means)
-    };
-    PossibleValuesParser::new(Coding::ALL.map(value)).map(|given| named(&given).expect("a possible value"))
-}
-
-fn named(name: &str) -> Option<Coding> {
-    Coding::ALL.into_iter().find(|format| format.name() == name)
-}
-
-/// Parses a format's name and a level, such as `br=9`.
-fn level(text: &str) -> Result<(Coding, u32), String> {
-    let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
-    let format = named(name).ok_or_else(|| format!("unknown format {name}, expected br, zstd or gzip"))?;
-    Ok((format, level.parse().map_err(|_| format!("invalid level {level}"))?))
-}
-
-/// Parses the size of `--min-bytes`.
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "expected a size, such as 1KiB".to_owned())
 }

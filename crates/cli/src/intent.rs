@@ -1,47 +1,32 @@
 //! Helpful errors for arguments with an obvious meaning.
 
 use std::ffi::{OsStr, OsString};
-use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use shearwater::engine::written::folder_of;
-use shearwater_config::{nearest, parse_duration, unsupported};
+use shearwater_config::{key_named, nearest, unsupported};
 
 use crate::failure::Failure;
+use crate::other_names::{self, SERVING};
+use crate::other_servers;
 
-const COMMANDS: [&str; 8] = ["check", "config", "health", "precompress", "reload", "serve", "top", "upgrade"];
-
-/// Commands of other programs for serving.
-const SERVING: [&str; 4] = ["start", "run", "server", "http"];
-
-/// Flags of other programs, each with the alternative.
-const FLAGS: &[(&[&str], &str)] = &[
-    (
-        &["--root", "--dir", "--directory", "--folder", "--path"],
-        "name the folder without a flag: `shearwater FOLDER`",
-    ),
-    (&["--list"], "`shearwater FOLDER --listing` lists folders that have no index"),
-    (&["--host"], "give address and port together: `shearwater --listen 0.0.0.0:8080`"),
-    (
-        &["--https", "--tls", "--ssl", "--letsencrypt", "--acme", "--certbot", "--auto-https", "--certs"],
-        "`--domain NAME` gets a certificate by itself, `--cert FILE --key FILE` names your own, `--self-signed` is for trying",
-    ),
-    (
-        &["--hosts", "--hostname", "--server-name"],
-        "`--domain NAME` serves HTTPS for a name; other keys of sites are in a file",
-    ),
-    (
-        &["--certificate", "--ssl-cert", "--tls-cert", "--ssl-key", "--tls-key", "--private-key"],
-        "`--cert FILE --key FILE`",
-    ),
-    (&["--hsts", "--email"], "set it in a configuration file: `shearwater config default > site.toml`"),
-    (&["--metrics", "--prometheus", "--status"], "`--admin 127.0.0.1:9180` serves metrics and a status page"),
-    (
-        &["--cors", "--cache", "--index"],
-        "set it in a configuration file: `shearwater config default > site.toml`",
-    ),
+/// The program's commands.
+pub(crate) const COMMANDS: [&str; 14] = [
+    "check",
+    "validate",
+    "config",
+    "health",
+    "help",
+    "precompress",
+    "reload",
+    "serve",
+    "certificates",
+    "top",
+    "upgrade",
+    "init",
+    "completions",
+    "man",
 ];
 
 /// Flags that became commands, each with its command.
@@ -49,7 +34,11 @@ const REPLACED: &[(&str, &str)] =
     &[("--print-default", "config default"), ("--print-effective", "config show FILE")];
 
 /// Returns an error for a command line that clap can't parse; `None` if clap's message is the best.
-pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_unreadable(
+    error: &clap::Error,
+    arguments: &[OsString],
+    program: &clap::Command,
+) -> Option<Failure> {
     let given = arguments.iter().filter_map(|argument| argument.to_str());
     let mut given = given.filter(|text| !text.starts_with('-'));
     let (first, second) = (given.next(), given.next());
@@ -62,26 +51,53 @@ pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Opti
             format!("`shearwater {command}`"),
         ));
     }
-    if first.is_some_and(|first| COMMANDS.contains(&first)) {
-        return None;
-    }
-    let of_command = first.filter(|first| !Path::new(first).exists());
+    let command = first.and_then(|first| program.find_subcommand(first));
+    let of_command = first.filter(|first| command.is_none() && !Path::new(first).exists());
     let of_command = of_command.and_then(|first| of_command_named(first, second.unwrap_or("FOLDER")));
     of_command.or_else(|| match error.kind() {
-        ErrorKind::UnknownArgument => of_flag(error),
-        ErrorKind::ArgumentConflict => of_second(error, arguments),
+        ErrorKind::UnknownArgument => of_flag(error, command.unwrap_or(program)),
+        ErrorKind::ArgumentConflict if command.is_none() => of_second(error, arguments),
         _ => None,
     })
 }
 
-fn of_flag(error: &clap::Error) -> Option<Failure> {
+/// Handles an unknown flag: by its meaning elsewhere if the command serves, then by its spelling.
+fn of_flag(error: &clap::Error, command: &clap::Command) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    if let Some(feature) = unsupported(flag.trim_start_matches('-')) {
-        let error = format!("unexpected argument: `{flag}`: {}", feature.what);
-        return Some(Failure::usage_helped(error, feature.help));
+    let name = flag.trim_start_matches('-');
+    if name == flag {
+        return None;
     }
-    let (_, help) = FLAGS.iter().find(|(names, _)| names.contains(&flag.as_str()))?;
-    Some(Failure::usage_helped(format!("unexpected argument: `{flag}`"), *help))
+    let serves = command.get_arguments().any(|argument| argument.get_id() == "listen");
+    let unexpected = format!("unexpected argument: `{flag}`");
+    let meant = Some(name).filter(|_| serves).and_then(meaning);
+    Some(match meant {
+        Some((Some(what), help)) => Failure::usage_helped(format!("{unexpected}: {what}"), help),
+        Some((None, help)) => Failure::usage_helped(unexpected, help),
+        None => Failure::usage_helped(unexpected, of_spelling(name, command)),
+    })
+}
+
+/// Returns help for the name of another program's flag, of a key or of a missing feature, which is described.
+fn meaning(name: &str) -> Option<(Option<&'static str>, String)> {
+    if let Some(help) = other_names::of_flag(name) {
+        return Some((None, help.to_owned()));
+    }
+    // Before missing features, because of `proxy_protocol`.
+    if let Some(key) = key_named(&name.replace('-', "_")) {
+        return Some((None, format!("in a configuration file: {key}")));
+    }
+    unsupported(name).map(|feature| (Some(feature.what), feature.help.to_owned()))
+}
+
+/// Returns help for a misspelled flag of a command.
+fn of_spelling(given: &str, command: &clap::Command) -> String {
+    let names = command.get_arguments().flat_map(|argument| argument.get_long_and_visible_aliases());
+    let names: Vec<String> = names.flatten().map(|name| name.replace('-', "_")).collect();
+    match nearest(given, names.iter().map(String::as_str)) {
+        Some(near) => format!("a flag with a similar name exists: `--{}`", near.replace('_', "-")),
+        None => format!("`{} --help` lists the flags", command.get_bin_name().unwrap_or(command.get_name())),
+    }
 }
 
 /// Handles a second folder, which clap takes for a command.
@@ -121,18 +137,20 @@ pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
 
 /// Returns an error for a file given instead of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
-    Failure::usage_helped(
-        format!("{} is a file, not a folder", path.display()),
-        format!("`shearwater {}` serves the folder that it is in", folder_of(path).display()),
-    )
+    other_servers::of_file(path).unwrap_or_else(|| {
+        Failure::usage_helped(
+            format!("{} is a file, not a folder", path.display()),
+            format!("`shearwater {}` serves the folder that it is in", folder_of(path).display()),
+        )
+    })
 }
 
-/// Returns an error for an unknown command, if a similar one exists.
+/// Returns an error for an unknown command that another program has, or that is similar to one of ours.
 fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
-    let help = match given {
-        "help" | "version" => format!("`shearwater --{given}`"),
-        _ if SERVING.contains(&given) => format!("serving needs no command: `shearwater {folder}`"),
-        _ => format!("a command with a similar name exists: `shearwater {}`", nearest(given, COMMANDS)?),
+    let help = match other_names::of_command(given) {
+        Some(help) => help.to_owned(),
+        None if SERVING.contains(&given) => format!("serving needs no command: `shearwater {folder}`"),
+        None => format!("a command with a similar name exists: `shearwater {}`", nearest(given, COMMANDS)?),
     };
     Some(Failure::usage_helped(format!("no such command or folder: `{given}`"), help))
 }
@@ -149,27 +167,37 @@ fn port_of(given: &str) -> Option<u16> {
     port.parse().ok().filter(|_| !host.contains('/'))
 }
 
-/// Parses the address of `--listen`. A port without an address is on 127.0.0.1.
-pub(crate) fn listen_address(given: &str) -> Result<String, String> {
-    if let Ok(port) = given.parse::<u16>() {
-        return Ok(format!("127.0.0.1:{port}"));
-    }
-    if let Some(port) = given.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
-        return Err(format!(
-            "the address is missing: 127.0.0.1:{port} is local only, 0.0.0.0:{port} is all addresses"
-        ));
-    }
-    let is_host = given.parse::<IpAddr>().is_ok() || !given.contains(':') || given.ends_with(']');
-    match is_host && !given.is_empty() {
-        true if given.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => {
-            Err(format!("the port is missing, as in [{given}]:8080"))
-        }
-        true => Err(format!("the port is missing, as in {given}:8080")),
-        false => Ok(given.to_owned()),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::{meaning, of_command_named};
 
-/// Parses a duration.
-pub(crate) fn duration(given: &str) -> Result<Duration, String> {
-    parse_duration(given).ok_or_else(|| "expected a duration, such as 10s or 500ms".to_owned())
+    #[test]
+    fn meaning_comes_before_spelling() {
+        for (flag, expected) in [
+            ("verbose", "[logging]"),
+            ("root", "`shearwater FOLDER`"),
+            ("clean-urls", "`clean_urls` of [[site]]"),
+            ("log-format", "`format` of [log]"),
+            ("log-level", "`level` of [logging]"),
+            ("add-header", "--header"),
+            ("page404", "--error-page"),
+            ("quit", "SIGTERM"),
+            ("hidden", "`hidden` of [[site]]"),
+            ("proxy-protocol", "`proxy_protocol` of [server]"),
+            ("gzip", "shearwater precompress"),
+            ("basic-auth", "authenticate in a proxy"),
+            ("allow-upload", "files are only read"),
+        ] {
+            let (_, help) = meaning(flag).unwrap_or_else(|| panic!("{flag}"));
+            assert!(help.contains(expected), "{flag}: {help}");
+        }
+        assert_eq!(["domian", "lisetn", "x"].map(meaning), [None, None, None]);
+        for (word, expected) in
+            [("stop", "SIGTERM"), ("restart", "reload"), ("status", "top"), ("tp", "top"), ("run", "DIR`")]
+        {
+            let help = of_command_named(word, "DIR").unwrap_or_else(|| panic!("{word}")).to_string();
+            assert!(help.contains(expected), "{help}");
+        }
+        assert!(of_command_named("stopp", "DIR").is_none());
+    }
 }

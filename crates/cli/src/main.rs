@@ -13,9 +13,14 @@ mod check;
 mod control;
 mod diagnostics;
 mod failure;
+mod flag_site;
 mod health;
 mod http_client;
+mod init;
 mod intent;
+mod manual;
+mod other_names;
+mod other_servers;
 mod pid_file;
 mod plan;
 mod precompress;
@@ -30,12 +35,13 @@ mod sites;
 mod tls;
 mod top;
 mod upgrade;
+mod values;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use shearwater_metrics::{Admin, Metrics};
 
 use crate::args::{Command, CommandLine, Serve};
@@ -63,7 +69,10 @@ fn main() -> ExitCode {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config)) => check::config(&config.text),
+        Some(Command::Completions(arguments)) => manual::completions(arguments.shell),
         Some(Command::Health(arguments)) => health::check(arguments),
+        Some(Command::Init(arguments)) => init::init(arguments.folder.as_deref()),
+        Some(Command::Man(arguments)) => manual::man(arguments.to.as_deref()),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
         Some(Command::Certificates(arguments)) => tls::certificates::list(arguments),
         Some(Command::Reload(running)) => signal::reload(running),
@@ -95,7 +104,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
     server = tls.iter().fold(server, |server, tls| server.tls(tls.shared()));
-    let print_report = report::for_log(log.as_ref());
+    let print_report = report::printer(for_upgrade.quiet, log.as_ref());
     let log_line = log.as_ref().map(|log| log.description.clone());
     let mut opened = None;
     if let Some(planned) = log {
@@ -180,12 +189,34 @@ fn exit(result: Result<(), Failure>) -> ExitCode {
 
 /// Handles a command line that can't be parsed or that asks for help, and returns the exit code.
 fn exit_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    match intent::of_unreadable(error, arguments) {
+    let mut program = CommandLine::command();
+    // Its commands get their full names, which messages have.
+    program.build();
+    match intent::of_unreadable(error, arguments, &program) {
         Some(failure) => exit(Err(failure)),
         None if error.use_stderr() => {
             drop(error.print());
             ExitCode::from(2)
         }
         None => exit(report::printed(error.print().and_then(|()| io::stdout().flush()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::args::CommandLine;
+    use crate::intent::COMMANDS;
+
+    #[test]
+    fn suggests_every_command() {
+        let mut program = CommandLine::command();
+        program.build();
+        let commands = program.get_subcommands();
+        let names: Vec<_> =
+            commands.flat_map(|command| command.get_visible_aliases().chain([command.get_name()])).collect();
+        assert!(names.iter().all(|name| COMMANDS.contains(name)), "{names:?}");
+        assert_eq!(names.len(), COMMANDS.len());
     }
 }

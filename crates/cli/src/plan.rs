@@ -15,11 +15,13 @@ use crate::admin::{self, PlannedAdmin};
 use crate::args::Serve;
 use crate::diagnostics::MessageOptions;
 use crate::failure::Failure;
+use crate::flag_site::{FlagSite, only_for_a_folder};
+use crate::other_servers;
 use crate::proxies;
 use crate::settings::{self, FixedSetting, Listening};
 use crate::site::Site;
 use crate::sites;
-use crate::tls::{self, FlagSite, TlsPlan};
+use crate::tls::{self, TlsPlan};
 
 /// A server that is ready to bind.
 pub(crate) struct Plan {
@@ -78,7 +80,7 @@ impl Plan {
                 let base = file.parent().unwrap_or(file);
                 let workers = serve.workers.unwrap_or(config.server.workers);
                 let cache = settings::cache(&config.cache, workers);
-                Site::open(dir.as_deref(), base, cache, &settings::folder(serve), &by_flags)?
+                Site::open(dir.as_deref(), base, cache, &by_flags)?
             }
         };
         let mut overridden = override_server(serve, &mut config.server);
@@ -127,19 +129,6 @@ impl Plan {
         }
         text
     }
-}
-
-/// Returns the first given flag of a single folder, with the key of a site that replaces it.
-fn only_for_a_folder(serve: &Serve) -> Option<(&'static str, &'static str)> {
-    [
-        (serve.listing, "--listing", "listing = true"),
-        (serve.spa, "--spa", "spa = \"/index.html\""),
-        (!serve.domain.is_empty(), "--domain", "tls = \"auto\""),
-        (serve.cert.is_some(), "--cert", "tls = { cert = \"…\", key = \"…\" }"),
-        (serve.self_signed, "--self-signed", "tls = \"self-signed\""),
-    ]
-    .into_iter()
-    .find_map(|(is_given, flag, key)| is_given.then_some((flag, key)))
 }
 
 /// Returns the error for a flag of a single folder that is given together with sites.
@@ -212,6 +201,9 @@ pub(crate) fn read_config(
         let (line, column) = (1 + valid.matches('\n').count(), 1 + line.chars().count());
         Failure::usage(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
     })?;
+    if let Some(failure) = other_servers::of_text(path, &text) {
+        return Err(failure);
+    }
     Ok(Config::parse(path, &text, |name| std::env::var(name).ok(), check)?)
 }
 

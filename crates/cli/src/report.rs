@@ -92,9 +92,10 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Returns the function that prints reports while serving: to standard output, unless that is the log.
-pub(crate) fn for_log(log: Option<&PlannedLog>) -> fn(&str) {
+/// Returns the function that prints reports while serving: to standard output, unless that is the log or reports are unwanted.
+pub(crate) fn printer(is_quiet: bool, log: Option<&PlannedLog>) -> fn(&str) {
     match log {
+        _ if is_quiet => |_: &str| {},
         // A closed standard error is no reason to stop serving.
         Some(log) if log.takes_stdout() => |text: &str| drop(io::stderr().write_all(text.as_bytes())),
         _ => print_if_open,

@@ -9,11 +9,12 @@ use shearwater::{
     AcceptMode, ClientHeader, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts,
 };
 use shearwater_config::{self as config, Address, Choices, Config, Listen};
-use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
+use shearwater_files::{CacheLimits, Links};
 
 use crate::args::Serve;
+use crate::flag_site::FlagSite;
 use crate::proxies;
-use crate::tls::{self, FlagSite};
+use crate::tls;
 
 /// Returns the limits of `[limits]` and `[performance]`.
 pub(crate) fn limits(config: &Config) -> Limits {
@@ -66,11 +67,13 @@ pub(crate) fn cache(cache: &config::Cache, workers: u16) -> CacheLimits {
     }
 }
 
-/// Returns the options of a folder that is served without a site.
-pub(crate) fn folder(serve: &Serve) -> FolderOptions {
-    let spa = serve.spa.then(|| "/index.html".to_owned());
-    let find = FindOptions { spa, ..FindOptions::default() };
-    FolderOptions { find, listing: serve.listing, ..FolderOptions::default() }
+/// Returns the symbolic links that are followed.
+pub(crate) fn links(symlinks: config::Symlinks) -> Links {
+    match symlinks {
+        config::Symlinks::Inside => Links::Inside,
+        config::Symlinks::Never => Links::Never,
+        config::Symlinks::Follow => Links::Follow,
+    }
 }
 
 pub(crate) fn driver(driver: config::Driver) -> DriverChoice {

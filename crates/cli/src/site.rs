@@ -4,14 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shearwater::{Running, Server};
-use shearwater_files::{CacheFigures, CacheLimits, Folder, FolderError, FolderOptions};
+use shearwater_files::{BadOption, CacheFigures, CacheLimits, Folder, FolderError, FolderOptions};
 use shearwater_metrics::{CacheCounts, Metrics};
 use shearwater_precompress::Coding;
 use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
 use crate::failure::Failure;
+use crate::flag_site::FlagSite;
 use crate::intent::{of_file, of_missing};
-use crate::tls::FlagSite;
 
 /// Served without an argument if it exists.
 const DEFAULT_FOLDER: &str = "public";
@@ -68,23 +68,22 @@ impl Site {
         folder: Option<&Path>,
         base: &Path,
         cache: CacheLimits,
-        options: &FolderOptions,
         by_flags: &FlagSite,
     ) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);
         let path = match folder {
             Some(path) => path,
             None if default.is_dir() => &default,
-            None if *options != FolderOptions::default() => {
-                let help = "`shearwater FOLDER --listing`, or create ./public";
-                return Err(Failure::usage_helped("`--listing` and `--spa` need a folder", help));
+            None if by_flags.files != FolderOptions::default() => {
+                let error = "`--listing`, `--spa` and other flags about files need a folder";
+                return Err(Failure::usage_helped(error, "name it: `shearwater FOLDER`, or create ./public"));
             }
             None => return Self::welcome(cache, by_flags),
         };
-        let opened = match Folder::open_with(path, options) {
+        let opened = match Folder::open_with(path, &by_flags.files) {
             Ok(folder) => path.canonicalize().map(|path| (folder, path)),
             Err(FolderError::Open(error)) => Err(error),
-            Err(FolderError::Option(option)) => return Err(Failure::usage(option.to_string())),
+            Err(FolderError::Option(option)) => return Err(of_option(&option)),
         };
         let (folder, path) = opened.map_err(|error| {
             let meant = match error.kind() {
@@ -103,8 +102,10 @@ impl Site {
             Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
         let (description, formats) = (path.display().to_string(), Coding::ALL.to_vec());
         let warnings = sites.warnings().list.iter();
-        let warnings =
-            warnings.map(|warning| format!("{description}: {} in a configuration", warning.message));
+        let warnings = warnings.map(|warning| match flag_of(&warning.key) {
+            Some(flag) => format!("{description}: {} with `{flag}`", warning.message),
+            None => format!("{description}: {} in a configuration", warning.message),
+        });
         let mut warnings: Vec<_> = warnings.collect();
         if !missing.is_empty() {
             warnings
@@ -134,16 +135,29 @@ impl Site {
 
 /// Returns a site without content, with the names and TLS of flags.
 fn of_flags(by_flags: &FlagSite) -> site::Site {
-    let FlagSite { hosts, .. } = by_flags;
-    site::Site { hosts: hosts.clone(), https_only: by_flags.is_encrypted(), ..site::Site::default() }
+    let FlagSite { hosts, headers, error_pages, .. } = by_flags.clone();
+    site::Site { hosts, https_only: by_flags.is_encrypted(), headers, error_pages, ..site::Site::default() }
 }
 
 fn invalid(mistakes: Mistakes) -> Failure {
-    // The only values of flags in it are the names of `--domain`.
-    match mistakes.list.into_iter().next() {
-        Some(first) => Failure::usage_with_help(format!("`--domain`: {}", first.message), first.help),
-        None => Failure::usage("invalid site"),
+    let Some(first) = mistakes.list.into_iter().next() else { return Failure::usage("invalid site") };
+    let flag = flag_of(&first.key).unwrap_or_else(|| "--domain".to_owned());
+    Failure::usage_with_help(format!("`{flag}`: {}", first.message), first.help)
+}
+
+/// Returns the flag about headers or error pages that sets a key of a site.
+fn flag_of(key: &str) -> Option<String> {
+    match key.strip_prefix("site[0].")?.split_once('.')? {
+        ("headers", name) => Some(format!("--header {}", name.strip_prefix("set.")?)),
+        ("error_pages", status) => Some(format!("--error-page {status}")),
+        _ => None,
     }
+}
+
+/// Returns the error for the value of a flag about files.
+fn of_option(option: &BadOption) -> Failure {
+    let flag = option.option.replace('_', "-");
+    Failure::usage(format!("`--{flag}`: invalid value: {}", option.why))
 }
 
 /// Returns a message, and perhaps help, for a folder that can't be opened.

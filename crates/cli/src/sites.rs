@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use shearwater_config::{self as config, Config, Finding, Findings};
 use shearwater_files::{
-    CacheRule, Coding, FileMatch, FindOptions, Folder, FolderError, FolderOptions, Hidden, Links,
-    MediaTypeOptions,
+    CacheRule, Coding, FileMatch, FindOptions, Folder, FolderError, FolderOptions, Hidden, MediaTypeOptions,
 };
 use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
@@ -189,11 +188,7 @@ fn folder_options(serving: &config::Serving) -> FolderOptions {
             config::Hidden::Deny => Hidden::Deny,
             config::Hidden::Serve => Hidden::Serve,
         },
-        symlinks: match serving.symlinks {
-            config::Symlinks::Inside => Links::Inside,
-            config::Symlinks::Never => Links::Never,
-            config::Symlinks::Follow => Links::Follow,
-        },
+        symlinks: settings::links(serving.symlinks),
         listing: serving.listing,
         precompressed: serving.precompressed.iter().copied().map(coding).collect(),
         media_types: MediaTypeOptions {

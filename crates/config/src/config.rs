@@ -17,6 +17,7 @@ use crate::sections::log::Log;
 use crate::sections::server::{Address, Listen, Logging, Server};
 use crate::sections::site::Site;
 use crate::sections::tls::{Acme, Tls};
+use crate::unknown::other_name;
 
 section! {
     /// A checked configuration with defaults filled in.
@@ -127,6 +128,18 @@ fn table_of(name: &str) -> Option<String> {
     let mut tables = tables().iter().filter(|table| table.kind != Kind::Inline);
     let table = tables.find(|table| table.keys.iter().any(|key| key.name == name))?;
     Some(table.kind.heading(&table.heading))
+}
+
+/// Returns the key of a name and its table, such as "`spa` of \[\[site\]\]". The name may be that of another program.
+///
+/// ```
+/// let key = shearwater_config::key_named("clean_urls");
+/// assert_eq!(key.as_deref(), Some("`clean_urls` of [[site]]"));
+/// ```
+#[must_use]
+pub fn key_named(name: &str) -> Option<String> {
+    let other = other_name(name).map(str::to_owned);
+    other.or_else(|| Some(format!("`{name}` of {}", table_of(name)?)))
 }
 
 /// A problem at a key that the caller of this crate found, such as a folder that doesn't exist.

@@ -31,7 +31,7 @@ mod sections {
 }
 mod unknown;
 
-pub use config::{Config, Finding, Findings};
+pub use config::{Config, Finding, Findings, key_named};
 pub use diagnostics::{Diagnostics, Problem};
 pub use manual::manual;
 pub use print::{page, print_default, print_effective};

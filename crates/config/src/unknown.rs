@@ -17,9 +17,8 @@ pub(crate) fn report(
 ) {
     let name = key.get_ref().as_ref();
     let shown = shown(name);
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
     // First, because `listen` is also a key of [admin].
-    let home = other.map(|(_, ours)| format!("the key is called {ours}"));
+    let home = other_name(name).map(|ours| format!("the key is called {ours}"));
     let home = home.or_else(|| Some(format!("it is a key of {}", (context.table_of)(name)?)));
     let renamed = RENAMED.iter().find(|(old, new, _)| *old == name && known.contains(new));
     let (message, help) = if let Some((old, new, unit)) = renamed {
@@ -115,6 +114,11 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("drain_ms", "`drain_timeout` of [server]"),
 ];
 
+/// Returns our name for a key of another program.
+pub(crate) fn other_name(name: &str) -> Option<&'static str> {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|&(_, ours)| ours)
+}
+
 /// Returns the known name most similar to `given`, if at most a third of it differs.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.chars().count() > NAME_CHARS_MAX {
@@ -150,6 +154,17 @@ pub struct Unsupported {
 }
 
 const FEATURES: &[Unsupported] = &[
+    // Before access rules, because of `--allow-upload`.
+    Unsupported {
+        words: "upload uploads webdav dav mkdir delete overwrite",
+        what: "uploads and other changes of files are not supported",
+        help: "files are only read: copy them into the folder by other means, such as rsync",
+    },
+    Unsupported {
+        words: "templates template ssi markdown",
+        what: "pages are not made from templates",
+        help: "make them ahead of time with a site generator",
+    },
     Unsupported {
         words: "http2 h2 h2c http3 h3 quic alpn",
         what: "HTTP/2 and HTTP/3 are not supported yet",
@@ -243,6 +258,7 @@ mod tests {
     #[test]
     fn recognises_features_by_words_of_the_name() {
         for (name, what) in [
+            ("allow-upload", "uploads"),
             ("gzip", "compression"),
             ("gzip_types", "compression"),
             ("proxy_pass", "forwarding requests"),

@@ -35,7 +35,7 @@ pub enum Destination {
 
 impl Destination {
     /// Parses `-`, `syslog:PATH`, `syslog:ADDRESS:PORT`, or the path of a file. Paths of standard output and standard error,
-    /// such as `/dev/stdout`, are these.
+    /// such as `/dev/stdout`, are these. A file that is called `syslog`, `stdout`, `off` or `none` is written `./syslog`.
     ///
     /// # Errors
     /// A message, if a daemon's address isn't a loopback address with a port, or something is missing.
@@ -44,6 +44,9 @@ impl Destination {
             ("", _) => Err("missing path of the log".to_owned()),
             ("-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1", _) => Ok(Self::Stdout),
             ("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2", _) => Ok(Self::Stderr),
+            ("syslog", _) => Err("missing socket of the daemon, as in `syslog:/dev/log`".to_owned()),
+            ("stdout", _) => Err("`-` is standard output".to_owned()),
+            ("off" | "none", _) => Err("there is no access log unless one is named".to_owned()),
             (_, Some(address)) => SyslogAddress::parse(address).map(Self::Syslog),
             (path, None) => Ok(Self::File(path.into())),
         }

@@ -11,7 +11,8 @@ use shearwater_config::{
     self as config, ClientHeader, Config, Directory, Finding, Findings, Pair, ProxyProtocol, SiteTls,
 };
 
-use crate::tls::{BadPair, FlagSite, ReadPair, host_name};
+use crate::flag_site::FlagSite;
+use crate::tls::{BadPair, ReadPair, host_name};
 
 /// Checks the keys of a configuration. `has_tls` tells whether a flag gives an address with TLS, `now` is in seconds since
 /// 1970, `read_pair` reads pairs if it can.

@@ -16,6 +16,7 @@ use shearwater_config::{self as config, Config, Directory, Pair, SiteTls};
 
 use crate::args::Serve;
 use crate::failure::Failure;
+use crate::flag_site::FlagSite;
 use crate::settings::Listening;
 
 pub(crate) use pair::{BadPair, PairFacts, READ_PAIR, ReadPair, date};
@@ -54,33 +55,6 @@ pub(crate) struct SiteCertificate {
     pub(crate) source: SiteTls,
     /// Contents of a pair, if it could be read.
     pub(crate) facts: Option<PairFacts>,
-}
-
-/// A folder's site as flags describe it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FlagSite {
-    pub(crate) hosts: Vec<String>,
-    pub(crate) tls: SiteTls,
-}
-
-impl FlagSite {
-    /// Returns the site that flags describe.
-    pub(crate) fn of(serve: &Serve) -> Self {
-        let tls = match (&serve.cert, &serve.key) {
-            (Some(cert), Some(key)) => {
-                SiteTls::Own(Pair { cert: cert.clone(), key: key.clone(), client_ca: None })
-            }
-            _ if serve.self_signed => SiteTls::SelfSigned,
-            _ if !serve.domain.is_empty() => SiteTls::Auto,
-            _ => SiteTls::Off,
-        };
-        Self { hosts: serve.domain.clone(), tls }
-    }
-
-    /// Returns whether the site has TLS.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.tls != SiteTls::Off
-    }
 }
 
 /// Checks the flags on TLS.
@@ -407,7 +381,7 @@ mod tests {
     #[test]
     fn the_ports_decide_on_challenges() {
         let config = Config::default();
-        let site = FlagSite { tls: SiteTls::SelfSigned, hosts: Vec::new() };
+        let site = FlagSite { tls: SiteTls::SelfSigned, ..FlagSite::default() };
         let (tls, http) = (ChallengeKind::TlsAlpn01, ChallengeKind::Http01);
         for (encrypted, plain, expected) in [
             (443, &[80][..], &[tls, http][..]),

@@ -2,12 +2,13 @@
 //! command lines are in `tests/commands.md`.
 
 use std::net::TcpListener;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use testkit::TestFolder;
+use testkit::{TIMEOUT, TestFolder};
 
 use crate::process::{Server, drivers, program, run};
 
@@ -50,6 +51,7 @@ fn accepts_unambiguous_command_lines() {
         (&["site", "-p", "0", "--threads", "1"], "of the site"),
         (&["site", "--listen", "0"], "of the site"),
         (&["site", "--bind", "127.0.0.1:0"], "of the site"),
+        (&["site", "--listen", "localhost:0", "--admin", "localhost:0"], "of the site"),
     ] {
         let server = Server::of(&mut program(&folder, arguments));
         assert!(server.address().ip().is_loopback(), "{arguments:?}");
@@ -89,6 +91,40 @@ fn flags_list_a_folder_and_serve_an_app() {
         warning.contains("files: no index.html, so with --spa paths without a file get a 404"),
         "{warning}"
     );
+}
+
+#[test]
+fn flags_set_headers_and_error_pages_of_a_folder() {
+    let folder = folder();
+    folder.file("site/404.html", "nothing here").link("site/link.html", "index.html");
+    let flags = ["--cache-control", "no-cache", "--symlinks", "never", "--error-page", "404=404.html"];
+    let headers = ["--header", "X-Frame-Options: DENY", "--cors"];
+    let server = Server::start(&folder, &[&["site"], &flags[..], &headers[..]].concat());
+    let mut client = server.connect();
+    let response = client.request("GET", "/", &[]);
+    for (name, value) in
+        [("Cache-Control", "no-cache"), ("X-Frame-Options", "DENY"), ("Access-Control-Allow-Origin", "*")]
+    {
+        assert_eq!(response.field(name), Some(value), "{name}");
+    }
+    let missing = client.request("GET", "/link.html", &[]);
+    assert_eq!((missing.status, missing.text()), (404, "nothing here"));
+}
+
+#[test]
+fn a_quiet_server_prints_no_reports() {
+    let folder = folder();
+    let listen = format!("unix:{}", folder.at("socket").display());
+    let manager = UnixDatagram::bind(folder.at("manager")).expect("a socket");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let mut command = program(&folder, &["site", "--quiet", "--listen", &listen]);
+    command.env("NOTIFY_SOCKET", folder.at("manager")).stderr(Stdio::null());
+    let child = command.spawn().expect("it starts");
+    manager.recv(&mut [0; 64]).expect("it serves");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]));
 }
 
 #[test]

@@ -251,6 +251,25 @@ fn commands_print_what_is_shown() {
     assert!(page.steps.len() > 60, "{} steps", page.steps.len());
 }
 
+/// The pages name keys as "`key` of `[table]`".
+#[test]
+fn pages_on_other_servers_name_keys_that_exist() {
+    let reference = std::fs::read_to_string(Path::new(TASKS).join("../configuration.md")).expect("a page");
+    for page in ["from-nginx.md", "from-caddy.md"] {
+        let text = std::fs::read_to_string(Path::new(TASKS).join(page)).expect("a page");
+        let mut count = 0;
+        for (before, after) in text.match_indices("` of `[").map(|(at, _)| text.split_at(at)) {
+            let key = before.rsplit('`').next().expect("a key");
+            let table = after["` of `".len()..].split('`').next().expect("a table");
+            let section = reference.split("\n## `").find(|section| section.starts_with(&format!("{table}`")));
+            let section = section.unwrap_or_else(|| panic!("{page}: no {table}"));
+            assert!(section.contains(&format!("\n| `{key}` |")), "{page}: {key} of {table}");
+            count += 1;
+        }
+        assert!(count > 30, "{page}: {count}");
+    }
+}
+
 #[test]
 fn lists_every_page_in_the_index() {
     let index = std::fs::read_to_string(Path::new(TASKS).join("../README.md")).expect("an index");
@@ -272,7 +291,20 @@ enum Step {
 }
 
 /// Commands that don't serve.
-const COMMANDS: [&str; 7] = ["check", "config", "health", "precompress", "reload", "top", "upgrade"];
+const COMMANDS: [&str; 12] = [
+    "check",
+    "completions",
+    "config",
+    "health",
+    "help",
+    "init",
+    "man",
+    "precompress",
+    "reload",
+    "top",
+    "upgrade",
+    "validate",
+];
 
 /// Returns the arguments of a command that starts a server.
 fn arguments_of_server(line: &str) -> Option<Vec<&str>> {

@@ -102,7 +102,7 @@ section! {
     /// An address to listen on.
     Listen {
         address: Address = Address::default(), LISTEN_ADDRESS,
-            "An IP address with a port (`[::]` includes IPv4), or `unix:` followed by the path of a socket.";
+            "An IP address with a port (`[::]` includes IPv4), `localhost` for 127.0.0.1, or `unix:` followed by the path of a socket.";
         mode: Option<u32> = None, Optional(MODE),
             "Permissions of a `unix:` socket. Default: its owner and group may connect (0660).";
         tls: bool = false, Flag,
@@ -150,7 +150,7 @@ impl fmt::Display for Address {
 
 /// `ADDRESS:PORT` or `unix:PATH`.
 pub(crate) const LISTEN_ADDRESS: Text<Address> = Text {
-    allowed: "an IP address with a port, or a socket: \"127.0.0.1:8080\", \"[::]:80\", \"unix:/run/shearwater.sock\"",
+    allowed: "an IP address or localhost with a port, or a socket: \"127.0.0.1:8080\", \"[::]:80\", \"unix:/run/shearwater.sock\"",
     parse: parse_address,
     format: Address::to_string,
     help: "",
@@ -163,6 +163,10 @@ const UNIX_PATH_BYTES_MAX: usize = 103;
 
 fn parse_address(text: &str, base: &Path) -> Result<Address, String> {
     let Some(path) = text.strip_prefix(UNIX) else {
+        // Other names would need a lookup, which may fail or change.
+        if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
+            return Ok(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        }
         return text.parse::<SocketAddr>().map(Address::Tcp).map_err(|_| "invalid address".to_owned());
     };
     let joined = base.join(path);

@@ -48,6 +48,13 @@ fn durations_and_sizes_have_units_or_are_seconds_and_bytes() {
 }
 
 #[test]
+fn localhost_is_the_loopback_address() {
+    let config = right("[[listen]]\naddress = \"localhost:81\"\n[admin]\nlisten = \"localhost:9180\"");
+    let loopback = |port: u16| Address::Tcp(([127, 0, 0, 1], port).into());
+    assert_eq!((&config.listen[0].address, config.admin.listen), (&loopback(81), Some(loopback(9180))));
+}
+
+#[test]
 fn resolves_paths_against_the_folder_of_the_file() {
     let config = right(
         "[[listen]]\naddress = \"[::1]:80\"\n[[listen]]\naddress = \"unix:run/x.sock\"\nmode = \"660\"\n\

@@ -175,7 +175,16 @@ fn parses_destinations() {
     for text in ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"] {
         assert_eq!(Destination::parse(text), Ok(Destination::Stderr));
     }
-    for text in ["", "syslog:", "syslog:192.0.2.1:514", "syslog:127.0.0.1:0", "syslog:localhost:514"] {
+    for text in [
+        "",
+        "syslog",
+        "stdout",
+        "off",
+        "syslog:",
+        "syslog:192.0.2.1:514",
+        "syslog:127.0.0.1:0",
+        "syslog:localhost:514",
+    ] {
         assert!(Destination::parse(text).is_err(), "{text}");
     }
 }
