@@ -1,5 +1,6 @@
 //! The admin listener: `[admin]` and `--admin` as its options, and the sources of its metrics.
 
+use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 
@@ -77,10 +78,15 @@ pub(crate) fn start(
 ) -> Result<(Server, Admin), Failure> {
     let address = planned.address();
     let admin = Admin::start(planned.0, metrics).map_err(|error| match &error {
-        AdminError::Start(shearwater::Error::Start(StartError::Bind { .. })) => Failure::system(
-            error.to_string(),
-            Some(format!("another instance of this program may listen on {address}")),
-        ),
+        AdminError::Start(shearwater::Error::Start(StartError::Bind { error: why, .. })) => {
+            let help = match why.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "use a port from 1024 on, such as `--admin 127.0.0.1:9180`".to_owned()
+                }
+                _ => format!("another instance of this program may listen on {address}"),
+            };
+            Failure::system(error.to_string(), Some(help))
+        }
         _ => Failure::system(error.to_string(), None),
     })?;
     Ok((metrics.observe(server), admin))

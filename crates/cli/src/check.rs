@@ -1,10 +1,12 @@
 //! `shearwater check` and `shearwater config`: errors in a configuration file, and its text.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use shearwater_config::{Diagnostics, Findings, Problem, print_default, print_effective};
+use shearwater_files::{LeavingLink, LeavingLinks};
 
 use crate::admin::PlannedAdmin;
 use crate::args::{Check, ConfigText, Serve};
@@ -12,6 +14,7 @@ use crate::failure::{Failure, Reason};
 use crate::plan::{Plan, read_config};
 use crate::precompress::{find_unused, unused_as_json, unused_as_text};
 use crate::report::{self, print};
+use crate::site::Root;
 use crate::tls::{SiteCertificate, TlsPlan};
 
 /// Checks a configuration file as far as possible without binding.
@@ -22,7 +25,11 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         (Ok(plan), false) => {
             print(&summary(file, &plan))?;
             let siblings = unused_as_text(&find_unused(&plan.site.roots));
-            drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings()));
+            let links: String = find_leaving(&plan.site.roots)
+                .iter()
+                .map(|message| format!("warning: {message}\nhelp: {FOLLOW_HELP}\n"))
+                .collect();
+            drop(write!(std::io::stderr(), "{}{siblings}{links}", plan.warnings()));
             Ok(())
         }
         (Err(failure), true) => {
@@ -31,6 +38,25 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         }
         (Err(failure), false) => Err(failure),
     }
+}
+
+const FOLLOW_HELP: &str = "`symlinks = \"follow\"` serves them, if all files that they lead to may be public";
+
+/// Returns a message for each folder that has links that lead out of it.
+fn find_leaving(roots: &[Root]) -> Vec<String> {
+    let mut messages = BTreeMap::new();
+    for Root { path, folder, .. } in roots {
+        let LeavingLinks { count, example, is_whole } = folder.leaving_links();
+        if let Some(LeavingLink { link, target }) = example {
+            let (more, root) = (if is_whole { "" } else { " or more" }, path.display());
+            let what = match (count, is_whole) {
+                (1, true) => format!("1 link in {root} leads out of it and gets a 403"),
+                _ => format!("{count}{more} links in {root} lead out of it and get a 403"),
+            };
+            messages.insert(path, format!("{what}, such as {link:?} to {target:?}"));
+        }
+    }
+    messages.into_values().collect()
 }
 
 /// Prints the default configuration, or the one in effect.
@@ -90,6 +116,8 @@ fn summary(file: &Path, plan: &Plan) -> String {
 fn valid_json(file: &Path, plan: &Plan) -> Value {
     let mut warnings = plan.file_warnings.as_ref().map(problems_json).unwrap_or_default();
     warnings.extend(plan.site.warnings.iter().map(|message| json!({ "message": message })));
+    let links = find_leaving(&plan.site.roots).into_iter();
+    warnings.extend(links.map(|message| json!({ "message": message, "help": FOLLOW_HELP })));
     json!({
         "file": file.to_string_lossy(),
         "valid": true,

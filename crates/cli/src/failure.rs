@@ -80,7 +80,7 @@ impl From<Error> for Failure {
                 Self::usage(error.to_string())
             }
             _ => {
-                let help = needs_privilege(&error).then(|| PRIVILEGE.to_owned());
+                let help = privilege_help(&error);
                 Self::system(error.to_string(), help)
             }
         }
@@ -89,14 +89,25 @@ impl From<Error> for Failure {
 
 /// Ways to listen on a port below 1024.
 const PRIVILEGE: &str = "`sudo setcap cap_net_bind_service=+ep $(command -v shearwater)`; in a systemd unit \
-    AmbientCapabilities=CAP_NET_BIND_SERVICE; or ports from 1024 on: `--https-port 8443 --http-port 8080`";
+    AmbientCapabilities=CAP_NET_BIND_SERVICE";
 
-/// Returns whether the server lacks the privilege for a port below 1024.
-fn needs_privilege(error: &Error) -> bool {
+/// Returns the ways to listen on a port, if the server lacks the privilege for it.
+fn privilege_help(error: &Error) -> Option<String> {
     let Error::Start(StartError::Bind { address: ListenAddress::Tcp(address), error }) = error else {
-        return false;
+        return None;
     };
-    error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied && address.port() < 1024;
+    is_denied.then(|| {
+        let others = match (address.port(), address.ip().is_loopback()) {
+            // A server with certificates listens on both.
+            (443, _) | (80, false) => {
+                "`--https-port 8443 --http-port 8080`, or without HTTPS `--listen 0.0.0.0:8080`"
+            }
+            (_, true) => "`--port 8080`",
+            (_, false) => "`--listen 0.0.0.0:8080`",
+        };
+        format!("{PRIVILEGE}; or a port from 1024 on: {others}, in a configuration its `address`")
+    })
 }
 
 impl From<Diagnostics> for Failure {
@@ -114,19 +125,36 @@ mod tests {
 
     use super::Failure;
 
+    fn of_bind(address: impl Into<SocketAddr>, kind: io::ErrorKind) -> String {
+        let address = address.into().into();
+        Failure::from(Error::Start(StartError::Bind { address, error: kind.into() })).to_string()
+    }
+
     #[test]
     fn a_low_port_without_privilege_names_remedies() {
         for (port, kind, is_helped) in [
             (443, io::ErrorKind::PermissionDenied, true),
+            (80, io::ErrorKind::PermissionDenied, true),
             (8443, io::ErrorKind::PermissionDenied, false),
             (443, io::ErrorKind::AddrInUse, false),
         ] {
-            let address = SocketAddr::from(([0, 0, 0, 0], port)).into();
-            let failure = Failure::from(Error::Start(StartError::Bind { address, error: kind.into() }));
-            let text = failure.to_string();
+            let text = of_bind(([0, 0, 0, 0], port), kind);
             for remedy in ["setcap cap_net_bind_service", "AmbientCapabilities=", "--https-port 8443"] {
                 assert_eq!(text.contains(remedy), is_helped, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn the_remedy_fits_the_address() {
+        let denied = io::ErrorKind::PermissionDenied;
+        for (address, remedy) in [
+            (SocketAddr::from(([127, 0, 0, 1], 80)), ": `--port 8080`,"),
+            (SocketAddr::from(([0, 0, 0, 0], 81)), ": `--listen 0.0.0.0:8080`,"),
+            (SocketAddr::from(([0, 0, 0, 0], 80)), "or without HTTPS `--listen 0.0.0.0:8080`,"),
+        ] {
+            let text = of_bind(address, denied);
+            assert!(text.contains(remedy), "{text}");
         }
     }
 }

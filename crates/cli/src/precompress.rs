@@ -185,7 +185,7 @@ pub(crate) type UnusedIn = (PathBuf, Unused);
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
 pub(crate) fn find_unused(roots: &[Root]) -> Vec<UnusedIn> {
     let mut folders: BTreeMap<PathBuf, Vec<Coding>> = BTreeMap::new();
-    for Root { path, formats } in roots {
+    for Root { path, formats, .. } in roots {
         folders.entry(path.clone()).or_default().extend(formats);
     }
     let search = |(folder, formats): (PathBuf, Vec<Coding>)| {

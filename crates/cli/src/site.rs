@@ -33,9 +33,10 @@ pub(crate) struct Site {
 }
 
 /// A folder with the formats of precompressed files to send from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) formats: Vec<Coding>,
 }
 
@@ -96,7 +97,7 @@ impl Site {
                 Failure::usage_with_help(message, help)
             })
         })?;
-        let missing = folder.missing();
+        let (missing, of_root) = (folder.missing(), folder.clone());
         let content = site::Site { content: Content::Files(0), ..of_flags(by_flags) };
         let sites =
             Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
@@ -111,7 +112,7 @@ impl Site {
             warnings
                 .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
         }
-        Ok(Self { sites, description, roots: vec![Root { path, formats }], warnings })
+        Ok(Self { sites, description, roots: vec![Root { path, folder: of_root, formats }], warnings })
     }
 
     /// Returns the built-in welcome page.

@@ -87,9 +87,9 @@ impl Folders {
                     help: Some("without it, requests that fall back to it get a 404".to_owned()),
                 }));
                 let index = self.open.len();
-                self.open.push(folder);
+                self.open.push(folder.clone());
                 let formats = serving.precompressed.iter().copied().map(coding).collect();
-                self.roots.push(Root { path: root.clone(), formats });
+                self.roots.push(Root { path: root.clone(), folder, formats });
                 self.known.entry(root.clone()).or_default().push((options, index));
                 return Content::Files(index);
             }

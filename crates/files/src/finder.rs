@@ -16,6 +16,7 @@ use crate::cache::store::FileStore;
 use crate::disk::WouldBlock;
 use crate::disk::work::{DiskWork, Found, WaitingRequest};
 use crate::folder::FolderNumber;
+use crate::leaving_links::LeavingLink;
 use crate::listing::Listings;
 use crate::listing::names::ListedFolder;
 use crate::negotiation::names_media_type;
@@ -317,7 +318,11 @@ impl Finder {
         if WouldBlock::is(error) || self.store.disk.may_mend(error) {
             return Err(WouldBlock);
         }
-        errors::cant_open(self.path_of(name), error, response);
+        // The open has just looked the path up, so this waits for no disk; each call to a file server may wait.
+        let root = self.store.disk.root();
+        let is_local = matches!(error, OpenError::Escapes) && !root.is_remote();
+        let link = if is_local { LeavingLink::in_path(root, &self.path, name) } else { None };
+        errors::cant_open(self.path_of(name), error, link.as_ref(), response);
         Ok(())
     }
 

@@ -20,9 +20,10 @@ use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
 use crate::files::Files;
 use crate::finder::{Finder, NameBuffers};
+use crate::leaving_links::{self, LeavingLinks};
 use crate::limits::{
-    CacheLimits, DIRECTORIES_MAX, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
-    LOOKUPS_SHARE,
+    CacheLimits, DIRECTORIES_MAX, LINK_SEARCH_ENTRIES_MAX, LISTING_NAMES_KEPT_BYTES_MAX,
+    LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX, LOOKUPS_SHARE,
 };
 use crate::listing::names::CachedNames;
 use crate::listing::{Listing, Listings};
@@ -191,6 +192,15 @@ impl Folder {
             let index = index.first().map_or(Cow::Borrowed("index"), |name| String::from_utf8_lossy(name));
             format!("there is no {index} now, so / is not found: add one, or list the folder with `listing = true`")
         })
+    }
+
+    /// Searches the folder for symbolic links that lead out, up to
+    /// [`LINK_SEARCH_ENTRIES_MAX`](crate::limits::LINK_SEARCH_ENTRIES_MAX) entries. Waits for the disk.
+    #[must_use]
+    pub fn leaving_links(&self) -> LeavingLinks {
+        let is_hidden = |name: &[u8]| name.starts_with(b".") && name != b".well-known";
+        let is_served = |name: &[u8]| self.settings.hidden == Hidden::Serve || !is_hidden(name);
+        leaving_links::search(&self.root, &self.path, LINK_SEARCH_ENTRIES_MAX, is_served)
     }
 
     /// Returns whether there is such a file now. The path is decoded; its leading slash is optional.

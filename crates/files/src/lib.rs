@@ -35,6 +35,7 @@ mod disk;
 mod files;
 mod finder;
 mod folder;
+mod leaving_links;
 pub mod limits;
 mod listing;
 mod media_type;
@@ -60,6 +61,7 @@ pub use cache::statistics::{CacheFigures, CacheStatistics};
 pub use conditional::range;
 pub use files::Files;
 pub use folder::{FileCache, Folder};
+pub use leaving_links::{LeavingLink, LeavingLinks};
 pub use limits::CacheLimits;
 pub use media_type::media_type;
 pub use options::{

@@ -121,6 +121,9 @@ pub const LISTING_ENTRIES_MAX: usize = 2_000;
 /// in memory.
 pub const LISTING_NAMES_MAX: usize = 50_000;
 
+/// Entries of a folder that are checked for links that lead out of it. Each link costs one open.
+pub const LINK_SEARCH_ENTRIES_MAX: usize = 100_000;
+
 /// Pages of lists that a worker caches, and folders whose names it caches; others are created for each request.
 pub const LISTINGS_KEPT_MAX: usize = 16;
 

@@ -136,15 +136,17 @@ const ERRORS: [(u16, &str, &str); 16] = [
     (0, "Error", "This page can\u{2019}t be shown."),
 ];
 
+/// The icon is empty, so that browsers don't request one.
 const START: &str = r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
 <title>"#;
 
-/// Allows the style only. A test compares the hash with the style.
-const POLICY: &str = "default-src 'none'; style-src 'sha256-CRnvWpSEeOl+xf7MFNYQdxAPE3hv/xhigeUU9ttvzKw='; base-uri 'none'; form-action 'none'";
+/// Allows the style and the empty icon only. A test compares the hash with the style.
+const POLICY: &str = "default-src 'none'; style-src 'sha256-w0PfV5jt7jay60bcFWiH9SXLgZt9uzBTCTj4mFuO0a0='; img-src data:; base-uri 'none'; form-action 'none'";
 
 const STYLE: &str = r#"
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6876; --paper: #f7f8fa; --mark: #0b6e8f }
@@ -155,6 +157,8 @@ main { box-sizing: border-box; width: 100%; max-width: 34rem; padding: 2rem 1.5r
 strong { display: block; color: var(--mark); font-size: clamp(4rem, 18vw, 7rem); line-height: 1; letter-spacing: -.03em }
 h1 { margin: .75rem 0 .25rem; font-size: 1.5rem; line-height: 1.25 }
 p { margin: 0; color: var(--soft) }
+a { display: inline-block; margin-top: 1.25rem; color: var(--mark) }
+a:focus-visible { outline: 2px solid; outline-offset: 4px; border-radius: 2px }
 "#;
 
 /// One worker's built-in pages, encoded at the start.
@@ -204,8 +208,10 @@ fn page(status: u16) -> Rc<Prebuilt> {
 
 fn html(status: u16) -> String {
     let (reason, sentence) = words(status);
+    // After other errors the same address may work again, or the home page fails as well.
+    let home = if matches!(status, 403 | 404 | 410) { "<a href=\"/\">Go to the home page</a>\n" } else { "" };
     format!(
-        "{START}{status} {reason}</title>\n<style>{STYLE}</style>\n<main>\n<strong>{status}</strong>\n<h1>{reason}</h1>\n<p>{sentence}</p>\n</main>\n</html>\n"
+        "{START}{status} {reason}</title>\n<style>{STYLE}</style>\n<main>\n<strong>{status}</strong>\n<h1>{reason}</h1>\n<p>{sentence}</p>\n{home}</main>\n</html>\n"
     )
 }
 
@@ -231,9 +237,13 @@ mod tests {
             let page = html(status);
             assert!(page.contains(&format!("<title>{status} {reason}</title>")), "{page}");
             assert!(page.contains(sentence) && page.len() < 2048, "{page}");
-            for loaded in ["<script", "src=", "href=", "url(", "@import"] {
+            for loaded in ["<script", "src=", "url(", "@import"] {
                 assert!(!page.contains(loaded), "{page}");
             }
+            let has_home = page.contains("<a href=\"/\">");
+            assert_eq!(has_home, [403, 404, 410].contains(&status), "{page}");
+            assert!(page.contains("<link rel=\"icon\" href=\"data:,\">"), "{page}");
+            assert_eq!(page.matches("href=").count(), 1 + usize::from(has_home), "{page}");
         }
         assert_eq!((reason(404), reason(418)), ("Not Found", "Error"));
         assert!(html(418).contains("<title>418 Error</title>"));

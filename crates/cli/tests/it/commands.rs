@@ -203,6 +203,24 @@ fn rejects_an_unavailable_driver() {
 }
 
 #[test]
+fn check_warns_about_links_that_lead_out() {
+    let folder = TestFolder::new();
+    folder.file("www/index.html", "x").file("lib/readme", "x").link("www/here", "index.html");
+    let site = "[[site]]\nroot = \"www\"\n";
+    folder.file("site.toml", site).file("follow.toml", format!("{site}symlinks = \"follow\"\n"));
+    let check = |file: &str| run(&folder, &["check", file]);
+    assert_eq!((check("site.toml").0, check("site.toml").2), (0, String::new()));
+    folder.link("www/docs", "../lib");
+    let root = folder.at("www").display().to_string();
+    let message = format!("1 link in {root} leads out of it and gets a 403, such as \"docs\" to \"../lib\"");
+    let help = "`symlinks = \"follow\"` serves them, if all files that they lead to may be public";
+    assert_eq!(check("site.toml").2, format!("warning: {message}\nhelp: {help}\n"));
+    let json: Value = serde_json::from_str(&run(&folder, &["check", "--json", "site.toml"]).1).expect("JSON");
+    assert_eq!(json["warnings"], json!([{ "message": message, "help": help }]));
+    assert_eq!(check("follow.toml").2, "");
+}
+
+#[test]
 fn warns_about_unused_precompressed_files() {
     let folder = TestFolder::new();
     folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");

@@ -121,6 +121,32 @@ fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
 }
 
 #[test]
+fn a_privileged_port_that_cant_be_bound_has_a_remedy() {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
+    if first.trim().parse::<u16>().is_ok_and(|first| first <= 81) {
+        println!("skipped: the system gives low ports to everyone");
+        return;
+    }
+    let folder = folder();
+    std::fs::set_permissions(folder.at(""), PermissionsExt::from_mode(0o755)).expect("its mode");
+    for (arguments, remedy) in [
+        (&["--port", "81"][..], "`--port 8080`"),
+        (&["--listen", "0.0.0.0:81"], "`--listen 0.0.0.0:8080`"),
+        (&["--port", "0", "--admin", "127.0.0.1:81"], "`--admin 127.0.0.1:9180`"),
+    ] {
+        let mut command = program(&folder, arguments);
+        if rustix::process::getuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        let output = command.output().expect("it runs");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        let (error, help) = stderr.split_once("\nhelp: ").expect("help");
+        assert!(error.ends_with(":81: permission denied (ports below 1024 need a privilege)"), "{stderr}");
+        assert!(help.contains(remedy) && output.status.code() == Some(1), "{stderr}");
+    }
+}
+
+#[test]
 fn rejects_a_file_that_is_too_large() {
     let folder = folder();
     folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX + 1));

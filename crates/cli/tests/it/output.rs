@@ -111,7 +111,9 @@ fn reports_files_that_cant_be_sent() {
             ("/dir/", 403),
             ("/", 200),
         ] {
-            assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+            let response = client.request("GET", target, &["Accept: text/html"]);
+            assert_eq!(response.status, status, "{target}");
+            assert!(!response.text().contains("passwd"), "a client sees no target: {}", response.text());
         }
         let public = public.display();
         let line = |path: &str, error: &str, more: &str| {
@@ -121,10 +123,16 @@ fn reports_files_that_cant_be_sent() {
         };
         let not_plain = "neither a file nor a directory";
         assert_eq!(server.next_line(), line("pipe", not_plain, ""));
-        let out = line("out\\nshearwater: forged/etc/passwd", "leaves the root", "");
+        let leaves = |link: &str, target: &str| {
+            format!(
+                "the link \"{link}\" leads out of the root, to \"{target}\" (`symlinks = \"follow\"` would serve it)"
+            )
+        };
+        let out = line("out\\nshearwater: forged/etc/passwd", &leaves("out\\nshearwater: forged", "/"), "");
         assert_eq!(server.next_line(), out);
-        let later =
-            [line("pipe", not_plain, " (1 more like it)"), line("dir/index.html", "leaves the root", "")];
-        assert_eq!([server.next_line(), server.next_line()], later);
+        let index = line("dir/index.html", &leaves("dir/index.html", "../../../etc/passwd"), "");
+        assert_eq!(server.next_line(), index);
+        let later = [line("pipe", not_plain, " (1 more like it)")];
+        assert_eq!([server.next_line()], later);
     }
 }

@@ -133,14 +133,41 @@ fn compare(a: &ListPosition, b: &ListPosition, is_descending: bool) -> Ordering 
     b.is_folder.cmp(&a.is_folder).then(if is_descending { by_name.reverse() } else { by_name })
 }
 
-/// Compares names case-insensitively, then by bytes.
+/// Compares names case-insensitively and numbers in them by value, then by bytes, so that only equal names are equal.
 pub(super) fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
-    a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase)).then_with(|| a.cmp(b))
+    compare_naturally(a, b).then_with(|| a.cmp(b))
+}
+
+fn compare_naturally(mut a: &[u8], mut b: &[u8]) -> Ordering {
+    while let ([first, after @ ..], [other, after_other @ ..]) = (a, b) {
+        let order = if first.is_ascii_digit() && other.is_ascii_digit() {
+            let ((number, rest), (other, rest_of_other)) = (split_number(a), split_number(b));
+            (a, b) = (rest, rest_of_other);
+            number.len().cmp(&other.len()).then_with(|| number.cmp(other))
+        } else {
+            (a, b) = (after, after_other);
+            first.to_ascii_lowercase().cmp(&other.to_ascii_lowercase())
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+/// Splits a name after its first digits, which lose their leading zeros: then the longer number is the larger one.
+fn split_number(name: &[u8]) -> (&[u8], &[u8]) {
+    let end = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
+    let (digits, rest) = name.split_at(end);
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    (&digits[zeros..], rest)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FolderNames, ListPosition};
+    use std::cmp::Ordering;
+
+    use super::{FolderNames, ListPosition, compare_names};
     use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
 
     #[test]
@@ -151,6 +178,58 @@ mod tests {
             (LISTING_NAMES_KEPT_BYTES_MAX / 2..=LISTING_NAMES_KEPT_BYTES_MAX).contains(&bytes),
             "{bytes}"
         );
+    }
+
+    #[test]
+    fn sorts_numbers_by_value_and_ignores_case() {
+        let sorted = [
+            "",
+            ".a",
+            "0",
+            "00",
+            "01",
+            "1",
+            "1.txt",
+            "2",
+            "9a",
+            "10",
+            "a",
+            "a1b2",
+            "a1b10",
+            "a02",
+            "a2b",
+            "a10",
+            "IMG_2",
+            "img_2",
+            "IMG_10",
+            "v1.2.9",
+            "v1.2.10",
+            "v18446744073709551616",
+            "v118446744073709551616",
+            "z",
+            "~",
+        ];
+        let mut names: Vec<&str> = sorted.iter().rev().copied().collect();
+        names.sort_unstable_by(|a, b| compare_names(a.as_bytes(), b.as_bytes()));
+        assert_eq!(names, sorted);
+    }
+
+    #[test]
+    fn the_order_of_names_is_total() {
+        let mut random = testkit::random::Rng::with_seed(28);
+        let mut name = || -> Vec<u8> {
+            let len = random.usize(..6);
+            (0..len).map(|_| b"0019aAbB.~\xff"[random.usize(..11)]).collect()
+        };
+        for _ in 0..100_000 {
+            let (a, b, c) = (name(), name(), name());
+            let order = compare_names(&a, &b);
+            assert_eq!(order, compare_names(&b, &a).reverse(), "{a:?} {b:?}");
+            assert_eq!(order == Ordering::Equal, a == b, "{a:?} {b:?}");
+            if order != Ordering::Greater && compare_names(&b, &c) != Ordering::Greater {
+                assert_ne!(compare_names(&a, &c), Ordering::Greater, "{a:?} {b:?} {c:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Lists as HTML, without scripts, for light and dark mode and any width; and as JSON.
+//! Lists as HTML, for light and dark mode and any width, whose one script only filters them; and as JSON.
 
 use std::fmt::Write;
 
@@ -8,15 +8,24 @@ use crate::listing::text::{grouped, href, html_name, human_size, json_string, ut
 
 const STYLE: &str = include_str!("style.css");
 
-/// Allows this style and nothing else. A test compares the hash with the style.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'";
+/// Filters the rows as the user types. Without scripts the page lacks nothing else.
+const SCRIPT: &str = include_str!("filter.js");
+
+/// Allows this style, this script and the empty icon. A test compares the hashes with them.
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'sha256-FOGtqGnCKpxN8e9jJUFNJzOBF0mb2ny89lymFLjZK6s='; \
+     style-src 'sha256-F22ZnrlDkO+T0tT2YxSHoeXboYbNzQuqlUVZFydF2Ic='; \
+     img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Returns a page of a folder's list.
 pub(super) fn html(name: &[u8], rows: &ListPage, order: ListOrder) -> String {
-    let mut out = String::with_capacity(2_000 + STYLE.len() + 320 * rows.rows.len());
+    let mut out = String::with_capacity(2_000 + STYLE.len() + SCRIPT.len() + 320 * rows.rows.len());
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    out.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<title>/");
+    // The icon is empty, so that browsers don't request one.
+    out.push_str(
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n",
+    );
+    out.push_str("<title>Index of /");
     title(name, &mut out);
     push(&mut out, format_args!("</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"));
     breadcrumbs(name, &mut out);
@@ -30,7 +39,7 @@ pub(super) fn html(name: &[u8], rows: &ListPage, order: ListOrder) -> String {
         neighbours(rows, order, &mut out);
         out.push_str("</p>\n");
     }
-    out.push_str("</main>\n</body>\n</html>\n");
+    push(&mut out, format_args!("</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"));
     out
 }
 
@@ -52,7 +61,7 @@ fn title(name: &[u8], out: &mut String) {
 fn breadcrumbs(name: &[u8], out: &mut String) {
     let segments: Vec<&[u8]> =
         name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).collect();
-    out.push_str("<nav aria-label=\"Path\"><h1>");
+    out.push_str("<nav aria-label=\"Path\"><h1>Index of ");
     let up = |steps: usize| if steps == 0 { "./".to_owned() } else { "../".repeat(steps) };
     let current = |steps: usize| if steps == 0 { " aria-current=\"page\"" } else { "" };
     let all = segments.len();
@@ -102,7 +111,7 @@ fn push_html_row(row: &ListRow, out: &mut String) {
     let link = href(&row.name, row.is_folder).replace('&', "&amp;");
     push(out, format_args!("<tr><td class=\"{class}\"><a href=\"{link}\"><bdi>"));
     html_name(&row.name, out);
-    out.push_str("</bdi></a></td><td>");
+    out.push_str(if row.is_link { "</bdi><small>link</small></a></td><td>" } else { "</bdi></a></td><td>" });
     if let Some(size) = row.size() {
         push(out, format_args!("<span title=\"{} bytes\">{}</span>", grouped(size), human_size(size)));
     }
@@ -172,7 +181,7 @@ fn summary(rows: &ListPage, out: &mut String) {
 /// Returns a page as JSON:
 ///
 /// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is the
-/// length of a file in bytes, `href` a reference from the folder's own address that is exact for names that aren't
+/// length of a file in bytes; a symbolic link has also `"is_link":true` and is of the type that it leads to; `href` a reference from the folder's own address that is exact for names that aren't
 /// UTF-8.
 ///
 /// A page that isn't the whole folder also has `total` and `before` (numbers of names), and `next` (the relative
@@ -206,6 +215,9 @@ fn push_json_row(row: &ListRow, out: &mut String) {
         None => out.push_str(",\"type\":\"folder\""),
         Some(size) => out.push_str(&format!(",\"type\":\"file\",\"size\":{size}")),
     }
+    if row.is_link {
+        out.push_str(",\"is_link\":true");
+    }
     let time = utc(row.modified_seconds);
     out.push_str(&format!(",\"modified\":\"{}T{}:{}Z\",\"href\":", time.date, time.minute, time.second));
     json_string(href(&row.name, row.is_folder).as_bytes(), out);
@@ -217,12 +229,14 @@ mod tests {
     use base64::prelude::{BASE64_STANDARD, Engine};
     use sha2::{Digest, Sha256};
 
-    use super::{POLICY, STYLE};
+    use super::{POLICY, SCRIPT, STYLE};
 
     #[test]
-    fn policy_allows_only_the_style() {
-        let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(STYLE)));
-        assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
-        assert!(POLICY.starts_with("default-src 'none';"));
+    fn policy_allows_only_the_style_and_the_script() {
+        for (directive, text) in [("script-src", SCRIPT), ("style-src", STYLE)] {
+            let hash = format!("{directive} 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(text)));
+            assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
+        }
+        assert!(POLICY.starts_with("default-src 'none';") && !POLICY.contains("unsafe"));
     }
 }

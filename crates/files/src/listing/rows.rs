@@ -14,6 +14,8 @@ use crate::listing::names::{FolderNames, ListPosition, ListedFolder, compare_nam
 pub(crate) struct ListRow {
     pub(super) name: Vec<u8>,
     pub(super) is_folder: bool,
+    /// True for a symbolic link; the other members are those of the file or folder that it leads to.
+    pub(super) is_link: bool,
     /// Length in bytes, of a file.
     pub(super) len: u64,
     pub(super) modified_seconds: i64,
@@ -166,13 +168,21 @@ pub(crate) fn read(
 fn row(folder: &ListedFolder<'_>, disk: &dyn Disk, entry: Entry) -> Option<ListRow> {
     let Entry { name, kind, len, modified_seconds } = entry;
     match kind {
-        EntryKind::File => Some(ListRow { name, is_folder: false, len, modified_seconds }),
-        EntryKind::Directory => Some(ListRow { name, is_folder: true, len, modified_seconds }),
+        EntryKind::File => Some(ListRow { name, is_folder: false, is_link: false, len, modified_seconds }),
+        EntryKind::Directory => {
+            Some(ListRow { name, is_folder: true, is_link: false, len, modified_seconds })
+        }
         EntryKind::Link => {
             let path = [folder.name, &name].concat();
             let Opened { kind, meta, .. } = disk.open(&path).ok()?;
             let is_folder = kind == Kind::Directory;
-            Some(ListRow { name, is_folder, len: meta.len, modified_seconds: meta.mtime.seconds })
+            Some(ListRow {
+                name,
+                is_folder,
+                is_link: true,
+                len: meta.len,
+                modified_seconds: meta.mtime.seconds,
+            })
         }
         EntryKind::Other => None,
     }

@@ -7,6 +7,7 @@ use shearwater::{Request, Response};
 use shearwater_io::fs::OpenError;
 
 use crate::disk::worker::DiskFailure;
+use crate::leaving_links::LeavingLink;
 use crate::resolve::search::is_missing;
 
 /// Responds to a missing file, or a path that names none.
@@ -15,7 +16,14 @@ pub(crate) fn not_found(response: &mut Response<'_>) {
 }
 
 /// Responds to a file that can't be opened, and reports it unless it is missing.
-pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
+///
+/// `link` is the one that leads out: the report names it, and the response doesn't.
+pub(crate) fn cant_open(
+    path: PathBuf,
+    error: &OpenError,
+    link: Option<&LeavingLink>,
+    response: &mut Response<'_>,
+) {
     match error {
         _ if is_missing(error) => return not_found(response),
         OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
@@ -29,7 +37,18 @@ pub(crate) fn cant_open(path: PathBuf, error: &OpenError, response: &mut Respons
         }
         _ => response.status(500).text("The file can't be read.\n"),
     };
-    response.report_file(path, error);
+    match link {
+        Some(LeavingLink { link, target }) => {
+            let (link, target) = (link.display(), target.display());
+            response.report_file(
+                path,
+                format_args!(
+                    "the link \"{link}\" leads out of the root, to \"{target}\" (`symlinks = \"follow\"` would serve it)"
+                ),
+            )
+        }
+        None => response.report_file(path, error),
+    };
 }
 
 /// Returns whether a later request may get the file. A file server that is gone or slow, and a file in exclusive use,
@@ -64,7 +83,7 @@ pub(crate) fn disk_failed(path: PathBuf, failure: DiskFailure, response: &mut Re
         DiskFailure::Panicked => (500, "reading it has panicked"),
         DiskFailure::Unreadable(code) => {
             let error = OpenError::Other(io::Error::from_raw_os_error(code));
-            return cant_open(path, &error, response);
+            return cant_open(path, &error, None, response);
         }
     };
     response.status(status);

@@ -53,7 +53,10 @@ fn lists_folders_without_an_index() {
             let page = text(&mut client, target, &[]);
             assert_eq!(entries(&page), expected, "{target}");
             assert_eq!(page.contains("class=\"up\""), target != "/", "{target}");
-            assert!(!page.contains("<script"));
+            assert_eq!(page.matches("<script").count(), 1, "the filter only");
+            let path = target.split('?').next().expect("a path").replace("//", "/");
+            assert!(page.contains(&format!("<title>Index of {path}</title>")), "{page}");
+            assert!(page.contains("<link rel=\"icon\" href=\"data:,\">"), "{page}");
         }
     }
     let site = TestSite::new();
@@ -107,7 +110,10 @@ fn escapes_names_and_links_to_their_files() {
     }
     let mut client = site.connect();
     let page = text(&mut client, "/", &[]);
-    assert!(!page.contains("<script") && !page.contains('\u{202e}') && !page.contains("new\nline"), "{page}");
+    assert!(
+        page.matches("<script").count() == 1 && !page.contains('\u{202e}') && !page.contains("new\nline"),
+        "{page}"
+    );
     assert!(page.contains("<i>U+202E</i>gpj.exe") && page.contains("<i>FF</i><i>FE</i>"), "{page}");
     let list = text(&mut client, "/", &[JSON]);
     for hrefs in [
@@ -155,6 +161,43 @@ fn sorts_lists_as_requested() {
 }
 
 #[test]
+fn sorts_numbers_in_names_by_value_on_all_pages() {
+    let site = TestSite::with(&listing());
+    for number in [10, 2, 1, 11, 9] {
+        site.file(format!("IMG_{number}.jpg"), "");
+    }
+    let mut client = site.connect();
+    let mut shown = |query: &str| {
+        let page = text(&mut client, &format!("/{query}"), &[]);
+        entries(&page)
+            .iter()
+            .map(|href| href.replace("IMG_", "").replace(".jpg", ""))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(shown(""), "1 2 9 10 11");
+    assert_eq!(shown("?order=desc"), "11 10 9 2 1");
+    assert_eq!(shown("?sort=size"), "1 2 9 10 11");
+    assert_eq!(shown("?after=IMG_9.jpg"), "10 11");
+    assert_eq!(shown("?after=IMG_3.jpg"), "9 10 11");
+}
+
+#[test]
+fn marks_symbolic_links() {
+    let site = TestSite::with(&listing());
+    site.file("dir/f", "").file("f", "1").link("to_dir", "dir").link("to_f", "f");
+    let mut client = site.connect();
+    let page = text(&mut client, "/", &[]);
+    let marked =
+        between(&page, "<bdi>", "</td>").into_iter().filter(|cell| cell.contains("<small>link</small>"));
+    let marked: Vec<&str> = marked.map(|cell| cell.split('<').next().expect("a name")).collect();
+    assert_eq!(marked, ["to_dir", "to_f"]);
+    let list = text(&mut client, "/", &[JSON]);
+    assert_eq!(list.matches("\"is_link\":true").count(), 2, "{list}");
+    assert!(list.contains("{\"name\":\"to_f\",\"type\":\"file\",\"size\":1,\"is_link\":true,"), "{list}");
+}
+
+#[test]
 fn sends_json_to_clients_that_prefer_it() {
     for site in both(&listing()) {
         site.file("f\".txt", "content").modified("f\".txt", UNIX_EPOCH + Duration::from_secs(1_795_247_046));
@@ -199,7 +242,7 @@ fn lists_have_a_tag_and_a_policy() {
         let tag = page.field("ETag").expect("a tag").to_owned();
         assert_ne!(list.field("ETag"), Some(tag.as_str()));
         let policy = page.field("Content-Security-Policy").expect("a policy");
-        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
         assert_eq!(page.field("X-Content-Type-Options"), Some("nosniff"));
         assert_eq!(page.field("X-Frame-Options"), Some("SAMEORIGIN"));
         assert_eq!((page.field("Cache-Control"), page.field("Last-Modified")), (Some("no-cache"), None));
