@@ -224,8 +224,8 @@ impl Evictable for Rc<Listing> {
     }
 }
 
-/// Allows nothing but the page's own style and script, whatever a file's name contains. It has no `frame-ancestors`: browsers
-/// would then ignore an `X-Frame-Options` that the site sets.
+/// Allows nothing but the page's own style and script, whatever a file's name contains. It has no `frame-ancestors`:
+/// browsers would then ignore an `X-Frame-Options` that the site sets.
 const POLICY: (&str, &str) = ("Content-Security-Policy", render::POLICY);
 
 fn about(etag: &str) -> Result<FieldLines, String> {

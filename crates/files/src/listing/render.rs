@@ -181,8 +181,8 @@ fn summary(rows: &ListPage, out: &mut String) {
 /// Returns a page as JSON:
 ///
 /// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is the
-/// length of a file in bytes; a symbolic link has also `"is_link":true` and is of the type that it leads to; `href` a reference from the folder's own address that is exact for names that aren't
-/// UTF-8.
+/// length of a file in bytes, `href` a reference from the folder's own address that is exact for names that aren't
+/// UTF-8. A symbolic link also has `"is_link":true`; its type is that of the file or folder that it leads to.
 ///
 /// A page that isn't the whole folder also has `total` and `before` (numbers of names), and `next` (the relative
 /// reference of the next page) unless it is the last. `total` is `null` if the folder has more names than are read.
