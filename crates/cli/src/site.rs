@@ -105,7 +105,7 @@ impl Site {
         let warnings = sites.warnings().list.iter();
         let warnings = warnings.map(|warning| match flag_of(&warning.key) {
             Some(flag) => format!("{description}: {} with `{flag}`", warning.message),
-            None => format!("{description}: {} in a configuration", warning.message),
+            None => format!("{description}: {}", warning.message.replace("`listing = true`", "`--listing`")),
         });
         let mut warnings: Vec<_> = warnings.collect();
         if !missing.is_empty() {

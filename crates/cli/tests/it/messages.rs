@@ -238,7 +238,8 @@ fn warns_about_a_folder_without_an_index() {
         "there is no index.html now, so / is not found: add one, or list the folder with `listing = true`";
     let folder = TestFolder::new();
     folder.file("www/f.txt", "f").file("with/index.html", "x");
-    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.at("www").display());
+    let why = WHY.replace("`listing = true`", "`--listing`");
+    let warned = format!("warning: {}: {why}\n", folder.at("www").display());
     assert_eq!(printed_at_the_start(&folder, &["www"], &warned), warned);
     for (lines, place) in [
         ("root = \"www\"\n", "1:1"),
@@ -263,7 +264,7 @@ fn warns_about_a_folder_without_an_index() {
     }
     // Without a site, the folder beside the file.
     folder.file("site.toml", "").file("public/f.txt", "f");
-    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.at("public").display());
+    let warned = format!("warning: {}: {why}\n", folder.at("public").display());
     assert_eq!(run(&folder, &["check", "site.toml"]).2, warned);
     assert!(run(&folder, &["check", "--json", "site.toml"]).1.contains("\"warnings\":[{\"message\":"));
 }
