@@ -103,11 +103,11 @@ fn second_signal_stops_and_third_has_its_previous_effect() {
         let mut client = TestClient::connect(process.address);
         assert_eq!(client.get("/").text(), "served");
         client.ask("GET", "/never", fields);
-        process.signal(Signal::INT);
+        process.signal(Signal::TERM);
         until_refused(process.address);
-        process.signal(Signal::INT);
+        process.signal(Signal::TERM);
         process.server_ended();
-        process.signal(Signal::INT);
-        assert_eq!(process.end().signal(), Some(Signal::INT.as_raw()), "{fields:?}");
+        process.signal(Signal::TERM);
+        assert_eq!(process.end().signal(), Some(Signal::TERM.as_raw()), "{fields:?}");
     }
 }
