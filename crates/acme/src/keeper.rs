@@ -159,8 +159,9 @@ impl Keeper {
             Err(failure) => {
                 self.renewals = self.renewals_asked;
                 self.machine_failure = Some(failure);
-                // The record couldn't be written, perhaps: its back-off counts all the same.
-                self.repeat_at = Some((now + STORAGE_POLL_SECONDS).max(self.record.next_attempt));
+                // The back-off counts, even if it couldn't be written; but storing a certificate needs no CA.
+                let next_order = if self.unstored.is_none() { self.record.next_attempt } else { 0 };
+                self.repeat_at = Some((now + STORAGE_POLL_SECONDS).max(next_order));
             }
         }
         if let Some(failure) = &self.machine_failure

@@ -300,8 +300,8 @@ pub(crate) async fn with_nonces<T>(mut request: impl AsyncFnMut() -> Result<T, E
     request().await
 }
 
-/// Returns the first and the last Unix time at which the CA wants a certificate to be renewed (RFC 9773), and the seconds until it may
-/// be asked again.
+/// Asks the CA when to renew a certificate (RFC 9773). Returns the window's two ends as Unix times, and the seconds until the next
+/// question.
 pub(crate) async fn suggested_renewal(
     account: &Account,
     facts: &CertificateFacts,

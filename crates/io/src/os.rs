@@ -278,6 +278,8 @@ fn group_bytes(line: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64>
 
 #[cfg(test)]
 mod tests {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    use super::give_back_heap;
     use super::{Resource, forbid_core_dumps, groups_bytes, limits_of, listed_bytes};
 
     #[test]
@@ -288,6 +290,26 @@ mod tests {
             limits_of(Resource::Core).expect("known"),
             (Some(hard.map_or(1, |hard| hard.min(1))), hard)
         );
+    }
+
+    /// The tests have the C library's allocator.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn what_was_freed_goes_back() {
+        let resident_kib = || -> usize {
+            let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+            let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("in each version");
+            line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+        };
+        let mut blocks: Vec<Vec<u8>> = (0..20_000).map(|_| vec![1; 4000]).collect();
+        // At the heap's end it keeps what is below from going back by itself.
+        let last = blocks.pop();
+        drop(blocks);
+        let before = resident_kib();
+        give_back_heap();
+        let left = resident_kib();
+        assert!(left + 40_000 < before, "{before}, {left} KiB");
+        drop(last);
     }
 
     #[test]

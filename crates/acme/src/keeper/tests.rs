@@ -10,7 +10,7 @@ use super::{Keeper, Turn};
 use crate::challenges::Challenges;
 use crate::client::Client;
 use crate::context::Context;
-use crate::limits::REISSUE_SECONDS_MIN;
+use crate::limits::{REISSUE_SECONDS_MIN, STORAGE_POLL_SECONDS};
 use crate::options::{Clock, Options};
 use crate::record::Record;
 use crate::status::{Board, Notice};
@@ -110,4 +110,23 @@ async fn instances_with_different_settings_do_not_order_in_turn() {
     let Ok(Notice::Failed(failure)) = notices.try_recv() else { panic!("it is reported") };
     assert!(failure.message.starts_with("another instance orders the certificate of example.org"));
     assert_eq!(keeper.due(&context), NOW + REISSUE_SECONDS_MIN);
+}
+
+#[tokio::test]
+async fn storing_is_tried_again_in_a_minute_whatever_the_back_off() {
+    let root = tempfile::tempdir().unwrap();
+    let context = context(root.path(), drop);
+    crate::manager::tests::store(root.path(), NAME);
+    for (has_unstored, delay) in [(true, STORAGE_POLL_SECONDS), (false, 10_000)] {
+        let mut keeper = keeper(&context);
+        keeper.unstored =
+            context.storage.certificates.read("example.org.pem").unwrap().filter(|_| has_unstored);
+        keeper.record.next_attempt = NOW + 10_000;
+        // Every attempt fails while it is a folder.
+        let lock = root.path().join("acme/locks").join(NAME);
+        std::fs::create_dir(&lock).unwrap();
+        keeper.attempt(&context).await;
+        std::fs::remove_dir(&lock).unwrap();
+        assert_eq!(keeper.repeat_at, Some(NOW + delay));
+    }
 }

@@ -315,7 +315,7 @@ fn counter(counts: &Arc<[AtomicU64; 2]>) -> ExchangeListener {
 #[derive(Debug)]
 pub(crate) struct SimClient {
     pub(crate) peer: SimPeer,
-    /// What it sends is in records.
+    /// True if `send` wraps its bytes in records.
     has_tls: bool,
     /// Bytes that the network has accepted from it.
     pub(crate) sent: usize,
