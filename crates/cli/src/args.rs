@@ -22,6 +22,7 @@ Examples:
   shearwater ./site --self-signed       try HTTPS on https://127.0.0.1:8443
   shearwater ./files --listing          list folders that have no index
   shearwater ./dist --spa               serve /index.html for the paths of an app
+  shearwater ./site --open              open it in a browser
   shearwater ./site --log access.log    with an access log in the combined format
   shearwater ./site --admin 9180        metrics and a status page on http://127.0.0.1:9180
   shearwater init                       write a short site.toml for the folder at hand
@@ -195,6 +196,18 @@ pub(crate) struct Serve {
     /// Print no reports to standard output at the start and the end
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    /// Report how the server works, too, and log debugging messages
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+
+    /// Open the site in a browser once it is served
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// Reload when the configuration file or certificates change, or another folder takes the place of a served one
+    #[arg(long)]
+    pub(crate) watch: bool,
 
     /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -97,7 +97,7 @@ fn summary(file: &Path, plan: &Plan) -> String {
         let by_tls = if encrypted.contains(address) { " (TLS)" } else { "" };
         report::line(&mut text, "address", &format!("{address}{by_tls}"));
     }
-    report::line(&mut text, "serves", &plan.site.description);
+    report::serves(&mut text, &plan.site, usize::MAX);
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn meaning_comes_before_spelling() {
         for (flag, expected) in [
-            ("verbose", "[logging]"),
+            ("debug", "[logging]"),
             ("root", "`shearwater FOLDER`"),
             ("clean-urls", "`clean_urls` of [[site]]"),
             ("log-format", "`format` of [log]"),

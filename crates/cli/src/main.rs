@@ -32,16 +32,19 @@ mod settings;
 mod signal;
 mod site;
 mod sites;
+mod style;
 mod tls;
 mod top;
 mod upgrade;
 mod values;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use shearwater::Running;
 use shearwater_metrics::{Admin, Metrics};
 
 use crate::args::{Command, CommandLine, Serve};
@@ -50,8 +53,10 @@ use crate::failure::Failure;
 use crate::pid_file::{PidFile, PreparedPidFile};
 use crate::plan::Plan;
 use crate::reload::Reloader;
+use crate::style::Style;
 use crate::tls::{RunningTls, TlsPlan};
 use crate::upgrade::Upgrader;
+use crate::watch::WatchedPaths;
 
 /// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
@@ -99,7 +104,8 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let for_upgrade = arguments.clone();
     diagnostics::install(plan.messages);
     let tls = start_tls(&mut plan, metrics.as_ref())?;
-    let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone());
+    let watched = WatchedPaths::default();
+    let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone(), watched.clone());
     diagnostics::warn_of_configuration(&plan.warnings());
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
@@ -132,18 +138,19 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let commands = Commands::of(running.operator(), running.control())
         .with("certificates", move |request| tls::certificates::reply(tls.as_ref(), request));
     // Before the PID file, which a command may wait for.
-    let control_server = for_upgrade
-        .pid_file
-        .as_deref()
-        .and_then(|pid_file| ControlServer::beside(pid_file, running.predecessor(), commands));
+    let beside = for_upgrade.pid_file.as_deref();
+    let control_server =
+        beside.and_then(|pid_file| ControlServer::beside(pid_file, running.predecessor(), commands));
     let mut pid_file = pid_file.and_then(PreparedPidFile::write);
     let lines = report::Lines {
         certificates: &certificates,
         log: log_line.as_deref(),
         admin: admin_line.as_deref(),
         overridden: &overridden,
+        is_verbose: for_upgrade.verbose,
     };
     print_report(&report::start(&site, running.start_report(), &lines));
+    follow_start(&for_upgrade, &running, watched);
     precompress::warn_in_background(std::mem::take(&mut site.roots));
     // A reload replaces the sites.
     drop(site);
@@ -157,11 +164,30 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         pid_file.iter_mut().for_each(PidFile::leave);
     }
     admin_server.into_iter().for_each(Admin::end);
-    if let Some(log) = opened {
+    opened.into_iter().for_each(|log| {
         log.end();
-    }
+    });
     print_report(&report::end(&summary?));
     Ok(())
+}
+
+/// Does what `--watch` and `--open` ask for once the server serves.
+fn follow_start(arguments: &Serve, running: &Running, watched: WatchedPaths) {
+    if arguments.watch
+        && let Err(error) = watch::start(watched, running.operator())
+    {
+        tracing::warn!(target: "shearwater", kind = "watch_failed", "can't start a thread for `--watch`: {error}");
+    }
+    // An upgrade has its predecessor's flags.
+    if arguments.open && running.predecessor().is_none() {
+        let opened = match report::first_url(running.start_report()) {
+            Some(url) => open::that_detached(url).map_err(|error| error.to_string()),
+            None => Err("the server listens on no port".to_owned()),
+        };
+        if let Err(error) = opened {
+            tracing::warn!(target: "shearwater", kind = "browser_failed", "can't open a browser: {error}");
+        }
+    }
 }
 
 /// Begins to get certificates, and has the sites serve their challenges.
@@ -181,7 +207,8 @@ fn exit(result: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // If standard error is closed, the exit code remains.
-            drop(write!(io::stderr(), "{failure}"));
+            let text = Style::of_stderr().diagnostics(&failure.to_string());
+            drop(io::stderr().write_all(text.as_bytes()));
             ExitCode::from(failure.code)
         }
     }

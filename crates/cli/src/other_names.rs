@@ -69,10 +69,9 @@ const FLAGS: &[(&str, &str)] = &[
     ),
     ("s", "`--spa` is for single-page apps; SIGTERM stops a server, `shearwater reload PIDFILE` reloads one"),
     (
-        "verbose debug loglevel trace",
-        "write `level = \"debug\"` into [logging] of a configuration file; `--log FILE` writes an access log",
+        "debug loglevel trace",
+        "`--verbose`, or `level` of [logging] in a configuration file; `--log FILE` writes an access log",
     ),
-    ("v", "`shearwater --version` prints the version; `level = \"debug\"` of [logging] logs more"),
     ("https tls ssl letsencrypt acme certbot auto-https certs autocert secure S", HTTPS),
     (
         "certificate ssl-cert tls-cert ssl-key tls-key private-key ssl-certificate ssl-certificate-key cert-file key-file http2-tls-cert http2-tls-key C K",
@@ -96,8 +95,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("daemon daemonize background detach fork", NO_DAEMON),
     ("t test validate configtest dry-run", "`shearwater check FILE` checks a configuration file"),
     (
-        "watch live reload livereload hot",
-        "changed files are served at once; `shearwater reload PIDFILE` reads a changed configuration",
+        "live reload livereload hot",
+        "changed files are served at once; `--watch` reloads when the configuration changes",
     ),
     ("conf configuration config-file adapter", "`--config FILE`, or `shearwater FILE`"),
     ("pretty-urls cleanurls ext extension html", "in a configuration file: `clean_urls = true` of [[site]]"),
@@ -146,7 +145,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("silent no-banner", "`--quiet`"),
     ("stop quit signal", STOP),
     ("no-clipboard no-port-switching", "leave it out: that is how the program is"),
-    ("o open browser", "opening a browser isn't supported: the start report has the URL to click"),
+    ("o browser launch", "`--open`"),
     ("qrcode qr", "showing a QR code isn't supported: the start report has the URL"),
     (
         "zip tar enable-zip enable-tar enable-tar-gz allow-archive",

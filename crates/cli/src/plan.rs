@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shearwater::{Limits, Server, Timeouts};
 use shearwater_config::limits::CONFIG_BYTES_MAX;
-use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings, SiteTls};
+use shearwater_config::{self as config, Choices, Config, Diagnostics, Findings, Level, SiteTls};
 
 use crate::access_log::{self, PlannedLog};
 use crate::admin::{self, PlannedAdmin};
@@ -116,9 +116,24 @@ impl Plan {
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
             log,
             admin,
-            messages: MessageOptions { level: config.logging.level, format: config.logging.format },
+            messages: MessageOptions {
+                level: if serve.verbose { Level::Debug } else { config.logging.level },
+                format: config.logging.format,
+            },
             overridden,
         })
+    }
+
+    /// Returns the paths whose changes take effect by a reload.
+    pub(crate) fn watched(&self, serve: &Serve) -> Vec<PathBuf> {
+        let roots = self.site.roots.iter().map(|root| &root.path);
+        let certificates = self.tls.iter().flat_map(|tls| &tls.certificates);
+        let pairs = certificates.filter_map(|certificate| match &certificate.source {
+            SiteTls::Own(pair) => Some([Some(&pair.cert), Some(&pair.key), pair.client_ca.as_ref()]),
+            _ => None,
+        });
+        // The folder as it was named may be a link, which a deployment changes.
+        serve.config.iter().chain(&serve.dir).chain(roots).chain(pairs.flatten().flatten()).cloned().collect()
     }
 
     /// Formats all warnings; empty if there are none.

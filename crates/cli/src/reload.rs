@@ -12,6 +12,7 @@ use crate::diagnostics;
 use crate::plan::Plan;
 use crate::settings::FixedSetting;
 use crate::tls::RunningTls;
+use crate::watch::WatchedPaths;
 
 /// Longest wait for workers that are inside a handler.
 const RELOAD_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -30,6 +31,7 @@ pub(crate) struct Reloader {
     fixed: Vec<FixedSetting>,
     tls: Option<RunningTls>,
     metrics: Option<Metrics>,
+    watched: WatchedPaths,
     /// The sites that are served, and whether they were named.
     present: Mutex<(Sites, bool)>,
 }
@@ -40,9 +42,11 @@ impl Reloader {
         plan: &Plan,
         tls: Option<RunningTls>,
         metrics: Option<Metrics>,
+        watched: WatchedPaths,
     ) -> Self {
+        watched.set(plan.watched(&arguments));
         let present = Mutex::new((plan.site.sites.clone(), plan.is_configured));
-        Self { arguments, fixed: plan.fixed.clone(), tls, metrics, present }
+        Self { arguments, fixed: plan.fixed.clone(), tls, metrics, watched, present }
     }
 
     /// Reloads, and counts that.
@@ -77,6 +81,7 @@ impl Reloader {
                 now.value
             ));
         }
+        self.watched.set(plan.watched(&self.arguments));
         let Plan { mut site, is_configured, limits, timeouts, messages, .. } = plan;
         site.count_by(self.metrics.as_ref());
         if let Some(tls) = &self.tls {

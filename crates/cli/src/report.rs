@@ -1,8 +1,8 @@
 //! Standard output: results of commands, reports at the start and at the end.
 
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use shearwater::{StartReport, Summary};
 use shearwater_metrics::Admin;
@@ -10,6 +10,11 @@ use shearwater_metrics::Admin;
 use crate::access_log::PlannedLog;
 use crate::failure::Failure;
 use crate::site::Site;
+use crate::style::Style;
+use crate::top::format;
+
+/// Maximum number of sites in the start report.
+const SITES_SHOWN_MAX: usize = 10;
 
 /// Lines of the start report that the server doesn't know.
 #[derive(Debug, Clone, Copy)]
@@ -22,28 +27,37 @@ pub(crate) struct Lines<'a> {
     pub(crate) admin: Option<&'a str>,
     /// Keys of the file that flags override.
     pub(crate) overridden: &'a [String],
+    /// Whether to report how the server works, too.
+    pub(crate) is_verbose: bool,
 }
 
 /// Formats the start report, ending with a blank line.
 pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) -> String {
-    let Lines { certificates, log, admin, overridden } = *lines;
+    let Lines { certificates, log, admin, overridden, is_verbose } = *lines;
     let style = Style::of_stdout();
-    let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
+    let (driver, workers) = (start_report.driver, counted(start_report.workers as u64, "worker"));
+    let version = env!("CARGO_PKG_VERSION");
+    let mut block = format!("{}Shearwater {version}{}, {driver}, {workers}\n", style.bold, style.plain);
+    let link = |url: &str| format!("{}{url}{}", style.link, style.plain);
     for address in &start_report.addresses {
         let scheme = if start_report.secure_addresses.contains(address) { HTTPS } else { HTTP };
-        let url = url(scheme, *address, "/");
-        line(&mut block, "URL", &format!("{}{url}{}", style.link, style.plain));
+        line(&mut block, "URL", &format!("{}{}", link(&url(scheme, *address, "/")), scope(*address)));
+        if let Some(own) = own_address(*address) {
+            line(&mut block, "network", &link(&url(scheme, own, "/")));
+        }
     }
     for path in &start_report.unix_sockets {
-        line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
+        line(&mut block, "socket", &link(&path.display().to_string()));
     }
-    line(&mut block, "serves", &site.description);
-    line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
-    line(&mut block, "workers", &start_report.workers.to_string());
-    line(&mut block, "accept", &start_report.accept.to_string());
-    line(&mut block, "scheduling", &start_report.order.to_string());
-    line(&mut block, "descriptors", &descriptors(start_report));
-    line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
+    serves(&mut block, site, SITES_SHOWN_MAX);
+    if is_verbose {
+        line(&mut block, "driver", &format!("{driver} ({})", start_report.driver_reason));
+        line(&mut block, "workers", &start_report.workers.to_string());
+        line(&mut block, "accept", &start_report.accept.to_string());
+        line(&mut block, "scheduling", &start_report.order.to_string());
+        line(&mut block, "descriptors", &descriptors(start_report));
+        line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
+    }
     certificates.iter().for_each(|certificate| line(&mut block, "certificate", certificate));
     if let Some(log) = log {
         line(&mut block, "log", log);
@@ -61,10 +75,22 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, lines: &Lines<'_>) 
     block
 }
 
+/// Appends the folder, or at most `shown_max` sites with their folders.
+pub(crate) fn serves(block: &mut String, site: &Site, shown_max: usize) {
+    let shown = site.lines.len().min(shown_max);
+    for (index, described) in site.lines[..shown].iter().enumerate() {
+        line(block, if index == 0 { "serves" } else { "" }, described);
+    }
+    if site.lines.len() > shown {
+        let others = counted((site.lines.len() - shown) as u64, "other site");
+        line(block, "", &format!("and {others}: `shearwater check FILE` lists all"));
+    }
+}
+
 /// Formats the address of the admin listener's page.
 pub(crate) fn admin(admin: &Admin) -> String {
     match (admin.address(), admin.path()) {
-        (Some(address), _) => url(HTTP, address, "/status"),
+        (Some(address), _) => format!("{}{}", url(HTTP, address, "/status"), scope(address)),
         (None, Some(path)) => format!("unix:{}", path.display()),
         (None, None) => String::new(),
     }
@@ -118,19 +144,43 @@ pub(crate) fn line(block: &mut String, name: &str, value: &str) {
 const HTTP: (&str, u16) = ("http", 80);
 const HTTPS: (&str, u16) = ("https", 443);
 
+/// Returns the first URL to open in a browser; `None` if the server listens on no address of IP.
+pub(crate) fn first_url(start_report: &StartReport) -> Option<String> {
+    let secure = start_report.secure_addresses.first().map(|address| url(HTTPS, *address, "/"));
+    secure.or_else(|| start_report.addresses.first().map(|address| url(HTTP, *address, "/")))
+}
+
 /// Formats a URL to click. An unspecified address is shown as the loopback address.
 fn url((scheme, default_port): (&str, u16), address: SocketAddr, path: &str) -> String {
-    let host = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
-        IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
     };
-    let everyone = if address.ip().is_unspecified() { "  (all addresses of this machine)" } else { "" };
-    match address.port() {
-        port if port == default_port => format!("{scheme}://{host}{path}{everyone}"),
-        port => format!("{scheme}://{host}:{port}{path}{everyone}"),
+    match SocketAddr::new(ip, address.port()) {
+        address if address.port() != default_port => format!("{scheme}://{address}{path}"),
+        SocketAddr::V4(address) => format!("{scheme}://{}{path}", address.ip()),
+        SocketAddr::V6(address) => format!("{scheme}://[{}]{path}", address.ip()),
     }
+}
+
+/// Returns the note on an unspecified address.
+fn scope(address: SocketAddr) -> &'static str {
+    if address.ip().is_unspecified() { "  (all addresses of this machine)" } else { "" }
+}
+
+/// Returns the address at which other machines most likely reach a server that listens on all: the source of packets to
+/// an address for documentation (RFC 5737, RFC 3849), to which none is sent.
+fn own_address(address: SocketAddr) -> Option<SocketAddr> {
+    let remote: IpAddr = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        _ => return None,
+    };
+    let socket = UdpSocket::bind((address.ip(), 0)).ok()?;
+    socket.connect((remote, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_loopback() && !own.is_unspecified()).then(|| SocketAddr::new(own, address.port()))
 }
 
 fn descriptors(start_report: &StartReport) -> String {
@@ -153,8 +203,8 @@ fn descriptors(start_report: &StartReport) -> String {
 
 /// Formats the memory per worker for unfinished requests.
 pub(crate) fn memory(buffered_bytes_max: usize) -> String {
-    let bytes = grouped(buffered_bytes_max as u64);
-    format!("up to {bytes} bytes per worker for unfinished requests")
+    let bytes = format::bytes(Some(buffered_bytes_max as f64));
+    format!("up to {bytes} per worker for unfinished requests")
 }
 
 /// Formats a number of things: `1 request`, `2,000 requests`.
@@ -176,24 +226,6 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Escape sequences, empty unless standard output is a terminal and NO_COLOR is unset.
-struct Style {
-    bold: &'static str,
-    link: &'static str,
-    plain: &'static str,
-}
-
-impl Style {
-    fn of_stdout() -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        if wanted && std::io::stdout().is_terminal() {
-            Self { bold: "\x1b[1m", link: "\x1b[4;36m", plain: "\x1b[0m" }
-        } else {
-            Self { bold: "", link: "", plain: "" }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{HTTP, grouped, url};
@@ -206,8 +238,13 @@ mod tests {
         );
         assert_eq!(url(HTTP, ([127, 0, 0, 1], 8080).into(), "/"), "http://127.0.0.1:8080/");
         assert_eq!(url(HTTP, ([10, 0, 0, 1], 80).into(), "/"), "http://10.0.0.1/");
-        for (address, loopback) in [("[::]:81", "[::1]:81"), ("0.0.0.0:81", "127.0.0.1:81")] {
-            let expected = format!("http://{loopback}/  (all addresses of this machine)");
+        for (address, shown) in [
+            ("[::]:81", "[::1]:81"),
+            ("0.0.0.0:81", "127.0.0.1:81"),
+            ("[::1]:80", "[::1]"),
+            ("[2001:db8::1]:81", "[2001:db8::1]:81"),
+        ] {
+            let expected = format!("http://{shown}/");
             assert_eq!(url(HTTP, address.parse().expect("an address"), "/"), expected);
         }
     }

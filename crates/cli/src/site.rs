@@ -27,6 +27,8 @@ pub(crate) struct Site {
     pub(crate) sites: Sites,
     /// Description for reports.
     pub(crate) description: String,
+    /// The folder, or each site with its folders, for the start report.
+    pub(crate) lines: Vec<String>,
     pub(crate) roots: Vec<Root>,
     /// Warnings that don't refer to keys of a configuration, a line each.
     pub(crate) warnings: Vec<String>,
@@ -112,7 +114,8 @@ impl Site {
             warnings
                 .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
         }
-        Ok(Self { sites, description, roots: vec![Root { path, folder: of_root, formats }], warnings })
+        let lines = vec![description.clone()];
+        Ok(Self { sites, description, lines, roots: vec![Root { path, folder: of_root, formats }], warnings })
     }
 
     /// Returns the built-in welcome page.
@@ -130,7 +133,8 @@ impl Site {
         let sites =
             Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
         let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
-        Ok(Self { sites, description, roots: Vec::new(), warnings: Vec::new() })
+        let lines = vec![description.clone()];
+        Ok(Self { sites, description, lines, roots: Vec::new(), warnings: Vec::new() })
     }
 }
 

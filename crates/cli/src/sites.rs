@@ -25,7 +25,8 @@ pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
             let description = describe(config);
-            let site = Site { sites, description, roots, warnings: Vec::new() };
+            let lines = config.sites.iter().map(line).collect();
+            let site = Site { sites, description, lines, roots, warnings: Vec::new() };
             (Some(site), findings)
         }
         Err(mistakes) => {
@@ -56,6 +57,20 @@ fn describe(config: &Config) -> String {
         1 => name,
         count => format!("{count} sites: {name} and others"),
     }
+}
+
+/// Describes a site with its folders in a line.
+fn line(site: &config::Site) -> String {
+    let routes = site.routes.iter().map(|route| &route.serving);
+    let mut roots: Vec<String> = Vec::new();
+    for root in [&site.serving].into_iter().chain(routes).filter_map(|serving| serving.root.as_ref()) {
+        let root = root.display().to_string();
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    let roots = if roots.is_empty() { "no files".to_owned() } else { roots.join(", ") };
+    if site.hosts.is_empty() { roots } else { format!("{}: {roots}", site.hosts.join(", ")) }
 }
 
 /// The folders to serve, each opened once for all routes with the same options.

@@ -19,6 +19,8 @@ use tracing::{Event, Metadata};
 use output::Output;
 use record::{Prefix, Record};
 
+use crate::style::Style;
+
 /// Target of figures that a signal has requested: written at every level but `off`.
 pub(crate) const REQUESTED: &str = "shearwater::totals";
 
@@ -93,7 +95,7 @@ impl Messages {
 
     fn format(&self, record: &Record) -> Vec<u8> {
         let prefix = self.prefix.get().copied().unwrap_or_default();
-        if self.is_json.load(Relaxed) { record.json(prefix) } else { record.text(prefix) }
+        if self.is_json.load(Relaxed) { record.json(prefix) } else { record.text(prefix, Style::of_stderr()) }
     }
 
     fn output(&self) -> MutexGuard<'_, Output> {

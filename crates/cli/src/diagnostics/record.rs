@@ -13,6 +13,8 @@ use shearwater_log::TimeCache;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
 
+use crate::style::Style;
+
 /// Beginning of each line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Prefix {
@@ -82,7 +84,7 @@ impl Record {
     }
 
     /// Formats the details as they are, and the message in one line.
-    pub(super) fn text(&self, prefix: Prefix) -> Vec<u8> {
+    pub(super) fn text(&self, prefix: Prefix, style: Style) -> Vec<u8> {
         let start = match prefix {
             Prefix::None => String::new(),
             Prefix::Time => format!("{} ", rfc3339(self.time)),
@@ -92,10 +94,12 @@ impl Record {
         for line in self.details.lines() {
             let start = if prefix == Prefix::Priority { &start[..] } else { "" };
             // Writing to a string can't fail.
-            let _ = writeln!(text, "{start}{}", OneLine(line));
+            let line = style.diagnostics(&OneLine(line).to_string());
+            let _ = writeln!(text, "{start}{line}");
         }
         if !self.message.is_empty() {
-            let _ = writeln!(text, "{start}shearwater: {}", OneLine(&self.message));
+            let name = style.severity("shearwater:", self.level);
+            let _ = writeln!(text, "{start}{name} {}", OneLine(&self.message));
         }
         text.into_bytes()
     }
@@ -174,6 +178,7 @@ mod tests {
     use tracing::Level;
 
     use super::{Prefix, Record};
+    use crate::style::Style;
 
     fn record(message: &str, details: &str) -> Record {
         let time = UNIX_EPOCH + Duration::from_millis(784_111_777_042);
@@ -185,7 +190,7 @@ mod tests {
     }
 
     fn text(record: &Record, prefix: Prefix) -> String {
-        String::from_utf8(record.text(prefix)).expect("UTF-8")
+        String::from_utf8(record.text(prefix, Style::NONE)).expect("UTF-8")
     }
 
     #[test]

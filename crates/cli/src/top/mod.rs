@@ -1,7 +1,7 @@
 //! `shearwater top`: the status of a running server in a terminal, from its admin listener.
 
 mod document;
-mod format;
+pub(crate) mod format;
 mod screen;
 mod session;
 mod style;

@@ -190,7 +190,7 @@ fn rejects_a_port_in_use() {
 #[test]
 fn rejects_an_unavailable_driver() {
     let folder = TestFolder::new();
-    let server = Server::start(&folder, &["--driver", "auto"]);
+    let server = Server::start(&folder, &["--driver", "auto", "--verbose"]);
     let driver = server.line("driver").expect("a driver");
     let (found, reason) = driver.split_once(' ').expect("a reason");
     let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));

@@ -34,14 +34,14 @@ fn resolves_roots_against_the_folder_of_the_file() {
 #[test]
 fn flags_override_the_file_and_are_reported() {
     let folder = folder(&format!("[server]\nworkers = 3\ndrain_timeout = 5\n{SITE}"));
-    let server = Server::start(&folder, &["--config", "site.toml", "--workers", "2"]);
+    let server = Server::start(&folder, &["--config", "site.toml", "--workers", "2", "-v"]);
     assert_eq!(
         (server.line("workers"), server.line("flag")),
         (Some("2"), Some("--workers 2 overrides server.workers = 3"))
     );
     // Keys that the file doesn't have, or has with the same value, are not reported.
     let server =
-        Server::start(&folder, &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin"]);
+        Server::start(&folder, &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin", "-v"]);
     assert_eq!((server.line("workers"), server.line("flag")), (Some("3"), None));
 }
 
@@ -75,7 +75,7 @@ fn loads_the_specified_file() {
     let folder = TestFolder::new();
     folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
     for driver in drivers() {
-        let mut command = program(&folder, &["--config", "specified.toml", "--driver", driver]);
+        let mut command = program(&folder, &["--config", "specified.toml", "--driver", driver, "-v"]);
         match Server::try_start(&mut command) {
             Ok(server) => {
                 let mut client = TestClient::connect_in_clear(([127, 0, 0, 1], 8080).into());
@@ -98,8 +98,8 @@ fn the_specified_file_takes_effect() {
     }
     let folder = folder(&format!("{SPECIFIED}{SITE}"));
     for driver in drivers() {
-        let server = Server::start(&folder, &["site.toml", "--driver", driver]);
-        assert_eq!(server.line("workers"), Some("32"));
+        let server = Server::start(&folder, &["site.toml", "--driver", driver, "--verbose"]);
+        assert!(server.banner.contains(&format!(", {driver}, 32 workers\n")), "{}", server.banner);
         let overrides = |at: &str| format!("--listen 127.0.0.1:0 overrides the address {at}:8080\n");
         let banner = &server.banner;
         assert!(banner.contains(&overrides("[::]")) || banner.contains(&overrides("0.0.0.0")), "{banner}");
@@ -118,6 +118,8 @@ fn the_specified_file_takes_effect() {
         }
         let mut client = server.connect();
         assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
+        drop(server);
+        let server = Server::start(&folder, &["site.toml", "--driver", driver]);
         assert_eq!(server.stop().1, "", "level error logs no normal operation");
     }
 }

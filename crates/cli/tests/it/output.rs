@@ -12,9 +12,7 @@ use crate::process::{Server, program};
 fn prints_the_start_report() {
     let folder = TestFolder::new();
     folder.file("site/index.html", "index");
-    let server = Server::start(&folder, &["site", "--workers", "2"]);
-    let title = format!("Shearwater {}\n", env!("CARGO_PKG_VERSION"));
-    assert!(server.banner.starts_with(&title), "{}", server.banner);
+    let server = Server::start(&folder, &["site", "--workers", "2", "--verbose"]);
     assert_ne!(server.address().port(), 0);
     assert_eq!(server.line("serves"), folder.at("site").to_str());
     assert_eq!(server.line("workers"), Some("2"));
@@ -24,6 +22,8 @@ fn prints_the_start_report() {
         ["epoll", "kqueue", "uring"].contains(&name) && reason.len() > 5 && reason.ends_with(')'),
         "{driver}"
     );
+    let title = format!("Shearwater {}, {name}, 2 workers\n", env!("CARGO_PKG_VERSION"));
+    assert!(server.banner.starts_with(&title), "{}", server.banner);
     let descriptors = server.line("descriptors").expect("descriptors");
     assert!(descriptors.starts_with("limit ") && descriptors.ends_with(" connections"), "{descriptors}");
     assert!(server.banner.contains("Ctrl-C"), "{}", server.banner);

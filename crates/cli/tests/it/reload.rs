@@ -40,6 +40,10 @@ impl Reloaded {
     /// Reloads, and returns the log up to the line that says how it ended.
     fn reload(&mut self) -> String {
         self.server.signal(Signal::HUP);
+        self.until_reloaded()
+    }
+
+    fn until_reloaded(&mut self) -> String {
         let mut log = String::new();
         loop {
             let line = self.server.next_line();
@@ -54,6 +58,18 @@ impl Reloaded {
     fn descriptors(&self) -> usize {
         let folder = format!("/proc/{}/fd", self.server.pid().as_raw_nonzero());
         fs::read_dir(folder).expect("its descriptors").count()
+    }
+}
+
+#[test]
+fn watches_the_configuration() {
+    let mut reloaded = Reloaded::start(&["--workers", "1", "--watch"], "");
+    for (text, log, served) in
+        [(site("", "two"), "reloaded site.toml", "two"), ("typo".to_owned(), REFUSED, "two")]
+    {
+        reloaded.folder.file("site.toml", text);
+        assert!(reloaded.until_reloaded().contains(log));
+        assert_eq!(reloaded.server.connect().get("/f.txt").text(), served);
     }
 }
 

@@ -18,8 +18,13 @@ fn mapped_kib(pid: Pid) -> u64 {
 /// Parses the number in the line about memory.
 fn bytes_of(line: Option<&str>) -> u64 {
     let line = line.expect("a line about memory");
-    let number = line.strip_prefix("up to ").and_then(|rest| rest.split(' ').next()).expect(line);
-    number.replace(',', "").parse().expect(line)
+    let (number, unit) = line.strip_prefix("up to ").and_then(|rest| rest.split_once(' ')).expect(line);
+    let bytes = match unit.split(' ').next() {
+        Some("MiB") => f64::from(1 << 20),
+        Some("KiB") => 1024.0,
+        _ => panic!("{line}"),
+    };
+    (number.parse::<f64>().expect(line) * bytes) as u64
 }
 
 #[test]
@@ -31,7 +36,7 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
     }
     let folder = TestFolder::new();
     for driver in drivers() {
-        let arguments = ["--driver", driver, "--workers", "1", "--listen", "127.0.0.1:0"];
+        let arguments = ["--driver", driver, "--workers", "1", "--listen", "127.0.0.1:0", "-v"];
         let unlimited = Server::of(&mut program(&folder, &arguments));
         let kib = mapped_kib(unlimited.pid()) + LEFT_KIB;
         drop(unlimited);
@@ -55,9 +60,9 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
 #[test]
 fn reports_a_memory_limit_as_set() {
     let folder = TestFolder::new();
-    folder.file("site.toml", "[limits]\nbuffered_bytes_max = 1000000\n[server]\nworkers = 1\n");
-    let server = Server::start(&folder, &["--config", "site.toml"]);
-    assert_eq!(bytes_of(server.line("memory")), 1_000_000);
+    folder.file("site.toml", "[limits]\nbuffered_bytes_max = 2097152\n[server]\nworkers = 1\n");
+    let server = Server::start(&folder, &["--config", "site.toml", "-v"]);
+    assert_eq!(bytes_of(server.line("memory")), 2 << 20);
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn raises_the_soft_descriptor_limit_for_folders() {
         config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
     }
     folder.file("d.toml", config);
-    let arguments = ["d.toml", "--listen", "127.0.0.1:0"];
+    let arguments = ["d.toml", "--listen", "127.0.0.1:0", "--verbose"];
     let server = Server::of(&mut program_after("ulimit -Sn 64", &folder, &arguments));
     assert!(server.banner.contains("limit raised from 64 to"), "{}", server.banner);
     let mut client = server.connect();

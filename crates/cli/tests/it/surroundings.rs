@@ -59,7 +59,8 @@ fn a_hidden_descriptor_limit_is_assumed() {
     }
     for errno in [1, 38] {
         for driver in drivers() {
-            let arguments = ["site", "--listen", "127.0.0.1:0", "--driver", driver, "--admin", "127.0.0.1:0"];
+            let arguments =
+                ["site", "--listen", "127.0.0.1:0", "--driver", driver, "--admin", "127.0.0.1:0", "-v"];
             let Some(server) = sandboxed(&folder, errno, "prlimit64", &arguments) else { return };
             let limit = server.line("descriptors").expect("a line");
             assert!(limit.starts_with("limit hidden by the system, 1,024 assumed: up to "), "{limit}");

@@ -33,10 +33,20 @@ pub(crate) fn folder(config: &str) -> TestFolder {
 
 /// Serves [`SITE`] with settings on each driver.
 fn on_each_driver(settings: &str, check: impl Fn(&TestFolder, Server)) {
+    on_each_driver_with(settings, &[], check);
+}
+
+/// As [`on_each_driver`], with the whole start report.
+fn on_each_driver_verbosely(settings: &str, check: impl Fn(&TestFolder, Server)) {
+    on_each_driver_with(settings, &["--verbose"], check);
+}
+
+fn on_each_driver_with(settings: &str, flags: &[&str], check: impl Fn(&TestFolder, Server)) {
     for driver in drivers() {
         println!("{driver}: {settings}");
         let folder = folder(&format!("{settings}{SITE}"));
-        check(&folder, Server::start(&folder, &["site.toml", "--driver", driver]));
+        let arguments = [&["site.toml", "--driver", driver], flags].concat();
+        check(&folder, Server::start(&folder, &arguments));
     }
 }
 

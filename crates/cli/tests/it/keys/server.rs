@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use testkit::TIMEOUT;
 
-use super::{SITE, folder, on_each_driver, start_on_a_port};
+use super::{SITE, folder, on_each_driver, on_each_driver_verbosely, start_on_a_port};
 use crate::process::{Server, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
 
 /// Returns the threads of workers.
@@ -23,7 +23,7 @@ fn workers_of(server: &Server) -> Vec<Thread> {
 #[test]
 pub(crate) fn workers() {
     for count in [1, 3] {
-        on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, server| {
+        on_each_driver_verbosely(&format!("[server]\nworkers = {count}\n"), |_, server| {
             assert_eq!(server.line("workers"), Some(count.to_string().as_str()));
             if has_proc() {
                 assert_eq!(workers_of(&server).len(), count, "{:?}", workers_of(&server));
@@ -64,7 +64,7 @@ pub(crate) fn http_port() {
 pub(crate) fn driver() {
     for driver in drivers() {
         let folder = folder(&format!("[server]\nworkers = 1\ndriver = \"{driver}\"\n{SITE}"));
-        let server = Server::start(&folder, &["site.toml"]);
+        let server = Server::start(&folder, &["site.toml", "-v"]);
         assert_eq!(server.line("driver"), Some(format!("{driver} (as asked)").as_str()));
         assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
         if has_proc() {
@@ -77,7 +77,7 @@ pub(crate) fn driver() {
 #[test]
 pub(crate) fn accept() {
     for (mode, listeners) in [("reuseport", 3), ("dispatch", 1)] {
-        on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, server| {
+        on_each_driver_verbosely(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, server| {
             assert_eq!(server.line("accept"), Some(mode));
             assert_eq!(server.connect().request("GET", "/f.txt", &[]).text(), "content");
             if !has_proc() {
@@ -97,7 +97,7 @@ pub(crate) fn accept() {
 #[test]
 pub(crate) fn order() {
     for order in ["fifo", "lifo"] {
-        on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, server| {
+        on_each_driver_verbosely(&format!("[server]\norder = \"{order}\"\n"), |_, server| {
             assert_eq!(server.line("scheduling"), Some(order));
             let mut clients = [server.connect(), server.connect()];
             for client in &mut clients {
