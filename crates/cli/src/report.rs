@@ -27,7 +27,7 @@ pub(crate) struct Lines<'a> {
     pub(crate) admin: Option<&'a str>,
     /// Keys of the file that flags override.
     pub(crate) overridden: &'a [String],
-    /// Whether to report how the server works, too.
+    /// The report says how the server works, too.
     pub(crate) is_verbose: bool,
 }
 
