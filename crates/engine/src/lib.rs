@@ -13,6 +13,7 @@ mod connection;
 mod deferred {
     pub(crate) mod call;
     pub(crate) mod calls;
+    pub(crate) mod coding;
     pub(crate) mod deferral;
     pub(crate) mod inbound;
     pub(crate) mod shared;
@@ -62,8 +63,10 @@ pub use proxies::trusted::{TrustedProxies, TrustedProxyError};
 pub use request::tls_session::TlsSession;
 pub use request::{ConnectionId, Request};
 pub use response::Response;
+pub use response::coder::StreamCoder;
 pub use response::head::FieldLines;
 pub use response::header_rules::{HeaderRules, On};
+pub use response::inspect::Content;
 pub use response::pieces::Pieces;
 pub use response::prebuilt::Prebuilt;
 pub use server::Server;

@@ -227,6 +227,12 @@ impl Tasks {
         None
     }
 
+    /// Returns true if no further task can be spawned.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.tasks_max
+    }
+
     /// Returns the number of tasks.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -114,6 +114,9 @@ impl Calls {
         if !shared.is_over() {
             self.cancel(task);
         }
+        if let Some(task) = shared.coder_task() {
+            self.cancel(task);
+        }
         if let Some(draft) = shared.take_draft() {
             self.recycle_draft(draft);
         }

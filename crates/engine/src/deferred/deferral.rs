@@ -11,6 +11,7 @@ use crate::deferred::call::Call;
 use crate::deferred::calls::Deferral;
 use crate::request::Request;
 use crate::response::Response;
+use crate::response::draft::Body;
 use crate::response::fault::Fault;
 
 /// A step that changes a handler's response, such as a router's `after` steps or a site's error pages.
@@ -130,7 +131,8 @@ impl Response<'_> {
     /// Returns true if a step has replaced the body of this stream. A response that has failed is sent without the stream.
     pub(crate) fn is_replaced(&self, stream: Option<ResponseFraming>) -> bool {
         let has_failed = matches!(self.draft.fault.as_deref(), Some(Fault::Settled(_)));
-        !has_failed && (self.draft.framing() != stream || self.is_deferred())
+        let is_coded = matches!(self.draft.body, Some(Body::Coded(..)));
+        !has_failed && (self.is_deferred() || !is_coded && self.draft.framing() != stream)
     }
 
     /// Drops a deferred handler that is no longer needed.

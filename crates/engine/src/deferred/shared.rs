@@ -4,11 +4,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming, Trailers};
 use shearwater_io::Token;
-use shearwater_tasks::Timers;
+use shearwater_tasks::{TaskId, Timers};
 
 use crate::deferred::deferral::Around;
 use crate::deferred::inbound::{Inbound, TrailerSection};
@@ -17,6 +17,7 @@ use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
 use crate::request::tls_session::TlsSession;
 use crate::request::{ConnectionId, DriverView, Request};
+use crate::response::coder::StreamCoder;
 use crate::response::draft::ResponseDraft;
 use crate::service::Context;
 
@@ -73,15 +74,28 @@ struct Output {
     /// Head of a stream, or a whole response.
     draft: Option<Box<ResponseDraft>>,
     stream: Stream,
+    coder: Option<Coder>,
     is_over: bool,
     /// Reason why the handler has aborted the response.
     cut: Option<String>,
     writer: Option<Waker>,
 }
 
+/// The coder of a stream.
+struct Coder {
+    inner: Box<dyn StreamCoder>,
+    /// Moves what is encoded; set once it is spawned.
+    task: Option<TaskId>,
+    /// Memory accounted for it, in bytes.
+    counted: usize,
+    /// All of the content is encoded and taken.
+    is_done: bool,
+}
+
 impl Output {
     fn clear(&mut self) {
         self.stream.reset();
+        self.coder = None;
         (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
     }
 }
@@ -189,6 +203,8 @@ impl Shared {
         let before = output.stream.capacity();
         output.stream.drop_trailers();
         self.changed(before, output.stream.capacity());
+        let coder = output.coder.take();
+        self.changed(coder.as_ref().map_or(0, |coder| coder.counted), 0);
         drop(output);
         self.steps.borrow_mut().clear();
         reader.into_iter().for_each(Waker::wake);
@@ -343,10 +359,24 @@ impl Shared {
         if self.is_gone.get() {
             return;
         }
-        let stream = &mut self.output.borrow_mut().stream;
-        let before = stream.capacity();
-        stream.push(bytes);
-        self.changed(before, stream.capacity());
+        let Output { stream, coder, .. } = &mut *self.output.borrow_mut();
+        let bytes = stream.count(bytes);
+        match coder {
+            Some(coder) => {
+                coder.inner.push(bytes);
+                self.account(coder);
+            }
+            None => {
+                let before = stream.capacity();
+                stream.queue().extend_from_slice(bytes);
+                self.changed(before, stream.capacity());
+            }
+        }
+    }
+
+    fn account(&self, coder: &mut Coder) {
+        let before = mem::replace(&mut coder.counted, coder.inner.held_bytes());
+        self.changed(before, coder.counted);
     }
 
     /// Handler: adds a trailer field. An invalid one aborts the response.
@@ -371,7 +401,8 @@ impl Shared {
     /// Handler: returns true if there is room for more; if not, `waker` is woken when there is.
     pub(crate) fn has_output_room(&self, waker: &Waker) -> bool {
         let mut output = self.output.borrow_mut();
-        let has_room = output.stream.has_room();
+        let has_room =
+            output.stream.has_room() && output.coder.as_ref().is_none_or(|coder| coder.inner.has_room());
         if !has_room {
             output.writer = Some(waker.clone());
         }
@@ -386,6 +417,7 @@ impl Shared {
             output.draft = draft;
         }
         output.is_over = true;
+        output.coder.iter_mut().for_each(|coder| coder.inner.end());
     }
 
     /// Handler: aborts the response.
@@ -412,14 +444,15 @@ impl Shared {
     /// Worker: returns the progress of the response.
     pub(crate) fn progress(&self) -> Progress {
         let output = self.output.borrow();
+        let is_encoded = output.coder.as_ref().is_none_or(|coder| coder.is_done);
         match (output.stream.is_begun(), output.is_over) {
             (false, false) => Progress::Nothing,
             (false, true) if output.cut.is_some() => Progress::Cut,
             (false, true) => Progress::Whole,
             (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
-            (true, true) => Progress::Ended,
-            (true, false) if output.draft.is_some() => Progress::Begun,
-            (true, false) => Progress::Streams,
+            (true, true) if is_encoded => Progress::Ended,
+            (true, _) if output.draft.is_some() => Progress::Begun,
+            (true, _) => Progress::Streams,
         }
     }
 
@@ -447,6 +480,46 @@ impl Shared {
     /// Worker: returns true if the handler has pushed more than it had announced.
     pub(crate) fn has_surplus(&self) -> bool {
         self.output.borrow().stream.has_surplus()
+    }
+}
+
+/// Encoding of a stream.
+impl Shared {
+    /// Worker: has a coder encode the stream, of which only the head is encoded yet.
+    pub(crate) fn code(&self, framing: ResponseFraming, inner: Box<dyn StreamCoder>) {
+        let output = &mut *self.output.borrow_mut();
+        let queued = output.stream.code(framing);
+        self.changed(queued.capacity(), 0);
+        let coder = output.coder.insert(Coder { inner, task: None, counted: 0, is_done: false });
+        if !queued.is_empty() {
+            coder.inner.push(&queued);
+        }
+        if output.is_over {
+            coder.inner.end();
+        }
+        self.account(coder);
+    }
+
+    /// Worker: sets the task that moves what is encoded.
+    pub(crate) fn set_coder_task(&self, task: TaskId) {
+        self.output.borrow_mut().coder.iter_mut().for_each(|coder| coder.task = Some(task));
+    }
+
+    /// Worker: returns the task that moves what is encoded, if there is one.
+    pub(crate) fn coder_task(&self) -> Option<TaskId> {
+        self.output.borrow().coder.as_ref()?.task
+    }
+
+    /// Coder's task: moves what is encoded to the stream. Ready once that was all.
+    pub(crate) fn poll_coder(&self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let output = &mut *self.output.borrow_mut();
+        let Some(coder) = &mut output.coder else { return Poll::Ready(()) };
+        let before = output.stream.capacity();
+        let polled = coder.inner.poll_take(cx, output.stream.queue());
+        self.changed(before, output.stream.capacity());
+        coder.is_done = polled.is_ready();
+        self.account(coder);
+        polled
     }
 }
 

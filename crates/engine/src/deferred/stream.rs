@@ -10,6 +10,8 @@ use crate::wire::http1;
 #[derive(Default)]
 pub(crate) struct Stream {
     framing: Option<ResponseFraming>,
+    /// Framing of the encoded content, if there is a coder.
+    coded: Option<ResponseFraming>,
     /// Announced bytes still missing.
     left: u64,
     has_surplus: bool,
@@ -41,20 +43,30 @@ impl Stream {
         self.is_begun() && !self.is_unsent
     }
 
-    /// Queues a piece.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Counts a piece of the content. Returns the part that belongs to the body.
+    pub(crate) fn count<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         match self.framing {
-            _ if self.is_unsent => {}
-            Some(ResponseFraming::Length(_)) => {
+            Some(ResponseFraming::Length(_)) if !self.is_unsent => {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let taken = bytes.len().min(most);
                 self.has_surplus |= taken < bytes.len();
                 self.left -= taken as u64;
-                self.bytes.extend_from_slice(&bytes[..taken]);
+                &bytes[..taken]
             }
-            Some(_) => self.bytes.extend_from_slice(bytes),
-            None => {}
+            Some(_) if !self.is_unsent => bytes,
+            _ => &[],
         }
+    }
+
+    /// Returns the queue of bytes to be sent.
+    pub(crate) fn queue(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Sends encoded content from now on. Returns the content that is queued.
+    pub(crate) fn code(&mut self, framing: ResponseFraming) -> Vec<u8> {
+        self.coded = Some(framing);
+        std::mem::take(&mut self.bytes)
     }
 
     /// Adds a trailer field. It is only checked if the stream has no place for trailers.
@@ -64,7 +76,8 @@ impl Stream {
         }
         let before = self.trailers.len();
         encode_field(&mut self.trailers, name, value)?;
-        if self.is_unsent || !matches!(self.framing, None | Some(ResponseFraming::Chunked)) {
+        let framing = self.coded.or(self.framing);
+        if self.is_unsent || !matches!(framing, None | Some(ResponseFraming::Chunked)) {
             self.trailers.truncate(before);
         }
         Ok(())
@@ -77,7 +90,7 @@ impl Stream {
 
     /// Appends the queued content as one piece, and the end of the body with its trailers if it is reached.
     pub(crate) fn append_to(&self, out: &mut Vec<u8>, is_end: bool) {
-        let Some(framing) = self.framing else { return };
+        let Some(framing) = self.coded.or(self.framing) else { return };
         if !self.bytes.is_empty() {
             http1::piece(out, framing, &self.bytes);
         }
@@ -105,7 +118,8 @@ impl Stream {
         self.clear();
         self.trailers.clear();
         self.trailers.shrink_to(SPARE_BUFFER_BYTES_MAX);
-        (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
+        (self.framing, self.coded, self.left) = (None, None, 0);
+        (self.has_surplus, self.is_unsent) = (false, false);
     }
 
     /// Discards the queued bytes.

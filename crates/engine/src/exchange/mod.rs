@@ -169,6 +169,11 @@ impl Exchange {
         }
     }
 
+    /// Returns true if this task moves what a coder has encoded of its response.
+    pub(crate) fn is_coded_by(&self, task: TaskId) -> bool {
+        self.shared.as_ref().and_then(|shared| shared.coder_task()) == Some(task)
+    }
+
     /// Returns true if a part of its response has been sent or queued.
     pub(crate) fn has_begun(&self) -> bool {
         self.state == State::Sending

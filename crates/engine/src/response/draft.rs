@@ -5,6 +5,7 @@ use std::rc::Rc;
 use shearwater_http1::ResponseFraming;
 use shearwater_io::Item;
 
+use crate::response::coder::StreamCoder;
 use crate::response::fault::Fault;
 use crate::response::head::{ContentType, TEXT_LINE};
 use crate::response::header_rules::HeaderRules;
@@ -60,6 +61,8 @@ pub(crate) enum Body {
     Pieces(Box<Pieces>),
     /// Sent by its handler piece by piece.
     Stream(ResponseFraming),
+    /// As `Stream`, with a coder that a step has chosen.
+    Coded(ResponseFraming, Box<dyn StreamCoder>),
 }
 
 impl Body {
@@ -68,7 +71,7 @@ impl Body {
         match self {
             Self::Item(item) => ResponseFraming::Length(item.len()),
             Self::Pieces(pieces) => ResponseFraming::Length(pieces.len()),
-            Self::Stream(framing) => *framing,
+            Self::Stream(framing) | Self::Coded(framing, _) => *framing,
         }
     }
 }
@@ -179,8 +182,22 @@ impl ResponseDraft {
     #[inline]
     pub(crate) fn framing(&self) -> Option<ResponseFraming> {
         match self.body {
-            Some(Body::Stream(framing)) => Some(framing),
+            Some(Body::Stream(framing) | Body::Coded(framing, _)) => Some(framing),
             _ => None,
+        }
+    }
+
+    /// Takes the coder that a step has chosen for a stream.
+    pub(crate) fn take_coder(&mut self) -> Option<Box<dyn StreamCoder>> {
+        match self.body.take() {
+            Some(Body::Coded(framing, coder)) => {
+                self.body = Some(Body::Stream(framing));
+                Some(coder)
+            }
+            other => {
+                self.body = other;
+                None
+            }
         }
     }
 

@@ -1,11 +1,13 @@
 //! A response as a handler builds it.
 
+pub(crate) mod coder;
 pub(crate) mod draft;
 pub(crate) mod facts;
 pub(crate) mod fault;
 pub(crate) mod fields;
 pub(crate) mod head;
 pub(crate) mod header_rules;
+pub(crate) mod inspect;
 pub(crate) mod pieces;
 pub(crate) mod prebuilt;
 pub(crate) mod responder;
@@ -128,7 +130,15 @@ impl<'a> Response<'a> {
 
     /// Removes all appended fields except those with these names, for a response that replaces another.
     pub fn keep_fields(&mut self, names: &[&str]) -> &mut Self {
-        let is_named = |name: &[u8]| names.iter().any(|kept| kept.as_bytes().eq_ignore_ascii_case(name));
+        self.retain_fields(|name| names.iter().any(|kept| kept.as_bytes().eq_ignore_ascii_case(name)))
+    }
+
+    /// Removes the appended fields with this name.
+    pub fn remove_field(&mut self, name: &str) -> &mut Self {
+        self.retain_fields(|other| !other.eq_ignore_ascii_case(name.as_bytes()))
+    }
+
+    fn retain_fields(&mut self, is_named: impl Fn(&[u8]) -> bool) -> &mut Self {
         let fields = &mut self.draft.fields;
         let (mut at, mut kept) = (0, 0);
         while at < fields.len() {

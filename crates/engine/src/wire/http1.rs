@@ -115,7 +115,7 @@ fn rest(out: &mut Output, body: Body, content: ResponseContent, before: usize) -
             push(out, &item);
             None
         }
-        Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => None,
+        Body::Item(_) | Body::Pieces(_) | Body::Stream(_) | Body::Coded(..) => None,
     };
     Encoded { head_bytes, sent }
 }

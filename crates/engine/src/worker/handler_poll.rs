@@ -44,8 +44,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn run_task(&mut self, task: TaskId) {
         let state = &mut self.state;
         let Some(tag) = state.calls.tasks.tag(task) else { return };
-        let exchange = state.exchanges.get(ExchangeId(tag)).filter(|exchange| exchange.task == Some(task));
-        let Some(token) = exchange.map(|exchange| exchange.token) else {
+        let exchange = state.exchanges.get(ExchangeId(tag));
+        let exchange = exchange.filter(|exchange| exchange.task == Some(task) || exchange.is_coded_by(task));
+        let Some((token, is_coder)) = exchange.map(|of| (of.token, of.is_coded_by(task))) else {
             // The response is complete; a future that runs beyond it is a task without an exchange.
             let tasks = &mut state.calls.tasks;
             if let Err(panic) = panics::catch(|| tasks.poll(task)) {
@@ -53,7 +54,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             return;
         };
-        state.run_handler(token, false);
+        if is_coder {
+            state.run_coder(token, task);
+        } else {
+            state.run_handler(token, false);
+        }
         self.flush(token);
     }
 
@@ -72,6 +77,24 @@ impl<S: Service> WorkerState<S> {
         let Some(mut exchange) = self.take_exchange(token) else { return StepResult::Waits };
         self.poll(&mut exchange);
         self.advance(exchange, is_followed)
+    }
+
+    /// Moves what the coder of a stream has encoded, and sends it.
+    #[cold]
+    fn run_coder(&mut self, token: Token, task: TaskId) {
+        let Some(mut exchange) = self.take_exchange(token) else { return };
+        self.poll_coder(&mut exchange, task);
+        exchange.shared().wake_writer();
+        self.advance(exchange, false);
+    }
+
+    /// Polls the task that moves what a coder has encoded.
+    pub(crate) fn poll_coder(&mut self, exchange: &mut Exchange, task: TaskId) {
+        let tasks = &mut self.calls.tasks;
+        if let Err(mut panic) = panics::catch(|| tasks.poll(task)) {
+            panic.request = Some(named(&exchange.shared().head()));
+            exchange.fault = Some(Box::new(Fault::Panic(panic)));
+        }
     }
 
     /// Lets a handler that waits for the client write again, and encodes what it has written.

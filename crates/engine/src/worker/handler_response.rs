@@ -3,14 +3,16 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use shearwater_http1::ResponseContent;
+use shearwater_http1::{ResponseContent, ResponseFraming};
 
 use crate::deferred::calls::{Deferral, Deferred};
+use crate::deferred::coding::move_encoded;
 use crate::deferred::shared::{Progress, Shared};
 use crate::exchange::Exchange;
 use crate::exchange::body::BodyReader;
 use crate::request::refusal::Refusal;
 use crate::response::Response;
+use crate::response::coder::StreamCoder;
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::{Disposition, RequestFacts};
 use crate::response::fault::Fault;
@@ -30,14 +32,19 @@ impl<S: Service> WorkerState<S> {
         match exchange.shared().progress() {
             Progress::Nothing => {}
             Progress::Whole => return self.respond_whole(exchange, None),
-            progress @ (Progress::Begun | Progress::Streams | Progress::Ended) => {
+            Progress::Begun | Progress::Streams | Progress::Ended => {
                 if !exchange.has_begun() {
                     match self.respond_between_steps(exchange, None) {
                         ControlFlow::Continue(disposition) => exchange.begin_sending(disposition),
                         ControlFlow::Break(later) => return later,
                     }
+                    // A coder that a step has chosen may have panicked at once.
+                    if let Some(fault) = exchange.fault.take() {
+                        return self.abort(exchange, fault);
+                    }
                 }
-                let is_end = progress == Progress::Ended;
+                // A coder may still be at work on what the handler has sent.
+                let is_end = exchange.shared().progress() == Progress::Ended;
                 exchange.shared().take_stream(self.responder.out.bytes_mut(), exchange.has_body, is_end);
                 if is_end && exchange.shared().has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
@@ -96,11 +103,15 @@ impl<S: Service> WorkerState<S> {
             draft.settle();
             self.calls.recycle_draft(added);
         }
+        let coder = draft.take_coder();
         let content = ResponseContent::of(exchange.facts.method, draft.status);
         if content.is_whole() && !exchange.shared().sends_stream() {
             draft.end_stream();
         }
         exchange.has_body = content.is_whole() && draft.framing().is_some() && draft.upgrade.is_none();
+        if let Some((coder, framing)) = coder.zip(draft.framing()).filter(|_| exchange.has_body) {
+            self.code(exchange, framing, coder);
+        }
         // A whole response ends before the body does, and says `close`. Of a stream, `advance` decides at its end.
         let ends_unread = exchange.body.is_some() && draft.framing().is_none();
         let facts = RequestFacts { is_last: exchange.facts.is_last || ends_unread, ..exchange.facts };
@@ -108,6 +119,19 @@ impl<S: Service> WorkerState<S> {
         self.calls.recycle_draft(draft);
         self.note_deferred(exchange, responded.status);
         ControlFlow::Continue(self.count(responded))
+    }
+
+    /// Has a coder encode a stream whose head is about to be sent.
+    #[cold]
+    fn code(&mut self, exchange: &mut Exchange, framing: ResponseFraming, coder: Box<dyn StreamCoder>) {
+        let shared = Rc::clone(exchange.shared());
+        shared.code(framing, coder);
+        // The step was refused without room for it.
+        let Ok(task) = self.calls.tasks.spawn(exchange.id.0, move_encoded(Rc::clone(&shared))) else {
+            return;
+        };
+        shared.set_coder_task(task);
+        self.poll_coder(exchange, task);
     }
 
     /// Runs the steps around a handler until one of them defers the response.

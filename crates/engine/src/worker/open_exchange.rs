@@ -27,10 +27,11 @@ impl<S> WorkerState<S> {
     pub(crate) fn keep_exchange(&mut self, exchange: Box<Exchange>) {
         let Exchange { token, task, .. } = *exchange;
         let waits_for_client = exchange.body.is_some();
+        let coder_task = exchange.shared.as_ref().and_then(|shared| shared.coder_task());
         let shared_bytes = exchange.shared.as_ref().map_or(0, |shared| shared.held_bytes());
         let (id, own_bytes) = self.exchanges.put(exchange);
         let bytes = own_bytes + shared_bytes;
-        if let Some(task) = task {
+        for task in task.into_iter().chain(coder_task) {
             self.calls.tasks.set_tag(task, id.0);
         }
         let conn = self.table.get(token);

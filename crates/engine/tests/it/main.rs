@@ -3,6 +3,7 @@
 mod accepting;
 mod bodies;
 mod closing;
+mod coding;
 mod conversations;
 mod deferred;
 mod deferred_ends;
