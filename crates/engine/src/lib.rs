@@ -13,9 +13,11 @@ mod connection;
 mod deferred {
     pub(crate) mod call;
     pub(crate) mod calls;
+    pub(crate) mod clock;
     pub(crate) mod coding;
     pub(crate) mod deferral;
     pub(crate) mod inbound;
+    pub(crate) mod outbound;
     pub(crate) mod shared;
     pub(crate) mod stream;
     mod upgrade;

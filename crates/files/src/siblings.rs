@@ -6,12 +6,12 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::{FixedState, RandomState};
+use shearwater_compress::negotiation::Codings;
 use shearwater_io::fs::{Coding, Kind, Meta, OpenError, Opened, Root, Timestamp, is_current_sibling_by};
 
 use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
 use crate::media_type::is_svgz;
-use crate::negotiation::Codings;
 use crate::now::Now;
 
 /// A file's siblings and the metadata they are compared with.

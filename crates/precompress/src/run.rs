@@ -9,9 +9,9 @@ use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use shearwater_io::fs::{Coding, Meta};
+use shearwater_compress::{Coding, level_max};
+use shearwater_io::fs::Meta;
 
-use crate::coding::level_max;
 use crate::folder;
 use crate::limits::{FAILURES_MAX, JOBS_MAX};
 use crate::sample::{self, is_packed};

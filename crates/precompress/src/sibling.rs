@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
-use shearwater_io::fs::{Coding, Meta, is_coded, is_current_sibling};
+use shearwater_compress::{Coding, decode, encode};
+use shearwater_io::fs::{Meta, is_coded, is_current_sibling};
 
-use crate::coding::{decode, encode};
 use crate::limits::SAVED_PERCENT_MIN;
 
 /// Buffer size for comparing contents in bytes.

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
+use shearwater_compress::negotiation::{Codings, choose_coding};
 use shearwater_files::Coding;
 use shearwater_files::conditional::preconditions::{Weak, matches_any};
-use shearwater_files::negotiation::{Codings, choose_coding};
 
 use crate::input::{is_content, pattern};
 

@@ -10,7 +10,8 @@ use shearwater_io::{Token, Waker};
 use shearwater_tasks::{Options, TaskId, Tasks};
 
 use crate::deferred::call::Call;
-use crate::deferred::shared::{Clock, Shared};
+use crate::deferred::clock::Clock;
+use crate::deferred::shared::Shared;
 use crate::exchange::id::ExchangeId;
 use crate::limits::{PEERS_KEPT_MAX, SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::request::{DriverView, Request};

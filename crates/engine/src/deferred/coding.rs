@@ -1,4 +1,4 @@
-//! Streams whose content is encoded on its way, such as compressed, by a step around their handler.
+//! Streams whose content is encoded before it is sent, such as compressed, by a step around their handler.
 
 use std::future::poll_fn;
 use std::rc::Rc;

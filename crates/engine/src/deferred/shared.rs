@@ -10,9 +10,10 @@ use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFr
 use shearwater_io::Token;
 use shearwater_tasks::{TaskId, Timers};
 
+use crate::deferred::clock::Clock;
 use crate::deferred::deferral::Around;
 use crate::deferred::inbound::{Inbound, TrailerSection};
-use crate::deferred::stream::Stream;
+use crate::deferred::outbound::{Coder, Outbound, Progress};
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
 use crate::request::tls_session::TlsSession;
@@ -20,25 +21,6 @@ use crate::request::{ConnectionId, DriverView, Request};
 use crate::response::coder::StreamCoder;
 use crate::response::draft::ResponseDraft;
 use crate::service::Context;
-
-/// Clock of a worker's turn, for requests that outlast one.
-pub(crate) struct Clock {
-    pub(crate) timers: Rc<Timers>,
-    unix_seconds: Cell<u64>,
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self { timers: Timers::new(), unix_seconds: Cell::new(0) }
-    }
-}
-
-impl Clock {
-    pub(crate) fn set(&self, now_ms: u64, unix_seconds: u64) {
-        self.timers.set_now_ms(now_ms);
-        self.unix_seconds.set(unix_seconds);
-    }
-}
 
 /// A deferred request. Recycled when both sides have dropped it.
 pub(crate) struct Shared {
@@ -63,64 +45,15 @@ pub(crate) struct Shared {
     clock: Rc<Clock>,
     input: RefCell<Inbound>,
     trailers: OnceCell<Box<TrailerSection>>,
-    output: RefCell<Output>,
+    output: RefCell<Outbound>,
     /// Steps around the response with their keys, in the order in which they run.
     steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,
-}
-
-/// Response queued for the worker.
-#[derive(Default)]
-struct Output {
-    /// Head of a stream, or a whole response.
-    draft: Option<Box<ResponseDraft>>,
-    stream: Stream,
-    coder: Option<Coder>,
-    is_over: bool,
-    /// Reason why the handler has aborted the response.
-    cut: Option<String>,
-    writer: Option<Waker>,
-}
-
-/// The coder of a stream.
-struct Coder {
-    inner: Box<dyn StreamCoder>,
-    /// Moves what is encoded; set once it is spawned.
-    task: Option<TaskId>,
-    /// Memory accounted for it, in bytes.
-    counted: usize,
-    /// All of the content is encoded and taken.
-    is_done: bool,
-}
-
-impl Output {
-    fn clear(&mut self) {
-        self.stream.reset();
-        self.coder = None;
-        (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
-    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         self.changed(self.own.get(), 0);
     }
-}
-
-/// Progress of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Nothing yet.
-    Nothing,
-    /// The head of a stream is to be sent.
-    Begun,
-    /// The head is sent, the stream continues.
-    Streams,
-    /// The whole response is ready.
-    Whole,
-    /// The stream has ended; its rest is to be sent.
-    Ended,
-    /// The stream can't be completed as its head has announced.
-    Cut,
 }
 
 impl Shared {
@@ -217,7 +150,7 @@ impl Shared {
         self.own.set(self.own.get() + after - before);
     }
 
-    fn clear_stream(&self, output: &mut Output) {
+    fn clear_stream(&self, output: &mut Outbound) {
         let before = output.stream.capacity();
         output.stream.clear();
         self.changed(before, output.stream.capacity());
@@ -359,7 +292,7 @@ impl Shared {
         if self.is_gone.get() {
             return;
         }
-        let Output { stream, coder, .. } = &mut *self.output.borrow_mut();
+        let Outbound { stream, coder, .. } = &mut *self.output.borrow_mut();
         let bytes = stream.count(bytes);
         match coder {
             Some(coder) => {
@@ -401,8 +334,7 @@ impl Shared {
     /// Handler: returns true if there is room for more; if not, `waker` is woken when there is.
     pub(crate) fn has_output_room(&self, waker: &Waker) -> bool {
         let mut output = self.output.borrow_mut();
-        let has_room =
-            output.stream.has_room() && output.coder.as_ref().is_none_or(|coder| coder.inner.has_room());
+        let has_room = output.has_room();
         if !has_room {
             output.writer = Some(waker.clone());
         }
@@ -443,17 +375,7 @@ impl Shared {
 
     /// Worker: returns the progress of the response.
     pub(crate) fn progress(&self) -> Progress {
-        let output = self.output.borrow();
-        let is_encoded = output.coder.as_ref().is_none_or(|coder| coder.is_done);
-        match (output.stream.is_begun(), output.is_over) {
-            (false, false) => Progress::Nothing,
-            (false, true) if output.cut.is_some() => Progress::Cut,
-            (false, true) => Progress::Whole,
-            (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
-            (true, true) if is_encoded => Progress::Ended,
-            (true, _) if output.draft.is_some() => Progress::Begun,
-            (true, _) => Progress::Streams,
-        }
+        self.output.borrow().progress()
     }
 
     /// Worker: takes the head that is to be sent.
@@ -490,7 +412,7 @@ impl Shared {
         let output = &mut *self.output.borrow_mut();
         let queued = output.stream.code(framing);
         self.changed(queued.capacity(), 0);
-        let coder = output.coder.insert(Coder { inner, task: None, counted: 0, is_done: false });
+        let coder = output.coder.insert(Coder::new(inner));
         if !queued.is_empty() {
             coder.inner.push(&queued);
         }
@@ -562,7 +484,7 @@ impl DriverView for Shared {
     }
 
     fn unix_now(&self) -> u64 {
-        self.clock.unix_seconds.get()
+        self.clock.unix_seconds()
     }
 
     fn ms_now(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! The interface of what encodes a streamed body on its way.
+//! The interface of encoders of streamed bodies.
 
 use std::task::{Context, Poll};
 

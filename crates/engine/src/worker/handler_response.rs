@@ -7,7 +7,8 @@ use shearwater_http1::{ResponseContent, ResponseFraming};
 
 use crate::deferred::calls::{Deferral, Deferred};
 use crate::deferred::coding::move_encoded;
-use crate::deferred::shared::{Progress, Shared};
+use crate::deferred::outbound::Progress;
+use crate::deferred::shared::Shared;
 use crate::exchange::Exchange;
 use crate::exchange::body::BodyReader;
 use crate::request::refusal::Refusal;

@@ -27,7 +27,7 @@ struct Capitals;
 struct CapitalCoder {
     queue: Vec<u8>,
     is_over: bool,
-    /// It was looked at since the last piece.
+    /// Polled since the last piece.
     was_polled: bool,
     waker: Option<Waker>,
 }
@@ -203,7 +203,7 @@ fn a_handler_waits_for_room_in_the_coder() {
     let mut world = world();
     let piece = "x".repeat(ROOM);
     // Before the first wait there is no coder yet.
-    let mut client = world.send(get(&format!("/*-{}/", vec![&*piece; 9].join("-"))));
+    let mut client = world.send(get(&format!("/*-{}/", [&*piece; 9].join("-"))));
     world.pass(20_000);
     let text = client.text();
     let capitals = format!("{}.", "X".repeat(9 * ROOM));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use shearwater::engine::KnownField;
 
 use shearwater::Request;
+use shearwater_compress::negotiation::choose_coding;
 use shearwater_io::fs::{Kind, OpenError, Opened};
 
 use crate::cache::cached_file::{CachedFile, FileContent};
@@ -18,7 +19,6 @@ use crate::disk::work::WorkFolder;
 use crate::disk::worker::WorkerDisk;
 use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CacheLimits, READ_TRIES_MAX};
-use crate::negotiation::choose_coding;
 use crate::now::Now;
 use crate::settings::FolderSettings;
 use crate::siblings::{Representation, SiblingCache, Siblings};

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use shearwater::engine::KnownField;
 use shearwater::tasks::Sleep;
 use shearwater::{Offloaded, Request};
+use shearwater_compress::negotiation::choose_coding;
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::disk::records::{Recorder, Records};
@@ -19,7 +20,6 @@ use crate::disk::{Disk, DiskThreads, read_whole};
 use crate::limits::{CacheLimits, SMALL_FILE_BYTES};
 use crate::listing::names::{FolderNames, ListedFolder};
 use crate::listing::rows::{self, ListOrder};
-use crate::negotiation::choose_coding;
 use crate::now::Now;
 use crate::resolve::path::Shape;
 use crate::resolve::search::{Search, SearchResult};

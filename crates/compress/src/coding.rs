@@ -32,8 +32,11 @@ pub const fn level_max(coding: Coding) -> u32 {
     }
 }
 
-/// Encodes the content of `source`, which has `len` bytes.
-pub(crate) fn encode(
+/// Encodes the content of `source`, which has `len` bytes, and states that length.
+///
+/// # Errors
+/// Those of `source` and `sink`.
+pub fn encode(
     coding: Coding,
     level: u32,
     source: &mut dyn Read,
@@ -57,8 +60,44 @@ pub(crate) fn encode(
     }
 }
 
-/// Returns a reader that decodes `coded`. Bytes that are not in this coding are an error.
-pub(crate) fn decode<'a>(coding: Coding, coded: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+/// Returns the level for content that is encoded while a client waits, or for few of them: above it, each level costs more
+/// time than bytes that it saves.
+#[must_use]
+pub const fn level_on_the_fly(coding: Coding) -> u32 {
+    match coding {
+        Coding::Br => 5,
+        Coding::Zstd => 6,
+        Coding::Gzip => 6,
+    }
+}
+
+/// Encodes content in memory. The same content, coding and level always result in the same bytes.
+///
+/// # Errors
+/// If the memory for it can't be had.
+pub fn encode_bytes(coding: Coding, level: u32, mut content: &[u8]) -> io::Result<Vec<u8>> {
+    let mut coded = Vec::with_capacity(content.len() / 2);
+    let len = content.len();
+    match coding {
+        Coding::Br => {
+            let params = BrotliEncoderParams {
+                quality: i32::try_from(level).unwrap_or(0),
+                lgwin: BR_WINDOW_LOG,
+                size_hint: len,
+                ..BrotliEncoderParams::default()
+            };
+            brotli::BrotliCompress(&mut content, &mut coded, &params)?;
+        }
+        Coding::Zstd | Coding::Gzip => encode(coding, level, &mut content, len as u64, &mut coded)?,
+    }
+    Ok(coded)
+}
+
+/// Returns a reader that decodes `coded`.
+///
+/// # Errors
+/// If the decoder can't be made. Bytes that are not in this coding are an error of reading.
+pub fn decode<'a>(coding: Coding, coded: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match coding {
         Coding::Br => Box::new(brotli::Decompressor::new(coded, BUFFER_BYTES)),
         Coding::Zstd => Box::new(zstd::Decoder::with_buffer(coded)?),
