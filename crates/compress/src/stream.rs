@@ -14,7 +14,7 @@ use crate::limits::STREAM_WINDOW_LOG;
 const LEVEL: u32 = 1;
 
 /// Encodes a stream piece by piece.
-pub struct StreamEncoder(Inner);
+pub struct StreamEncoder(Box<Inner>);
 
 enum Inner {
     Gzip(GzEncoder<Vec<u8>>),
@@ -39,7 +39,7 @@ impl StreamEncoder {
     /// # Errors
     /// If the memory for it can't be had, or the coding isn't one of them.
     pub fn new(coding: Coding) -> io::Result<Self> {
-        Ok(Self(match coding {
+        Ok(Self(Box::new(match coding {
             Coding::Gzip => Inner::Gzip(GzEncoder::new(Vec::new(), Compression::new(LEVEL))),
             Coding::Zstd => {
                 let mut encoder = ZstdEncoder::new(Vec::new(), LEVEL as i32)?;
@@ -47,7 +47,7 @@ impl StreamEncoder {
                 Inner::Zstd(encoder)
             }
             Coding::Br => return Err(io::ErrorKind::Unsupported.into()),
-        }))
+        })))
     }
 
     /// Encodes and flushes a piece. Returns the encoded bytes.
@@ -55,7 +55,7 @@ impl StreamEncoder {
     /// # Errors
     /// If the memory for it can't be had.
     pub fn encode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
-        match &mut self.0 {
+        match &mut *self.0 {
             Inner::Gzip(encoder) => {
                 encoder.write_all(piece)?;
                 encoder.flush()?;
@@ -74,7 +74,7 @@ impl StreamEncoder {
     /// # Errors
     /// If the memory for it can't be had.
     pub fn finish(self) -> io::Result<Vec<u8>> {
-        match self.0 {
+        match *self.0 {
             Inner::Gzip(encoder) => encoder.finish(),
             Inner::Zstd(encoder) => encoder.finish(),
         }

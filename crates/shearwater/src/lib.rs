@@ -44,6 +44,8 @@
 #![forbid(unsafe_code)]
 
 mod app;
+#[cfg(feature = "compress")]
+mod compression;
 pub mod engine;
 mod error;
 mod fast;
@@ -69,6 +71,11 @@ mod successor;
 pub mod testing;
 
 pub use app::App;
+#[cfg(feature = "compress")]
+pub use compression::{
+    COMPRESSED_BODIES_WAITING_MAX, COMPRESSED_BODY_BYTES_MAX, COMPRESSED_BODY_WAIT, COMPRESSED_STREAMS_MAX,
+    compress,
+};
 pub use error::{Error, RouteError, RouteErrors, SourceLocation};
 pub use fast::{Cors, Fast};
 pub use hand_over_error::HandOverError;

@@ -441,7 +441,11 @@ impl Shared {
         self.changed(before, output.stream.capacity());
         coder.is_done = polled.is_ready();
         self.account(coder);
-        polled
+        polled.map(|taken| {
+            if let Err(why) = taken {
+                output.cut.get_or_insert(why);
+            }
+        })
     }
 }
 

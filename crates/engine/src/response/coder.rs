@@ -14,7 +14,10 @@ pub trait StreamCoder {
     fn has_room(&self) -> bool;
 
     /// Appends what is encoded to `out`. Ready once that was all. Else the waker is woken when there is more to take.
-    fn poll_take(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()>;
+    ///
+    /// # Errors
+    /// A message for the operator: the response is cut off.
+    fn poll_take(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Result<(), String>>;
 
     /// Returns the memory that it holds, in bytes, without that of content taken from it.
     fn held_bytes(&self) -> usize;

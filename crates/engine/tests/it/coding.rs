@@ -65,8 +65,11 @@ impl StreamCoder for CapitalCoder {
         self.queue.len() < ROOM
     }
 
-    fn poll_take(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+    fn poll_take(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Result<(), String>> {
         assert!(!self.queue.contains(&b'!'), "{}", crate::harness::app::ON_PURPOSE);
+        if self.queue.contains(&b'?') {
+            return Poll::Ready(Err("no question marks".to_owned()));
+        }
         if self.queue.is_empty() && !self.is_over {
             self.waker = Some(cx.waker().clone());
             return Poll::Pending;
@@ -79,7 +82,7 @@ impl StreamCoder for CapitalCoder {
         out.extend(self.queue.drain(..).map(|byte| byte.to_ascii_uppercase()));
         if self.is_over {
             out.push(b'.');
-            return Poll::Ready(());
+            return Poll::Ready(Ok(()));
         }
         self.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -214,7 +217,7 @@ fn a_handler_waits_for_room_in_the_coder() {
 
 #[test]
 fn cuts_a_stream_that_ends_short_or_whose_coder_panics() {
-    for target in ["/ab/3", "/ab-!/", "/!/", "/ab-*-!/"] {
+    for target in ["/ab/3", "/ab-!/", "/!/", "/ab-*-!/", "/ab-*-?/"] {
         let mut world = world();
         let mut client = world.send(get(target));
         world.pass(20_000);

@@ -4,6 +4,7 @@ mod addresses;
 mod app;
 mod around;
 mod bodies;
+mod compression;
 mod deferred;
 mod dispatch;
 mod drain;
