@@ -16,7 +16,7 @@ use shearwater_precompress::{
 use crate::args::Precompress;
 use crate::diagnostics::warn_of_configuration;
 use crate::failure::Failure;
-use crate::report::{grouped, print};
+use crate::report::{counted, grouped, print, size};
 use crate::site::Root;
 
 /// Interval of progress updates.
@@ -110,11 +110,11 @@ impl Progress {
 fn as_text(args: &Precompress, summary: &RunSummary) -> String {
     let RunSummary { files, too_small, packed, .. } = summary;
     let mut text = format!(
-        "{}: {} files, {} skipped as smaller than {} bytes, {} skipped as already compressed\n",
+        "{}: {}, {} skipped as smaller than {}, {} skipped as already compressed\n",
         args.dir.display(),
-        grouped(*files),
+        counted(*files, "file"),
         grouped(*too_small),
-        grouped(args.min_bytes),
+        size(args.min_bytes),
         grouped(*packed)
     );
     for format in &summary.formats {
@@ -133,11 +133,11 @@ fn format_line(args: &Precompress, format: &PerFormat) -> String {
         format!("  {:<5} {} to make, {} up to date", format.name(), grouped(*made), grouped(*up_to_date))
     } else {
         format!(
-            "  {:<5} {} made ({} bytes to {}), {} up to date, {} not smaller",
+            "  {:<5} {} made ({} to {}), {} up to date, {} not smaller",
             format.name(),
             grouped(*made),
-            grouped(*bytes_before),
-            grouped(*bytes_after),
+            size(*bytes_before),
+            size(*bytes_after),
             grouped(*up_to_date),
             grouped(*not_smaller)
         )

@@ -203,12 +203,16 @@ fn descriptors(start_report: &StartReport) -> String {
 
 /// Formats the memory per worker for unfinished requests.
 pub(crate) fn memory(buffered_bytes_max: usize) -> String {
-    let bytes = format::bytes(Some(buffered_bytes_max as f64));
-    format!("up to {bytes} per worker for unfinished requests")
+    format!("up to {} per worker for unfinished requests", size(buffered_bytes_max as u64))
+}
+
+/// Formats bytes in the unit of which there are fewer than 1,024.
+pub(crate) fn size(bytes: u64) -> String {
+    format::bytes(Some(bytes as f64))
 }
 
 /// Formats a number of things: `1 request`, `2,000 requests`.
-fn counted(number: u64, noun: &str) -> String {
+pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
 }

@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("filter.js");
 
 /// Allows this style, this script and the empty icon. A test compares the hashes with them.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'sha256-FOGtqGnCKpxN8e9jJUFNJzOBF0mb2ny89lymFLjZK6s='; \
-     style-src 'sha256-F22ZnrlDkO+T0tT2YxSHoeXboYbNzQuqlUVZFydF2Ic='; \
+     style-src 'sha256-Zk5hfS0RyWCSHDYHQIXDDrxbhgBH9DlF+xGVOH4d+kk='; \
      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Returns a page of a folder's list.

@@ -92,17 +92,17 @@ pub(super) fn decoded(value: &str) -> Vec<u8> {
     bytes
 }
 
-/// Formats a length with at most three digits and decimal units.
+/// Formats a length in the largest binary unit of which there is at least one.
 pub(super) fn human_size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
-    if bytes < 1000 {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
         return format!("{bytes} B");
     }
-    let mut value = bytes as f64 / 1000.0;
+    let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // 999.5 would be shown as 1000.
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
+    // 1023.5 would be shown as 1024.
+    while value >= 1023.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
         unit += 1;
     }
     let decimals = usize::from(value < 9.95);
@@ -182,17 +182,17 @@ mod tests {
     }
 
     #[test]
-    fn formats_lengths_with_at_most_three_digits() {
+    fn formats_lengths_in_binary_units() {
         for (bytes, text) in [
             (0, "0 B"),
-            (999, "999 B"),
-            (1_000, "1.0 kB"),
-            (9_949, "9.9 kB"),
-            (9_950, "10 kB"),
-            (999_499, "999 kB"),
-            (999_500, "1.0 MB"),
-            (1_234_567_890, "1.2 GB"),
-            (u64::MAX, "18 EB"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (10_188, "9.9 KiB"),
+            (10_189, "10 KiB"),
+            (1_048_063, "1023 KiB"),
+            (1_048_064, "1.0 MiB"),
+            (1_234_567_890, "1.1 GiB"),
+            (u64::MAX, "16 EiB"),
         ] {
             assert_eq!(human_size(bytes), text);
         }
