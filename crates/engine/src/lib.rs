@@ -16,6 +16,7 @@ mod deferred {
     pub(crate) mod clock;
     pub(crate) mod coding;
     pub(crate) mod deferral;
+    pub(crate) mod guards;
     pub(crate) mod inbound;
     pub(crate) mod outbound;
     pub(crate) mod shared;
@@ -55,6 +56,7 @@ mod worker;
 
 pub use deferred::call::{Call, Gone};
 pub use deferred::deferral::Around;
+pub use deferred::guards::GuardsPassed;
 pub use limits::{Limits, Timeouts};
 pub use observe::finished::{ExchangeListener, FinishedExchange};
 pub use observe::record::ExchangeEnd;

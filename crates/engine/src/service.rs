@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use shearwater_http1::Head;
 
+use crate::deferred::guards::GuardsPassed;
 use crate::{Request, Response};
 
 /// The request handler of one worker. Each worker has its own, so it needs no lock. [`Control::reload`] replaces it.
@@ -19,6 +20,20 @@ pub trait Service: 'static {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let _ = head;
         BodyPolicy::Discard
+    }
+
+    /// Runs the guards of a request, by [`Response::guards`]. Returns the number passed; `None` if one of them doesn't let it
+    /// pass, and the response is that of the request.
+    ///
+    /// Called when the head of a request with a body is complete, before its body is received and before `100 Continue`.
+    /// [`respond`](Self::respond) runs those that haven't run yet: all of a request without a body. A service that wraps
+    /// another one should forward this method: otherwise guards of the other one run after the body, and can't wait.
+    ///
+    /// If a request with a body doesn't pass, its connection is closed after the response, unless the whole body has
+    /// already arrived.
+    fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
+        let _ = response;
+        Some(request.guards_outside())
     }
 
     /// Responds to a request. An untouched response is an empty `200`.

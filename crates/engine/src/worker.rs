@@ -7,6 +7,7 @@ pub(crate) mod disconnects;
 mod drain;
 mod evict;
 mod expire;
+mod guard;
 mod hand_over;
 mod handler_poll;
 mod handler_response;

@@ -245,6 +245,42 @@ impl App {
         self
     }
 
+    /// Adds a step that decides whether a request is served, as soon as its head is complete: before its body is received,
+    /// before `100 Continue`, and before all `before` steps.
+    ///
+    /// `ControlFlow::Break(())` ends the request with the response as the guard has set it; `after` steps still run. If its
+    /// body hasn't arrived as a whole, the connection is closed after the response. A guard that has to wait
+    /// [defers](Response::defer) the response and breaks: [`Call::pass`] then lets the request pass, and any other end
+    /// responds. Changes of the response by a guard that lets the request pass have no effect.
+    ///
+    /// Guards of outer scopes run first, those of one scope in the order in which they were added, and those of a mounted
+    /// service last. They run for unmatched requests too.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use shearwater::{App, Request, Response};
+    ///
+    /// let mut app = App::new();
+    /// app.scope("/admin", |admin| {
+    ///     admin.guard(|request: &Request, response: &mut Response| {
+    ///         match response.client(request).is_some_and(|client| client.ip().is_loopback()) {
+    ///             true => ControlFlow::Continue(()),
+    ///             false => {
+    ///                 response.status(403).text("Only for this machine.\n");
+    ///                 ControlFlow::Break(())
+    ///             }
+    ///         }
+    ///     });
+    /// });
+    /// ```
+    pub fn guard(
+        &mut self,
+        guard: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.definitions.parts.middleware.push_guard(self.prefix.clone(), Box::new(guard));
+        self
+    }
+
     /// Adds a step that runs before handlers. `ControlFlow::Break(())` ends the request with the response as it is:
     /// later steps and the handler don't run.
     ///

@@ -20,6 +20,6 @@ pub use shearwater_engine::io::signals::{
 pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
-    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, HeaderRules, On, Pieces,
+    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed, HeaderRules, On, Pieces,
     Prebuilt, Wanted, raise_descriptor_limit,
 };

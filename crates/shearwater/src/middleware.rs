@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-use shearwater_engine::{Request, Response};
+use shearwater_engine::{GuardsPassed, Request, Response};
 
 use crate::path::{Parents, covers, normal, normalized};
 
@@ -13,6 +13,7 @@ pub(crate) type After = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Syn
 /// All steps of an app.
 #[derive(Default)]
 pub(crate) struct Middleware {
+    guards: Vec<Scoped<Before>>,
     before: Vec<Scoped<Before>>,
     after: Vec<Scoped<After>>,
 }
@@ -25,17 +26,26 @@ struct Scoped<T> {
 /// Indices of the steps that run for an exact path.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
+    guards: Vec<usize>,
     before: Vec<usize>,
     after: Vec<usize>,
 }
 
 impl Steps {
     pub(crate) fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.after.is_empty()
+        self.guards.is_empty() && self.before.is_empty() && self.after.is_empty()
+    }
+
+    pub(crate) fn has_guards(&self) -> bool {
+        !self.guards.is_empty()
     }
 }
 
 impl Middleware {
+    pub(crate) fn push_guard(&mut self, prefix: String, guard: Before) {
+        self.guards.push(Scoped { prefix, step: guard });
+    }
+
     pub(crate) fn push_before(&mut self, prefix: String, step: Before) {
         self.before.push(Scoped { prefix, step });
     }
@@ -44,22 +54,52 @@ impl Middleware {
         self.after.push(Scoped { prefix, step });
     }
 
-    /// Sorts the steps into execution order: `before` from outer to inner scopes in the order of their addition,
+    /// Sorts the steps into execution order: guards and `before` from outer to inner scopes in the order of their addition,
     /// `after` in reverse.
     pub(crate) fn sort(&mut self) {
+        self.guards.sort_by_key(|guard| guard.prefix.len());
         self.before.sort_by_key(|step| step.prefix.len());
         self.after.reverse();
         self.after.sort_by_key(|step| Reverse(step.prefix.len()));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.after.is_empty()
+        self.guards.is_empty() && self.before.is_empty() && self.after.is_empty()
+    }
+
+    pub(crate) fn has_guards(&self) -> bool {
+        !self.guards.is_empty()
     }
 
     /// Returns the steps of a path, which is known at startup.
     pub(crate) fn steps(&self, path: &[u8]) -> Steps {
         let is_covered = prefix_matcher(path, path);
-        Steps { before: indices(&self.before, &is_covered), after: indices(&self.after, &is_covered) }
+        Steps {
+            guards: indices(&self.guards, &is_covered),
+            before: indices(&self.before, &is_covered),
+            after: indices(&self.after, &is_covered),
+        }
+    }
+
+    /// Runs the given guards. Returns the number passed if all let the request pass.
+    pub(crate) fn run_guards(
+        &self,
+        steps: &Steps,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<GuardsPassed> {
+        response.guards(request, steps.guards.iter().map(|&index| &self.guards[index].step))
+    }
+
+    /// Runs the guards that match the request's path. Returns the number passed if all let it pass.
+    pub(crate) fn run_matching_guards(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<GuardsPassed> {
+        let is_covered = request_matcher(request);
+        let matching = self.guards.iter().filter(|guard| is_covered(&guard.prefix));
+        response.guards(request, matching.map(|guard| &guard.step))
     }
 
     /// Runs the given steps before a handler. Returns false if one of them has ended the request.

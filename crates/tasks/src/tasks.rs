@@ -191,6 +191,13 @@ impl Tasks {
         }
     }
 
+    /// Wakes the task. Does nothing if it has ended.
+    pub fn wake(&mut self, id: TaskId) {
+        if let Some(slot) = self.slot_of(id) {
+            slot.waker.wake_by_ref();
+        }
+    }
+
     /// Moves the tasks that any thread has woken into the ready queue.
     pub fn collect(&mut self) {
         self.wakes.take(&mut self.collected);

@@ -34,7 +34,7 @@ use crate::service::{decoded, state_of};
 /// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms) without a send, or at once with
 /// [`end_with_client`](Self::end_with_client).
 pub struct Call {
-    shared: Rc<Shared>,
+    pub(crate) shared: Rc<Shared>,
     /// Response under construction; `None` once it is complete.
     draft: Option<Box<ResponseDraft>>,
     /// Piece of the body that was read last.

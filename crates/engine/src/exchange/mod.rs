@@ -20,6 +20,7 @@ use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
 use crate::deferred::calls::Deferred;
+use crate::deferred::guards::GuardsPassed;
 use crate::deferred::shared::Shared;
 use crate::exchange::body::BodyReader;
 use crate::exchange::id::ExchangeId;
@@ -70,6 +71,8 @@ pub(crate) struct Exchange {
     pub(crate) parser: Option<Box<HeadParser>>,
     pub(crate) head: Buffer,
     pub(crate) kept: Buffer,
+    /// Guards that it has passed before its body is received.
+    pub(crate) passed: GuardsPassed,
     /// Service to be called, if a reload has replaced it since.
     pub(crate) service: Option<Rc<dyn Service>>,
     pub(crate) shared: Option<Rc<Shared>>,
@@ -187,6 +190,11 @@ impl Exchange {
     /// Returns true if a handler reads a body that is still being received.
     pub(crate) fn reads_body(&self) -> bool {
         self.body.is_some() && self.is_handled()
+    }
+
+    /// Returns the number of guards that the request has passed, once it may begin anew.
+    pub(crate) fn passed_guards(&self) -> Option<GuardsPassed> {
+        self.shared.as_ref().filter(|_| self.fault.is_none())?.passed_guards()
     }
 
     /// Returns the memory that is freed once the handler is called, in bytes.

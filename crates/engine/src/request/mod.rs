@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
+use crate::deferred::guards::GuardPosition;
 use crate::proxies::Proxies;
 use crate::request::tls_session::TlsSession;
 use crate::service::{Context, decoded, state_of};
@@ -30,6 +31,7 @@ pub struct Request<'a> {
     proxies: Option<&'a Proxies>,
     token: Token,
     context: Option<&'a dyn Context>,
+    pub(crate) guards: GuardPosition,
 }
 
 impl fmt::Debug for Request<'_> {
@@ -49,14 +51,22 @@ impl<'a> Request<'a> {
         proxies: Option<&'a Proxies>,
         token: Token,
     ) -> Self {
-        Self { head, body, driver, proxies, token, context: None }
+        let guards = GuardPosition::default();
+        Self { head, body, driver, proxies, token, context: None, guards }
     }
 
     /// Returns the same request with a router's context, which replaces an earlier one.
     #[must_use]
     pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
-        let Self { head, body, driver, proxies, token, .. } = *self;
-        Request { head, body, driver, proxies, token, context: Some(context) }
+        let Self { head, body, driver, proxies, token, guards, .. } = *self;
+        Request { head, body, driver, proxies, token, context: Some(context), guards }
+    }
+
+    /// Returns the same request at this position in the guards of nested services.
+    #[inline(always)]
+    pub(crate) fn at(&self, guards: GuardPosition) -> Request<'a> {
+        let Self { head, body, driver, proxies, token, context, .. } = *self;
+        Request { head, body, driver, proxies, token, context, guards }
     }
 
     pub(crate) fn with_context(self, context: Option<&'a dyn Context>) -> Self {

@@ -4,6 +4,7 @@ use shearwater_http1::{Method, ResponseContent, ResponseFraming};
 use shearwater_io::Output;
 
 use crate::deferred::calls::{Calls, Deferral};
+use crate::deferred::guards::GuardsPassed;
 use crate::limits::SPARE_RESPONSE_BYTES_MAX;
 use crate::request::Request;
 use crate::response::Response;
@@ -128,9 +129,20 @@ impl Responder {
         self.called(caught, request, facts, calls)
     }
 
+    /// Runs the guards of a service. Unless they let the request pass, [`called`](Self::called) follows.
+    pub(crate) fn guard(
+        &mut self,
+        service: &impl Service,
+        request: &Request<'_>,
+        calls: &mut Calls,
+    ) -> Result<Option<GuardsPassed>, Box<Panic>> {
+        let mut response = Response::or_later(&mut self.draft, calls);
+        panics::catch(|| service.guard(request, &mut response))
+    }
+
     /// Responds after a call of the service, unless that is deferred.
     #[inline(always)]
-    fn called(
+    pub(crate) fn called(
         &mut self,
         caught: Result<(), Box<Panic>>,
         request: &Request<'_>,

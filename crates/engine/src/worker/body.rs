@@ -1,6 +1,7 @@
 //! Bodies that aren't passed as one slice with their head, and the response once one is complete.
 
 use crate::deferred::calls::Deferral;
+use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::body::{BodyBudget, BodyReader, Piece, To};
 use crate::exchange::{Exchange, State};
 use crate::request::refusal::Refusal;
@@ -51,7 +52,7 @@ impl<S: Service> WorkerState<S> {
         parser: &mut HeadParser,
         token: Token,
         head: &[u8],
-        policy: &BodyPolicy,
+        (policy, passed): (&BodyPolicy, GuardsPassed),
         is_awaited: bool,
     ) -> Step {
         let to = if matches!(policy, BodyPolicy::Discard) { To::Discard } else { To::Keep };
@@ -61,6 +62,7 @@ impl<S: Service> WorkerState<S> {
         let body = self.body_reader(parsed.framing(), self.body_bytes_max(policy), to);
         exchange.enter(State::Reading);
         exchange.body = Some(body);
+        exchange.passed = passed;
         exchange.head.extend(head, &mut self.busy.pool);
         let new = || Box::new(HeadParser::without_room(self.limits.head()));
         std::mem::swap(parser, exchange.parser.get_or_insert_with(new));
@@ -141,6 +143,7 @@ impl<S: Service> WorkerState<S> {
         let head = exchange.head().expect("its head is kept until its handler is called");
         let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);
         let request = Request::new(head, seen, driver, self.proxies.as_deref(), token);
+        let request = request.at(GuardPosition::late(exchange.passed));
         let outcome = match &exchange.service {
             None => self.responder.call(&self.service, &request, facts, &mut self.calls),
             Some(old) => self.responder.call_replaced(&**old, &request, facts, &mut self.calls),

@@ -56,17 +56,22 @@ impl<D: Driver, S: Service> Worker<D, S> {
         };
         if is_coder {
             state.run_coder(token, task);
-        } else {
-            state.run_handler(token, false);
+            return self.flush(token);
         }
-        self.flush(token);
+        match state.run_handler(token, false) {
+            StepResult::Passed => self.resume_with(token, WorkerState::begin_anew),
+            _ => self.flush(token),
+        }
     }
 
     /// Sends what a handler has responded meanwhile, after a send.
     pub(crate) fn continue_after_send(&mut self, token: Token) {
-        self.state.advance_after_send(token);
+        let result = self.state.advance_after_send(token);
         self.state.table.get(token).restart_deadline();
-        self.flush(token);
+        match result {
+            StepResult::Passed => self.resume_with(token, WorkerState::begin_anew),
+            _ => self.flush(token),
+        }
     }
 }
 
@@ -98,15 +103,18 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Lets a handler that waits for the client write again, and encodes what it has written.
-    pub(crate) fn advance_after_send(&mut self, token: Token) {
-        let Some(exchange) = self.take_exchange(token) else { return };
+    pub(crate) fn advance_after_send(&mut self, token: Token) -> StepResult {
+        let Some(exchange) = self.take_exchange(token) else { return StepResult::Waits };
         match exchange.state() {
             State::Handling | State::Sending => {
                 exchange.shared().wake_writer();
-                self.advance(exchange, false);
+                self.advance(exchange, false)
             }
             // An upgrade has no handler any more.
-            _ => self.keep_exchange(exchange),
+            _ => {
+                self.keep_exchange(exchange);
+                StepResult::Waits
+            }
         }
     }
 
@@ -118,6 +126,10 @@ impl<S: Service> WorkerState<S> {
         if conn.has(Flag::Sending) {
             self.keep_exchange(exchange);
             return StepResult::Waits;
+        }
+        if exchange.passed_guards().is_some() {
+            self.keep_exchange(exchange);
+            return StepResult::Passed;
         }
         exchange.facts.is_followed = is_followed || self.busy.has_input(conn.busy);
         match self.pump(&mut exchange) {

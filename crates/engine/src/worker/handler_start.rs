@@ -5,6 +5,7 @@ use shearwater_io::Token;
 
 use crate::deferred::calls::Deferral;
 use crate::deferred::calls::Deferred;
+use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::Exchange;
 use crate::exchange::body::{To, waits_for_continue};
 use crate::request::refusal::Refusal;
@@ -13,7 +14,7 @@ use crate::response::facts::RequestFacts;
 use crate::response::responder::Outcome;
 use crate::service::Service;
 use crate::worker::ledger_events::Source;
-use crate::worker::request_loop::{Step, StepResult, facts};
+use crate::worker::request_loop::{Arrived, Step, StepResult, facts};
 use crate::worker::state::WorkerState;
 
 /// Starting.
@@ -67,13 +68,12 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn begin_reading_handler(
         &mut self,
         token: Token,
-        head: Head<'_>,
-        head_len: usize,
-        rest: &[u8],
+        arrived: Arrived<'_>,
+        passed: GuardsPassed,
         driver: &dyn DriverView,
     ) -> Step {
-        let framing = head.framing();
-        let all_is_here = matches!(framing, Framing::Length(len) if len <= rest.len() as u64);
+        let Arrived { head, bytes, rest } = arrived;
+        let (framing, whole_len) = (head.framing(), arrived.whole_body_len());
         if let Framing::Length(len) = framing
             && len > self.limits.body_bytes_max
         {
@@ -85,14 +85,15 @@ impl<S: Service> WorkerState<S> {
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
         let request = Request::new(head, kept, driver, self.proxies.as_deref(), token);
-        let is_followed = all_is_here && body_len(framing) < rest.len();
-        let unread = RequestFacts { is_last: is_last || !all_is_here, is_followed, ..facts };
+        let request = request.at(GuardPosition::late(passed));
+        let is_followed = whole_len.is_some_and(|len| len < rest.len());
+        let unread = RequestFacts { is_last: is_last || whole_len.is_none(), is_followed, ..facts };
         let deferred = match self.responder.call(&self.service, &request, unread, &mut self.calls) {
             Outcome::Deferred(Deferral::Deferred(deferred)) => deferred,
             outcome => {
-                let body = if all_is_here { body_len(framing) } else { 0 };
-                self.note_whole(token, head, all_is_here, outcome.status());
-                return self.conclude(token, outcome, facts, head, head_len + body);
+                self.note_whole(token, head, whole_len.is_some(), outcome.status());
+                let consumed = bytes.len() + whole_len.unwrap_or(0);
+                return self.conclude(token, outcome, facts, head, consumed);
             }
         };
         deferred.shared.expect_body();
@@ -106,13 +107,6 @@ impl<S: Service> WorkerState<S> {
         if !self.make_memory_room(token) {
             return self.refuse(token, Refusal::BuffersFull);
         }
-        Step::new(head_len, StepResult::Body)
-    }
-}
-
-fn body_len(framing: Framing) -> usize {
-    match framing {
-        Framing::Length(len) => usize::try_from(len).unwrap_or(usize::MAX),
-        Framing::None | Framing::Chunked => 0,
+        Step::new(bytes.len(), StepResult::Body)
     }
 }

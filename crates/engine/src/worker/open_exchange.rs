@@ -69,8 +69,15 @@ impl<S> WorkerState<S> {
     /// Keeps a service that was replaced for the requests whose body it is going to get. Those of earlier services keep
     /// theirs.
     pub(crate) fn keep_service(&mut self, service: &Rc<dyn Service>) {
-        for exchange in self.exchanges.iter_mut().filter(|exchange| exchange.state() == State::Reading) {
-            exchange.service.get_or_insert_with(|| Rc::clone(service));
+        for exchange in self.exchanges.iter_mut() {
+            match exchange.state() {
+                State::Reading => {
+                    exchange.service.get_or_insert_with(|| Rc::clone(service));
+                }
+                // Those that wait for a guard begin anew, with the new service.
+                State::Handling => exchange.shared().restart_guards(),
+                State::Sending | State::Upgrading | State::Ended => {}
+            }
         }
     }
 

@@ -8,11 +8,14 @@
 //! `response/responder.rs`; encoding in `wire/http1.rs`; refusals in `refuse.rs`; a deferred handler in `handler_start.rs`, polled at once and after the events of each turn in which it was
 //! woken (`handler_poll.rs`), its response in `handler_response.rs`; the client's FIN in `disconnects.rs`. What the connection waits for afterwards: `reconcile.rs`.
 
+use std::ops::ControlFlow;
+
 use shearwater_http1::{Expectation, Framing, Head, HeadParser, Parsed};
 use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
+use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::body::waits_for_continue;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::request::refusal::Refusal;
@@ -46,6 +49,8 @@ pub(crate) enum StepResult {
     Responded,
     /// A request was rejected; nothing more is read.
     Refused,
+    /// A request has passed the guard that it waited for, and begins anew.
+    Passed,
     /// Nothing more can be processed now: a body isn't complete, a deferred handler is at work, or this was the last request.
     Waits,
 }
@@ -83,12 +88,21 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Processes stored input: a longer part of a head, or pipelined requests.
     pub(crate) fn resume(&mut self, token: Token) {
+        self.resume_with(token, WorkerState::run);
+    }
+
+    /// Passes stored input to `run`, which returns the bytes consumed; keeps the rest, and flushes.
+    pub(crate) fn resume_with(
+        &mut self,
+        token: Token,
+        run: impl FnOnce(&mut WorkerState<S>, &mut HeadParser, Token, &[u8], &dyn DriverView) -> usize,
+    ) {
         let state = &mut self.state;
         let index = state.table.get(token).busy;
         let Some(busy) = state.busy.get_mut(index) else { return };
         let mut input = std::mem::take(&mut busy.input);
 
-        let consumed = state.run(&mut self.parser, token, &input, &self.driver);
+        let consumed = run(state, &mut self.parser, token, &input, &self.driver);
         input.consume(consumed);
         state.count_wait(token, &input);
 
@@ -143,15 +157,46 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
 /// A request that can be responded to now.
 #[derive(Clone, Copy)]
-struct CompleteRequest<'a> {
+pub(crate) struct CompleteRequest<'a> {
     head: Head<'a>,
     head_len: usize,
     /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
     /// More input has arrived after it: a drain keeps the connection open for that.
-    is_followed: bool,
+    pub(crate) is_followed: bool,
     /// A `100` was not sent for its body, but the client may send it nevertheless.
     leaves_body: bool,
+    /// Guards that it has passed.
+    pub(crate) passed: GuardsPassed,
+    /// Whether it is the connection's last request, if it was counted before it waited for a guard.
+    pub(crate) counted: Option<bool>,
+}
+
+impl<'a> CompleteRequest<'a> {
+    pub(crate) fn new(head: Head<'a>, head_len: usize, body: Option<&'a [u8]>) -> Self {
+        let (is_followed, leaves_body, passed, counted) = (false, false, GuardsPassed(0), None);
+        Self { head, head_len, body, is_followed, leaves_body, passed, counted }
+    }
+}
+
+/// A complete head, and the input behind it.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) head: Head<'a>,
+    /// The head's bytes.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) rest: &'a [u8],
+}
+
+impl Arrived<'_> {
+    /// Returns the length of a body that has arrived as a whole; `None` if a part of it is missing.
+    pub(crate) fn whole_body_len(&self) -> Option<usize> {
+        match self.head.framing() {
+            Framing::None => Some(0),
+            Framing::Length(len) => usize::try_from(len).ok().filter(|&len| len <= self.rest.len()),
+            Framing::Chunked => None,
+        }
+    }
 }
 
 /// Parse and call.
@@ -171,7 +216,7 @@ impl<S: Service> WorkerState<S> {
             let step = self.step(parser, token, &input[consumed..], driver);
             consumed += step.consumed;
             match step.result {
-                StepResult::Starve | StepResult::Waits => break,
+                StepResult::Starve | StepResult::Waits | StepResult::Passed => break,
                 StepResult::Body => {}
                 StepResult::Responded | StepResult::Refused => responded += 1,
             }
@@ -253,9 +298,28 @@ impl<S: Service> WorkerState<S> {
         let framing = head.framing();
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
-            let whole = CompleteRequest { head, head_len, body: Some(&[]), is_followed, leaves_body: false };
+            let whole = CompleteRequest { is_followed, ..CompleteRequest::new(head, head_len, Some(&[])) };
             return self.respond(token, whole, driver);
         }
+        match self.guard(token, Arrived { head, bytes, rest }, GuardsPassed(0), None, driver) {
+            ControlFlow::Break(step) => step,
+            ControlFlow::Continue(passed) => {
+                self.begin_with_body(parser, token, (bytes, rest), passed, driver)
+            }
+        }
+    }
+
+    /// Responds to a request with a body that has passed its guards, or begins to receive its body.
+    pub(crate) fn begin_with_body(
+        &mut self,
+        parser: &mut HeadParser,
+        token: Token,
+        (bytes, rest): (&[u8], &[u8]),
+        passed: GuardsPassed,
+        driver: &dyn DriverView,
+    ) -> Step {
+        let head = parser.head(bytes);
+        let (framing, head_len) = (head.framing(), bytes.len());
         let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(mut panic) => {
@@ -265,7 +329,7 @@ impl<S: Service> WorkerState<S> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_reading_handler(token, head, head_len, rest, driver);
+            return self.begin_reading_handler(token, Arrived { head, bytes, rest }, passed, driver);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
@@ -279,29 +343,32 @@ impl<S: Service> WorkerState<S> {
                 let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
                 let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
-                let whole = CompleteRequest { head, head_len, body: seen, is_followed, leaves_body: false };
+                let whole = CompleteRequest::new(head, head_len, seen);
+                let whole = CompleteRequest { is_followed, passed, ..whole };
                 let step = self.respond_with_body(token, whole, driver);
                 Step::new(step.consumed + body.len(), step.result)
             }
             // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
-                let whole =
-                    CompleteRequest { head, head_len, body: None, is_followed: false, leaves_body: true };
+                let whole = CompleteRequest::new(head, head_len, None);
+                let whole = CompleteRequest { leaves_body: true, passed, ..whole };
                 self.respond_with_body(token, whole, driver)
             }
             _ => {
                 let is_awaited = waits_for_continue(&head, rest);
-                self.begin_body(parser, token, bytes, &policy, is_awaited)
+                self.begin_body(parser, token, bytes, (&policy, passed), is_awaited)
             }
         }
     }
 
     /// Responds to a complete request.
     #[inline(always)]
-    fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
-        let is_last = self.count_served(token, whole.is_followed) || whole.leaves_body;
+    pub(crate) fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
+        let is_last =
+            whole.counted.unwrap_or_else(|| self.count_served(token, whole.is_followed)) || whole.leaves_body;
         let CompleteRequest { head, head_len, .. } = whole;
         let request = Request::new(head, whole.body, driver, self.proxies.as_deref(), token);
+        let request = request.at(GuardPosition::late(whole.passed));
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.call(&self.service, &request, facts, &mut self.calls);
         if self.ledger.is_some() {
@@ -332,7 +399,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Keeps the path of requests with a body out of line.
     #[inline(never)]
-    fn respond_with_body(
+    pub(crate) fn respond_with_body(
         &mut self,
         token: Token,
         whole: CompleteRequest<'_>,

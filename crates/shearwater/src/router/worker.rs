@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use matchit::Params;
 use shearwater_engine::tasks::Stacks;
-use shearwater_engine::{Around, BodyPolicy, Context, FieldLines, Prebuilt, Request, Response, Service};
+use shearwater_engine::{Around, BodyPolicy, Context, FieldLines, GuardsPassed, Prebuilt, Request, Response, Service};
 use shearwater_http1::Head;
 
 use super::compile::{Definitions, compile};
@@ -85,6 +85,14 @@ impl Service for RoutesService {
         }
     }
 
+    fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
+        let parts = &self.0.table.parts;
+        if !parts.middleware.has_guards() && parts.services.is_empty() {
+            return Some(request.guards_outside());
+        }
+        self.0.guard(request, response).map(|(_, all)| all)
+    }
+
     #[inline]
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let worker = &self.0;
@@ -110,6 +118,43 @@ impl Service for RoutesService {
 }
 
 impl WorkerRoutes {
+    /// Runs the guards of the path, then those of a mounted service. Returns the number passed of its own and of all; `None`
+    /// if one of them doesn't let the request pass, and the path's `after` steps have changed the response.
+    #[inline(never)]
+    fn guard(
+        self: &Rc<Self>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<(GuardsPassed, GuardsPassed)> {
+        let (head, middleware) = (request.head(), &self.table.parts.middleware);
+        let exact = self.table.exact(head.method(), head.path_bytes());
+        if let Some((node, Some(_))) = exact {
+            let context = self.context(request, None, 0);
+            let request = &request.within(&context);
+            let passed = middleware.run_guards(node.steps(), request, response);
+            if passed.is_none() && !response.around(self, 0) {
+                self.run_after(middleware.after(node.steps()), 0, request, response);
+            }
+            return passed.map(|own| (own, own));
+        }
+        let resolved = self.table.find_inexact(exact.map(|(node, _)| node), &head);
+        let context = self.context(request, resolved.params.as_ref(), 0);
+        let mounted = self.context(request, None, resolved.mount_len);
+        let within = request.within(&context);
+        let own = middleware.run_matching_guards(&within, response);
+        let passed = own.and_then(|own| match resolved.target {
+            Ok(Target::Mount(index)) => {
+                let request = request.within(&mounted).after_guards(own);
+                Some((own, self.services[*index].guard(&request, response)?))
+            }
+            Ok(_) | Err(_) => Some((own, own)),
+        });
+        if passed.is_none() && !response.around(self, 0) {
+            self.run_after(middleware.matching_after(&within), 0, &within, response);
+        }
+        passed
+    }
+
     /// Calls the target of an exact path between the path's middleware.
     #[inline(never)]
     fn respond_exact(
@@ -119,6 +164,9 @@ impl WorkerRoutes {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
+        if node.steps().has_guards() && self.guard(request, response).is_none() {
+            return;
+        }
         let context = self.context(request, None, 0);
         let (middleware, request) = (&self.table.parts.middleware, &request.within(&context));
         if middleware.run_before(node.steps(), request, response) {
@@ -143,8 +191,10 @@ impl WorkerRoutes {
         if middleware.is_empty() {
             return self.dispatch(&resolved, request, response);
         }
+        // Those of a mounted service come before the app's steps, as they do for requests with a body.
+        let Some((own, all)) = self.guard(request, response) else { return };
         let context = self.context(request, resolved.params.as_ref(), 0);
-        let request = &request.within(&context);
+        let request = &request.within(&context).behind(own, all);
         if middleware.run_matching_before(request, response) {
             self.dispatch(&resolved, request, response);
         }

@@ -11,6 +11,7 @@ mod drain;
 mod examples;
 mod fast;
 mod full;
+mod guards;
 mod https;
 mod limits;
 mod local;
