@@ -158,6 +158,16 @@ pub fn give_back_heap() {
     }
 }
 
+/// Gives the calling thread the lowest priority, where threads have one: it then runs on what others leave of the cores.
+pub fn lower_thread_priority() {
+    // Elsewhere this would be the priority of the process.
+    #[cfg(target_os = "linux")]
+    {
+        // Only a filter of system calls can refuse it, and the thread works at any priority.
+        let _ = rustix::process::nice(19);
+    }
+}
+
 /// Returns the cores that this thread may run on, ascending. Never empty.
 #[must_use]
 pub fn cores() -> Vec<usize> {

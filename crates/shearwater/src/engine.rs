@@ -13,13 +13,15 @@ pub use shearwater_engine::http1::{
 };
 pub use shearwater_engine::io::control_socket;
 pub use shearwater_engine::io::fs::written;
-pub use shearwater_engine::io::os::{DescriptorLimit, descriptor_limits, forbid_core_dumps, give_back_heap};
+pub use shearwater_engine::io::os::{
+    DescriptorLimit, descriptor_limits, forbid_core_dumps, give_back_heap, lower_thread_priority,
+};
 pub use shearwater_engine::io::signals::{
     Watch as SourceWatch, set_for_program as set_signals_for_program, watch as watch_source,
 };
 pub use shearwater_engine::io::{AcceptError, FileIdentity, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::limits::EXCHANGE_TEXT_BYTES_MAX;
 pub use shearwater_engine::{
-    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed, HeaderRules, On, Pieces,
-    Prebuilt, Wanted, raise_descriptor_limit,
+    Around, BodyPolicy, ConnectionGuard, ConnectionId, Context, End, FieldLines, GuardsPassed, HeaderRules,
+    On, Pieces, Prebuilt, Wanted, raise_descriptor_limit,
 };

@@ -363,7 +363,12 @@ impl<S: Service> WorkerState<S> {
 
     /// Responds to a complete request.
     #[inline(always)]
-    pub(crate) fn respond(&mut self, token: Token, whole: CompleteRequest<'_>, driver: &dyn DriverView) -> Step {
+    pub(crate) fn respond(
+        &mut self,
+        token: Token,
+        whole: CompleteRequest<'_>,
+        driver: &dyn DriverView,
+    ) -> Step {
         let is_last =
             whole.counted.unwrap_or_else(|| self.count_served(token, whole.is_followed)) || whole.leaves_body;
         let CompleteRequest { head, head_len, .. } = whole;

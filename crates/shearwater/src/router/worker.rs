@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use matchit::Params;
 use shearwater_engine::tasks::Stacks;
-use shearwater_engine::{Around, BodyPolicy, Context, FieldLines, GuardsPassed, Prebuilt, Request, Response, Service};
+use shearwater_engine::{
+    Around, BodyPolicy, Context, FieldLines, GuardsPassed, Prebuilt, Request, Response, Service,
+};
 use shearwater_http1::Head;
 
 use super::compile::{Definitions, compile};

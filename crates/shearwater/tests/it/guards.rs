@@ -147,7 +147,11 @@ fn a_request_that_passes_is_served_as_without_a_wait() {
         let expected = exchange(&mut tested, &[&get(path)]);
         assert!(expected.0.contains("X-Before: GET") && !expected.0.contains("lost"), "{}", expected.0);
         for query in ["later", "now"] {
-            assert_eq!(exchange(&mut tested, &[&get(&format!("{path}?{query}"))]), expected, "{path} {query}");
+            assert_eq!(
+                exchange(&mut tested, &[&get(&format!("{path}?{query}"))]),
+                expected,
+                "{path} {query}"
+            );
         }
     }
 }
@@ -167,21 +171,30 @@ fn each_guard_runs_once_unless_it_has_to_wait() {
 fn refuses_before_the_body_and_before_100_continue() {
     let (mut tested, _) = tested();
     for query in ["no", "later-no"] {
-        let head =
-            format!("POST /in/kept?{query} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-        for head in [&head, &head.replace("Expect: 100-continue\r\n", ""), &head.replace("Content-Length: 5", "Transfer-Encoding: chunked")] {
+        let head = format!(
+            "POST /in/kept?{query} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+        );
+        for head in [
+            &head,
+            &head.replace("Expect: 100-continue\r\n", ""),
+            &head.replace("Content-Length: 5", "Transfer-Encoding: chunked"),
+        ] {
             let mut client = tested.connect();
             client.send(head);
             tested.pass(WAIT * 2);
             let text = String::from_utf8(client.unread().to_vec()).expect("text");
             assert!(text.starts_with("HTTP/1.1 403 "), "{text}");
-            assert!(text.contains("\r\nConnection: close\r\n") && text.contains("\r\nX-After: 403\r\n"), "{text}");
+            assert!(
+                text.contains("\r\nConnection: close\r\n") && text.contains("\r\nX-After: 403\r\n"),
+                "{text}"
+            );
             assert!(!text.contains("X-Before"), "{text}");
         }
     }
     // Sends the 100 only once the guard has let the request pass.
     let mut client = tested.connect();
-    client.send("POST /in/kept?later HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    client
+        .send("POST /in/kept?later HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     tested.settle();
     assert_eq!(client.unread(), b"");
     tested.pass(WAIT * 3);
@@ -195,7 +208,9 @@ fn refuses_before_the_body_and_before_100_continue() {
 fn a_refused_request_keeps_the_connection_if_it_is_whole() {
     let (mut tested, _) = tested();
     let mut client = tested.connect();
-    client.send(post("/in/kept?no", "abc") + &get("/page?later-no") + &post("/in/kept?later", "abc") + &get("/page"));
+    client.send(
+        post("/in/kept?no", "abc") + &get("/page?later-no") + &post("/in/kept?later", "abc") + &get("/page"),
+    );
     tested.pass(WAIT * 5);
     let mut next = || client.response().map(|response| (response.status, response.text().to_owned()));
     assert_eq!(next(), Some((403, "no".to_owned())));

@@ -1,0 +1,202 @@
+//! HTTP basic authentication (RFC 7617) against an htpasswd file.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use shearwater::engine::{KnownField, OffloadPool, lower_thread_priority};
+use shearwater::{Request, Response};
+
+use crate::client::{ClientKey, address, ask_to_wait};
+use crate::clock::{Clock, nanoseconds};
+use crate::htpasswd::{HtpasswdError, Users};
+use crate::limits::{
+    CREDENTIALS_BYTES_MAX, FAILURE_EVERY, FAILURES_MAX, VERIFY_MARGIN, VERIFY_THREADS_MAX, VERIFY_WAIT_MAX,
+    VERIFY_WAITING_MAX,
+};
+use crate::meter::Meter;
+use crate::verified::{Tag, Verified};
+
+/// Serves users of an htpasswd file only, and asks others for a password (`401`).
+///
+/// A password is verified on a thread of its own with the lowest priority, while the request waits; requests with verified
+/// credentials don't wait. If [`VERIFY_WAITING_MAX`] passwords wait already, or for longer than [`VERIFY_WAIT_MAX`], the
+/// request gets a `503`. An address with [`FAILURES_MAX`] wrong passwords may try another one each [`FAILURE_EVERY`], and
+/// gets a `429` in between without anything being verified. Both have `Retry-After`.
+///
+/// Passwords are sent in clear unless the connection has TLS. Clones share everything.
+#[derive(Clone)]
+pub struct BasicAuth(Arc<Inner>);
+
+struct Inner {
+    users: Users,
+    challenge: String,
+    clock: Clock,
+    verified: Verified,
+    /// Wrong passwords by address.
+    failures: Meter,
+}
+
+/// Result of a password that was queued.
+enum Verification {
+    Correct,
+    Wrong,
+    /// It has waited for too long.
+    Late,
+}
+
+impl fmt::Debug for BasicAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BasicAuth").field("users", &self.0.users).finish_non_exhaustive()
+    }
+}
+
+impl BasicAuth {
+    /// Reads an htpasswd file. `realm` is what browsers may show beside the question for a password.
+    ///
+    /// # Errors
+    /// As [`Users::open`].
+    pub fn open(path: impl AsRef<Path>, realm: &str) -> Result<Self, HtpasswdError> {
+        Ok(Self::new(Users::open(path.as_ref())?, realm))
+    }
+
+    /// Serves these users. Quotes, backslashes and other than printable ASCII characters of `realm` become spaces.
+    #[must_use]
+    pub fn new(users: Users, realm: &str) -> Self {
+        Self::with_clock(users, realm, Clock::default())
+    }
+
+    /// As [`new`](Self::new), with a clock for tests.
+    #[must_use]
+    pub fn with_clock(users: Users, realm: &str, clock: Clock) -> Self {
+        let is_plain = |letter: char| (' '..='~').contains(&letter) && !matches!(letter, '"' | '\\');
+        let realm: String = realm.chars().map(|letter| if is_plain(letter) { letter } else { ' ' }).collect();
+        Self(Arc::new(Inner {
+            users,
+            challenge: format!("Basic realm=\"{realm}\", charset=\"UTF-8\""),
+            verified: Verified::new(clock.clone()),
+            failures: Meter::new(FAILURE_EVERY, FAILURES_MAX, clock.clone()),
+            clock,
+        }))
+    }
+
+    /// Continues with the verified credentials of another one, for a reload, if it has the same users.
+    #[must_use]
+    pub fn continuing(self, present: &Self) -> Self {
+        let is_same = self.0.users == present.0.users && self.0.challenge == present.0.challenge;
+        if is_same { present.clone() } else { self }
+    }
+
+    /// Runs as a [guard](shearwater::App::guard).
+    pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
+        let Some(credentials) = credentials(request) else {
+            self.0.ask(response);
+            return ControlFlow::Break(());
+        };
+        let tag = self.0.verified.tag(&credentials);
+        if self.0.verified.has(tag) {
+            return ControlFlow::Continue(());
+        }
+        let client = ClientKey::of(address(request, response));
+        match self.0.failures.take(client) {
+            Ok(()) => self.verify(credentials, tag, client, request, response),
+            Err(wait) => ask_to_wait(response, 429, wait, "Too many wrong passwords from this address.\n"),
+        }
+        ControlFlow::Break(())
+    }
+
+    /// Has credentials verified elsewhere, and the request wait for it.
+    fn verify(
+        &self,
+        credentials: Vec<u8>,
+        tag: Tag,
+        client: ClientKey,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        let inner = Arc::clone(&self.0);
+        // Dropped along with the request.
+        let awaited = Arc::new(());
+        let (wanted, since_ns) = (Arc::downgrade(&awaited), inner.clock.now_ns());
+        let work = {
+            let inner = Arc::clone(&self.0);
+            move || match wanted.upgrade() {
+                // Requests with the same credentials may have waited for the first of them.
+                Some(_) if inner.verified.has(tag) => Verification::Correct,
+                Some(_) if inner.clock.now_ns() - since_ns < nanoseconds(VERIFY_WAIT_MAX) => {
+                    inner.verify(&credentials, tag)
+                }
+                _ => Verification::Late,
+            }
+        };
+        let verification = pool().offload(work);
+        response.defer(request, move |mut call| async move {
+            // The threads have the lowest priority, so that they may not run at all.
+            let mut late = pin!(call.sleep(VERIFY_WAIT_MAX + VERIFY_MARGIN));
+            let mut verification = pin!(verification);
+            let verification = poll_fn(|cx| match verification.as_mut().poll(cx) {
+                Poll::Ready(verification) => Poll::Ready(verification),
+                Poll::Pending => late.as_mut().poll(cx).map(|()| Ok(Verification::Late)),
+            });
+            let verification = verification.await;
+            drop(awaited);
+            match verification {
+                Ok(Verification::Correct) => {
+                    inner.failures.give_back(client);
+                    call.pass();
+                }
+                Ok(Verification::Wrong) => inner.ask(&mut call.response()),
+                Ok(Verification::Late) | Err(_) => {
+                    inner.failures.give_back(client);
+                    let text = "Too many passwords are being verified.\n";
+                    ask_to_wait(&mut call.response(), 503, Duration::from_secs(1), text);
+                }
+            }
+        });
+    }
+}
+
+impl Inner {
+    /// Asks for a password (RFC 7617 section 2).
+    fn ask(&self, response: &mut Response<'_>) {
+        response.status(401).field("WWW-Authenticate", &self.challenge).text("This page needs a password.\n");
+    }
+
+    /// Verifies credentials, which takes a good part of a second.
+    fn verify(&self, credentials: &[u8], tag: Tag) -> Verification {
+        lower_thread_priority();
+        let colon = credentials.iter().position(|&byte| byte == b':').unwrap_or(credentials.len());
+        let (name, password) = credentials.split_at(colon);
+        let is_correct = std::str::from_utf8(name)
+            .is_ok_and(|name| self.users.verify(name, password.get(1..).unwrap_or_default(), tag.bits()));
+        if is_correct {
+            self.verified.add(tag);
+            return Verification::Correct;
+        }
+        Verification::Wrong
+    }
+}
+
+/// Returns the decoded credentials of a request, `user:password`, if it has any.
+fn credentials(request: &Request<'_>) -> Option<Vec<u8>> {
+    let value = request.head().field(KnownField::Authorization)?;
+    let (scheme, encoded) = value.split_at_checked(b"Basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"Basic ") || value.len() > CREDENTIALS_BYTES_MAX {
+        return None;
+    }
+    let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
+    decoded.contains(&b':').then_some(decoded)
+}
+
+/// Returns the threads of the process that verify passwords.
+fn pool() -> &'static OffloadPool {
+    static POOL: OnceLock<OffloadPool> = OnceLock::new();
+    POOL.get_or_init(|| OffloadPool::new("passwords", VERIFY_THREADS_MAX, VERIFY_WAITING_MAX))
+}
