@@ -161,7 +161,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
-    /// Let scripts of all other sites read the files: short for --header 'Access-Control-Allow-Origin: *'
+    /// Let scripts of all other sites read the files (CORS)
     #[arg(long)]
     pub(crate) cors: bool,
 

@@ -14,6 +14,8 @@ pub(crate) struct FlagSite {
     pub(crate) tls: SiteTls,
     pub(crate) files: FolderOptions,
     pub(crate) headers: Headers,
+    /// Pages of any origin may read the files.
+    pub(crate) cors: bool,
     pub(crate) error_pages: Vec<ErrorPage>,
 }
 
@@ -28,13 +30,13 @@ impl FlagSite {
             _ if !serve.domain.is_empty() => SiteTls::Auto,
             _ => SiteTls::Off,
         };
-        let cors = serve.cors.then(|| ("Access-Control-Allow-Origin".to_owned(), "*".to_owned()));
         let page = |(status, path): &(u16, String)| ErrorPage { status: *status, path: path.clone() };
         Self {
             hosts: serve.domain.clone(),
             tls,
             files: files(serve),
-            headers: Headers { set: serve.header.iter().cloned().chain(cors).collect(), remove: Vec::new() },
+            headers: Headers { set: serve.header.clone(), remove: Vec::new() },
+            cors: serve.cors,
             error_pages: serve.error_page.iter().map(page).collect(),
         }
     }
@@ -72,7 +74,7 @@ pub(crate) fn only_for_a_folder(serve: &Serve) -> Option<(&'static str, &'static
         (serve.symlinks.is_some(), "--symlinks", "symlinks = \"…\""),
         (!serve.error_page.is_empty(), "--error-page", "error_pages = { 404 = \"/404.html\" }"),
         (!serve.header.is_empty(), "--header", "headers = { set = { NAME = \"…\" } }"),
-        (serve.cors, "--cors", "headers = { set = { Access-Control-Allow-Origin = \"*\" } }"),
+        (serve.cors, "--cors", "cors = true"),
         (!serve.domain.is_empty(), "--domain", "tls = \"auto\""),
         (serve.cert.is_some(), "--cert", "tls = { cert = \"…\", key = \"…\" }"),
         (serve.self_signed, "--self-signed", "tls = \"self-signed\""),

@@ -14,6 +14,7 @@ mod control;
 mod diagnostics;
 mod failure;
 mod flag_site;
+mod guards;
 mod health;
 mod http_client;
 mod init;

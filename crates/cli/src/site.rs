@@ -11,6 +11,7 @@ use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, 
 
 use crate::failure::Failure;
 use crate::flag_site::FlagSite;
+use crate::guards;
 use crate::intent::{of_file, of_missing};
 
 /// Served without an argument if it exists.
@@ -140,8 +141,10 @@ impl Site {
 
 /// Returns a site without content, with the names and TLS of flags.
 fn of_flags(by_flags: &FlagSite) -> site::Site {
-    let FlagSite { hosts, headers, error_pages, .. } = by_flags.clone();
-    site::Site { hosts, https_only: by_flags.is_encrypted(), headers, error_pages, ..site::Site::default() }
+    let FlagSite { hosts, headers, error_pages, cors, .. } = by_flags.clone();
+    let guards = if cors { guards::any_origin() } else { site::Guards::default() };
+    let https_only = by_flags.is_encrypted();
+    site::Site { hosts, https_only, guards, headers, error_pages, ..site::Site::default() }
 }
 
 fn invalid(mistakes: Mistakes) -> Failure {
@@ -152,7 +155,9 @@ fn invalid(mistakes: Mistakes) -> Failure {
 
 /// Returns the flag about headers or error pages that sets a key of a site.
 fn flag_of(key: &str) -> Option<String> {
-    match key.strip_prefix("site[0].")?.split_once('.')? {
+    let key = key.strip_prefix("site[0].")?;
+    match key.split_once('.').unwrap_or((key, "")) {
+        ("cors", "") => Some("--cors".to_owned()),
         ("headers", name) => Some(format!("--header {}", name.strip_prefix("set.")?)),
         ("error_pages", status) => Some(format!("--error-page {status}")),
         _ => None,

@@ -9,6 +9,7 @@ use shearwater_files::{
 };
 use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
+use crate::guards::GuardsPlan;
 use crate::settings;
 use crate::site::{Root, Site, cant_open};
 
@@ -17,10 +18,12 @@ pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
     if config.sites.is_empty() {
         return (None, Findings::default());
     }
-    let mut folders = Folders::default();
+    let (mut folders, mut guards) = (Folders::default(), GuardsPlan::default());
+    let each = config.sites.iter().enumerate();
     let sites: Vec<site::Site> =
-        config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
+        each.map(|(index, site)| of_site(index, site, &mut folders, &mut guards)).collect();
     let Folders { open, roots, mut findings, .. } = folders;
+    findings.errors.extend(guards.errors);
     match Sites::new(Options { folders: open, cache: settings::cache(&config.cache, workers), sites }) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
@@ -131,7 +134,7 @@ impl Folders {
     }
 }
 
-fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
+fn of_site(index: usize, site: &config::Site, folders: &mut Folders, guards: &mut GuardsPlan) -> site::Site {
     let of = format!("site[{index}]");
     let redirect = |config::Redirect { from, to, status }: &config::Redirect| site::Redirect {
         from: from.clone(),
@@ -143,6 +146,8 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
         content: folders.content(&of, &site.serving),
         https_only: site.redirects_clear(),
         hsts: site.hsts.as_ref().map(hsts),
+        guards: guards.of_site(&of, &site.guarding),
+        security_headers: site.guarding.security_headers,
         headers: of_headers(&site.headers),
         error_pages: of_pages(&site.serving.error_pages, &BTreeMap::new()),
         redirects: site.redirects.iter().map(redirect).collect(),
@@ -150,7 +155,7 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
             .routes
             .iter()
             .enumerate()
-            .map(|(route, keys)| of_route(&format!("{of}.route[{route}]"), keys, site, folders))
+            .map(|(route, keys)| of_route(&format!("{of}.route[{route}]"), keys, site, folders, guards))
             .collect(),
     }
 }
@@ -159,7 +164,13 @@ fn hsts(config::Hsts { max_age, subdomains, preload }: &config::Hsts) -> site::H
     site::Hsts { max_age: *max_age, subdomains: *subdomains, preload: *preload }
 }
 
-fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
+fn of_route(
+    of: &str,
+    route: &config::Route,
+    site: &config::Site,
+    folders: &mut Folders,
+    guards: &mut GuardsPlan,
+) -> site::Route {
     let content = match &route.respond {
         Some(respond) => Some(Content::Fixed(site::Fixed {
             status: respond.status,
@@ -174,6 +185,9 @@ fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut 
         path: route.path.clone(),
         content,
         strip_prefix: route.strip_prefix,
+        guards: guards.of_route(of, &route.guarding, &site.guarding),
+        security_headers: route.guarding.security_headers,
+        download: route.download.clone().map(|config::Download { name }| site::Download { name }),
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }

@@ -23,6 +23,7 @@ mod section;
 mod sections {
     pub(crate) mod admin;
     pub(crate) mod files;
+    pub(crate) mod guards;
     pub(crate) mod limits;
     pub(crate) mod log;
     pub(crate) mod server;
@@ -39,13 +40,14 @@ pub use rules::numbers::{parse_duration, parse_size};
 pub use rules::strings::Choices;
 pub use sections::admin::Admin;
 pub use sections::files::{CacheControl, Coding, Hidden, Serving, Symlinks};
+pub use sections::guards::{BasicAuth, Cors, Guarding, RateLimit};
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
 pub use sections::log::{Log, StatusClass};
 pub use sections::server::{
     Accept, Address, ClientHeader, Driver, Level, Listen, Logging, MessageFormat, Order, ProxyProtocol,
     Server,
 };
-pub use sections::site::{Headers, Redirect, Respond, Route, Site};
+pub use sections::site::{Download, Headers, Redirect, Respond, Route, Site};
 pub use sections::tls::{
     Acme, ClearRequests, Directory, Eab, Hsts, Pair, Protocol, Secret, SiteTls, Tls, TlsVersion,
 };

@@ -59,7 +59,9 @@ fn serves_users_only() {
         assert_eq!(tested.ask(request).status, 401, "{value}");
     }
     let encoded = STANDARD.encode("ann:secret");
-    let body = format!("POST / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\nContent-Length: 3\r\n\r\nabc");
+    let body = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\nContent-Length: 3\r\n\r\nabc"
+    );
     assert_eq!(tested.ask(body).text(), "abc");
 }
 
@@ -138,7 +140,9 @@ fn limits_requests() {
     let mut app = App::new();
     app.guard(move |request, response| same.check(request, response));
     assert_eq!(Tested::new(app).expect("valid routes").get("/").status, 429, "the table is kept");
-    for wrong in [Rate { requests: 0, ..rate }, Rate { burst: 0, ..rate }, Rate { per: Duration::ZERO, ..rate }] {
+    for wrong in
+        [Rate { requests: 0, ..rate }, Rate { burst: 0, ..rate }, Rate { per: Duration::ZERO, ..rate }]
+    {
         assert!(RateLimit::new(wrong).is_err(), "{wrong:?}");
     }
 }

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::panic::Location;
 
 use shearwater_engine::tasks::StackOptions;
-use shearwater_engine::{Call, Control, Reload, Reloading, Request, Response, Service};
+use shearwater_engine::{Call, Control, FieldLines, Reload, Reloading, Request, Response, Service};
 use shearwater_http1::Method;
 
 use crate::error::{Error, RouteError, RouteErrors, SourceLocation};
-use crate::fast::Fast;
+use crate::fast::{Cors, Fast};
 use crate::handlers::{CoroutineCall, MakeDeferred, Outcome};
 use crate::router::{Definitions, Handler, Registered, Route, RouteMethod, Routes, RoutesService, Target};
 use crate::{handlers, path};
@@ -279,6 +279,31 @@ impl App {
     ) -> &mut Self {
         self.definitions.parts.middleware.push_guard(self.prefix.clone(), Box::new(guard));
         self
+    }
+
+    /// Lets pages of other origins use the routes of this scope (CORS). `methods` are those that pages may use, separated by
+    /// commas, such as `"GET, POST"`.
+    ///
+    /// A guard responds to preflights (`OPTIONS` with `Access-Control-Request-Method`), which have no credentials: add it
+    /// before guards that need some. A step adds the headers of all other responses.
+    ///
+    /// # Errors
+    /// An invalid policy, or other methods than tokens separated by commas.
+    pub fn cors(&mut self, cors: &Cors, methods: &str) -> Result<&mut Self, String> {
+        let preflight = cors.preflight_lines(methods, methods)?;
+        let lines = cors.response_lines(&FieldLines::new())?;
+        self.guard(move |request, response| match Cors::is_preflight(request) {
+            true => {
+                response.status(204).lines(preflight.get(&request.head()));
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        });
+        Ok(self.after(move |request, response| {
+            if !Cors::is_preflight(request) {
+                response.lines(lines.get(&request.head()));
+            }
+        }))
     }
 
     /// Adds a step that runs before handlers. `ControlFlow::Break(())` ends the request with the response as it is:

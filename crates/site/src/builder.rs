@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use shearwater_files::resolve::path::resolve_setting;
 use shearwater_files::{CacheStatistics, Folder};
 
+use crate::guards::{Guards, PlannedGuards, SECURITY_HEADERS, attachment};
 use crate::headers::{self, Changes};
 use crate::hosts::{HostPattern, Hosts, parse_host};
 use crate::https::{Challenges, ClearRules, HSTS, hsts_value, is_hsts, without_hsts};
@@ -47,6 +48,7 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
     };
     let SharedTables { mut headers, fixed, warnings, .. } = shared;
     let rules_in_clear = in_clear(&mut headers);
+    let has_guards = sites.iter().any(|site| !site.guards.is_empty());
     let has_clear_rules = sites.iter().any(|site| site.clear.is_some());
     let (header_rules, fixed) = (headers.list.iter().map(headers::header_rules).collect(), fixed.list);
     let Options { folders, cache, .. } = options;
@@ -60,6 +62,8 @@ pub(crate) fn build(options: Options) -> Result<SitesPlan, Mistakes> {
         header_rules,
         rules_in_clear,
         has_clear_rules,
+        has_guards,
+        has_checks: has_guards || has_clear_rules,
         https_port: OnceLock::new(),
         challenges: Challenges::default(),
         fixed,
@@ -159,6 +163,7 @@ fn build_site<'a>(
         routes: RouteTable::new(OWN),
         rules: Vec::new(),
         redirects: Vec::new(),
+        guards: Vec::new(),
         pages: Vec::new(),
     };
     let key = format!("site[{at}]");
@@ -175,7 +180,7 @@ fn build_site<'a>(
         builder.add_redirect(index, redirect);
     }
     for (index, route) in site.routes.iter().enumerate() {
-        builder.add_route(index, route);
+        builder.add_route(index, route, site);
     }
     builder.add_error_pages(site);
     for (index, redirect) in site.redirects.iter().enumerate() {
@@ -244,11 +249,31 @@ impl Builder<'_, '_> {
     /// Adds the rule of requests without a route.
     fn add_own_rule(&mut self, site: &Site) {
         self.changes = self.check_headers(&site.headers, "");
-        let header_rules = self.header_rules(&self.changes.clone());
+        let changes = restricting(site.security_headers, self.changes.clone());
+        let (header_rules, guards) = self.plan_guards("", &site.guards, &changes, "");
         let action = self.action(&site.content, "");
         self.check_required_headers(Some(&site.content), &self.changes.clone(), "");
-        self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
+        self.plan.rules.push(RouteRule { action, header_rules, pages: 0, guards });
         self.plan.pages.push(Vec::new());
+    }
+
+    /// Adds guards. `of` names the table that they were written in. Returns the numbers of the header rules and of the guards.
+    fn plan_guards(&mut self, of: &str, guards: &Guards, changes: &Changes, key: &str) -> (Option<u32>, u32) {
+        if guards.is_empty() {
+            return (self.header_rules(changes), 0);
+        }
+        let planned =
+            PlannedGuards::new(of.to_owned(), guards.clone(), changes, |all| self.header_rules(all));
+        match planned {
+            Ok((planned, header_rules)) => {
+                self.plan.guards.push(planned);
+                (header_rules, number(self.plan.guards.len()))
+            }
+            Err(invalid) => {
+                self.mistake(&format!("{key}.cors"), invalid);
+                (None, 0)
+            }
+        }
     }
 
     /// Returns the valid header changes.
@@ -318,22 +343,30 @@ impl Builder<'_, '_> {
         self.plan.rules.push(RouteRule { action, ..self.plan.rules[OWN as usize] });
     }
 
-    fn add_route(&mut self, index: usize, route: &Route) {
+    fn add_route(&mut self, index: usize, route: &Route, site: &Site) {
         let key = format!(".route[{index}]");
         let own = self.plan.rules[OWN as usize];
         let action = match &route.content {
             Some(content) => self.action(content, &key),
             None => own.action,
         };
-        let header_rules = if route.headers == Headers::default() {
-            self.check_required_headers(route.content.as_ref(), &self.changes.clone(), &key);
-            own.header_rules
-        } else {
-            let changes = self.check_headers(&route.headers, &key);
-            let changes = headers::merge(&self.changes, changes);
-            self.check_required_headers(route.content.as_ref(), &changes, &key);
-            self.header_rules(&changes)
-        };
+        let changes = self.check_headers(&route.headers, &key);
+        let changes = headers::merge(&self.changes, changes);
+        self.check_required_headers(route.content.as_ref(), &changes, &key);
+        let disposition = route.download.as_ref().map(|download| attachment(download.name.as_deref()));
+        let disposition = disposition.map(|value| ("Content-Disposition".to_owned(), Some(value)));
+        let changes = headers::merge(&disposition.into_iter().collect(), changes);
+        let changes = restricting(route.security_headers, changes);
+        let inherits = route.guards.is_none() && route.security_headers == site.security_headers;
+        let (header_rules, guards) =
+            match inherits && changes == restricting(site.security_headers, self.changes.clone()) {
+                true => (own.header_rules, own.guards),
+                false => {
+                    let of = if route.guards.is_some() { &*route.path } else { "" };
+                    let guards = route.guards.as_ref().unwrap_or(&site.guards);
+                    self.plan_guards(of, guards, &changes, &key)
+                }
+            };
         let rule = number(self.plan.rules.len());
         let pattern = PathPattern::parse(&route.path);
         let action = match &pattern {
@@ -341,7 +374,7 @@ impl Builder<'_, '_> {
             _ => action,
         };
         // Its error pages are added when all routes are known.
-        self.plan.rules.push(RouteRule { action, header_rules, pages: 0 });
+        self.plan.rules.push(RouteRule { action, header_rules, pages: 0, guards });
         self.keys.push(format!("{}{key}", self.key));
         let known = match pattern {
             Ok(pattern) => self.plan.routes.insert(&pattern, rule),
@@ -419,6 +452,13 @@ impl Builder<'_, '_> {
             self.warning(format!("{}{key}", self.key), "redirect loop", help);
         }
     }
+}
+
+/// Returns changes with the headers that restrict browsers, except for those that are changed already.
+fn restricting(security_headers: bool, changes: Changes) -> Changes {
+    let added = SECURITY_HEADERS.iter().filter(|_| security_headers);
+    let added = added.map(|&(name, value)| (name.to_owned(), Some(value.to_owned()))).collect();
+    headers::merge(&added, changes)
 }
 
 /// Finds the folders of error pages. Returns the valid pages, and errors by status.

@@ -10,8 +10,8 @@ use shearwater_files::Files;
 use crate::plan::SitesPlan;
 use crate::responses::BuiltInPages;
 
-/// Headers of an error that its page keeps (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3 and 12.5.5).
-const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
+/// Headers of an error that its page keeps (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3, 12.5.5 and 11.6.1).
+const OF_ERRORS: [&str; 5] = ["Allow", "Content-Range", "Retry-After", "Vary", "WWW-Authenticate"];
 
 /// The error pages of all sites, on one worker.
 pub(crate) struct ErrorPages {

@@ -8,6 +8,7 @@
 
 mod builder;
 mod error_pages;
+mod guards;
 mod headers;
 mod hosts;
 mod https;
@@ -22,8 +23,9 @@ pub mod routes;
 mod service;
 mod table;
 
+pub use guards::{Guards, SiteCors};
 pub use options::{
-    Content, ErrorPage, Fixed, Headers, Hsts, Mistake, Mistakes, Options, REDIRECT_STATUS, Redirect, Route,
-    Site,
+    Content, Download, ErrorPage, Fixed, Headers, Hsts, Mistake, Mistakes, Options, REDIRECT_STATUS,
+    Redirect, Route, Site,
 };
 pub use service::{SiteService, Sites};

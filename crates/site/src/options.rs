@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shearwater_files::{CacheLimits, Folder};
 
+use crate::guards::Guards;
 use crate::limits::MISTAKES_MAX;
 
 /// Options of all sites of a server.
@@ -31,6 +32,10 @@ pub struct Site {
     pub https_only: bool,
     /// Has browsers use `https` only.
     pub hsts: Option<Hsts>,
+    /// Guards, which run behind the redirect to `https`.
+    pub guards: Guards,
+    /// Sets headers that restrict browsers, unless `headers` changes them.
+    pub security_headers: bool,
     /// Changes to response headers.
     pub headers: Headers,
     /// Error pages.
@@ -78,10 +83,23 @@ pub struct Route {
     /// Looks files up by the path after the prefix: with `/uploads/*`, `/uploads/a` is the file `a` of the folder. Only
     /// for a prefix.
     pub strip_prefix: bool,
+    /// Guards; `None`: the site's.
+    pub guards: Option<Guards>,
+    /// As that of the site.
+    pub security_headers: bool,
+    /// Has browsers save the files.
+    pub download: Option<Download>,
     /// Changes to response headers, in addition to the site's.
     pub headers: Headers,
     /// Error pages, in addition to the site's.
     pub error_pages: Vec<ErrorPage>,
+}
+
+/// Files are sent for saving (`Content-Disposition: attachment`, RFC 6266).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Download {
+    /// The name for saving; `None`: the last segment of the URL.
+    pub name: Option<String>,
 }
 
 /// A redirect, for every method.

@@ -2,12 +2,14 @@
 
 use std::sync::OnceLock;
 
+use shearwater::Request;
 use shearwater::engine::HeaderRules;
 use shearwater_files::resolve::path::resolve;
 use shearwater_files::{CacheLimits, CacheStatistics, Folder};
 
+use crate::guards::PlannedGuards;
 use crate::hosts::Hosts;
-use crate::https::{Challenges, ClearRules};
+use crate::https::{Challenges, ClearRules, is_challenge};
 use crate::limits::{REDIRECTS_FOLLOWED_MAX, SITES_MAX};
 use crate::options::{Fixed, Mistakes};
 use crate::redirect::RedirectTarget;
@@ -25,6 +27,10 @@ pub(crate) struct SitesPlan {
     pub(crate) rules_in_clear: Vec<Option<u32>>,
     /// A site has rules for requests in clear, or there are challenges.
     pub(crate) has_clear_rules: bool,
+    /// A site has guards.
+    pub(crate) has_guards: bool,
+    /// One of the two.
+    pub(crate) has_checks: bool,
     /// Port that requests in clear are redirected to.
     pub(crate) https_port: OnceLock<u16>,
     pub(crate) challenges: Challenges,
@@ -35,15 +41,34 @@ pub(crate) struct SitesPlan {
 }
 
 impl SitesPlan {
-    /// Returns the header rules for a request in clear: without HSTS.
-    pub(crate) fn header_rules_in_clear(&self, found: &RouteMatch) -> Option<u32> {
-        let rules = found.rule.header_rules?;
+    /// Returns the guards of a match.
+    pub(crate) fn guards(&self, found: &RouteMatch) -> Option<&PlannedGuards> {
+        let number = (found.rule.guards as usize).checked_sub(1)?;
+        Some(&self.sites[found.site as usize].guards[number])
+    }
+
+    /// Returns the header rules of a request: those of its origin, and in clear those without HSTS.
+    pub(crate) fn header_rules(
+        &self,
+        found: &RouteMatch,
+        request: &Request<'_>,
+        is_clear: bool,
+    ) -> Option<u32> {
+        let of_origin = self.guards(found).and_then(|guards| guards.header_rules(request));
+        let rules = of_origin.or(found.rule.header_rules)?;
         let clear = self.sites[found.site as usize].clear.as_ref();
-        if clear.is_some_and(|clear| clear.has_hsts) {
+        if is_clear && clear.is_some_and(|clear| clear.has_hsts) {
             self.rules_in_clear[rules as usize]
         } else {
             Some(rules)
         }
+    }
+
+    /// Returns the rules that redirect a request in clear to `https`, if any do.
+    pub(crate) fn redirect_to_https(&self, found: &RouteMatch, request: &Request<'_>) -> Option<&ClearRules> {
+        let rules = self.sites[found.site as usize].clear.as_ref().filter(|rules| rules.are_redirected)?;
+        // The target of OPTIONS may be a star.
+        (!is_challenge(request) && request.path() != "*").then_some(rules)
     }
 }
 
@@ -59,6 +84,8 @@ pub(crate) struct SitePlan {
     /// Rules of the routes.
     pub(crate) rules: Vec<RouteRule>,
     pub(crate) redirects: Vec<RedirectTarget>,
+    /// Guards of routes. Redirects have those of the site.
+    pub(crate) guards: Vec<PlannedGuards>,
     /// Sets of error pages.
     pub(crate) pages: Vec<Vec<PlannedPage>>,
 }
@@ -70,6 +97,8 @@ pub(crate) struct RouteRule {
     pub(crate) header_rules: Option<u32>,
     /// A set of error pages.
     pub(crate) pages: u32,
+    /// Guards of the site, from 1; 0 without any.
+    pub(crate) guards: u32,
 }
 
 /// Source of a response.
@@ -196,6 +225,6 @@ mod tests {
 
     #[test]
     fn a_match_stays_small() {
-        assert_eq!(size_of::<RouteMatch>(), 24, "workers cache thousands");
+        assert_eq!(size_of::<RouteMatch>(), 28, "workers cache hundreds");
     }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::engine::{Context, HeaderRules};
+use shearwater::engine::{Context, GuardsPassed, HeaderRules};
 use shearwater::{Request, Response, Service};
 use shearwater_files::resolve::path::{BadPath, resolve};
 use shearwater_files::{CacheStatistics, FileCache, Files, Folder};
 
 use crate::builder;
 use crate::error_pages::{ErrorPages, PageSet};
-use crate::https::{HTTPS_PORT, is_challenge};
+use crate::https::HTTPS_PORT;
 use crate::options::{Mistakes, Options};
 use crate::plan::{RouteAction, RouteMatch, SitesPlan, prefix_len};
 use crate::responses::{ALLOW, FixedResponse};
@@ -46,8 +46,8 @@ impl Sites {
         self.0.statistics.clone()
     }
 
-    /// Takes over the open folders of present sites that are the same, so that each has one descriptor, and the counts of
-    /// their caches.
+    /// Takes over the open folders of present sites that are the same, so that each has one descriptor, the counts of their
+    /// caches, and what guards know of clients.
     #[must_use]
     pub fn sharing_folders(mut self, present: &Self) -> Self {
         let known = FoldersByPath::new(&present.0.folders);
@@ -56,6 +56,14 @@ impl Sites {
             for folder in &mut plan.folders {
                 if let Some(same) = known.find(folder) {
                     *folder = present.0.folders[same].clone();
+                }
+            }
+            for site in &mut plan.sites {
+                let same = present.0.sites.iter().find(|present| present.name == site.name);
+                for planned in &mut site.guards {
+                    let present =
+                        same.and_then(|site| site.guards.iter().find(|known| known.key == planned.key));
+                    present.into_iter().for_each(|present| planned.guards.continue_from(&present.guards));
                 }
             }
         }
@@ -94,6 +102,7 @@ impl Sites {
         if let Some(plan) = Arc::get_mut(&mut self.0) {
             plan.challenges.0 = Some(Arc::new(find));
             plan.has_clear_rules = true;
+            plan.has_checks = true;
         }
     }
 
@@ -217,11 +226,9 @@ impl SiteService {
     ) {
         response.exchange_tag(found.tag);
         let mut header_rules = found.rule.header_rules;
-        if self.plan.has_clear_rules && !request.is_secure() {
-            if self.respond_in_clear(found, request, response) {
-                return;
-            }
-            header_rules = self.plan.header_rules_in_clear(found);
+        if self.plan.has_checks {
+            let Some(checked) = self.check(found, request, response) else { return };
+            header_rules = checked;
         }
         if let Some(header_rules) = header_rules {
             response.header_rules(&self.header_rules[header_rules as usize]);
@@ -253,6 +260,41 @@ impl SiteService {
         }
     }
 
+    /// Responds to a request in clear that is redirected, or that doesn't pass its guards. Else returns its header rules.
+    #[inline(never)]
+    fn check(
+        &self,
+        found: &RouteMatch,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<Option<u32>> {
+        let is_clear = self.plan.has_clear_rules && !request.is_secure();
+        if is_clear && self.respond_in_clear(found, request, response) {
+            return None;
+        }
+        self.run_guards(found, is_clear, request, response)?;
+        Some(self.plan.header_rules(found, request, is_clear))
+    }
+
+    /// Runs the guards of a match that haven't run yet. Returns the number passed; `None` if one of them has responded.
+    fn run_guards(
+        &self,
+        found: &RouteMatch,
+        is_clear: bool,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> Option<GuardsPassed> {
+        let Some(guards) = self.plan.guards(found) else { return Some(request.guards_outside()) };
+        if let Some(header_rules) = self.plan.header_rules(found, request, is_clear) {
+            response.header_rules(&self.header_rules[header_rules as usize]);
+        }
+        let passed = guards.check(request, response);
+        if passed.is_none() && (response.status_code() >= 400 || response.is_deferred()) {
+            self.add_error_page(found, request, response);
+        }
+        passed
+    }
+
     fn add_error_page(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
         let pages = PageSet { site: found.site, number: found.rule.pages };
         self.error_pages.surround(pages, request, response);
@@ -270,15 +312,8 @@ impl SiteService {
         if plan.challenges.respond(request, response) {
             return true;
         }
-        let Some(rules) = plan.sites[found.site as usize].clear.as_ref().filter(|rules| rules.are_redirected)
-        else {
-            return false;
-        };
-        // The target of OPTIONS may be a star.
-        if is_challenge(request) || request.path() == "*" {
-            return false;
-        }
-        if let Some(header_rules) = plan.header_rules_in_clear(found) {
+        let Some(rules) = plan.redirect_to_https(found, request) else { return false };
+        if let Some(header_rules) = plan.header_rules(found, request, true) {
             response.header_rules(&self.header_rules[header_rules as usize]);
         }
         let port = plan.https_port.get().copied().unwrap_or(HTTPS_PORT);
@@ -332,6 +367,24 @@ impl Context for StrippedPrefix {
 }
 
 impl Service for SiteService {
+    fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
+        if !self.plan.has_guards {
+            return Some(request.guards_outside());
+        }
+        let head = request.head();
+        let found = match self.plan.only {
+            Some(only) => only,
+            None => self.find(head.host_bytes(), head.path_bytes(), request.path()).0,
+        };
+        let is_clear = self.plan.has_clear_rules && !request.is_secure();
+        // The redirect comes first.
+        if is_clear && self.plan.redirect_to_https(&found, request).is_some() {
+            return Some(request.guards_outside());
+        }
+        response.exchange_tag(found.tag);
+        self.run_guards(&found, is_clear, request, response)
+    }
+
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         if let Some(only) = &self.plan.only {
             return self.act(only, None, request, response);

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::context::{Context, KeyPath};
+use toml::de::DeValue;
+
+use crate::context::{Context, KeyPath, Value};
 use crate::rules::collections::{List, Map, Optional, Table, Tables};
 use crate::rules::numbers::{integer, one_of};
 use crate::rules::strings::{Choice, Flag, Text, text};
-use crate::section::{Kind::Inline, Row, Section, Source, Visitor, rows, section};
+use crate::section::{Kind::Inline, Row, Rule, Section, Source, Visitor, rows, section};
 use crate::sections::files::{MEDIA_TYPE, Serving};
+use crate::sections::guards::Guarding;
 use crate::sections::tls::{Certificate, ClearRequests, Hsts, HstsRule, SiteTls};
 
 const HEADERS: Table =
@@ -28,6 +31,8 @@ pub struct Site {
     pub http: Option<ClearRequests>,
     /// HTTP Strict Transport Security.
     pub hsts: Option<Hsts>,
+    /// Who is served.
+    pub guarding: Guarding,
     /// How files are served.
     pub serving: Serving,
     /// Response headers that are set or removed.
@@ -69,6 +74,7 @@ impl Section for Site {
             HstsRule,
             &mut self.hsts,
         );
+        self.guarding.keys(visitor);
         self.serving.keys(visitor);
         visitor.key("headers", "Response headers that are set or removed.", HEADERS, &mut self.headers);
         visitor.key(
@@ -80,14 +86,19 @@ impl Section for Site {
         visitor.key(
             "route",
             "Settings for one path or prefix of the site above. The most specific route wins, whatever the order: an exact path before a \
-             prefix, a longer prefix before a shorter. Every key of [[site]] from `root` to `cache_control` can be used here and overrides \
+             prefix, a longer prefix before a shorter. Every key of [[site]] from `allow` to `cache_control` can be used here and overrides \
              that of the site.",
-            Tables(Route { serving: self.serving.clone(), ..Route::default() }),
+            Tables(Route {
+                guarding: self.guarding.clone(),
+                serving: self.serving.clone(),
+                ..Route::default()
+            }),
             &mut self.routes,
         );
     }
 
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        self.guarding.check(source, context);
         self.serving.check(source, context);
         if !source.has("root") && self.redirects.is_empty() && self.routes.is_empty() {
             let help = "add a `root`, such as `root = \"./public\"`, a route or a redirect";
@@ -100,6 +111,7 @@ impl Section for Site {
             hosts: vec!["example.org".to_owned(), "*.example.org".to_owned()],
             http: Some(ClearRequests::Redirect),
             hsts: Some(Hsts { max_age: Duration::from_secs(365 * 86_400), ..Hsts::default() }),
+            guarding: Guarding::example(),
             serving: Serving::example(),
             headers: Headers::example(),
             ..Self::default()
@@ -127,6 +139,10 @@ pub struct Route {
     pub respond: Option<Respond>,
     /// Looks files up by the path after the prefix.
     pub strip_prefix: bool,
+    /// Sends files for saving.
+    pub download: Option<Download>,
+    /// Who is served: the site's keys, overridden by the route's.
+    pub guarding: Guarding,
     /// How files are served: the site's keys, overridden by the route's.
     pub serving: Serving,
     /// Headers in addition to the site's; they take precedence over those.
@@ -158,7 +174,7 @@ impl Section for Route {
         );
         visitor.key(
             "respond",
-            "A fixed response instead of files. Only `path` and `headers` can be used with it.",
+            "A fixed response instead of files. `download` and the keys about files, from `root` on, can't be used with it.",
             Optional(Table(Inline, "a table such as { status = 200, type = \"text/plain\", body = \"ok\" }")),
             &mut self.respond,
         );
@@ -175,15 +191,25 @@ impl Section for Route {
             HEADERS,
             &mut self.headers,
         );
+        visitor.key(
+            "download",
+            "Has browsers save the files instead of showing them (Content-Disposition: attachment, RFC 6266). A string is the name for saving; \
+             `true`: the last segment of the URL.",
+            DownloadRule,
+            &mut self.download,
+        );
+        self.guarding.keys(visitor);
         self.serving.keys(visitor);
     }
 
     fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        self.guarding.check(source, context);
         self.serving.check(source, context);
         self.replace_fallback(source);
         if source.has("respond") {
             let serving = rows(&Serving::example(), &KeyPath::default());
-            let own = self.strip_prefix.then_some("strip_prefix");
+            let own = self.strip_prefix.then_some("strip_prefix").into_iter();
+            let own = own.chain(self.download.is_some().then_some("download"));
             for name in serving.iter().map(|Row { name, .. }| *name).chain(own) {
                 if source.has(name) {
                     let message = format!("`{name}` has no effect with `respond`");
@@ -203,6 +229,8 @@ impl Section for Route {
             respond: Some(Respond::example()),
             strip_prefix: false,
             headers: Headers::example(),
+            download: Some(Download { name: Some("report.pdf".to_owned()) }),
+            guarding: Guarding::default(),
             serving: Serving::default(),
         }
     }
@@ -219,6 +247,52 @@ impl Section for Route {
             name => own.contains(&name),
         };
         rows.into_iter().filter(|row| is_own(row.name)).collect()
+    }
+}
+
+/// Files are sent for saving.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Download {
+    /// The name for saving; `None`: that of the URL.
+    pub name: Option<String>,
+}
+
+/// A file name, `true` or `false`.
+struct DownloadRule;
+
+const FILE_NAME: Text<String> = Text {
+    parse: |text, _| match text.is_empty()
+        || text.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\'))
+    {
+        true => Err("invalid file name".to_owned()),
+        false => Ok(text.to_owned()),
+    },
+    ..text("a file name, such as \"report.pdf\"")
+};
+
+impl Rule<Option<Download>> for DownloadRule {
+    fn read(&self, value: &Value<'_>, context: &mut Context<'_>, place: &mut Option<Download>) {
+        match value.get_ref() {
+            DeValue::Boolean(flag) => *place = flag.then(Download::default),
+            DeValue::String(_) => {
+                let mut name = String::new();
+                FILE_NAME.read(value, context, &mut name);
+                *place = Some(Download { name: Some(name) });
+            }
+            _ => context.mismatch(value, "a string or a boolean", &self.allowed()),
+        }
+    }
+
+    fn write(&self, value: &Option<Download>, at: &KeyPath<'_>) -> Option<String> {
+        match value {
+            None => Some("false".to_owned()),
+            Some(Download { name: None }) => Some("true".to_owned()),
+            Some(Download { name: Some(name) }) => FILE_NAME.write(name, at),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("true, false, or {}", FILE_NAME.allowed)
     }
 }
 

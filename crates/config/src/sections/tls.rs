@@ -357,7 +357,7 @@ impl Rule<Option<Hsts>> for HstsRule {
 }
 
 /// A path, relative to the folder of the configuration.
-const fn file(allowed: &'static str) -> Text<PathBuf> {
+pub(crate) const fn file(allowed: &'static str) -> Text<PathBuf> {
     Text {
         allowed,
         parse: |text, base| {

@@ -1,9 +1,9 @@
 //! CORS headers of fast routes, encoded once, and values by the origin of the requesting page.
 
-use shearwater_engine::FieldLines;
-use shearwater_http1::{Head, KnownField};
+use shearwater_engine::{FieldLines, Request};
+use shearwater_http1::{Head, KnownField, Method};
 
-/// The CORS policy of a fast route (Fetch standard), for [`Fast::cors`](crate::Fast::cors).
+/// A CORS policy (Fetch standard), for [`Fast::cors`](crate::Fast::cors) and [`App::cors`](crate::App::cors).
 ///
 /// ```
 /// use shearwater::{Cors, Fast};
@@ -70,11 +70,67 @@ impl Cors {
         self
     }
 
+    /// Returns true if a request is a preflight: it asks whether a page may send another one.
+    #[must_use]
+    pub fn is_preflight(request: &Request<'_>) -> bool {
+        let head = request.head();
+        request.method() == Method::Options
+            && head.field(KnownField::Origin).is_some()
+            && head.field(KnownField::AccessControlRequestMethod).is_some()
+    }
+
+    /// Returns the origins, if only some are allowed.
+    #[must_use]
+    pub fn listed_origins(&self) -> Option<&[String]> {
+        self.origins.as_deref()
+    }
+
+    /// Returns the headers of all responses to pages of an origin, one of the listed ones.
+    ///
+    /// If origins are listed, responses to others need `Vary: Origin`, too (RFC 9110 section 12.5.5).
+    #[must_use]
+    pub fn response_headers(&self, origin: Option<&str>) -> Vec<(&'static str, String)> {
+        let mut headers = self.allowing_headers(origin);
+        headers.extend(self.exposed.clone().map(|names| ("Access-Control-Expose-Headers", names)));
+        headers
+    }
+
+    /// Returns what a preflight response has beside the headers of [`response_headers`](Self::response_headers). `methods`
+    /// are those that pages may use, separated by commas.
+    #[must_use]
+    pub fn preflight_headers(&self, methods: &str) -> Vec<(&'static str, String)> {
+        let mut headers = vec![("Access-Control-Allow-Methods", methods.to_owned())];
+        headers.extend(self.headers.clone().map(|names| ("Access-Control-Allow-Headers", names)));
+        headers.extend(self.max_age_s.map(|seconds| ("Access-Control-Max-Age", seconds.to_string())));
+        headers
+    }
+
+    /// Checks the policy.
+    ///
+    /// # Errors
+    /// If it allows credentials for any origin, or lists an invalid origin.
+    pub fn check(&self) -> Result<(), String> {
+        if self.origins.is_none() && self.credentials {
+            return Err("credentials can't be allowed for any origin; help: list the origins".to_owned());
+        }
+        match self.origins.iter().flatten().find(|origin| !is_origin(origin)) {
+            Some(origin) => Err(format!(
+                "invalid origin {origin:?}; help: write it as browsers send it, such as https://example.org"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the headers that allow an origin.
+    fn allowing_headers(&self, origin: Option<&str>) -> Vec<(&'static str, String)> {
+        let mut headers = vec![("Access-Control-Allow-Origin", origin.unwrap_or("*").to_owned())];
+        headers.extend(self.credentials.then(|| ("Access-Control-Allow-Credentials", "true".to_owned())));
+        headers
+    }
+
     /// Returns the field lines of responses, by origin.
     pub(crate) fn response_lines(&self, lines: &FieldLines) -> Result<ByOrigin<FieldLines>, String> {
-        self.by_origin(lines, |lines| {
-            self.exposed.iter().try_for_each(|names| push(lines, "Access-Control-Expose-Headers", names))
-        })
+        self.by_origin(lines, |origin| self.response_headers(origin))
     }
 
     /// Returns the field lines of preflight responses, by origin. `allow` lists the methods of the path, `methods`
@@ -82,11 +138,10 @@ impl Cors {
     pub(crate) fn preflight_lines(&self, allow: &str, methods: &str) -> Result<ByOrigin<FieldLines>, String> {
         let mut lines = FieldLines::new();
         push(&mut lines, "Allow", allow)?;
-        self.by_origin(&lines, |lines| {
-            push(lines, "Access-Control-Allow-Methods", methods)?;
-            self.headers.iter().try_for_each(|names| push(lines, "Access-Control-Allow-Headers", names))?;
-            let max_age = self.max_age_s.map(|seconds| seconds.to_string());
-            max_age.iter().try_for_each(|seconds| push(lines, "Access-Control-Max-Age", seconds))
+        self.by_origin(&lines, |origin| {
+            let mut headers = self.allowing_headers(origin);
+            headers.extend(self.preflight_headers(methods));
+            headers
         })
     }
 
@@ -94,30 +149,19 @@ impl Cors {
     fn by_origin(
         &self,
         lines: &FieldLines,
-        more: impl Fn(&mut FieldLines) -> Result<(), String>,
+        headers: impl Fn(Option<&str>) -> Vec<(&'static str, String)>,
     ) -> Result<ByOrigin<FieldLines>, String> {
-        if self.origins.is_none() && self.credentials {
-            return Err("credentials can't be allowed for any origin; help: list the origins".to_owned());
-        }
-        let is_invalid = |origin: &&String| !is_origin(origin);
-        if let Some(origin) = self.origins.iter().flatten().find(is_invalid) {
-            return Err(format!(
-                "invalid origin {origin:?}; help: write it as browsers send it, such as https://example.org"
-            ));
-        }
-        let allowed = |origin: &str| {
+        self.check()?;
+        let allowed = |origin| {
             let mut lines = lines.clone();
-            push(&mut lines, "Access-Control-Allow-Origin", origin)?;
-            if self.credentials {
-                push(&mut lines, "Access-Control-Allow-Credentials", "true")?;
-            }
-            more(&mut lines)?;
+            headers(origin).iter().try_for_each(|(name, value)| push(&mut lines, name, value))?;
             Ok::<_, String>(lines)
         };
-        let Some(origins) = &self.origins else { return Ok(ByOrigin::uniform(allowed("*")?)) };
+        let Some(origins) = &self.origins else { return Ok(ByOrigin::uniform(allowed(None)?)) };
         // The response depends on the origin, and caches must know (RFC 9110 section 12.5.5).
         let varies = |mut lines: FieldLines| push(&mut lines, "Vary", "Origin").map(|()| lines);
-        let origins = origins.iter().map(|origin| Ok((origin.as_bytes().into(), varies(allowed(origin)?)?)));
+        let origins =
+            origins.iter().map(|origin| Ok((origin.as_bytes().into(), varies(allowed(Some(origin))?)?)));
         Ok(ByOrigin::new(origins.collect::<Result<_, String>>()?, varies(lines.clone())?))
     }
 }
