@@ -105,7 +105,15 @@ const FLAGS: &[(&str, &str)] = &[
         "`--cache-control VALUE`, such as `--cache-control no-cache`",
     ),
     ("headers add-header H", "`--header 'NAME: VALUE'`"),
-    ("security-headers", "in a configuration file: `headers` and `hsts` of [[site]]"),
+    ("security-headers", "in a configuration file: `security_headers` and `hsts` of [[site]]"),
+    (
+        "auth basic-auth basicauth auth-file htpasswd user users username password",
+        "in a configuration file: `basic_auth` of [[site]]",
+    ),
+    ("rate-limit ratelimit throttle limit-req", "in a configuration file: `rate_limit` of [[site]]"),
+    ("allow allow-ip allowlist whitelist", "in a configuration file: `allow` of [[site]]"),
+    ("deny deny-ip blocklist blacklist", "in a configuration file: `deny` of [[site]]"),
+    ("download content-disposition attachment", "in a configuration file: `download` of [[site.route]]"),
     ("enable-cors cors-allow-origins", "`--cors`"),
     (
         "page404 page-404 page50x 404 not-found error-document error-pages errors",

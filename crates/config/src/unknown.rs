@@ -112,6 +112,22 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("ssl_redirect", "`http = \"redirect\"` of [[site]]"),
     ("strict_transport_security", "`hsts` of [[site]]"),
     ("drain_ms", "`drain_timeout` of [server]"),
+    ("auth", "`basic_auth` of [[site]]"),
+    ("auth_basic", "`basic_auth` of [[site]]"),
+    ("auth_basic_user_file", "`basic_auth` of [[site]]"),
+    ("basicauth", "`basic_auth` of [[site]]"),
+    ("htpasswd", "`basic_auth` of [[site]]"),
+    ("users", "`basic_auth` of [[site]]"),
+    ("password", "`basic_auth` of [[site]]"),
+    ("limit_req", "`rate_limit` of [[site]]"),
+    ("ratelimit", "`rate_limit` of [[site]]"),
+    ("throttle", "`rate_limit` of [[site]]"),
+    ("allowlist", "`allow` of [[site]]"),
+    ("whitelist", "`allow` of [[site]]"),
+    ("blocklist", "`deny` of [[site]]"),
+    ("blacklist", "`deny` of [[site]]"),
+    ("content_disposition", "`download` of [[site.route]]"),
+    ("attachment", "`download` of [[site.route]]"),
 ];
 
 /// Returns our name for a key of another program.
@@ -154,7 +170,6 @@ pub struct Unsupported {
 }
 
 const FEATURES: &[Unsupported] = &[
-    // Before access rules, because of `--allow-upload`.
     Unsupported {
         words: "upload uploads webdav dav mkdir delete overwrite",
         what: "uploads and other changes of files are not supported",
@@ -181,24 +196,14 @@ const FEATURES: &[Unsupported] = &[
         help: "let a proxy (Caddy, nginx) route those paths to the other server and the rest to this one",
     },
     Unsupported {
-        words: "auth authentication htpasswd password passwords login jwt users",
-        what: "authentication is not supported yet",
-        help: "authenticate in a proxy (Caddy, nginx) in front of this server",
+        words: "jwt oauth oauth2 oidc ldap login auth_request forward_auth",
+        what: "this kind of authentication is not supported yet",
+        help: "`basic_auth` of [[site]] names an htpasswd file; for others, authenticate in a proxy (Caddy, nginx) in front of this server",
     },
     Unsupported {
         words: "statsd graphite opentelemetry otel otlp",
         what: "sending metrics is not supported yet",
         help: "`listen` of [admin] serves them to Prometheus and to collectors that scrape",
-    },
-    Unsupported {
-        words: "rate ratelimit throttle burst",
-        what: "rate limits are not supported yet",
-        help: "`connections_per_address_max` of [limits] limits the connections of an address",
-    },
-    Unsupported {
-        words: "allow deny allowlist blocklist whitelist blacklist",
-        what: "access rules by address are not supported yet",
-        help: "use a firewall, or listen on an address that only permitted clients can reach",
     },
     Unsupported {
         words: "rewrite rewrites",
@@ -263,11 +268,9 @@ mod tests {
             ("gzip_types", "compression"),
             ("proxy_pass", "forwarding requests"),
             ("reverse_proxy", "forwarding requests"),
-            ("auth", "authentication"),
-            ("auth_basic_user_file", "authentication"),
+            ("jwt_secret", "this kind of authentication"),
             ("otel_endpoint", "sending metrics"),
             ("http2", "HTTP/2"),
-            ("rate_limit", "rate limits"),
         ] {
             let found = unsupported(name).unwrap_or_else(|| panic!("{name}"));
             assert!(found.what.starts_with(what), "{name}: {}", found.what);

@@ -6,7 +6,7 @@ use shearwater::engine::{FieldLines, GuardsPassed, KnownField};
 use shearwater::{Cors, Request, Response};
 use shearwater_guards::{BasicAuth, Networks, RateLimit};
 
-use crate::headers::{Changes, sets};
+use crate::headers::{self, Changes, sets};
 use crate::options::{InvalidValue, invalid};
 use crate::responses::ALLOW;
 
@@ -88,12 +88,14 @@ impl PlannedGuards {
         }
         let with = |headers: Vec<(&'static str, String)>| {
             let added = headers.into_iter().map(|(name, value)| (name.to_owned(), Some(value)));
-            changes.iter().cloned().chain(added).collect::<Changes>()
+            headers::merge(changes, added.collect())
         };
         let Some(origins) = policy.listed_origins() else {
             return Ok((planned, number(&with(policy.response_headers(None)))));
         };
-        let varies = ("Vary", "Origin".to_owned());
+        let is_vary = |name: &str| name.eq_ignore_ascii_case("Vary");
+        let own = changes.iter().find(|(name, _)| is_vary(name)).and_then(|(_, value)| value.as_deref());
+        let varies = ("Vary", own.map_or("Origin".to_owned(), |own| format!("{own}, Origin")));
         for origin in origins {
             let mut headers = policy.response_headers(Some(origin));
             headers.push(varies.clone());

@@ -97,7 +97,7 @@ mod tests {
         RouteMatch {
             site,
             tag: 0,
-            rule: RouteRule { action: RouteAction::Nothing, header_rules: None, pages: 0 },
+            rule: RouteRule { action: RouteAction::Nothing, header_rules: None, pages: 0, guards: 0 },
         }
     }
 

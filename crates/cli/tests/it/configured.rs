@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use testkit::{TestClient, TestFolder};
 
 use crate::diagnostics;
-use crate::keys::{SITE, admin, folder, limits, log, performance, server, tls};
+use crate::keys::{SITE, admin, folder, guards, limits, log, performance, server, tls};
 use crate::process::{Server, drivers, has_proc, program, run, threads};
 use crate::sites;
 
@@ -159,6 +159,16 @@ const SHOWN: &[(Test, &[&str])] = &[
     (performance::hashed_bytes_max, &["cache.hashed_bytes_max"]),
     (performance::level, &["logging.level"]),
     (diagnostics::format, &["logging.format"]),
+    (
+        guards::rate_limit,
+        &[
+            "site.rate_limit",
+            "site.route.rate_limit",
+            "rate_limit.requests",
+            "rate_limit.per",
+            "rate_limit.burst",
+        ],
+    ),
     (log::access, &["log.access"]),
     (log::format, &["log.format"]),
     (log::exclude_paths, &["log.exclude_paths"]),

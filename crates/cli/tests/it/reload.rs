@@ -339,3 +339,27 @@ fn closing_the_terminal_drains_unless_that_is_ignored() {
         }
     }
 }
+
+/// Users, verified credentials and counts outlast a reload of the same; other users replace them, and a broken file doesn't.
+#[test]
+fn reads_users_again_and_keeps_counts() {
+    let hash = "$2y$04$2Qg2mhOfIMFWvOWGiAwGjukuZFcTY2fz5K3PIPdRN4LznV4cOBmTC";
+    let mut reloaded = Reloaded::start(&[], "");
+    let guards = "rate_limit = { requests = 1, per = \"24h\", burst = 9 }\nbasic_auth = \"users\"\n";
+    reloaded.folder.file("users", format!("ann:{}\n", hash));
+    reloaded.folder.file("site.toml", site("", "one") + guards);
+    reloaded.reload();
+    let authorization = "Authorization: Basic YW5uOnNlY3JldA==";
+    let status =
+        |reloaded: &Reloaded| reloaded.server.connect().request("GET", "/f.txt", &[authorization]).status;
+    assert_eq!([0; 3].map(|_| status(&reloaded)), [200; 3]);
+    reloaded.reload();
+    assert_eq!([0; 3].map(|_| status(&reloaded)), [200; 3]);
+    reloaded.folder.file("users", "ann:$apr1$salt$hash\n");
+    let log = reloaded.reload();
+    assert!(log.ends_with(REFUSED) && log.contains("users:1: refused: `$apr1$`"), "{log}");
+    assert_eq!(status(&reloaded), 200);
+    reloaded.folder.file("users", format!("bob:{}\n", hash));
+    reloaded.reload();
+    assert_eq!([0; 3].map(|_| status(&reloaded)), [401, 401, 429], "nine of one table");
+}

@@ -166,6 +166,7 @@ fn folder(settings: &str) -> TestFolder {
         // Without a cache, files that were just written have weak tags.
         folder.set_modified(format!("www/{name}"), UNIX_EPOCH + Duration::new(1_000_000_000, 500));
     }
+    folder.file("users.htpasswd", "ann:$2y$04$2Qg2mhOfIMFWvOWGiAwGjukuZFcTY2fz5K3PIPdRN4LznV4cOBmTC\n");
     folder.file("other/index.html", "other").file("other/f.txt", "other content");
     folder.file("www/links/f.txt", "content");
     for (link, target) in [

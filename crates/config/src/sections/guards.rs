@@ -49,7 +49,7 @@ section! {
             deny: vec!["10.9.0.0/16".to_owned()],
             rate_limit: Some(RateLimit::example()),
             basic_auth: Some(BasicAuth { file: PathBuf::from("/etc/shearwater/users.htpasswd"), ..BasicAuth::default() }),
-            cors: Some(Cors::example()),
+            cors: Some(any_origin()),
             security_headers: false,
         }
     }
@@ -133,6 +133,11 @@ section! {
     }
 }
 
+/// Returns the value of `true`.
+fn any_origin() -> Cors {
+    Cors { headers: vec!["*".to_owned()], ..Cors::default() }
+}
+
 const MAX_AGE: Number<Duration> = age(0..=86_400);
 
 /// A table or something shorter, or `false`.
@@ -172,13 +177,10 @@ const CORS: TableOr<Cors> = TableOr {
     expected: "a boolean or a table",
     allowed: "true, a table such as { origins = [\"https://example.org\"], credentials = true }, or false",
     read: |value, _, cors| {
-        cors.headers = vec!["*".to_owned()];
+        *cors = any_origin();
         matches!(value.get_ref(), DeValue::Boolean(true))
     },
-    write: |cors, _| {
-        let any = Cors { headers: vec!["*".to_owned()], ..Cors::default() };
-        (*cors == any).then(|| "true".to_owned())
-    },
+    write: |cors, _| (*cors == any_origin()).then(|| "true".to_owned()),
 };
 
 impl<T: Section> Rule<Option<T>> for TableOr<T> {

@@ -174,7 +174,7 @@ impl Section for Route {
         );
         visitor.key(
             "respond",
-            "A fixed response instead of files. `download` and the keys about files, from `root` on, can't be used with it.",
+            "A fixed response instead of files. The keys about files, from `root` to `cache_control`, can't be used with it.",
             Optional(Table(Inline, "a table such as { status = 200, type = \"text/plain\", body = \"ok\" }")),
             &mut self.respond,
         );
@@ -208,8 +208,7 @@ impl Section for Route {
         self.replace_fallback(source);
         if source.has("respond") {
             let serving = rows(&Serving::example(), &KeyPath::default());
-            let own = self.strip_prefix.then_some("strip_prefix").into_iter();
-            let own = own.chain(self.download.is_some().then_some("download"));
+            let own = self.strip_prefix.then_some("strip_prefix");
             for name in serving.iter().map(|Row { name, .. }| *name).chain(own) {
                 if source.has(name) {
                     let message = format!("`{name}` has no effect with `respond`");

@@ -218,6 +218,9 @@ fn documents_every_section() {
         ("`[[site]]`", "#[[site]]"),
         ("`[[site.redirect]]`", "#[[site.redirect]]"),
         ("`[[site.route]]`", "#[[site.route]]"),
+        ("`rate_limit`, an inline table", ""),
+        ("`basic_auth`, an inline table", ""),
+        ("`cors`, an inline table", ""),
         ("`headers`, an inline table", ""),
         ("`cache_control`, an inline table", ""),
         ("`respond`, an inline table", ""),
@@ -229,7 +232,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 104);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 122);
 }
 
 #[test]

@@ -77,6 +77,12 @@ fn resolves_paths_against_the_folder_of_the_file() {
 /// A site with every key, and routes that override some.
 const SITE: &str = r#"
         [[site]]
+        allow = ["10.0.0.0/8"]
+        deny = ["10.1.0.0/16", "unix"]
+        rate_limit = { requests = 100, per = "1m" }
+        basic_auth = "users"
+        cors = true
+        security_headers = true
         root = "${DIR}"
         index = ["index.html", "index.htm"]
         spa = "/app.html"
@@ -107,6 +113,12 @@ const SITE: &str = r#"
         respond = { body = "ok" }
         [[site.route]]
         path = "/plain"
+        allow = []
+        rate_limit = { requests = 5, per = 3, burst = 9 }
+        basic_auth = { file = "/x", realm = "R" }
+        cors = { origins = ["https://a"], headers = ["A"], credentials = true, max_age = 60 }
+        security_headers = false
+        download = "a b"
         spa = false
         root = "other"
         listing = true
@@ -117,6 +129,12 @@ const PRINTED: &str = r#"
 [[site]]
 hosts = []
 tls = "off"
+allow = ["10.0.0.0/8"]
+deny = ["10.1.0.0/16", "unix"]
+rate_limit = { requests = 100, per = "1m" }
+basic_auth = "/etc/shearwater/users"
+cors = true
+security_headers = true
 root = "${DIR}"
 index = ["index.html", "index.htm"]
 try_files = []
@@ -154,6 +172,12 @@ respond = { status = 200, type = "text/plain; charset=utf-8", body = "ok" }
 
 [[site.route]]
 path = "/plain"
+download = "a b"
+allow = []
+rate_limit = { requests = 5, per = "3s", burst = 9 }
+basic_auth = { file = "/x", realm = "R" }
+cors = { origins = ["https://a"], methods = ["GET", "HEAD"], headers = ["A"], expose = [], credentials = true, max_age = "1m" }
+security_headers = false
 root = "/etc/shearwater/other"
 try_files = []
 spa = false

@@ -4,6 +4,7 @@
 //! reports, not by a clock.
 
 pub(crate) mod admin;
+pub(crate) mod guards;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod performance;
