@@ -58,6 +58,9 @@ fn serves_users_only() {
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
         assert_eq!(tested.ask(request).status, 401, "{value}");
     }
+    let long = STANDARD.encode(format!("ann:{}", "x".repeat(1000)));
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {long}\r\n\r\n");
+    assert_eq!(tested.ask(request).status, 401);
     let encoded = STANDARD.encode("ann:secret");
     let body = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\nContent-Length: 3\r\n\r\nabc"
