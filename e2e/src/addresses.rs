@@ -200,8 +200,14 @@ pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> 
         taken: taken.local_addr()?,
         sums: BTreeMap::new(),
     };
-    let clients =
-        NormalClients { count: CLIENTS, interval: INTERVAL, address, target: TARGET, expected: &expected };
+    let clients = NormalClients {
+        count: CLIENTS,
+        interval: INTERVAL,
+        address,
+        target: TARGET,
+        expected: &expected,
+        also: None,
+    };
     let reloads = context.count(100, 1000) / AT_ONCE;
     let (done, seen, before) = thread::scope(|scope| {
         for number in 0..CHURNING {

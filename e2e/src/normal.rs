@@ -33,6 +33,16 @@ pub(crate) struct NormalClients<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) target: &'a str,
     pub(crate) expected: &'a ExactResponse,
+    /// Requests of every other client, if they are others.
+    pub(crate) also: Option<OtherRequest<'a>>,
+}
+
+/// A request with headers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherRequest<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) headers: &'a [&'a str],
+    pub(crate) expected: &'a ExactResponse,
 }
 
 impl NormalClients<'_> {
@@ -40,7 +50,7 @@ impl NormalClients<'_> {
     pub(crate) fn beside<T>(self, work: impl FnOnce() -> T) -> (T, Seen) {
         let stop = &AtomicBool::new(false);
         thread::scope(|scope| {
-            let spawn = |number| scope.spawn(move || self.run(self.interval / self.count * number, stop));
+            let spawn = |number| scope.spawn(move || self.run(number, stop));
             let threads: Vec<_> = (0..self.count).map(spawn).collect();
             let done = work();
             stop.store(true, Ordering::Relaxed);
@@ -55,19 +65,21 @@ impl NormalClients<'_> {
         })
     }
 
-    fn run(self, begin: Duration, stop: &AtomicBool) -> Seen {
+    fn run(self, number: u32, stop: &AtomicBool) -> Seen {
+        let own = OtherRequest { target: self.target, headers: &[], expected: self.expected };
+        let request = self.also.filter(|_| number % 2 == 1).unwrap_or(own);
         // Only root may; elsewhere the lateness shows.
         set_scheduling("--fifo", "1");
         let (mut seen, mut client) = (Seen::default(), KeptClient::new(self.address));
-        let mut due = Instant::now() + begin;
+        let mut due = Instant::now() + self.interval / self.count * number;
         while !stop.load(Ordering::Relaxed) {
             let ahead = due.saturating_duration_since(Instant::now());
             thread::sleep(ahead);
             if !ahead.is_zero() {
                 seen.lateness.push((due, due.elapsed()));
             }
-            match client.request("GET", self.target, &[]) {
-                Ok(response) if self.expected.equals(&response) => seen.samples.push((due, due.elapsed())),
+            match client.request("GET", request.target, request.headers) {
+                Ok(response) if request.expected.equals(&response) => seen.samples.push((due, due.elapsed())),
                 Ok(response) => seen.errors.push(format!("a wrong response: {:?}", response.head.text())),
                 Err(error) => seen.errors.push(error.to_string()),
             }

@@ -145,8 +145,14 @@ pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> 
     let at_start = Usage::of(&server);
     let count = context.count(100, 1000);
     let mut reloaded = Reloaded { context, server, errors: Vec::new() };
-    let clients =
-        NormalClients { count: CLIENTS, interval: INTERVAL, address, target: TARGET, expected: &expected };
+    let clients = NormalClients {
+        count: CLIENTS,
+        interval: INTERVAL,
+        address,
+        target: TARGET,
+        expected: &expected,
+        also: None,
+    };
     let downloads = begin_downloads(address)?;
     let (warmed_up, _) = clients.beside(|| reloaded.reload_often(WARM_UP));
     warmed_up?;

@@ -116,7 +116,7 @@ fn run_phase(
     command.args(["--connections", &phase.connections.to_string()]);
     command.args(["--seed", &context.args.seed.to_string(), &format!("http://{}/", server.address())]);
     let (count, interval, address) = (1, BESIDE_INTERVAL, server.address());
-    let beside = NormalClients { count, interval, address, target: "/", expected };
+    let beside = NormalClients { count, interval, address, target: "/", expected, also: None };
     let (output, beside) = beside.beside(|| command.stdin(Stdio::null()).output());
     let output = output.context("cargo lab load")?;
     let figures: LoadFigures = serde_json::from_slice(&output.stdout)

@@ -178,8 +178,14 @@ pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> 
     let socket = context.folder.join("socket");
     let expected = ExactResponse::new(&Client::connect(address)?.get(TARGET)?);
     let expected = expected.map_err(io::Error::other)?.or_closing();
-    let clients =
-        NormalClients { count: CLIENTS, interval: INTERVAL, address, target: TARGET, expected: &expected };
+    let clients = NormalClients {
+        count: CLIENTS,
+        interval: INTERVAL,
+        address,
+        target: TARGET,
+        expected: &expected,
+        also: None,
+    };
     let (warmed_up, _) = clients.beside(|| upgraded.begin_download().map(drop));
     warmed_up?;
     thread::sleep(SETTLE);

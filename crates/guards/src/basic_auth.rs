@@ -48,7 +48,7 @@ struct Inner {
 enum Verification {
     Correct,
     Wrong,
-    /// It has waited for too long.
+    /// Waited for too long.
     Late,
 }
 
@@ -138,7 +138,7 @@ impl BasicAuth {
         };
         let verification = pool().offload(work);
         response.defer(request, move |mut call| async move {
-            // The threads have the lowest priority, so that they may not run at all.
+            // The threads have the lowest priority, so that they sometimes don't run at all.
             let mut late = pin!(call.sleep(VERIFY_WAIT_MAX + VERIFY_MARGIN));
             let mut verification = pin!(verification);
             let verification = poll_fn(|cx| match verification.as_mut().poll(cx) {

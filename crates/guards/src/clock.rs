@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 pub struct Clock(Option<Arc<AtomicU64>>);
 
 impl Clock {
-    /// Returns a clock that stands still, and moves by [`advance`](Self::advance): for tests.
+    /// Returns a clock that only [`advance`](Self::advance) moves: for tests.
     #[must_use]
     pub fn stopped() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Moves a clock that stands still. Does nothing to the system's.
+    /// Moves a [stopped](Self::stopped) clock. Does nothing to the system's.
     pub fn advance(&self, duration: Duration) {
         if let Some(now_ns) = &self.0 {
             now_ns.fetch_add(nanoseconds(duration), Ordering::Relaxed);

@@ -133,7 +133,7 @@ impl Users {
     pub(crate) fn verify(&self, name: &str, password: &[u8], any: u64) -> bool {
         let known = self.by_name.get(name).copied();
         let index = known.unwrap_or(any as usize % self.hashes.len());
-        // The hash first: a shortcut would tell who is known.
+        // The hash first: a shortcut would reveal which users exist.
         self.hashes[index].verify(password) && known.is_some()
     }
 }

@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Clients are told apart by their addresses, behind trusted proxies by those that the proxies pass on.
+//! Clients are distinguished by their addresses, behind trusted proxies by those that the proxies pass on.
 
 #![forbid(unsafe_code)]
 

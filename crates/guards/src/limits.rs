@@ -29,10 +29,10 @@ pub const VERIFY_WAIT_MAX: Duration = Duration::from_millis(1500);
 /// Time for verifying a password that has waited for [`VERIFY_WAIT_MAX`]; then its request gets a `503`, too.
 pub const VERIFY_MARGIN: Duration = Duration::from_millis(500);
 
-/// Verified credentials that are remembered for each htpasswd file.
+/// Verified credentials that are cached for each htpasswd file.
 pub const VERIFIED_MAX: usize = 4096;
 
-/// Time for which verified credentials are remembered.
+/// Time for which verified credentials are cached.
 pub const VERIFIED_FOR: Duration = Duration::from_secs(3600);
 
 /// Wrong passwords of an address before it has to wait.

@@ -34,7 +34,7 @@ impl Networks {
         if self.admits(address(request, response)) {
             return ControlFlow::Continue(());
         }
-        response.status(403).text("This address may not see this page.\n");
+        response.status(403).text("This page is not served to your address.\n");
         ControlFlow::Break(())
     }
 

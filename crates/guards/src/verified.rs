@@ -1,4 +1,4 @@
-//! Credentials that were verified, remembered by a keyed hash.
+//! Cache of verified credentials, by a keyed hash.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -52,7 +52,7 @@ impl Verified {
         until_ns.is_some_and(|until_ns| until_ns > self.clock.now_ns())
     }
 
-    /// Remembers credentials. If there is no room, forgets those whose time has ended, or else one of the others.
+    /// Caches credentials. If there is no room, evicts those whose time has ended, or else one of the others.
     pub(crate) fn add(&self, tag: Tag) {
         let now_ns = self.clock.now_ns();
         let mut known = self.until_ns.write().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ mod tests {
     use super::{Clock, VERIFIED_FOR, VERIFIED_MAX, Verified};
 
     #[test]
-    fn remembers_a_bounded_number_for_a_while() {
+    fn caches_a_bounded_number_for_a_while() {
         let clock = Clock::stopped();
         let verified = Verified::new(clock.clone());
         let tag = |number: usize| verified.tag(&number.to_le_bytes());

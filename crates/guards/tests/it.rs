@@ -94,7 +94,7 @@ fn verified_credentials_expire_and_outlast_a_reload_of_the_same_users() {
     let auth = BasicAuth::with_clock(users.clone(), "Staff", clock.clone());
     let mut tested = guarded(auth.clone());
     assert_eq!(get(&mut tested, "ann:secret").status, 200);
-    // Uses up what may be verified, so that only remembered credentials pass.
+    // Uses up what may be verified, so that only cached credentials pass.
     (0..FAILURES_MAX).for_each(|number| assert_eq!(get(&mut tested, &format!("ann:{number}")).status, 401));
 
     let same = BasicAuth::with_clock(users, "Staff", clock.clone()).continuing(&auth);

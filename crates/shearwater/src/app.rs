@@ -2,15 +2,14 @@
 
 use std::any::{TypeId, type_name};
 use std::fmt;
-use std::ops::ControlFlow;
 use std::panic::Location;
 
 use shearwater_engine::tasks::StackOptions;
-use shearwater_engine::{Call, Control, FieldLines, Reload, Reloading, Request, Response, Service};
+use shearwater_engine::{Call, Control, Reload, Reloading, Request, Response, Service};
 use shearwater_http1::Method;
 
 use crate::error::{Error, RouteError, RouteErrors, SourceLocation};
-use crate::fast::{Cors, Fast};
+use crate::fast::Fast;
 use crate::handlers::{CoroutineCall, MakeDeferred, Outcome};
 use crate::router::{Definitions, Handler, Registered, Route, RouteMethod, Routes, RoutesService, Target};
 use crate::{handlers, path};
@@ -42,8 +41,8 @@ use crate::{handlers, path};
 #[derive(Default)]
 pub struct App {
     /// The prefix of the current scope.
-    prefix: String,
-    definitions: Definitions,
+    pub(crate) prefix: String,
+    pub(crate) definitions: Definitions,
     state_places: Vec<((&'static str, TypeId), SourceLocation)>,
 }
 
@@ -242,95 +241,6 @@ impl App {
         let outer = std::mem::replace(&mut self.prefix, inner);
         define(self);
         self.prefix = outer;
-        self
-    }
-
-    /// Adds a step that decides whether a request is served, as soon as its head is complete: before its body is received,
-    /// before `100 Continue`, and before all `before` steps.
-    ///
-    /// `ControlFlow::Break(())` ends the request with the response as the guard has set it; `after` steps still run. If its
-    /// body hasn't arrived as a whole, the connection is closed after the response. A guard that has to wait
-    /// [defers](Response::defer) the response and breaks: [`Call::pass`] then lets the request pass, and any other end
-    /// responds. Changes of the response by a guard that lets the request pass have no effect.
-    ///
-    /// Guards of outer scopes run first, those of one scope in the order in which they were added, and those of a mounted
-    /// service last. They run for unmatched requests too.
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    /// use shearwater::{App, Request, Response};
-    ///
-    /// let mut app = App::new();
-    /// app.scope("/admin", |admin| {
-    ///     admin.guard(|request: &Request, response: &mut Response| {
-    ///         match response.client(request).is_some_and(|client| client.ip().is_loopback()) {
-    ///             true => ControlFlow::Continue(()),
-    ///             false => {
-    ///                 response.status(403).text("Only for this machine.\n");
-    ///                 ControlFlow::Break(())
-    ///             }
-    ///         }
-    ///     });
-    /// });
-    /// ```
-    pub fn guard(
-        &mut self,
-        guard: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_guard(self.prefix.clone(), Box::new(guard));
-        self
-    }
-
-    /// Lets pages of other origins use the routes of this scope (CORS). `methods` are those that pages may use, separated by
-    /// commas, such as `"GET, POST"`.
-    ///
-    /// A guard responds to preflights (`OPTIONS` with `Access-Control-Request-Method`), which have no credentials: add it
-    /// before guards that need some. A step adds the headers of all other responses.
-    ///
-    /// # Errors
-    /// An invalid policy, or other methods than tokens separated by commas.
-    pub fn cors(&mut self, cors: &Cors, methods: &str) -> Result<&mut Self, String> {
-        let preflight = cors.preflight_lines(methods, methods)?;
-        let lines = cors.response_lines(&FieldLines::new())?;
-        self.guard(move |request, response| match Cors::is_preflight(request) {
-            true => {
-                response.status(204).lines(preflight.get(&request.head()));
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        });
-        Ok(self.after(move |request, response| {
-            if !Cors::is_preflight(request) {
-                response.lines(lines.get(&request.head()));
-            }
-        }))
-    }
-
-    /// Adds a step that runs before handlers. `ControlFlow::Break(())` ends the request with the response as it is:
-    /// later steps and the handler don't run.
-    ///
-    /// Steps of outer scopes run first, those of one scope in the order in which they were added; they run for
-    /// unmatched requests (`404`, `405`) too. For a route that streams its body, they run once the body has been
-    /// received.
-    pub fn before(
-        &mut self,
-        step: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_before(self.prefix.clone(), Box::new(step));
-        self
-    }
-
-    /// Adds a step that runs after handlers, in the opposite order of [`before`](Self::before).
-    ///
-    /// The step sees the status and may change the response of any handler, including one made by a `before` step. For a
-    /// deferred response (of an async handler, a coroutine or a service) it runs once that is complete. Of a response that
-    /// is streamed it may change the head: replacing the body makes it a `500`. A handler that has failed reaches it as a
-    /// `500`. It doesn't run if the handler panics, nor for requests that the server rejects itself.
-    pub fn after(
-        &mut self,
-        step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
-    ) -> &mut Self {
-        self.definitions.parts.middleware.push_after(self.prefix.clone(), Box::new(step));
         self
     }
 

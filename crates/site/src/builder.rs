@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::OnceLock;
 
-use shearwater_files::resolve::path::resolve_setting;
 use shearwater_files::{CacheStatistics, Folder};
 
-use crate::guards::{Guards, PlannedGuards, SECURITY_HEADERS, attachment};
+use crate::error_pages::{find_pages, merge_pages};
+use crate::guards::{Guards, PlannedGuards, attachment, restricting};
 use crate::headers::{self, Changes};
 use crate::hosts::{HostPattern, Hosts, parse_host};
 use crate::https::{Challenges, ClearRules, HSTS, hsts_value, is_hsts, without_hsts};
@@ -15,10 +15,10 @@ use crate::limits::{ROUTES_MAX, SITES_MAX};
 use crate::options::{
     Content, ErrorPage, Fixed, Headers, InvalidValue, Mistakes, Options, Redirect, Route, Site, invalid,
 };
-use crate::plan::{PlannedPage, RouteAction, RouteMatch, RouteRule, SitePlan, SitesPlan, number, prefix_len};
+use crate::plan::{PlannedPage, RouteAction, RouteMatch, RouteRule, SitePlan, SitesPlan, number};
 use crate::redirect::RedirectTarget;
 use crate::responses;
-use crate::routes::{PathPattern, RouteTable, bad_path, segments};
+use crate::routes::{PathPattern, RouteTable, segments};
 
 /// Checks sites and builds their tables.
 ///
@@ -452,66 +452,4 @@ impl Builder<'_, '_> {
             self.warning(format!("{}{key}", self.key), "redirect loop", help);
         }
     }
-}
-
-/// Returns changes with the headers that restrict browsers, except for those that are changed already.
-fn restricting(security_headers: bool, changes: Changes) -> Changes {
-    let added = SECURITY_HEADERS.iter().filter(|_| security_headers);
-    let added = added.map(|&(name, value)| (name.to_owned(), Some(value.to_owned()))).collect();
-    headers::merge(&added, changes)
-}
-
-/// Finds the folders of error pages. Returns the valid pages, and errors by status.
-fn find_pages(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<PlannedPage>, Vec<(u16, InvalidValue)>) {
-    let mut found: Vec<PlannedPage> = Vec::new();
-    let mut wrong = Vec::new();
-    for page in pages {
-        let status = page.status;
-        let is_twice = found.iter().any(|known| known.status == status);
-        match locate(page, plan) {
-            _ if is_twice => wrong.push((status, invalid("duplicate error page", ""))),
-            Ok((folder, path)) => found.push(PlannedPage { status, folder, path }),
-            Err(invalid) => wrong.push((status, invalid)),
-        }
-    }
-    (found, wrong)
-}
-
-/// Returns the folder of a page, which is that of the route of its path, and its path in the folder.
-fn locate(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), InvalidValue> {
-    if !(400..=599).contains(&page.status) {
-        return Err(invalid("status is not an error", "allowed: 400 to 599"));
-    }
-    let path = &page.path;
-    if !path.starts_with('/') || path.contains(['?', '#']) {
-        return Err(invalid(
-            "invalid path of an error page",
-            "write a path of the site, such as \"/404.html\"",
-        ));
-    }
-    let mut name = Vec::new();
-    resolve_setting(path, &mut name).map_err(bad_path)?;
-    let rule = plan.routes.find(&name);
-    let is_file = !matches!(name.as_slice(), [] | [.., b'/']);
-    let Some(name) = String::from_utf8(name).ok().filter(|_| is_file) else {
-        return Err(invalid("path of an error page is not a file", ""));
-    };
-    match plan.rules[rule as usize].action {
-        RouteAction::Files(folder) => Ok((folder, format!("/{name}").into())),
-        RouteAction::FilesBelow { folder, segments } => {
-            let path = format!("/{name}");
-            Ok((folder, path[prefix_len(&path, segments)..].into()))
-        }
-        RouteAction::Redirect(_) => Err(invalid("path of an error page is redirected", "")),
-        RouteAction::Fixed(_) | RouteAction::Nothing => {
-            Err(invalid("no files are served at the path of an error page", ""))
-        }
-    }
-}
-
-/// Merges the pages of a site into those of its route, which take precedence.
-fn merge_pages(site: &[PlannedPage], route: Vec<PlannedPage>) -> Vec<PlannedPage> {
-    let is_own = |page: &&PlannedPage| route.iter().any(|own| own.status == page.status);
-    let others: Vec<_> = site.iter().filter(|page| !is_own(page)).cloned().collect();
-    [route, others].concat()
 }

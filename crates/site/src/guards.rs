@@ -119,7 +119,7 @@ impl PlannedGuards {
         )
     }
 
-    /// Runs the guards as one: only the last of them waits, and nothing is left to be done behind it.
+    /// Runs the guards as one: only the last of them waits.
     fn check_all(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
         let Guards { networks, rate_limit, cors, basic_auth } = &self.guards;
         if let Some(networks) = networks {
@@ -153,11 +153,18 @@ fn help_of(why: &str) -> &str {
 
 /// Headers of `security_headers`: types are not guessed, other sites get no more than the origin in `Referer`, and no frame of
 /// another site.
-pub(crate) const SECURITY_HEADERS: [(&str, &str); 3] = [
+const SECURITY_HEADERS: [(&str, &str); 3] = [
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
     ("X-Frame-Options", "SAMEORIGIN"),
 ];
+
+/// Returns changes with the headers that restrict browsers, except for those that are changed already.
+pub(crate) fn restricting(security_headers: bool, changes: Changes) -> Changes {
+    let added = SECURITY_HEADERS.iter().filter(|_| security_headers);
+    let added = added.map(|&(name, value)| (name.to_owned(), Some(value.to_owned()))).collect();
+    headers::merge(&added, changes)
+}
 
 /// Returns the value of `Content-Disposition` that has a file saved (RFC 6266, RFC 8187).
 ///

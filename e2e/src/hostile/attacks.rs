@@ -19,6 +19,8 @@ pub(super) enum Host {
     FewDescriptors,
     /// The example, which takes bodies.
     Handlers,
+    /// The program with a page for users of an htpasswd file beside one for everybody.
+    Passwords,
     /// The program with TLS on the address of the attackers, and without on that of the others.
     Tls,
 }
@@ -45,7 +47,7 @@ pub(super) struct Attack {
 
 /// Every attack, those first that are watched longest.
 #[rustfmt::skip]
-pub(super) const ATTACKS: [Attack; 15] = [
+pub(super) const ATTACKS: [Attack; 16] = [
     Attack { name: "slow-readers", about: "read a file of 2 GiB, one byte a second", host: Host::Files, count: 1_000, script: slow_reader,
         cpu_max: 10.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("200 reset", 68.0)] },
     Attack { name: "slow-bodies", about: "send one byte of a body a second", host: Host::Handlers, count: 1_000, script: slow_body,
@@ -74,10 +76,17 @@ pub(super) const ATTACKS: [Attack; 15] = [
         cpu_max: 10.0, peak_mib_max: 8.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0)] },
     Attack { name: "tls-large-hellos", about: "send a ClientHello of 16 MB", host: Host::Tls, count: 1_000, script: large_hello,
         cpu_max: 20.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0), ("reset", 13.0)] },
+    Attack { name: "wrong-passwords", about: "try 1,000 passwords a second from many addresses", host: Host::Passwords, count: 2_500, script: wrong_password,
+        cpu_max: 100.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 8.0, ends: &[("401 closed", 2.5), ("429 closed", 2.5), ("503 closed", 2.5)] },
     Attack { name: "tls-floods", about: "leave once the server has signed, 2,000 a second", host: Host::Tls, count: 5_000, script: signed_and_gone,
         cpu_max: 90.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 8.0, ends: &[("left", 5.0)] },
 ];
 
+/// Target of a file for users, and the `Authorization` of one.
+pub(super) const STAFF_PAGE: &str = "/staff/page.txt";
+pub(super) const AUTHORIZATION: &str = "Authorization: Basic YW5uOnNlY3JldA==";
+/// That user, with bcrypt at cost 10.
+pub(super) const HTPASSWD: &str = "ann:$2y$10$h4X74mrHdlbSun4YGtaZZeNfe6guGymfGI4vOEGqMuMANMZCxHwPi\n";
 /// Target of the small file.
 pub(super) const PAGE: &str = "/page.txt";
 const LARGE: &str = "/large.bin";
@@ -130,6 +139,14 @@ fn large_hello(_: &mut Rng, _: u64) -> Arc<Script> {
         Arc::new(Script { reading: Reading::Ignoring, ..script })
     });
     Arc::clone(&SCRIPT)
+}
+
+fn wrong_password(random: &mut Rng, _: u64) -> Arc<Script> {
+    // `ann:` and any three bytes, in base64.
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
+    let password: String = (0..4).map(|_| char::from(digits[random.usize(..digits.len())])).collect();
+    let authorization = format!("Authorization: Basic YW5uOmFh{password}");
+    Arc::new(Script::new(request("GET", STAFF_PAGE, &[&authorization, "Connection: close"])))
 }
 
 fn signed_and_gone(_: &mut Rng, _: u64) -> Arc<Script> {

@@ -18,12 +18,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use testkit::random::Rng;
 use testkit::{Client, Program, free_address, process};
 
-use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
+use self::attacks::{
+    ATTACKS, AUTHORIZATION, Attack, EARLY_ERRORS, HTPASSWD, Host, LARGE_BYTES, PAGE, STAFF_PAGE,
+    refused_and_reading_late,
+};
 use crate::context::CaseContext;
 use crate::context::TestCase;
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
-use crate::normal::{NormalClients, Seen, set_scheduling};
+use crate::normal::{NormalClients, OtherRequest, Seen, set_scheduling};
 use crate::report::{CaseReport, shown};
 use crate::usage::{Usage, core_percent, wait_until};
 
@@ -142,6 +145,18 @@ fn start(
             command.arg("--config").arg(file);
             (context.start_configured(command, plain)?, PAGE)
         }
+        Host::Passwords => {
+            let address = free_address()?;
+            context.write_file("public/staff/page.txt", b"for staff\n")?;
+            context.write_file("users", HTPASSWD.as_bytes())?;
+            let config = format!(
+                "[[listen]]\naddress = \"{address}\"\n[[site]]\nroot = \"public\"\n\
+                 [[site.route]]\npath = \"/staff/*\"\nbasic_auth = \"users\"\n"
+            );
+            let mut command = Command::new(&context.programs.server);
+            command.arg("--config").arg(context.write_file("site.toml", config.as_bytes())?);
+            (context.start_configured(command, address)?, PAGE)
+        }
         Host::Handlers => (context.example(&[])?, "/"),
         Host::FewDescriptors => {
             let mut command = Command::new("sh");
@@ -172,7 +187,18 @@ fn run(
     let before = Usage::of(&server);
     let watch = context.seconds(16, 75);
     let (count, interval, address) = (NORMAL_CLIENTS, INTERVAL, server.address());
-    let normal = NormalClients { count, interval, address, target, expected: &expected };
+    let verified = match attack.host {
+        Host::Passwords => Some(Client::connect(address)?.request("GET", STAFF_PAGE, &[AUTHORIZATION])?),
+        _ => None,
+    };
+    let verified =
+        verified.map(|response| ExactResponse::new(&response).map_err(anyhow::Error::msg)).transpose()?;
+    let also = verified.as_ref().map(|expected| OtherRequest {
+        target: STAFF_PAGE,
+        headers: &[AUTHORIZATION],
+        expected,
+    });
+    let normal = NormalClients { count, interval, address, target, expected: &expected, also };
     let (waves, seen) = normal.beside(|| send_waves(context, (attack, attacked), number, &server, watch));
     let (quiet, beside, ends) = waves?;
     report_normal_clients(context, report, attack, &seen, [&quiet, &beside]);

@@ -1,4 +1,4 @@
-//! Keys of `[[site]]` and `[[site.route]]` about who is served, and what browsers may do with it.
+//! Keys of `[[site]]` and `[[site.route]]` about guards, and about rules for browsers.
 
 use std::path::PathBuf;
 use std::time::Duration;

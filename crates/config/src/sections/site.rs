@@ -31,7 +31,7 @@ pub struct Site {
     pub http: Option<ClearRequests>,
     /// HTTP Strict Transport Security.
     pub hsts: Option<Hsts>,
-    /// Who is served.
+    /// Guards and rules for browsers.
     pub guarding: Guarding,
     /// How files are served.
     pub serving: Serving,
@@ -141,7 +141,7 @@ pub struct Route {
     pub strip_prefix: bool,
     /// Sends files for saving.
     pub download: Option<Download>,
-    /// Who is served: the site's keys, overridden by the route's.
+    /// Guards and rules for browsers: the site's keys, overridden by the route's.
     pub guarding: Guarding,
     /// How files are served: the site's keys, overridden by the route's.
     pub serving: Serving,

@@ -10,6 +10,7 @@ use shearwater_http1::Framing;
 
 use crate::deferred::call::Call;
 use crate::deferred::calls::Deferral;
+use crate::deferred::shared::Shared;
 use crate::request::Request;
 use crate::response::Response;
 use crate::response::fault::Fault;
@@ -27,6 +28,14 @@ pub(crate) struct GuardPosition {
     pub(crate) outer: GuardsPassed,
     /// Its body is received already, or being received.
     pub(crate) is_late: bool,
+}
+
+/// A guard that has deferred its request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitingGuard {
+    /// Its number among the guards of the request, from 1: that of the guards passed along with it.
+    number: u32,
+    has_passed: bool,
 }
 
 impl GuardPosition {
@@ -100,7 +109,7 @@ impl Response<'_> {
         if let Some(calls) = &mut self.calls
             && let Some(Deferral::Deferred(deferred)) = &mut calls.deferral
         {
-            deferred.shared.guard(number);
+            deferred.shared.wait_for_guard(number);
             // Never polled at once: a request can begin anew only when its worker has returned from it.
             if !deferred.is_polled {
                 deferred.is_polled = true;
@@ -122,5 +131,28 @@ impl Call {
     /// it is.
     pub fn pass(self) {
         self.shared.pass_guard();
+    }
+}
+
+impl Shared {
+    /// Marks it as the wait for the guard with this number, from 1.
+    pub(crate) fn wait_for_guard(&self, number: u32) {
+        self.guard.set(Some(WaitingGuard { number, has_passed: false }));
+    }
+
+    /// Handler: lets the request pass the guard.
+    pub(crate) fn pass_guard(&self) {
+        self.guard.set(self.guard.get().map(|guard| WaitingGuard { has_passed: true, ..guard }));
+    }
+
+    /// Worker: returns the number of guards that the request has passed, once it may begin anew.
+    pub(crate) fn passed_guards(&self) -> Option<GuardsPassed> {
+        let passed = self.guard.get().filter(|guard| guard.has_passed && self.is_over());
+        passed.map(|guard| GuardsPassed(guard.number))
+    }
+
+    /// Worker: has the request pass the guards of another service, from the first one on.
+    pub(crate) fn restart_guards(&self) {
+        self.guard.set(self.guard.get().map(|guard| WaitingGuard { number: 0, ..guard }));
     }
 }

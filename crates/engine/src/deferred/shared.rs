@@ -12,7 +12,7 @@ use shearwater_tasks::{TaskId, Timers};
 
 use crate::deferred::clock::Clock;
 use crate::deferred::deferral::Around;
-use crate::deferred::guards::GuardsPassed;
+use crate::deferred::guards::WaitingGuard;
 use crate::deferred::inbound::{Inbound, TrailerSection};
 use crate::deferred::outbound::{Coder, Outbound, Progress};
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
@@ -48,17 +48,9 @@ pub(crate) struct Shared {
     trailers: OnceCell<Box<TrailerSection>>,
     output: RefCell<Outbound>,
     /// The guard that has deferred the request.
-    guard: Cell<Option<WaitingGuard>>,
+    pub(crate) guard: Cell<Option<WaitingGuard>>,
     /// Steps around the response with their keys, in the order in which they run.
     steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,
-}
-
-/// A guard that has deferred its request.
-#[derive(Debug, Clone, Copy)]
-struct WaitingGuard {
-    /// Its number among the guards of the request, from 1: that of the guards passed along with it.
-    number: u32,
-    has_passed: bool,
 }
 
 impl Drop for Shared {
@@ -122,8 +114,7 @@ impl Shared {
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
         self.ends_with_client.set(false);
-        self.guard.set(None);
-        (self.context, self.tls) = (None, None);
+        (self.context, self.tls, self.guard) = (None, None, Cell::default());
         self.input.get_mut().clear();
         self.trailers.take();
         self.output.get_mut().clear();
@@ -459,30 +450,6 @@ impl Shared {
                 output.cut.get_or_insert(why);
             }
         })
-    }
-}
-
-/// Guards.
-impl Shared {
-    /// Marks it as the wait for the guard with this number, from 1.
-    pub(crate) fn guard(&self, number: u32) {
-        self.guard.set(Some(WaitingGuard { number, has_passed: false }));
-    }
-
-    /// Handler: lets the request pass the guard.
-    pub(crate) fn pass_guard(&self) {
-        self.guard.set(self.guard.get().map(|guard| WaitingGuard { has_passed: true, ..guard }));
-    }
-
-    /// Worker: returns the number of guards that the request has passed, once it may begin anew.
-    pub(crate) fn passed_guards(&self) -> Option<GuardsPassed> {
-        let passed = self.guard.get().filter(|guard| guard.has_passed && self.is_over());
-        passed.map(|guard| GuardsPassed(guard.number))
-    }
-
-    /// Worker: has the request pass the guards of another service, from the first one on.
-    pub(crate) fn restart_guards(&self) {
-        self.guard.set(self.guard.get().map(|guard| WaitingGuard { number: 0, ..guard }));
     }
 }
 

@@ -55,7 +55,7 @@ impl<S: Service> WorkerState<S> {
         ControlFlow::Break(self.conclude(token, outcome, facts, head, consumed))
     }
 
-    /// Begins a request anew that has passed the guard it waited for. Returns the consumed bytes of `rest`, the input behind
+    /// Begins a request anew that has passed the guard it waited for. Returns the consumed bytes of `rest`, the input after
     /// its head.
     #[cold]
     pub(crate) fn begin_anew(

@@ -168,7 +168,7 @@ pub(crate) struct CompleteRequest<'a> {
     leaves_body: bool,
     /// Guards that it has passed.
     pub(crate) passed: GuardsPassed,
-    /// Whether it is the connection's last request, if it was counted before it waited for a guard.
+    /// True if it is the connection's last request; `None` if it wasn't counted yet.
     pub(crate) counted: Option<bool>,
 }
 
@@ -179,7 +179,7 @@ impl<'a> CompleteRequest<'a> {
     }
 }
 
-/// A complete head, and the input behind it.
+/// A complete head, and the input after it.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived<'a> {
     pub(crate) head: Head<'a>,
