@@ -209,6 +209,9 @@ fn refused(hash: &str) -> HtpasswdError {
 mod tests {
     use std::fmt::Write as _;
 
+    use argon2::Argon2;
+    use argon2::password_hash::PasswordHasher as _;
+
     use super::{USERS_MAX, Users};
 
     /// `secret`, with the lowest cost.
@@ -221,18 +224,20 @@ mod tests {
     #[test]
     fn verifies_each_kind_of_hash() {
         let own = bcrypt("secret");
-        let argon2id = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$2oFTc+fa1m1pTuN6/Xd+RlRRAvbr2PLvZr0cFPZ0xGE";
+        let params = argon2::Params::new(64, 1, 1, None).expect("least parameters");
+        let argon2id = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params)
+            .hash_password_with_salt(b"secret", b"some salt")
+            .expect("a hash");
         let [y, a] = ["$2y$", "$2a$"].map(|kind| own.replacen("$2b$", kind, 1));
         let text = format!("# staff\nb:{own}\ny:{y}\r\n\na:{a}\nargon:{argon2id}\n");
         let users = Users::parse(&text).expect("users");
-        for name in ["b", "y", "a"] {
+        for name in ["b", "y", "a", "argon"] {
             assert!(users.verify(name, b"secret", 0), "{name}");
             assert!(!users.verify(name, b"Secret", 0), "{name}");
         }
         for any in 0..8 {
             assert!(!users.verify("nobody", b"secret", any));
         }
-        assert!(!users.verify("argon", b"wrong", 0));
     }
 
     #[test]

@@ -6,18 +6,29 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::entry::Entry;
 use crate::escape::{self, SPACED, UNSPACED};
-use crate::limits::{LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX};
+use crate::limits::{
+    CREDENTIALS_BYTES_MAX, LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX,
+};
 use crate::time::TimeCache;
 
 /// Status in a line of text for a request without a response. Log analysers know the number from nginx.
 const NO_RESPONSE: u16 = 499;
 
+/// Status of a request without valid credentials: its user name is anybody's.
+const UNAUTHORIZED: u16 = 401;
+
+/// The request field with credentials.
+const AUTHORIZATION: &str = "authorization";
+
 /// A format of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// The common log format of the W3C's httpd: `client - - [time] "request" status bytes`.
+    /// The common log format of the W3C's httpd: `client - user [time] "request" status bytes`.
     Common,
     /// The common format, then the quoted fields `Referer` and `User-Agent`.
     Combined,
@@ -46,6 +57,7 @@ impl Part {
     fn field(&self) -> Option<&str> {
         match self {
             Self::Field(name) => Some(name),
+            Self::Variable(Variable::RemoteUser) => Some(AUTHORIZATION),
             Self::Text(_) | Self::Variable(_) => None,
         }
     }
@@ -87,7 +99,11 @@ const VARIABLES: [(&str, &str, Variable); 22] = [
         Variable::PeerAddr,
     ),
     ("realip_remote_port", "the port there", Variable::PeerPort),
-    ("remote_user", "always `-`: nobody is authenticated", Variable::RemoteUser),
+    (
+        "remote_user",
+        "the user name of basic authentication as sent; `-` without one, and with status 401",
+        Variable::RemoteUser,
+    ),
     ("time_local", "the time of the end in UTC: `23/Nov/2026:21:25:00 +0000`", Variable::TimeLocal),
     ("time_iso8601", "the same: `2026-11-23T21:25:00Z`", Variable::TimeIso),
     ("request", "the request line: method, target and version", Variable::Request),
@@ -159,8 +175,8 @@ impl Format {
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
         match self {
-            Self::Common => Vec::new(),
-            Self::Combined => vec!["referer", "user-agent"],
+            Self::Common => vec![AUTHORIZATION],
+            Self::Combined => vec![AUTHORIZATION, "referer", "user-agent"],
             Self::Json => vec!["host", "referer", "user-agent"],
             Self::Custom(custom) => custom.parts.iter().filter_map(Part::field).collect(),
         }
@@ -278,7 +294,9 @@ fn variable(name: &str) -> Result<Part, FormatError> {
 
 fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
     append_variable(Variable::RemoteAddr, out, entry, time, max);
-    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(b" - ");
+    append_user(out, entry, max);
+    out.extend_from_slice(b" [");
     out.extend_from_slice(time.local(entry.unix_seconds));
     out.extend_from_slice(b"] \"");
     append_variable(Variable::Request, out, entry, time, max);
@@ -300,7 +318,7 @@ fn append_variable(
         Variable::RemotePort => append_port(out, entry.client),
         Variable::PeerAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
         Variable::PeerPort => append_port(out, entry.peer),
-        Variable::RemoteUser => out.push(b'-'),
+        Variable::RemoteUser => append_user(out, entry, max),
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
         Variable::Request => append_request_line(out, entry, max),
@@ -322,6 +340,21 @@ fn append_variable(
         },
         Variable::End => out.extend_from_slice(entry.end.as_bytes()),
     }
+}
+
+/// Appends the user name of basic authentication (RFC 7617 section 2).
+fn append_user(out: &mut Vec<u8>, entry: &Entry<'_>, max: usize) {
+    let credentials = (entry.field)(AUTHORIZATION).filter(|_| entry.status != Some(UNAUTHORIZED));
+    let mut decoded = [0; CREDENTIALS_BYTES_MAX];
+    let user = credentials.and_then(|credentials| user_of(credentials, &mut decoded));
+    escape::text::<UNSPACED>(out, user, max);
+}
+
+fn user_of<'a>(credentials: &[u8], decoded: &'a mut [u8]) -> Option<&'a [u8]> {
+    let (scheme, encoded) = credentials.split_at_checked(b"Basic ".len())?;
+    let len = STANDARD.decode_slice(encoded.trim_ascii(), decoded).ok()?;
+    let colon = decoded[..len].iter().position(|&byte| byte == b':')?;
+    (scheme.eq_ignore_ascii_case(b"Basic ") && colon > 0).then(|| &decoded[..colon])
 }
 
 /// Appends method, target and version, as far as they are known: at most three words.

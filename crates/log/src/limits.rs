@@ -21,6 +21,9 @@ pub const LOG_INTERVAL: Duration = Duration::from_millis(50);
 /// Bytes of one value in a line, before escaping, so that no client chooses where it is cut. The rest is cut and marked.
 pub const LOG_VALUE_BYTES_MAX: usize = 8 * 1024;
 
+/// User name and password of a request, in bytes; a longer one has no user name in its line.
+pub const CREDENTIALS_BYTES_MAX: usize = 768;
+
 /// Bytes of a line without its end. Values of a longer one are cut to half of the length, until it fits.
 pub const LOG_LINE_BYTES_MAX: usize = 256 * 1024;
 

@@ -47,7 +47,6 @@ pub(crate) struct Shared {
     input: RefCell<Inbound>,
     trailers: OnceCell<Box<TrailerSection>>,
     output: RefCell<Outbound>,
-    /// The guard that has deferred the request.
     pub(crate) guard: Cell<Option<WaitingGuard>>,
     /// Steps around the response with their keys, in the order in which they run.
     steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,

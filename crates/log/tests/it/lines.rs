@@ -67,6 +67,30 @@ fn formats_an_entry() {
 }
 
 #[test]
+fn names_the_user_of_basic_authentication() {
+    for (sent, status, user) in [
+        (Some("Basic YW5uOnNlY3JldA=="), 200, "ann"),
+        (Some("basic  YW5uOnNlY3JldA=="), 404, "ann"),
+        (Some("Basic YW5uOnNlY3JldA=="), 401, "-"),
+        (Some("Basic YSBiIls6eA=="), 200, "a\\x20b\\x22["),
+        (Some("Basic OnNlY3JldA=="), 200, "-"),
+        (Some("Basic YW5u"), 200, "-"),
+        (Some("Basic !"), 200, "-"),
+        (Some("Bearer YW5uOnNlY3JldA=="), 200, "-"),
+        (Some("Bas"), 200, "-"),
+        (None, 200, "-"),
+    ] {
+        let field = |name: &str| sent.filter(|_| name == "authorization").map(str::as_bytes);
+        let entry = Entry { status: Some(status), ..Entry::new(&field) };
+        assert_eq!(line("$remote_user", &entry), format!("{user}\n"), "{sent:?}");
+        assert!(line("common", &entry).starts_with(&format!("- - {user} [")), "{sent:?}");
+    }
+    let long = format!("Basic {}", "YWFh".repeat(1000));
+    let field = |_: &str| Some(long.as_bytes());
+    assert_eq!(line("$remote_user", &Entry::new(&field)), "-\n");
+}
+
+#[test]
 fn formats_an_entry_without_facts() {
     let none = |_: &str| None;
     let entry = Entry { end: "disconnected", ..Entry::new(&none) };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use shearwater::engine::GuardsPassed;
 use shearwater::tasks::Order;
 use shearwater::testing::Tested;
-use shearwater::{App, Call, Limits, Request, Response, Routes, RoutesService, Service, Timeouts};
+use shearwater::{App, Call, Cors, Limits, Request, Response, Routes, RoutesService, Service, Timeouts};
 
 const WAIT: Duration = Duration::from_millis(100);
 
@@ -58,7 +58,9 @@ fn guard(
             }
             match passes {
                 true => call.pass(),
-                false => drop(call.response().status(403).text("no")),
+                false => {
+                    call.response().status(403).text("no");
+                }
             }
         });
         ControlFlow::Break(())
@@ -72,7 +74,9 @@ fn define(app: &mut App, counts: &Arc<Counts>) {
         response.field("X-Before", request.head().method_name());
         ControlFlow::Continue(())
     });
-    app.after(|_, response| drop(response.field("X-After", response.status_code().to_string())));
+    app.after(|_, response| {
+        response.field("X-After", response.status_code().to_string());
+    });
     app.scope("/in", move |app| {
         app.guard(guard(|counts| &counts.inner, &inner));
         app.post("/kept", |request: &Request, response: &mut Response| {
@@ -88,7 +92,9 @@ fn define(app: &mut App, counts: &Arc<Counts>) {
         call.response().body(&body);
     })
     .read();
-    app.get("/page", |_: &Request, response: &mut Response| drop(response.text("page")));
+    app.get("/page", |_: &Request, response: &mut Response| {
+        response.text("page");
+    });
     app.get("/page/{name}", |request: &Request, response: &mut Response| {
         response.text(request.param("name").unwrap_or_default());
     });
@@ -315,4 +321,35 @@ fn guards_behind_a_service_that_does_not_know_them_still_refuse() {
         let (text, _) = exchange(&mut tested, &[&request]);
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{request}\n{text}");
     }
+}
+
+#[test]
+fn responds_to_preflights_before_other_guards() {
+    let mut app = App::new();
+    let cors = Cors::origins(["https://a.example"]).headers("X-A").credentials();
+    app.cors(&cors, "GET, POST").expect("a policy");
+    app.guard(|_, response| {
+        response.status(401);
+        ControlFlow::Break(())
+    });
+    app.get("/", |_: &Request, _: &mut Response| {});
+    let mut tested = Tested::new(app).expect("valid routes");
+    let mut ask =
+        |method: &str, headers: &str| tested.ask(format!("{method} / HTTP/1.1\r\nHost: a\r\n{headers}\r\n"));
+    let asks = "Access-Control-Request-Method: POST\r\n";
+    let preflight = ask("OPTIONS", &format!("Origin: https://a.example\r\n{asks}"));
+    assert_eq!((preflight.status, preflight.field("Access-Control-Allow-Methods")), (204, Some("GET, POST")));
+    assert_eq!(preflight.field("Access-Control-Allow-Origin"), Some("https://a.example"));
+    let other = ask("OPTIONS", &format!("Origin: https://b.example\r\n{asks}"));
+    assert_eq!(
+        (other.status, other.field("Access-Control-Allow-Origin"), other.field("Vary")),
+        (204, None, Some("Origin"))
+    );
+    let refused = ask("GET", "Origin: https://a.example\r\n");
+    assert_eq!(
+        (refused.status, refused.field("Access-Control-Allow-Origin")),
+        (401, Some("https://a.example"))
+    );
+    assert_eq!(ask("OPTIONS", asks).status, 401, "without an origin it is no preflight");
+    assert!(App::new().cors(&Cors::any().credentials(), "GET").is_err());
 }
