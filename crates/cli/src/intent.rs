@@ -185,7 +185,8 @@ mod tests {
             ("hidden", "`hidden` of [[site]]"),
             ("proxy-protocol", "`proxy_protocol` of [server]"),
             ("gzip", "shearwater precompress"),
-            ("basic-auth", "authenticate in a proxy"),
+            ("basic-auth", "`basic_auth` of [[site]]"),
+            ("oauth", "authenticate in a proxy"),
             ("allow-upload", "files are only read"),
         ] {
             let (_, help) = meaning(flag).unwrap_or_else(|| panic!("{flag}"));

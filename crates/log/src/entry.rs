@@ -4,6 +4,15 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The request field with credentials.
+pub(crate) const AUTHORIZATION: &str = "authorization";
+
+/// Status of a request without valid credentials: its user name is anybody's.
+const UNAUTHORIZED: u16 = 401;
+
 /// Facts of one request and its response. Texts are as the client sent them; formats escape them.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
@@ -60,6 +69,15 @@ impl<'a> Entry<'a> {
             end: "complete",
             field,
         }
+    }
+
+    /// Returns the user name of basic authentication (RFC 7617 section 2), decoded into `buffer`.
+    pub(crate) fn user<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let credentials = (self.field)(AUTHORIZATION).filter(|_| self.status != Some(UNAUTHORIZED))?;
+        let (scheme, encoded) = credentials.split_at_checked(b"Basic ".len())?;
+        let len = STANDARD.decode_slice(encoded.trim_ascii(), buffer).ok()?;
+        let colon = buffer[..len].iter().position(|&byte| byte == b':')?;
+        (scheme.eq_ignore_ascii_case(b"Basic ") && colon > 0).then(|| &buffer[..colon])
     }
 
     /// Returns the target's path: the part before its query, without the scheme and host of an absolute target.

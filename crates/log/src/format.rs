@@ -6,10 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::entry::Entry;
+use crate::entry::{AUTHORIZATION, Entry};
 use crate::escape::{self, SPACED, UNSPACED};
 use crate::limits::{
     CREDENTIALS_BYTES_MAX, LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX,
@@ -18,12 +15,6 @@ use crate::time::TimeCache;
 
 /// Status in a line of text for a request without a response. Log analysers know the number from nginx.
 const NO_RESPONSE: u16 = 499;
-
-/// Status of a request without valid credentials: its user name is anybody's.
-const UNAUTHORIZED: u16 = 401;
-
-/// The request field with credentials.
-const AUTHORIZATION: &str = "authorization";
 
 /// A format of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,7 +286,7 @@ fn variable(name: &str) -> Result<Part, FormatError> {
 fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
     append_variable(Variable::RemoteAddr, out, entry, time, max);
     out.extend_from_slice(b" - ");
-    append_user(out, entry, max);
+    append_variable(Variable::RemoteUser, out, entry, time, max);
     out.extend_from_slice(b" [");
     out.extend_from_slice(time.local(entry.unix_seconds));
     out.extend_from_slice(b"] \"");
@@ -318,7 +309,9 @@ fn append_variable(
         Variable::RemotePort => append_port(out, entry.client),
         Variable::PeerAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
         Variable::PeerPort => append_port(out, entry.peer),
-        Variable::RemoteUser => append_user(out, entry, max),
+        Variable::RemoteUser => {
+            escape::text::<UNSPACED>(out, entry.user(&mut [0; CREDENTIALS_BYTES_MAX]), max);
+        }
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
         Variable::Request => append_request_line(out, entry, max),
@@ -340,21 +333,6 @@ fn append_variable(
         },
         Variable::End => out.extend_from_slice(entry.end.as_bytes()),
     }
-}
-
-/// Appends the user name of basic authentication (RFC 7617 section 2).
-fn append_user(out: &mut Vec<u8>, entry: &Entry<'_>, max: usize) {
-    let credentials = (entry.field)(AUTHORIZATION).filter(|_| entry.status != Some(UNAUTHORIZED));
-    let mut decoded = [0; CREDENTIALS_BYTES_MAX];
-    let user = credentials.and_then(|credentials| user_of(credentials, &mut decoded));
-    escape::text::<UNSPACED>(out, user, max);
-}
-
-fn user_of<'a>(credentials: &[u8], decoded: &'a mut [u8]) -> Option<&'a [u8]> {
-    let (scheme, encoded) = credentials.split_at_checked(b"Basic ".len())?;
-    let len = STANDARD.decode_slice(encoded.trim_ascii(), decoded).ok()?;
-    let colon = decoded[..len].iter().position(|&byte| byte == b':')?;
-    (scheme.eq_ignore_ascii_case(b"Basic ") && colon > 0).then(|| &decoded[..colon])
 }
 
 /// Appends method, target and version, as far as they are known: at most three words.

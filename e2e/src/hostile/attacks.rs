@@ -85,7 +85,7 @@ pub(super) const ATTACKS: [Attack; 16] = [
 /// Target of a file for users, and the `Authorization` of one.
 pub(super) const STAFF_PAGE: &str = "/staff/page.txt";
 pub(super) const AUTHORIZATION: &str = "Authorization: Basic YW5uOnNlY3JldA==";
-/// That user, with bcrypt at cost 10.
+/// Htpasswd file with this user, by bcrypt at cost 10.
 pub(super) const HTPASSWD: &str = "ann:$2y$10$h4X74mrHdlbSun4YGtaZZeNfe6guGymfGI4vOEGqMuMANMZCxHwPi\n";
 /// Target of the small file.
 pub(super) const PAGE: &str = "/page.txt";
