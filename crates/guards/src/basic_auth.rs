@@ -96,17 +96,18 @@ impl BasicAuth {
 
     /// Runs as a [guard](shearwater::App::guard).
     pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
-        let Some(credentials) = credentials(request) else {
+        let mut buffer = [0; CREDENTIALS_BYTES_MAX];
+        let Some(credentials) = credentials(request, &mut buffer) else {
             self.0.ask(response);
             return ControlFlow::Break(());
         };
-        let tag = self.0.verified.tag(&credentials);
+        let tag = self.0.verified.tag(credentials);
         if self.0.verified.has(tag) {
             return ControlFlow::Continue(());
         }
         let client = ClientKey::of(address(request, response));
         match self.0.failures.take(client) {
-            Ok(()) => self.verify(credentials, tag, client, request, response),
+            Ok(()) => self.verify(credentials.to_vec(), tag, client, request, response),
             Err(wait) => ask_to_wait(response, 429, wait, "Too many wrong passwords from this address.\n"),
         }
         ControlFlow::Break(())
@@ -185,14 +186,12 @@ impl Inner {
 }
 
 /// Returns the decoded credentials of a request, `user:password`, if it has any.
-fn credentials(request: &Request<'_>) -> Option<Vec<u8>> {
+fn credentials<'b>(request: &Request<'_>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let value = request.head().field(KnownField::Authorization)?;
     let (scheme, encoded) = value.split_at_checked(b"Basic ".len())?;
-    if !scheme.eq_ignore_ascii_case(b"Basic ") || value.len() > CREDENTIALS_BYTES_MAX {
-        return None;
-    }
-    let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
-    decoded.contains(&b':').then_some(decoded)
+    let len = STANDARD.decode_slice(encoded.trim_ascii(), buffer).ok()?;
+    let decoded = &buffer[..len];
+    (scheme.eq_ignore_ascii_case(b"Basic ") && decoded.contains(&b':')).then_some(decoded)
 }
 
 /// Returns the threads of the process that verify passwords.

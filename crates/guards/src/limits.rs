@@ -41,8 +41,8 @@ pub const FAILURES_MAX: u32 = 10;
 /// Time after which an address that has to wait may try another password.
 pub const FAILURE_EVERY: Duration = Duration::from_secs(6);
 
-/// Length of `Authorization` in bytes; a longer one is no valid one.
-pub const CREDENTIALS_BYTES_MAX: usize = 1024;
+/// User name and password in bytes; longer ones are no valid ones.
+pub const CREDENTIALS_BYTES_MAX: usize = 768;
 
 /// Addresses of a table (of a rate limit, or of those with wrong passwords). Further ones share one allowance for each of
 /// the table's [`SHARDS`] parts.

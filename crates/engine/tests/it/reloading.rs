@@ -1,12 +1,14 @@
 //! Reloads: a new service for new requests, the old one for those that have begun, and none of it kept longer.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 
 use shearwater_engine::http1::Head;
 use shearwater_engine::{
-    Around, BodyPolicy, Limits, Notice, Reload, ReloadError, Reloading, Request, Response, Service, Timeouts,
+    Around, BodyPolicy, GuardsPassed, Limits, Notice, Reload, ReloadError, Reloading, Request, Response,
+    Service, Timeouts,
 };
 
 use crate::harness::unit::{get, head, post};
@@ -58,7 +60,32 @@ impl Service for Versioned {
         }
     }
 
+    /// The first guard of `/guarded` admits clients in version 1 only, the second one waits.
+    fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
+        let version = self.0.0;
+        let guards = [0, 1].map(|number| {
+            move |request: &Request<'_>, response: &mut Response<'_>| match number {
+                0 if version == 1 => ControlFlow::Continue(()),
+                0 => {
+                    response.status(403).text(&format!("refused by {version}"));
+                    ControlFlow::Break(())
+                }
+                _ => {
+                    response.defer(request, async move |call| {
+                        call.sleep(WAIT).await;
+                        call.pass();
+                    });
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        response.guards(request, guards.into_iter().filter(|_| request.path() == "/guarded"))
+    }
+
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        if self.guard(request, response).is_none() {
+            return;
+        }
         let version = Rc::clone(&self.0);
         if !matches!(request.path(), "/later" | "/call" | "/step") {
             response.text(&format!("by {}", version.0));
@@ -126,6 +153,25 @@ fn a_reload_changes_the_next_request_of_open_connections() {
     assert_eq!(world.totals().requests, 12, "counters survive");
     clients.iter().for_each(|client| client.peer.finish());
     world.end();
+}
+
+/// Their numbers mean nothing to the new service: a guard would be skipped.
+#[test]
+fn a_request_that_waits_for_a_guard_passes_all_guards_of_the_new_service() {
+    for request in [get("/guarded"), post("/guarded", "0123456789").into_bytes()] {
+        let mut world = world();
+        let mut client = world.send(request.clone());
+        world.pass(250);
+        assert_body(&mut client, "by 1");
+        let mut waiting = world.send(request);
+        reload(&mut world, 2);
+        assert_eq!(waiting.text(), "");
+        world.pass(250);
+        assert_body(&mut waiting, "refused by 2");
+        assert_eq!(alive(), [2]);
+        [client, waiting].iter().for_each(|client| client.peer.finish());
+        world.end();
+    }
 }
 
 /// The service that has decided about a request's body must also respond to it.

@@ -241,6 +241,22 @@ fn the_wait_ends_with_the_client() {
 }
 
 #[test]
+fn a_client_that_has_sent_everything_gets_its_response() {
+    let (mut tested, _) = tested();
+    let whole = post("/in/kept?later", "abc");
+    for (request, status) in
+        [(get("/page?later"), 200), (whole.clone(), 200), (whole[..whole.len() - 1].to_owned(), 400)]
+    {
+        let mut client = tested.connect();
+        client.send(&request);
+        client.finish();
+        tested.pass(WAIT * 2);
+        assert_eq!(client.response().map(|response| response.status), Some(status), "{request}");
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
 fn a_waiting_request_counts_once_toward_the_connection() {
     let counts = Arc::<Counts>::default();
     let mut app = App::new();
