@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use shearwater_compress::negotiation::{Codings, choose_coding};
 use shearwater_compress::{Coding, StreamEncoder, encode_bytes, is_compressible, level_on_the_fly};
+use shearwater_engine::io::os::lower_thread_priority;
 use shearwater_engine::{Content, Request, Response, StreamCoder};
 use shearwater_http1::{KnownField, Method};
 
@@ -144,7 +145,10 @@ fn compress_body(request: &Request<'_>, response: &mut Response<'_>) {
     let Content::Bytes(content) = response.content() else { return };
     let content = content.to_vec();
     let len = content.len();
-    let work = BODIES.offload(move || encode_bytes(coding, level_on_the_fly(coding), &content));
+    let work = BODIES.offload(move || {
+        lower_thread_priority();
+        encode_bytes(coding, level_on_the_fly(coding), &content)
+    });
     response.defer(request, move |mut call| async move {
         let mut work = pin!(work);
         let mut timeout = pin!(call.sleep(COMPRESSED_BODY_WAIT));
@@ -228,6 +232,7 @@ impl Compressor {
         let (piece, is_last) = (mem::take(&mut self.queue), self.is_over);
         let len = piece.len();
         let work = PIECES.offload(move || {
+            lower_thread_priority();
             let mut encoded = encoder.encode(&piece)?;
             if !is_last {
                 return Ok((encoded, Some(encoder)));
