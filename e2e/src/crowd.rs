@@ -22,7 +22,7 @@ const OPENS_PER_TURN: u64 = 32;
 const BYTES_PER_TURN: usize = 256 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 /// Connections from one loopback address, one after the other: the kernel finds ports quickly up to some ten thousand.
-const PER_ADDRESS: u64 = 5_000;
+pub(crate) const PER_ADDRESS: u64 = 5_000;
 const ADDRESSES: u64 = 250;
 /// Least receive buffer of slow readers, bytes: the server must wait for them early.
 const SLOW_RECEIVE_BUFFER: usize = 8 * 1024;
@@ -38,6 +38,8 @@ pub(crate) struct Crowd {
     pub(crate) until: Instant,
     /// Loopback network of the clients. Every crowd has another one: ports stay taken for a minute.
     pub(crate) network: [u8; 3],
+    /// Connections in a row from one address, at most [`PER_ADDRESS`].
+    pub(crate) per_address: u64,
 }
 
 /// How a connection ended. `served`: got all it came for. `closed`, `truncated` (short of a response), `reset`: by the server. `left`: by
@@ -145,7 +147,8 @@ impl CrowdState<'_> {
     /// Begins to connect; the socket becomes writable when the connection is established.
     fn connect(&self, address: SocketAddr, script: &Script) -> io::Result<TcpStream> {
         let [first, second, third] = self.crowd.network;
-        let source = Ipv4Addr::new(first, second, third, 1 + (self.opened / PER_ADDRESS % ADDRESSES) as u8);
+        let source =
+            Ipv4Addr::new(first, second, third, 1 + (self.opened / self.crowd.per_address % ADDRESSES) as u8);
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;

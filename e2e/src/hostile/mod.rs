@@ -24,7 +24,7 @@ use self::attacks::{
 };
 use crate::context::CaseContext;
 use crate::context::TestCase;
-use crate::crowd::{Crowd, CrowdMember};
+use crate::crowd::{Crowd, CrowdMember, PER_ADDRESS};
 use crate::expected::ExactResponse;
 use crate::normal::{NormalClients, OtherRequest, Seen, set_scheduling};
 use crate::report::{CaseReport, shown};
@@ -231,7 +231,10 @@ fn send_waves(
         quiet.push(CpuStretch::measure(server, || thread::sleep(QUIET)).0);
         let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
         let every = SPREAD.div_f64(attack.0.count as f64);
-        let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
+        // One address may try few passwords.
+        let per_address = if attack.0.host == Host::Passwords { 20 } else { PER_ADDRESS };
+        let crowd =
+            Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave], per_address };
         let random = context.random(u64::from(wave) + 1);
         let (stretch, ended) = CpuStretch::measure(server, || send(crowd, attack, random));
         attacked.push(stretch);
@@ -260,7 +263,7 @@ pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -
     let count = context.count(240, 1200);
     let time = Duration::from_millis(context.count(300, 1000));
     let (every, until) = (Duration::ZERO, Instant::now() + Duration::from_secs(120));
-    let crowd = Crowd { open_max: EARLY_OPEN, every, until, network: [127, 19, 0] };
+    let crowd = Crowd { open_max: EARLY_OPEN, every, until, network: [127, 19, 0], per_address: PER_ADDRESS };
     let mut next =
         |number| (number < count).then(|| (server.address(), refused_and_reading_late(number, time)));
     let mut ends = Ends::default();

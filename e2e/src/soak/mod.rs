@@ -14,7 +14,7 @@ use testkit::{process, random};
 use self::exchanges::SoakServers;
 use self::kinds::{ConnectionKind, KINDS, Writer};
 use crate::context::{CaseContext, in_threads};
-use crate::crowd::{Crowd, CrowdMember};
+use crate::crowd::{Crowd, CrowdMember, PER_ADDRESS};
 use crate::report::{CaseReport, shown};
 use crate::usage::{LoggedCounters, Usage, core_percent};
 
@@ -184,6 +184,7 @@ fn visit_all(servers: &SoakServers, amount: SoakAmount, seed: u64, network: u8) 
             every: Duration::ZERO,
             until: begun + amount.time + LAST_CONNECTIONS,
             network: [127, network, part as u8],
+            per_address: PER_ADDRESS,
         };
         let mut writer = Writer { servers, random: random::part(seed, part) };
         let mut next = |_| (!is_over()).then(|| if is_slow { writer.write_slow() } else { writer.write() });
