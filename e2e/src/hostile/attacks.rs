@@ -77,7 +77,7 @@ pub(super) const ATTACKS: [Attack; 16] = [
     Attack { name: "tls-large-hellos", about: "send a ClientHello of 16 MB", host: Host::Tls, count: 1_000, script: large_hello,
         cpu_max: 20.0, peak_mib_max: 16.0, left_mib_max: 4.0, p99_growth_max: 2.0, ends: &[("closed", 13.0), ("reset", 13.0)] },
     Attack { name: "wrong-passwords", about: "try 1,000 passwords a second from many addresses", host: Host::Passwords, count: 2_500, script: wrong_password,
-        cpu_max: 100.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 8.0, ends: &[("401 closed", 2.5), ("429 closed", 2.5), ("503 closed", 2.5)] },
+        cpu_max: 100.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 8.0, ends: &[("401 closed", 4.0), ("429 closed", 4.0), ("503 closed", 4.0)] },
     Attack { name: "tls-floods", about: "leave once the server has signed, 2,000 a second", host: Host::Tls, count: 5_000, script: signed_and_gone,
         cpu_max: 90.0, peak_mib_max: 16.0, left_mib_max: 8.0, p99_growth_max: 8.0, ends: &[("left", 5.0)] },
 ];

@@ -340,3 +340,22 @@ fn a_future_that_panics_twice_aborts_nothing() {
     let panic = catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).unwrap_err();
     assert_eq!((message(&*panic), tasks.len()), ("polled", 0), "the first one counts");
 }
+
+#[test]
+fn a_task_is_woken_before_its_first_poll() {
+    let mut tasks = tasks();
+    let mut kept = None;
+    let former = spawn(&mut tasks, std::future::poll_fn(|_| Poll::<()>::Pending));
+    tasks.cancel(former);
+    tasks.poll_now(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
+    for _ in 0..2 {
+        // Late, for a task that has ended.
+        kept.take().into_iter().for_each(|waker: std::task::Waker| waker.wake());
+        tasks.collect();
+        let id = spawn(&mut tasks, ready(()));
+        tasks.wake(id);
+        assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+        tasks.wake(id);
+        assert!(turn(&mut tasks).is_empty(), "it has ended");
+    }
+}
