@@ -52,7 +52,9 @@ impl Reloader {
     /// Reloads, and counts that.
     pub(crate) fn reload(&self, control: &Control) -> Result<Changed, String> {
         let result = self.replace(control);
-        self.metrics.iter().for_each(|metrics| metrics.count_reload(result.is_ok()));
+        self.metrics
+            .iter()
+            .for_each(|metrics| metrics.count_reload(result.as_ref().map(|_| ()).map_err(String::as_str)));
         result
     }
 

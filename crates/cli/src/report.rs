@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use shearwater::{StartReport, Summary};
 use shearwater_metrics::Admin;
+pub(crate) use shearwater_metrics::format::{self, grouped};
 
 use crate::access_log::PlannedLog;
 use crate::failure::Failure;
 use crate::site::Site;
 use crate::style::Style;
-use crate::top::format;
 
 /// Maximum number of sites in the start report.
 const SITES_SHOWN_MAX: usize = 10;
@@ -215,19 +215,6 @@ pub(crate) fn size(bytes: u64) -> String {
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
-}
-
-/// Formats a number with thousands separators.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use shearwater::engine::KnownField;
 use shearwater::engine::visible::Json;
@@ -15,7 +17,6 @@ use shearwater::{
     Timeouts, Verbosity,
 };
 
-use crate::document::Status;
 use crate::exposition::{TextFormat, write_text};
 use crate::limits::{
     ADMIN_BODY_BYTES_MAX, ADMIN_BUFFERED_BYTES_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_DRAIN_MS,
@@ -127,15 +128,20 @@ impl Admin {
             .secondary("admin");
         let running = server.start_app(app(metrics, is_remote)).map_err(AdminError::Start)?;
         let (control, start_report) = (running.control(), running.start_report().clone());
+        let (end, is_over) = sync_channel::<()>(0);
         let wait = move || {
             // A failed worker has been reported, and the server that is described serves on.
             drop(running.wait_for_control());
+            drop(end);
         };
-        let thread = thread::Builder::new().name("admin".to_owned()).spawn(wait);
-        let thread = thread.map_err(|error| {
+        let failed = |error| {
             control.stop();
             AdminError::Start(shearwater::StartError::System(error).into())
-        })?;
+        };
+        let of_history = metrics.clone();
+        let record = move || record_seconds(&of_history, &is_over);
+        thread::Builder::new().name("history".to_owned()).spawn(record).map_err(failed)?;
+        let thread = thread::Builder::new().name("admin".to_owned()).spawn(wait).map_err(failed)?;
         Ok(Self { control, start_report, thread })
     }
 
@@ -162,6 +168,19 @@ impl Admin {
         self.control.drain(ADMIN_DRAIN_MS);
         // A panic of the thread was printed.
         drop(self.thread.join());
+    }
+}
+
+/// Records each second until the other end of the channel is dropped.
+fn record_seconds(metrics: &Metrics, is_over: &Receiver<()>) {
+    let start = Instant::now();
+    loop {
+        metrics.record_second();
+        let elapsed = start.elapsed();
+        let wait = Duration::from_secs(elapsed.as_secs() + 1) - elapsed;
+        if is_over.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
     }
 }
 
@@ -198,7 +217,7 @@ fn app(metrics: &Metrics, is_remote: bool) -> App {
     });
     let of_document = metrics.clone();
     app.get("/status.json", move |_: &Request<'_>, response: &mut Response<'_>| {
-        let status = Status::from(&of_document.snapshot());
+        let status = of_document.status();
         response.content_type("application/json").body_with(|body| {
             // Plain data with text keys always has a form in JSON.
             let text = serde_json::to_string(&status).unwrap_or_default();

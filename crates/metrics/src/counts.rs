@@ -29,6 +29,10 @@ pub(crate) const METHODS: [&str; 10] =
 /// Classes of statuses; `none` is an exchange without a response.
 pub(crate) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
+/// Indices of classes.
+pub(crate) const CLASS_4XX: usize = 4;
+pub(crate) const CLASS_5XX: usize = 5;
+
 /// Ends of exchanges.
 pub(crate) const ENDS: [ExchangeEnd; 7] = [
     ExchangeEnd::Complete,
@@ -55,6 +59,8 @@ pub(crate) struct SiteCounts {
 #[repr(align(64))]
 pub(crate) struct WorkerCounts {
     pub(crate) requests: [[Counter; CLASSES.len()]; METHODS.len()],
+    /// `501` and `505`, which clients cause. They are in `5xx` too.
+    pub(crate) unsupported: Counter,
     pub(crate) duration: Histogram,
     pub(crate) first_byte: Histogram,
     pub(crate) ends: [Counter; ENDS.len()],
@@ -65,6 +71,7 @@ impl WorkerCounts {
     pub(crate) fn new() -> Self {
         Self {
             requests: Default::default(),
+            unsupported: Counter::default(),
             duration: Histogram::default(),
             first_byte: Histogram::default(),
             ends: Default::default(),
@@ -76,6 +83,9 @@ impl WorkerCounts {
     pub(crate) fn record(&self, exchange: &FinishedExchange<'_>) {
         let class = class(exchange.status());
         self.requests[method(exchange.method())][class].add(1);
+        if let Some(501 | 505) = exchange.status() {
+            self.unsupported.add(1);
+        }
         self.duration.record(micros(exchange.duration()));
         if let Some(first_byte) = exchange.first_byte() {
             self.first_byte.record(micros(first_byte));

@@ -231,7 +231,7 @@ families! {
         all.log.iter().for_each(|log| samples.add(&[], u64::from(log.is_failing)));
     };
     Counter "process_cpu_seconds" [] "CPU time of all threads of the process." = |all, samples| {
-        all.process.cpu_seconds.iter().for_each(|seconds| samples.add(&[], *seconds));
+        samples.add(&[], all.process.cpu_seconds);
     };
     Gauge "process_start_time_seconds" [] "Time at which the process started, since 1970." = |all, samples| {
         samples.add(&[], all.started_unix_seconds);

@@ -33,13 +33,16 @@ mod counts;
 pub mod document;
 mod exposition;
 mod families;
+pub mod format;
 mod histogram;
+mod history;
 pub mod limits;
 mod metrics;
 mod page;
 mod process;
 mod sites;
 mod snapshot;
+mod verdict;
 
 pub use admin::{Admin, AdminError, AdminOptions};
 pub use certificates::{Certificate, CertificateState};

@@ -9,6 +9,18 @@ pub const CERTIFICATES_SHOWN_MAX: usize = 256;
 /// Messages to the operator that are kept from before the start. Further ones are dropped.
 pub const EARLY_MESSAGES_MAX: usize = 20;
 
+/// Seconds of the history in `/status.json`.
+pub const HISTORY_SECONDS_MAX: usize = 300;
+
+/// Findings of the verdict that are listed, the worst first. Further ones are counted.
+pub const FINDINGS_MAX: usize = 20;
+
+/// Bytes of a message within a finding; the rest is cut.
+pub const FINDING_BYTES_MAX: usize = 240;
+
+/// Bytes of the last reload's errors that are kept; the rest is cut.
+pub const RELOAD_ERRORS_BYTES_MAX: usize = 4096;
+
 /// Connections to the admin listener at a time.
 pub const ADMIN_CONNECTIONS_MAX: usize = 64;
 

@@ -8,7 +8,9 @@ use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, Start
 
 use crate::certificates::Certificate;
 use crate::counts::WorkerCounts;
-use crate::limits::EARLY_MESSAGES_MAX;
+use crate::document::{ReloadOutcome, Status};
+use crate::history::History;
+use crate::limits::{EARLY_MESSAGES_MAX, RELOAD_ERRORS_BYTES_MAX};
 use crate::sites::SiteNames;
 
 /// Counts of an access log.
@@ -47,6 +49,7 @@ pub(crate) struct Configuration {
     pub(crate) reloads: u64,
     pub(crate) reloads_refused: u64,
     pub(crate) last_reload: Option<u64>,
+    pub(crate) last_outcome: Option<ReloadOutcome>,
 }
 
 /// A server that has started.
@@ -75,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) cache: OnceLock<Source<CacheCounts>>,
     pub(crate) certificates: OnceLock<Source<Vec<Certificate>>>,
     pub(crate) configuration: Mutex<Configuration>,
+    pub(crate) history: Mutex<History>,
 }
 
 impl fmt::Debug for Metrics {
@@ -99,6 +103,7 @@ impl Metrics {
             cache: OnceLock::new(),
             certificates: OnceLock::new(),
             configuration: Mutex::default(),
+            history: Mutex::default(),
         }))
     }
 
@@ -154,15 +159,37 @@ impl Metrics {
         lock(&self.0.configuration).file = Some(file.to_owned());
     }
 
-    /// Counts a reload of the configuration.
-    pub fn count_reload(&self, is_done: bool) {
+    /// Counts a reload of the configuration, and keeps its errors up to [`RELOAD_ERRORS_BYTES_MAX`].
+    pub fn count_reload(&self, result: Result<(), &str>) {
         let mut configuration = lock(&self.0.configuration);
-        if is_done {
-            configuration.reloads += 1;
-            configuration.last_reload = Some(unix_seconds());
-        } else {
-            configuration.reloads_refused += 1;
+        let unix_seconds = unix_seconds();
+        match result {
+            Ok(()) => {
+                configuration.reloads += 1;
+                configuration.last_reload = Some(unix_seconds);
+            }
+            Err(_) => configuration.reloads_refused += 1,
         }
+        let errors = result.err().map(|errors| cut(errors, RELOAD_ERRORS_BYTES_MAX));
+        configuration.last_outcome = Some(ReloadOutcome { unix_seconds, errors });
+    }
+
+    /// Adds the counts of now to the history, which [`status`](Self::status) has. [`Admin`](crate::Admin) does so each
+    /// second.
+    pub fn record_second(&self) {
+        let counts = self.counts();
+        lock(&self.0.history).record(counts);
+    }
+
+    /// Returns the document of `/status.json`.
+    ///
+    /// Without [`record_second`](Self::record_second) it has no rates and no history.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let snapshot = self.snapshot();
+        let mut status = Status::from(&snapshot);
+        lock(&self.0.history).describe(&snapshot, &mut status);
+        status
     }
 
     /// Adds a message to those of the server.
@@ -189,9 +216,10 @@ impl Metrics {
 }
 
 /// Readiness of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Readiness {
     /// It hasn't started.
+    #[default]
     Starting,
     /// It takes requests.
     Serving,
@@ -218,4 +246,10 @@ pub(crate) fn unix_seconds() -> u64 {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a text, or its beginning and an ellipsis if it is longer.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    if text.len() <= bytes_max { text.to_owned() } else { format!("{}\u{2026}", &text[..end]) }
 }

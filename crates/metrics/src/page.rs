@@ -5,6 +5,6 @@ pub(crate) const STATUS_PAGE: &str = include_str!("status.html");
 
 /// Allows the page's script and style by their hashes, and requests to its own listener; a test compares the hashes.
 pub(crate) const STATUS_POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-dRJ/pGu0NtH/ZEzVYlWE7koVK17H6cvzjYvF23lZmkA='; \
-     style-src 'sha256-ksG5itfdGYTSiDU+GypdU7PTSXj9BD2GMOTlPjlhAN8='; \
+     script-src 'sha256-RXnZVkzDHUfpoxEowFwBHAhI4RzSVCidwl9ImUHRHVg='; \
+     style-src 'sha256-V0ysQ7f1tvHYNj+ZaOmnRjSBWRoB87Byhfu/WPnaDx0='; \
      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

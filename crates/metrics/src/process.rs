@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::param::page_size;
+use rustix::time::{ClockId, clock_gettime};
 use shearwater::engine::descriptor_limits;
 
 /// Figures of the process.
@@ -10,7 +11,7 @@ use shearwater::engine::descriptor_limits;
 pub(crate) struct ProcessFigures {
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) virtual_bytes: Option<u64>,
-    pub(crate) cpu_seconds: Option<f64>,
+    pub(crate) cpu_seconds: f64,
     pub(crate) open_descriptors: Option<u64>,
     pub(crate) descriptors_max: Option<u64>,
 }
@@ -25,7 +26,7 @@ impl ProcessFigures {
         Self {
             resident_bytes,
             virtual_bytes,
-            cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_seconds(&stat)),
+            cpu_seconds: cpu_seconds(),
             open_descriptors: open_descriptors(fs::metadata("/proc/self/fd").map_or(0, |fd| fd.len())),
             descriptors_max: descriptor_limits().map(|(soft, _)| soft).filter(|soft| *soft < u64::MAX),
         }
@@ -40,26 +41,15 @@ fn open_descriptors(size: u64) -> Option<u64> {
     if size > 0 { Some(size) } else { listed() }
 }
 
-/// Returns the time of all threads, by a line of `/proc/PID/stat`. The name in parentheses may contain anything.
-fn cpu_seconds(stat: &str) -> Option<f64> {
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name.split(' ').skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some((ticks()? + ticks()?) as f64 / clock_ticks_per_second() as f64)
+/// Returns the CPU time of all threads.
+pub(crate) fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]
 mod tests {
-    use rustix::param::clock_ticks_per_second;
-
-    use super::{ProcessFigures, cpu_seconds, open_descriptors};
-
-    #[test]
-    fn reads_the_time_after_any_name() {
-        let stat = "1 (a ) b) S 1 2 3 4 5 6 7 8 9 10 30 70 0 0 20 0 1 0";
-        assert_eq!(cpu_seconds(stat), Some(100.0 / clock_ticks_per_second() as f64));
-        assert_eq!((cpu_seconds(""), cpu_seconds("1 (a) S 1")), (None, None));
-    }
+    use super::{ProcessFigures, open_descriptors};
 
     #[test]
     fn descriptors_are_listed_only_where_their_number_is_unknown() {
@@ -74,6 +64,7 @@ mod tests {
             assert!(100_000 < resident && resident <= all);
         }
         assert!(figures.open_descriptors.is_none_or(|open| (3..100_000).contains(&open)));
+        assert!(figures.cpu_seconds > 0.0);
         assert!(figures.descriptors_max.is_none_or(|max| max >= figures.open_descriptors.unwrap_or(0)));
     }
 }

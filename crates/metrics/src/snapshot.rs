@@ -3,15 +3,15 @@
 use shearwater::{Message, Totals};
 
 use crate::certificates::{self, Certificate};
-use crate::counts::{CLASSES, ENDS, METHODS, SiteCounts};
+use crate::counts::{CLASS_5XX, CLASSES, ENDS, METHODS, SiteCounts};
 use crate::histogram::HistogramValues;
 use crate::metrics::{CacheCounts, Configuration, LogCounts, Metrics, Readiness, lock, unix_seconds};
-use crate::process::ProcessFigures;
+use crate::process::{ProcessFigures, cpu_seconds};
 
 /// All metrics at one moment.
 ///
 /// Workers count meanwhile, so two figures of it may be apart by the exchanges of that time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Snapshot {
     pub(crate) version: String,
     pub(crate) readiness: Readiness,
@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub(crate) server: Option<ServerFigures>,
     pub(crate) configuration: Configuration,
     pub(crate) requests: [[u64; CLASSES.len()]; METHODS.len()],
+    /// `501` and `505`, which are in `requests` too.
+    pub(crate) unsupported: u64,
     pub(crate) duration: HistogramValues,
     pub(crate) first_byte: HistogramValues,
     pub(crate) ends: [u64; ENDS.len()],
@@ -34,7 +36,7 @@ pub struct Snapshot {
 }
 
 /// Figures of a server that has started.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerFigures {
     pub(crate) driver: &'static str,
     pub(crate) workers: usize,
@@ -67,46 +69,51 @@ impl Metrics {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let shared = &*self.0;
-        let server = shared.serving.get().map(|serving| {
-            let report = &serving.start_report;
-            ServerFigures {
-                driver: report.driver,
-                workers: report.workers,
-                // A reload changes them.
-                listen: serving.control.addresses(),
-                has_tls: !report.secure_addresses.is_empty(),
-                totals: serving.control.totals(),
-                messages: serving.control.messages(),
-            }
-        });
-        let tags = shared.sites.tags();
-        let mut snapshot = Snapshot {
+        let mut snapshot = self.counts();
+        if let (Some(server), Some(serving)) = (&mut snapshot.server, shared.serving.get()) {
+            // A reload changes them.
+            server.listen = serving.control.addresses();
+            server.messages = serving.control.messages();
+        }
+        let certificates = shared.certificates.get().map(|source| certificates::listed(source()));
+        Snapshot {
             version: shared.version.clone(),
             readiness: self.readiness(),
             started_unix_seconds: shared.started_unix_seconds,
+            configuration: lock(&shared.configuration).clone(),
+            certificates: certificates.unwrap_or_default(),
+            now: unix_seconds(),
+            process: ProcessFigures::read(),
+            ..snapshot
+        }
+    }
+
+    /// Takes the counts alone, without a copy of texts or a read of files: for each second of the history.
+    pub(crate) fn counts(&self) -> Snapshot {
+        let shared = &*self.0;
+        let server = shared.serving.get().map(|serving| ServerFigures {
+            driver: serving.start_report.driver,
+            workers: serving.start_report.workers,
+            has_tls: !serving.start_report.secure_addresses.is_empty(),
+            totals: serving.control.totals(),
+            ..ServerFigures::default()
+        });
+        let tags = shared.sites.tags();
+        let mut snapshot = Snapshot {
             uptime_seconds: shared.started.elapsed().as_secs_f64(),
             server,
-            configuration: lock(&shared.configuration).clone(),
-            requests: Default::default(),
-            duration: HistogramValues::default(),
-            first_byte: HistogramValues::default(),
-            ends: Default::default(),
             sites: Vec::with_capacity(tags.len()),
             log: shared.log.get().map(|counts| counts()),
             cache: shared.cache.get().map(|counts| counts()),
-            certificates: shared
-                .certificates
-                .get()
-                .map(|source| certificates::listed(source()))
-                .unwrap_or_default(),
-            now: unix_seconds(),
-            process: ProcessFigures::read(),
+            process: ProcessFigures { cpu_seconds: cpu_seconds(), ..ProcessFigures::default() },
+            ..Snapshot::default()
         };
         let workers = lock(&shared.workers);
         for worker in workers.iter() {
             for (sums, counters) in snapshot.requests.iter_mut().zip(&worker.requests) {
                 sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.get());
             }
+            snapshot.unsupported += worker.unsupported.get();
             snapshot.duration.add(&worker.duration);
             snapshot.first_byte.add(&worker.first_byte);
             snapshot.ends.iter_mut().zip(&worker.ends).for_each(|(sum, counter)| *sum += counter.get());
@@ -128,5 +135,14 @@ impl Snapshot {
     /// Returns the number of exchanges of a class, by its index.
     pub(crate) fn of_class(&self, class: usize) -> u64 {
         self.requests.iter().map(|classes| classes[class]).sum()
+    }
+
+    pub(crate) fn requests_total(&self) -> u64 {
+        self.requests.iter().flatten().sum()
+    }
+
+    /// Returns the number of `5xx` that the server or a handler is to blame for.
+    pub(crate) fn server_errors(&self) -> u64 {
+        self.of_class(CLASS_5XX).saturating_sub(self.unsupported)
     }
 }

@@ -84,7 +84,7 @@ pub use handlers::{
 };
 pub use operator::{Changed, OperationResult, Operator};
 pub use predecessor::TakeOverError;
-pub use report::Verbosity;
+pub use report::{NOT_RELOADED, Verbosity};
 pub use router::{Route, RouteMethod, Routes, RoutesService};
 pub use running::Running;
 pub use server::Server;

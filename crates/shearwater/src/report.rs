@@ -31,7 +31,8 @@ pub enum Verbosity {
     Debug,
 }
 
-const NOT_RELOADED: &str = "not reloaded: what was served before is still served";
+/// Beginning of the message that [keeps](Control::messages) the errors of a refused reload.
+pub const NOT_RELOADED: &str = "not reloaded: what was served before is still served";
 const NOT_UPGRADED: &str = "not upgraded: nothing has changed";
 
 /// Facts of a message that its event has as fields.

@@ -1,12 +1,9 @@
 //! `shearwater top`: the status of a running server in a terminal, from its admin listener.
 
 mod document;
-pub(crate) mod format;
-mod screen;
-mod session;
+pub(crate) mod screen;
 mod style;
 mod terminal;
-mod verdict;
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shearwater::engine::visible::Json;
+use shearwater_metrics::document::Status;
 
 use crate::args::Top;
 use crate::failure::Failure;
 use crate::http_client::Url;
 use crate::report;
-use crate::top::document::Document;
 use crate::top::screen::Screen;
-use crate::top::session::Session;
 use crate::top::style::Style;
 use crate::top::terminal::Terminal;
 
@@ -47,31 +43,21 @@ const SNAPSHOT_COLUMNS: usize = 100;
 pub(crate) fn run(arguments: &Top) -> Result<(), Failure> {
     let source = Source::new(&arguments.address);
     let bytes = source.load().map_err(|error| source.failure(&error))?;
-    let first = Document::parse(&bytes).map_err(|error| source.wrong(error))?;
+    let status = document::parse(&bytes).map_err(|error| source.wrong(error))?;
     if arguments.json {
         let text = String::from_utf8_lossy(&bytes);
         return report::print(&format!("{}\n", Json(text.trim_end())));
     }
-    let session = Session::new(first);
-    match arguments.once || !Terminal::is_available() {
-        true => once(&source, session),
-        false => live(source, session)
-            .map_err(|error| Failure::system(format!("can't use the terminal: {error}"), None)),
+    if !arguments.once && Terminal::is_available() {
+        return live(source, status)
+            .map_err(|error| Failure::system(format!("can't use the terminal: {error}"), None));
     }
-}
-
-/// Prints a snapshot. Its rates are of one second.
-fn once(source: &Source, mut session: Session) -> Result<(), Failure> {
-    thread::sleep(STATUS_INTERVAL);
-    let bytes = source.load().map_err(|error| source.failure(&error))?;
-    session.keep(Document::parse(&bytes).map_err(|error| source.wrong(error))?);
-    let screen = Screen { session: &session, lost: None, width: SNAPSHOT_COLUMNS, style: Style::of_stdout() };
-    let lines = screen.lines(None);
-    report::print(&format!("{}\n", lines.join("\n").trim_end()))
+    let screen = Screen { status: &status, lost: None, width: SNAPSHOT_COLUMNS, style: Style::of_stdout() };
+    report::print(&format!("{}\n", screen.lines(None).join("\n").trim_end()))
 }
 
 /// Draws the screen each second and whenever the terminal's size changes.
-fn live(source: Source, mut session: Session) -> io::Result<()> {
+fn live(source: Source, mut status: Status) -> io::Result<()> {
     let style = Style::of_stdout();
     let terminal = Terminal::enter()?;
     let (sender, documents) = sync_channel(1);
@@ -81,8 +67,8 @@ fn live(source: Source, mut session: Session) -> io::Result<()> {
     loop {
         while let Ok(loaded) = documents.try_recv() {
             match loaded {
-                Ok(document) => {
-                    session.keep(document);
+                Ok(loaded) => {
+                    status = loaded;
                     lost = None;
                 }
                 Err(error) => {
@@ -95,7 +81,7 @@ fn live(source: Source, mut session: Session) -> io::Result<()> {
         let size = Terminal::size();
         if drawn != Some(size) {
             let lost = lost.as_ref().map(|(since, error)| (since.elapsed(), error.as_str()));
-            let screen = Screen { session: &session, lost, width: size.0, style };
+            let screen = Screen { status: &status, lost, width: size.0, style };
             terminal.draw(&screen.lines(Some(size.1)))?;
             drawn = Some(size);
         }
@@ -126,11 +112,11 @@ impl Source {
     }
 
     /// Requests documents until nobody receives them any more.
-    fn poll(&self, sender: &SyncSender<Result<Document, String>>) {
+    fn poll(&self, sender: &SyncSender<Result<Status, String>>) {
         loop {
             let begun = Instant::now();
             let loaded = self.load().map_err(|error| describe(&error));
-            if sender.send(loaded.and_then(|bytes| Document::parse(&bytes))).is_err() {
+            if sender.send(loaded.and_then(|bytes| document::parse(&bytes))).is_err() {
                 return;
             }
             thread::sleep(STATUS_INTERVAL.saturating_sub(begun.elapsed()));

@@ -1,22 +1,16 @@
-//! The screen of `shearwater top`: lines of text made of a session.
+//! The screen of `shearwater top`: lines of text made of a status.
 
 use std::time::Duration;
 
-use serde_json::Value;
+use shearwater_metrics::document::{Level, Percentiles, Site, Status};
+use shearwater_metrics::format::{self, NO_VALUE, counted, rounded};
 
-use crate::top::document::{
-    Document, Quantile, RATE_SECONDS, growth, increase, per_second, rate, reference, seconds,
-};
-use crate::top::format::{self, NO_VALUE, counted};
-use crate::top::session::Session;
-use crate::top::style::{Line, Paint, Style};
-use crate::top::verdict::{self, Check, Level, Verdict};
+use crate::top::style::{Line, Paint, Style, wrap};
 
-/// Columns of a row's label.
+/// Columns of a row's label, and of the first and further cells of a row.
 const LABEL: usize = 13;
-
-/// Columns of a site's name.
-const SITE: usize = 26;
+const FIRST: usize = 16;
+const CELL: usize = 14;
 
 /// Seconds of the chart, a column each.
 const CHART_MAX: usize = 60;
@@ -27,13 +21,33 @@ const CHART_TEXT: usize = 36;
 /// Messages of a snapshot without a height.
 const MESSAGES_MAX: usize = 20;
 
+/// Lines of a text that is wrapped.
+const LINES_MAX: usize = 3;
+
+/// Lines of the errors of a reload.
+const RELOAD_LINES_MAX: usize = 6;
+
+/// Columns of a site's name, between which it takes what the table leaves.
+const SITE: std::ops::RangeInclusive<usize> = 12..=26;
+
+/// A column of the table of sites: its title, its width, and its text for a site.
+type SiteColumn = (&'static str, usize, fn(&Site) -> String);
+
+/// Columns of the table of sites. The last ones are left out where there is no room.
+const SITE_COLUMNS: [SiteColumn; 5] = [
+    ("requests/s", 11, |site| format::rate(site.requests_per_second)),
+    ("5xx", 9, |site| class(site, "5xx")),
+    ("4xx", 9, |site| class(site, "4xx")),
+    ("sent/s", 11, |site| format::bytes(site.sent_per_second)),
+    ("requests", 14, |site| format::grouped(site.requests)),
+];
+
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Content of a screen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen<'a> {
-    pub(crate) session: &'a Session,
+    pub(crate) status: &'a Status,
     /// For how long the server hasn't responded, and the last error.
     pub(crate) lost: Option<(Duration, &'a str)>,
     pub(crate) width: usize,
@@ -43,19 +57,19 @@ pub(crate) struct Screen<'a> {
 impl Screen<'_> {
     /// Returns the lines for a terminal of this height, without their ends; all lines without a height.
     pub(crate) fn lines(&self, height: Option<usize>) -> Vec<String> {
-        let now = self.session.now();
-        let before = reference(self.session.history(), RATE_SECONDS);
-        let mut lines = self.head(now);
-        lines.extend(self.traffic(before, now));
-        lines.extend(self.resources(before, now));
+        let mut lines = vec![self.title()];
+        lines.extend(self.verdict());
+        lines.push(String::new());
+        lines.extend(self.traffic());
+        lines.extend(self.resources());
+        lines.extend(self.reload());
         lines.push(String::new());
         let footer = 1;
         let left = height.map(|height| height.saturating_sub(lines.len() + footer));
-        let messages = self.messages(now);
+        let messages = self.messages();
         // Sites get the rows that messages don't need, at least half.
         let sites_max = left.map_or(usize::MAX, |left| left.saturating_sub(messages.len().min(left / 2)));
-        let sites = self.sites(before, now, sites_max.saturating_sub(1));
-        lines.extend(sites);
+        lines.extend(self.sites(sites_max.saturating_sub(1)));
         let left = height.map_or(usize::MAX, |height| height.saturating_sub(lines.len() + footer));
         lines.extend(messages.into_iter().take(left));
         if let Some(height) = height {
@@ -76,262 +90,287 @@ impl Screen<'_> {
         line
     }
 
-    /// Returns the title, the state and the problems, a line each.
-    fn head(&self, now: &Document) -> Vec<String> {
-        let server = |name| now.text(&["server", name]).unwrap_or(NO_VALUE);
-        let number = |name| now.number(&["server", name]);
-        let up = format!("up {}", format::age(number("uptime_seconds").unwrap_or(0.0)));
-        let workers = number("workers").map_or(String::new(), |count| counted(count, "worker", "workers"));
-        let listen = now.at(&["server", "listen"]).and_then(Value::as_array);
-        let listen: Vec<&str> = listen.into_iter().flatten().filter_map(Value::as_str).collect();
-        let about = format!("  {}, {workers}  {}", server("driver"), listen.join(", "));
-        let mut title = self.line();
-        title.add(Paint::Bold, &format!("Shearwater {}", server("version")));
-        let room = title.room().saturating_sub(up.chars().count() + 2);
-        title.add(Paint::Soft, &about.chars().take(room).collect::<String>());
-        title.right(Paint::Soft, &up, title.room());
-
-        let verdict = Verdict::of(self.session.history());
-        let (paint, first, second) = match self.lost {
-            Some((time, error)) => {
-                let first = format!("No response for {}: {error}", format::age(time.as_secs_f64()));
-                (Paint::Bad, first, "The figures below are from before.".to_owned())
+    fn title(&self) -> String {
+        let server = &self.status.server;
+        let up = format!("up {}", format::age(server.uptime_seconds));
+        let workers = server.workers.map(|count| counted(count as u64, "worker", "workers"));
+        let about: Vec<String> = server.driver.iter().cloned().chain(workers).collect();
+        let mut line = self.line();
+        line.add(Paint::Bold, &format!("Shearwater {}", server.version));
+        let mut room = line.room().saturating_sub(up.chars().count() + 2);
+        for text in [about.join(", "), server.listen.join(", ")] {
+            let columns = text.chars().count() + 2;
+            if columns > 2 && columns <= room {
+                line.add(Paint::Soft, &format!("  {text}"));
+                room -= columns;
             }
-            None if verdict.second.is_empty() => {
-                (paint(verdict.level), verdict.first, checks(&verdict.checks))
-            }
-            None => (paint(verdict.level), verdict.first, verdict.second),
-        };
-        let state = self.line().add(paint, "● ").add(Paint::Bold, &first).end();
-        let paint = if paint == Paint::Good { Paint::Soft } else { paint };
-        let problems = self.line().add(Paint::Plain, "  ").add(paint, &second).end();
-        vec![title.end(), state, problems, String::new()]
+        }
+        line.right(Paint::Soft, &up, line.room()).end()
     }
 
-    /// Returns the rows about requests, connections and bytes.
-    fn traffic(&self, before: &Document, now: &Document) -> Vec<String> {
-        let per = |path: &[&str]| format::rate(rate(before, now, path));
-        let total = |path: &[&str]| format::count(now.number(path));
-        let mut requests = self.labelled("Requests");
-        requests.column(Paint::Bold, &format!("{}/s", per(&["requests", "total"])), 14);
-        for class in CLASSES {
-            let path = ["requests", "by_class", class];
-            let is_rising = increase(before, now, &path).is_some_and(|count| count > 0.0);
-            let paint = match class {
-                "5xx" if is_rising => Paint::Bad,
-                "4xx" if is_rising => Paint::Warn,
-                _ => Paint::Plain,
-            };
-            requests.add(Paint::Soft, &format!("{class} ")).column(paint, &per(&path), 10);
-        }
-        let of = |name, part| Quantile::format(Quantile::of(before, now, name, part));
-        let quantiles = |label, histogram| {
-            let mut line = self.labelled(label);
-            for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
-                line.add(Paint::Soft, &format!("{name} ")).column(Paint::Plain, &of(histogram, part), 10);
+    /// Returns the headline, and below it the state with the next finding, or what was checked.
+    fn verdict(&self) -> Vec<String> {
+        let verdict = &self.status.verdict;
+        let is_known = !verdict.headline.is_empty();
+        let also = verdict.findings.get(1).map(|next| format!("Also: {}", next.text));
+        let more = verdict.findings_left_out.saturating_add(verdict.findings.len()).saturating_sub(2);
+        let more = (more > 0).then(|| format!("And {more} more."));
+        let help = verdict.findings.first().and_then(|worst| worst.help.as_deref());
+        let (paint, headline, below) = match self.lost {
+            Some((time, error)) => {
+                let headline = format!("No response for {}: {error}", format::age(time.as_secs_f64()));
+                (Paint::Bad, headline, "The figures below are from before.".to_owned())
             }
-            line.end()
+            None if !is_known => {
+                let version = &self.status.server.version;
+                let below =
+                    format!("Shearwater {version} reports no verdict and no rates: upgrade the server.");
+                (Paint::Warn, "The server is older than this program.".to_owned(), below)
+            }
+            None if verdict.findings.is_empty() => {
+                let mut line = self.line();
+                line.add(Paint::Plain, "  ");
+                for check in &verdict.checks {
+                    line.cell(&[(Paint::Soft, &format!("{} {}", check.name, check.value))], 0);
+                }
+                let first = self.wrapped("● ", Paint::Good, Paint::Bold, &verdict.headline);
+                return first.into_iter().chain([line.end()]).collect();
+            }
+            None => {
+                let below = [Some(verdict.state.clone()), also, more].into_iter().flatten();
+                (paint(verdict.level), verdict.headline.clone(), below.collect::<Vec<_>>().join(" "))
+            }
         };
-        let duration = quantiles("Duration", "duration_seconds");
-        let first_byte = quantiles("First byte", "first_byte_seconds");
-        let mut connections = self.labelled("Connections");
-        connections.column(Paint::Bold, &format!("{} open", total(&["connections", "open"])), 14);
-        connections.add(Paint::Plain, &format!("{}/s accepted", per(&["connections", "accepted"])));
-        for kind in ["refused", "reset", "broken"] {
-            let path = ["connections", kind];
-            let is_rising = increase(before, now, &path).is_some_and(|count| count > 0.0);
-            let paint = if is_rising && kind == "refused" { Paint::Warn } else { Paint::Plain };
-            connections
-                .add(Paint::Plain, "   ")
-                .add(paint, &total(&path))
-                .add(Paint::Soft, &format!(" {kind}"));
+        let mut lines = self.wrapped("● ", paint, Paint::Bold, &headline);
+        if let Some(help) = help.filter(|_| self.lost.is_none()) {
+            lines.extend(self.wrapped("  help: ", Paint::Soft, Paint::Plain, help));
         }
-        let mut bytes = self.labelled("Bytes");
-        let per = |path: &[&str]| format!("{}/s", format::bytes(rate(before, now, path)));
-        let total = |path: &[&str]| format::bytes(now.number(path));
-        bytes.add(Paint::Bold, &per(&["bytes", "sent"])).add(Paint::Soft, " sent   ");
-        bytes.add(Paint::Plain, &per(&["bytes", "received"])).add(Paint::Soft, " received   in all ");
-        bytes.add(Paint::Plain, &total(&["bytes", "sent"])).add(Paint::Soft, ", ");
-        bytes.add(Paint::Plain, &total(&["bytes", "received"]));
-        let mut lines =
-            vec![requests.end(), self.chart(now), duration, first_byte, connections.end(), bytes.end()];
-        lines.extend(self.tls(before, now));
+        lines.extend(self.wrapped("  ", Paint::Plain, paint, &below));
         lines
     }
 
-    /// Returns a row about TLS, if the server has it.
-    fn tls(&self, before: &Document, now: &Document) -> Option<String> {
-        now.at(&["tls"])?;
-        let all = |document: &Document| {
-            let versions = document.at(&["tls", "handshakes"])?.as_object()?.values();
-            Some(versions.filter_map(Value::as_f64).sum())
+    /// Returns a text in as many lines as it needs, up to a limit, after a prefix.
+    fn wrapped(&self, prefix: &str, of_prefix: Paint, of_text: Paint, text: &str) -> Vec<String> {
+        let indent = prefix.chars().count();
+        let lines = wrap(text, self.width.saturating_sub(indent), LINES_MAX);
+        let line = |(index, text): (usize, String)| {
+            let prefix = if index == 0 { prefix.to_owned() } else { " ".repeat(indent) };
+            self.line().add(of_prefix, &prefix).add(of_text, &text).end()
         };
-        let handshakes = growth(all(before), all(now));
-        let resumed = match (handshakes, increase(before, now, &["tls", "resumed"])) {
-            (Some(all), Some(resumed)) if all > 0.0 => format::part(resumed / all),
-            _ => NO_VALUE.to_owned(),
-        };
-        let failures = now.at(&["tls", "failures"]).and_then(Value::as_object);
-        let failures = failures.map(|failures| failures.values().filter_map(Value::as_f64).sum());
-        let checked = verdict::tls(now);
-        let mut line = self.labelled("TLS");
-        line.column(Paint::Bold, &format!("{} open", format::count(now.number(&["tls", "connections"]))), 14);
-        let per = format::rate(per_second(handshakes, seconds(before, now)));
-        line.add(Paint::Plain, &format!("{per}/s handshakes   {resumed} "))
-            .add(Paint::Soft, "resumed   ")
-            .add(Paint::Plain, &format::count(failures))
-            .add(Paint::Soft, " failed   ");
-        let paint = if checked.level > Level::Fine { paint(checked.level) } else { Paint::Plain };
-        line.add(paint, &checked.value);
-        if checked.value != NO_VALUE && checked.value != verdict::EXPIRED {
-            line.add(Paint::Soft, " left");
+        lines.into_iter().enumerate().map(line).collect()
+    }
+
+    /// Returns the rows about requests, connections and bytes.
+    fn traffic(&self) -> Vec<String> {
+        let rates = self.status.rates.as_ref();
+        let mut requests = self.labelled("Requests");
+        let all = format::rate(rates.map(|rates| rates.requests));
+        requests.cell(&[(Paint::Bold, &format!("{all}/s"))], FIRST);
+        for name in ["5xx", "4xx", "2xx", "3xx"] {
+            let rate = rates.and_then(|rates| rates.by_class.get(name).copied());
+            let paint = self.of_check(name);
+            requests.cell(&[(Paint::Soft, &format!("{name} ")), (paint, &format::rate(rate))], CELL);
         }
+        let percentiles = |label, of: Option<Percentiles>| {
+            let of = of.unwrap_or_default();
+            let mut line = self.labelled(label);
+            for (name, found) in [("p50 ", of.p50), ("p99 ", of.p99), ("p90 ", of.p90)] {
+                let columns = if name == "p50 " { FIRST } else { CELL };
+                line.cell(&[(Paint::Soft, name), (Paint::Plain, &format::percentile(found))], columns);
+            }
+            line.end()
+        };
+        let mut lines = vec![requests.end(), self.chart()];
+        lines.push(percentiles("Duration", rates.map(|rates| rates.duration)));
+        lines.push(percentiles("First byte", rates.map(|rates| rates.first_byte)));
+        lines.extend(self.connections());
+        lines.extend(self.tls());
+        lines
+    }
+
+    fn connections(&self) -> Vec<String> {
+        let Some(connections) = &self.status.connections else { return Vec::new() };
+        let rates = self.status.rates.as_ref();
+        let mut line = self.labelled("Connections");
+        line.cell(&[(Paint::Bold, &format!("{} open", format::grouped(connections.open)))], FIRST);
+        let accepted = format::rate(rates.map(|rates| rates.accepted));
+        line.cell(&[(Paint::Plain, &format!("{accepted}/s")), (Paint::Soft, " accepted")], 0);
+        let counts = [
+            (connections.refused, " refused"),
+            (connections.reset, " reset"),
+            (connections.broken, " broken"),
+        ];
+        for (count, name) in counts {
+            line.cell(&[(Paint::Plain, &format::grouped(count)), (Paint::Soft, name)], 0);
+        }
+        let mut bytes = self.labelled("Bytes");
+        let rate = |rate: Option<f64>| format!("{}/s", format::bytes(rate));
+        bytes.cell(&[(Paint::Bold, &rate(rates.map(|rates| rates.sent))), (Paint::Soft, " sent")], FIRST);
+        let received = rate(rates.map(|rates| rates.received));
+        bytes.cell(&[(Paint::Plain, &received), (Paint::Soft, " received")], 0);
+        let all = self.status.bytes.as_ref().map(|bytes| [bytes.sent, bytes.received]).unwrap_or_default();
+        let [sent, received] = all.map(|bytes| format::bytes(Some(bytes as f64)));
+        bytes.cell(&[(Paint::Soft, "in all "), (Paint::Plain, &format!("{sent}, {received}"))], 0);
+        vec![line.end(), bytes.end()]
+    }
+
+    /// Returns a row about TLS, if the server has it.
+    fn tls(&self) -> Option<String> {
+        let (tls, rates) = (self.status.tls.as_ref()?, self.status.rates.as_ref());
+        let mut line = self.labelled("TLS");
+        line.cell(&[(Paint::Bold, &format!("{} open", format::grouped(tls.connections)))], FIRST);
+        let handshakes = format::rate(rates.map(|rates| rates.handshakes));
+        line.cell(&[(Paint::Plain, &format!("{handshakes}/s")), (Paint::Soft, " handshakes")], 0);
+        let ends = self.status.verdict.checks.iter().find(|check| check.name == "TLS");
+        let ends = ends.map_or(NO_VALUE, |check| &check.value);
+        line.cell(&[(Paint::Soft, "certificates "), (self.of_check("TLS"), ends)], 0);
+        let resumed = rates.and_then(|rates| rates.resumed_part).map_or(NO_VALUE.to_owned(), format::part);
+        line.cell(&[(Paint::Plain, &resumed), (Paint::Soft, " resumed")], 0);
+        line.cell(
+            &[
+                (Paint::Plain, &format::grouped(tls.failures.values().copied().fold(0, u64::saturating_add))),
+                (Paint::Soft, " failed"),
+            ],
+            0,
+        );
         Some(line.end())
     }
 
     /// Returns the rates of the last minute, a column each.
-    fn chart(&self, now: &Document) -> String {
+    fn chart(&self) -> String {
         let mut line = self.labelled("");
         let shown = CHART_MAX.min(line.room().saturating_sub(CHART_TEXT));
-        let rates: Vec<Option<f64>> = self.session.rates().rev().take(shown).collect();
+        let rates = &self.status.history.requests;
+        let rates = &rates[rates.len().saturating_sub(shown)..];
         let most = rates.iter().flatten().copied().fold(0.0, f64::max);
         let bar = |rate: &Option<f64>| match rate {
             None => ' ',
             Some(_) if most == 0.0 => BARS[0],
-            // From 0 to 7: a rate is at most the highest one.
-            Some(rate) => BARS[(rate / most * 7.0).round() as usize],
+            // From 0 to 7: a rate is at most the highest one, and the conversion saturates.
+            Some(rate) => BARS[((rate / most * 7.0).round() as usize).min(7)],
         };
-        let bars: String = rates.iter().rev().map(bar).collect();
-        line.column(Paint::Accent, &bars, shown).add(Paint::Plain, "  ");
-        if !rates.is_empty() {
-            line.add(Paint::Soft, &format!("highest {}/s, ", format::rate(Some(most))));
-        }
-        let total = format::count(now.number(&["requests", "total"]));
-        line.add(Paint::Soft, &format!("{total} in all"));
+        let bars: String = rates.iter().map(bar).collect();
+        let blank = " ".repeat(shown.saturating_sub(rates.len()));
+        line.column(Paint::Accent, &format!("{blank}{bars}"), shown);
+        line.cell(&[(Paint::Soft, &format!(" highest {}/s", format::rate(Some(most))))], 0);
+        line.cell(&[(Paint::Soft, &format!("{} in all", format::grouped(self.status.requests.total)))], 0);
         line.end()
     }
 
     /// Returns the rows about the process, caches, logs, limits and faults.
-    fn resources(&self, before: &Document, now: &Document) -> Vec<String> {
-        let number = |name| now.number(&["process", name]);
-        let mut process = self.labelled("Process");
-        process.column(Paint::Plain, &format::bytes(number("resident_bytes")), 14);
-        let cpu = rate(before, now, &["process", "cpu_seconds"]).map_or(NO_VALUE.to_owned(), format::part);
-        process.add(Paint::Soft, "CPU ").column(Paint::Plain, &cpu, 10).add(Paint::Soft, "descriptors ");
-        let descriptors = match (number("open_descriptors"), number("descriptors_max")) {
-            (Some(open), Some(most)) if most > 0.0 => {
-                format!(
-                    "{} of {} ({})",
-                    format::grouped(open),
-                    format::grouped(most),
-                    format::part(open / most)
-                )
-            }
-            (open, _) => format::count(open),
-        };
-        process.add(Paint::Plain, &descriptors);
+    fn resources(&self) -> Vec<String> {
+        let (process, rates) = (&self.status.process, self.status.rates.as_ref());
+        let mut row = self.labelled("Process");
+        row.cell(&[(Paint::Plain, &format::bytes(process.resident_bytes.map(|bytes| bytes as f64)))], FIRST);
+        let cpu = rates.map_or(NO_VALUE.to_owned(), |rates| format::part(rates.cpu));
+        row.cell(&[(Paint::Soft, "CPU "), (Paint::Plain, &cpu)], CELL);
+        let [open, most] = [process.open_descriptors, process.descriptors_max]
+            .map(|of| of.map_or(NO_VALUE.to_owned(), format::grouped));
+        row.cell(&[(Paint::Soft, "descriptors "), (Paint::Plain, &format!("{open} of {most}"))], 0);
         let mut cache = self.labelled("Cache");
-        match now.at(&["cache"]) {
-            None => cache.add(Paint::Soft, "off"),
-            Some(_) => {
-                let count = |name| increase(before, now, &["cache", name]);
-                let hits = match (count("hits"), count("misses")) {
-                    (Some(hits), Some(misses)) if hits + misses > 0.0 => format::part(hits / (hits + misses)),
-                    _ => NO_VALUE.to_owned(),
-                };
-                let files = now.number(&["cache", "files"]);
-                let files = files.map_or(NO_VALUE.to_owned(), |count| counted(count, "file", "files"));
-                cache.column(Paint::Plain, &files, 14);
-                cache.column(Paint::Plain, &format::bytes(now.number(&["cache", "bytes"])), 14);
-                cache.add(Paint::Plain, &hits).add(Paint::Soft, " hits")
+        match &self.status.cache {
+            None => cache.cell(&[(Paint::Soft, "off")], 0),
+            Some(of) => {
+                let hits =
+                    rates.and_then(|rates| rates.cache_hit_part).map_or(NO_VALUE.to_owned(), format::part);
+                cache.cell(&[(Paint::Plain, &counted(of.files, "file", "files"))], FIRST);
+                cache.cell(&[(Paint::Plain, &format::bytes(Some(of.bytes as f64)))], CELL);
+                cache.cell(&[(Paint::Plain, &hits), (Paint::Soft, " hits")], 0)
             }
         };
         let mut log = self.labelled("Log");
-        match now.text(&["log", "destination"]) {
-            None => log.add(Paint::Soft, "off"),
-            Some(destination) => {
-                let dropped = increase(before, now, &["log", "dropped"]).is_some_and(|count| count > 0.0);
-                let paint = if dropped { Paint::Bad } else { Paint::Plain };
-                let lines = format!("{} lines/s", format::rate(rate(before, now, &["log", "written"])));
-                log.column(Paint::Plain, &lines, 17);
-                log.add(paint, &format!("{} dropped", format::count(now.number(&["log", "dropped"]))));
-                if now.is_true(&["log", "failing"]) {
-                    log.add(Paint::Bad, "   failing");
+        match &self.status.log {
+            None => log.cell(&[(Paint::Soft, "off")], 0),
+            Some(of) => {
+                let lines = format::rate(rates.map(|rates| rates.log_lines));
+                log.cell(&[(Paint::Plain, &format!("{lines} lines/s"))], FIRST);
+                if of.failing {
+                    log.cell(&[(Paint::Bad, "failing")], 0);
                 }
-                log.add(Paint::Soft, &format!("   {destination}"))
+                let of_dropped = self.of_check("Log drops");
+                log.cell(&[(of_dropped, &format!("{} dropped", format::grouped(of.dropped)))], 0);
+                log.cell(&[(Paint::Soft, &of.destination)], 0)
             }
         };
-        let limits = now.limits().filter(|(_, count)| *count > 0.0);
-        let faults = now.at(&["faults"]).and_then(Value::as_object).into_iter().flatten();
-        let faults = faults.filter_map(|(name, count)| Some((name.as_str(), count.as_f64()?)));
-        let faults = faults.filter(|(_, count)| *count > 0.0);
-        let limits = self.counts("Limits", limits, before, now);
-        vec![process.end(), cache.end(), log.end(), limits, self.counts("Faults", faults, before, now)]
+        let limits = self.status.limits_hit.iter().map(|limit| (&limit.name, limit.count));
+        let limits = self.counts("Limits", limits, &self.status.recent.limits_hit);
+        let faults = self.status.faults.iter().map(|(name, count)| (name, *count));
+        let faults = self.counts("Faults", faults, &self.status.recent.faults);
+        vec![row.end(), cache.end(), log.end(), limits, faults]
     }
 
-    /// Returns a row of names with their counts since the start; those that rise are marked.
-    fn counts<'a>(
+    /// Returns a row of names with their counts since the start. Those of the last five minutes come first, marked.
+    fn counts<'b>(
         &self,
         label: &str,
-        counts: impl Iterator<Item = (&'a str, f64)>,
-        before: &Document,
-        now: &Document,
+        counts: impl Iterator<Item = (&'b String, u64)>,
+        recent: &shearwater_metrics::document::Counts,
     ) -> String {
+        let mut counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
+        counts.sort_by_key(|(name, _)| !recent.contains_key(*name));
         let mut line = self.labelled(label);
-        let mut is_empty = true;
-        for (name, count) in counts {
-            let old = before.limits().find(|(known, _)| *known == name).map(|(_, count)| count);
-            let old = old.or_else(|| before.number(&["faults", name]));
-            let is_rising = seconds(before, now) > 0.0 && growth(old, Some(count)).is_some_and(|by| by > 0.0);
-            let paint = if is_rising { Paint::Warn } else { Paint::Plain };
-            let mark = if is_rising { "+" } else { "" };
-            line.add(Paint::Soft, &format!("{name} "))
-                .add(paint, &format!("{}{mark}", format::grouped(count)));
-            line.add(Paint::Plain, "   ");
-            is_empty = false;
+        if counts.is_empty() {
+            line.cell(&[(Paint::Soft, "none since the start")], 0);
         }
-        if is_empty {
-            line.add(Paint::Soft, "none since the start");
+        for (name, count) in counts {
+            let is_recent = recent.contains_key(name);
+            let (paint, mark) = if is_recent { (Paint::Warn, "+") } else { (Paint::Plain, "") };
+            let count = format!("{}{mark}", format::grouped(count));
+            line.cell(&[(Paint::Soft, &format!("{name} ")), (paint, &count)], 0);
         }
         line.end()
     }
 
+    /// Returns the last reload's outcome, with its errors.
+    fn reload(&self) -> Vec<String> {
+        let Some(outcome) = &self.status.configuration.last_outcome else { return Vec::new() };
+        let ago = format::age(self.now() - outcome.unix_seconds as f64);
+        let Some(errors) = &outcome.errors else {
+            return vec![
+                self.labelled("Reload").cell(&[(Paint::Plain, &format!("done {ago} ago"))], 0).end(),
+            ];
+        };
+        let mut lines =
+            vec![self.labelled("Reload").cell(&[(Paint::Bad, &format!("refused {ago} ago"))], 0).end()];
+        for line in errors.lines().filter(|line| !line.trim().is_empty()).take(RELOAD_LINES_MAX) {
+            lines.extend(self.wrapped("  ", Paint::Plain, Paint::Plain, line));
+        }
+        lines
+    }
+
     /// Returns the table of sites with at most so many rows; nothing without a site.
-    fn sites(&self, before: &Document, now: &Document, rows: usize) -> Vec<String> {
-        let sites = now.list("sites");
+    fn sites(&self, rows: usize) -> Vec<String> {
+        let sites = &self.status.sites;
         if sites.is_empty() || rows == 0 {
             return Vec::new();
         }
+        let mut room = self.width.saturating_sub(*SITE.start());
+        let fits = |(_, columns, _): &&SiteColumn| {
+            let fits = *columns <= room;
+            room -= if fits { *columns } else { 0 };
+            fits
+        };
+        let columns: Vec<&SiteColumn> = SITE_COLUMNS.iter().take_while(fits).collect();
+        let of_name = (SITE.start() + room).min(*SITE.end());
         let mut title = self.line();
-        title.column(Paint::Soft, "Site", SITE).right(Paint::Soft, "requests/s", 11);
-        for name in ["requests", "4xx", "5xx"] {
-            title.right(Paint::Soft, name, if name == "requests" { 15 } else { 8 });
+        title.column(Paint::Soft, "Site", of_name);
+        for (name, columns, _) in &columns {
+            title.right(Paint::Soft, name, *columns);
         }
-        title.right(Paint::Soft, "sent/s", 12);
         let mut lines = vec![title.end()];
         let hidden = sites.len().saturating_sub(rows);
         // The last row says how many are hidden.
         let shown = if hidden > 0 { rows - 1 } else { rows };
         for site in sites.iter().take(shown) {
-            let name = site.get("name").and_then(Value::as_str).unwrap_or(NO_VALUE);
-            let old = before.list("sites").iter().find(|old| old.get("name") == site.get("name"));
-            let number = |site: &Value, name: &str| site.get(name).and_then(Value::as_f64);
-            let per = |name| {
-                let old = old.and_then(|old| number(old, name));
-                per_second(growth(old, number(site, name)), seconds(before, now))
-            };
-            let class = |class| site.get("by_class").and_then(|classes| number(classes, class));
             let mut line = self.line();
-            line.column(Paint::Plain, &name.chars().take(SITE - 1).collect::<String>(), SITE);
-            line.right(Paint::Bold, &format::rate(per("requests")), 11);
-            line.right(Paint::Plain, &format::count(number(site, "requests")), 15);
-            line.right(Paint::Plain, &format::count(class("4xx")), 8);
-            line.right(Paint::Plain, &format::count(class("5xx")), 8);
-            line.right(Paint::Plain, &format::bytes(per("bytes_sent")), 12);
+            line.column(Paint::Plain, &wrap(&site.name, of_name - 1, 1).concat(), of_name);
+            for (_, columns, text) in &columns {
+                line.right(Paint::Plain, &text(site), *columns);
+            }
             lines.push(line.end());
         }
         if hidden > 0 {
-            let text = format!("and {} more", sites.len() - shown);
+            let text = format!("and {} more", rounded((sites.len() - shown) as f64));
             lines.push(self.line().add(Paint::Soft, &text).end());
         }
         lines.push(String::new());
@@ -339,33 +378,41 @@ impl Screen<'_> {
     }
 
     /// Returns the messages to the operator, the newest one first.
-    fn messages(&self, now: &Document) -> Vec<String> {
-        let number = |name| now.number(&["server", name]).unwrap_or(0.0);
-        let time = number("started_unix_seconds") + number("uptime_seconds");
-        let line = |message: &Value| {
-            let text = |name| message.get(name).and_then(Value::as_str).unwrap_or_default();
-            let age = message.get("unix_seconds").and_then(Value::as_f64).map(|at| format::age(time - at));
-            let paint = match text("level") {
+    fn messages(&self) -> Vec<String> {
+        let newest_first = self.status.messages.iter().rev().take(MESSAGES_MAX);
+        let lines = newest_first.flat_map(|message| {
+            let paint = match message.level.as_str() {
                 "error" => Paint::Bad,
                 "warning" => Paint::Warn,
-                _ => Paint::Plain,
+                _ => Paint::Soft,
             };
-            let mut line = self.line();
-            line.column(Paint::Soft, &format!("{} ago", age.as_deref().unwrap_or(NO_VALUE)), 16);
-            line.column(paint, text("level"), 9).add(Paint::Plain, text("text")).end()
-        };
-        now.list("messages").iter().rev().take(MESSAGES_MAX).map(line).collect()
+            let age = format::age(self.now() - message.unix_seconds as f64);
+            // The lines of a refused reload are shown above.
+            let first = message.text.split("\\n").next().unwrap_or_default();
+            self.wrapped(&format!("{age} ago  {}  ", message.level), paint, Paint::Plain, first)
+        });
+        lines.collect()
+    }
+
+    /// Returns the paint of a check's value.
+    fn of_check(&self, name: &str) -> Paint {
+        let check = self.status.verdict.checks.iter().find(|check| check.name == name);
+        check.filter(|check| check.level > Level::Ok).map_or(Paint::Plain, |check| paint(check.level))
+    }
+
+    /// Returns the server's time, in seconds since 1970.
+    fn now(&self) -> f64 {
+        self.status.server.started_unix_seconds as f64 + self.status.server.uptime_seconds
     }
 }
 
-/// Lists what was checked.
-fn checks(checks: &[Check]) -> String {
-    checks.iter().map(|check| format!("{} {}", check.name, check.value)).collect::<Vec<_>>().join("  ")
+fn class(site: &Site, name: &str) -> String {
+    site.by_class.get(name).map_or(NO_VALUE.to_owned(), |count| format::grouped(*count))
 }
 
 fn paint(level: Level) -> Paint {
     match level {
-        Level::Off | Level::Fine => Paint::Good,
+        Level::Off | Level::Ok => Paint::Good,
         Level::Notice => Paint::Warn,
         Level::Trouble => Paint::Bad,
     }

@@ -45,17 +45,43 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
+/// Columns between two cells, at least.
+const CELL_GAP: usize = 3;
+
+/// Breaks a text between words into lines of at most `width` columns. The last one of `lines_max` ends in an ellipsis if it
+/// has no room for the rest.
+pub(crate) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
+    let mut rest: Vec<char> = text.trim_end().chars().collect();
+    let mut lines = Vec::new();
+    while width > 0 && rest.len() > width && lines.len() + 1 < lines_max {
+        let space = rest[..=width].iter().rposition(|character| *character == ' ').filter(|at| *at > 0);
+        let end = space.unwrap_or(width);
+        lines.push(rest.drain(..end).collect());
+        rest.drain(..rest.iter().take_while(|character| **character == ' ').count());
+    }
+    if rest.len() > width {
+        rest.truncate(width.saturating_sub(1));
+        rest.push('…');
+    }
+    lines.push(rest.into_iter().collect());
+    lines
+}
+
 /// A line that is never longer than its width.
 #[derive(Debug)]
 pub(crate) struct Line {
     style: Style,
     text: String,
     room: usize,
+    /// A cell had no room: further ones are left out, too.
+    is_full: bool,
+    /// Columns to fill up before the next cell.
+    gap: usize,
 }
 
 impl Line {
     pub(crate) fn new(width: usize, style: Style) -> Self {
-        Self { style, text: String::new(), room: width }
+        Self { style, text: String::new(), room: width, is_full: false, gap: 0 }
     }
 
     /// Columns that are left.
@@ -88,6 +114,20 @@ impl Line {
         self
     }
 
+    /// Appends a cell of so many columns, or of its length; nothing if there is no room for all of it.
+    pub(crate) fn cell(&mut self, parts: &[(Paint, &str)], columns: usize) -> &mut Self {
+        let length: usize = parts.iter().map(|(_, text)| text.chars().count()).sum();
+        self.is_full |= self.gap + length > self.room;
+        if !self.is_full {
+            self.add(Paint::Plain, &" ".repeat(self.gap));
+            for (paint, text) in parts {
+                self.add(*paint, text);
+            }
+            self.gap = columns.saturating_sub(length).max(CELL_GAP);
+        }
+        self
+    }
+
     /// Appends text and fills up with spaces to `columns`, with at least one.
     pub(crate) fn column(&mut self, paint: Paint, text: &str, columns: usize) -> &mut Self {
         let spaces = columns.saturating_sub(text.chars().count()).max(1);
@@ -110,6 +150,7 @@ fn shown(character: char, has_unicode: bool) -> char {
     match character {
         _ if !is_visible(character) => '?',
         _ if has_unicode || character.is_ascii() => character,
+        '…' => '~',
         'µ' => 'u',
         '–' => '-',
         '·' => ',',

@@ -161,7 +161,45 @@ fn the_status_page_has_a_policy_and_no_references() {
 }
 
 #[test]
-fn the_script_of_the_status_page_agrees_with_top() {
+fn the_status_page_draws_the_verdict_of_the_server() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        println!("skipped: there is no chromium");
+        return;
+    }
+    let folder = folder();
+    folder.file("site.toml", "[[listen]]\naddress = \"127.0.0.1:0\"\n[[site]]\nroot = \"site\"\n");
+    let server = Server::start(&folder, &["site.toml", "--admin", "127.0.0.1:0", "--pid-file", "pid"]);
+    let url = server.line("admin").expect("an admin listener").to_owned();
+    let drawn = || {
+        let mut browser = Command::new("chromium");
+        browser.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+        ]);
+        browser.arg(format!("--user-data-dir={}", folder.at("profile").display()));
+        String::from_utf8_lossy(&browser.arg(&url).output().expect("it runs").stdout).into_owned()
+    };
+    let page = drawn();
+    assert!(
+        page.contains("<p class=\"first\" id=\"first\">Serving, no requests, nothing unusual.</p>"),
+        "{page}"
+    );
+    folder.file("site.toml", "[[site]]\nrot = \"site\"\n");
+    let (code, _, _) = run(&folder, &["reload", "pid"]);
+    let page = drawn();
+    assert_eq!(code, 1);
+    assert!(
+        page.contains("data-level=\"notice\"><p class=\"first\" id=\"first\">The last reload was refused "),
+        "{page}"
+    );
+    assert!(page.contains("rot = \"site\"\n"), "{page}");
+}
+
+#[test]
+fn the_status_page_formats_as_top_does() {
     if Command::new("node").arg("--version").output().is_err() {
         println!("skipped: there is no node");
         return;
