@@ -75,7 +75,7 @@ pub(crate) enum Command {
     ///
     /// It waits until all workers have the new one, or prints what was refused. A server without a control socket gets SIGHUP, and its
     /// log has the result. Exit codes: 0 reloaded, or sent, 1 refused, no such server, or no result in time.
-    Reload(Running),
+    Reload(Reload),
     Certificates(Certificates),
     Top(Top),
     /// Has a running server start its new version, which takes over its listeners
@@ -324,6 +324,17 @@ pub(crate) struct Running {
     /// Maximum duration
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// A reload.
+#[derive(Debug, Args)]
+pub(crate) struct Reload {
+    #[command(flatten)]
+    pub(crate) running: Running,
+
+    /// Only try: the server reads and checks everything as for a reload, and changes nothing
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 /// Lists the certificates that a running server gets by itself

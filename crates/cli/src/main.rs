@@ -43,12 +43,14 @@ mod watch;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 use shearwater::Running;
 use shearwater_metrics::{Admin, Metrics};
 
 use crate::args::{Command, CommandLine, Serve};
+use crate::control::Reply;
 use crate::control::server::{Commands, ControlServer};
 use crate::failure::Failure;
 use crate::pid_file::{PidFile, PreparedPidFile};
@@ -81,7 +83,7 @@ fn main() -> ExitCode {
         Some(Command::Man(arguments)) => manual::man(arguments.to.as_deref()),
         Some(Command::Precompress(precompress)) => precompress::run(precompress),
         Some(Command::Certificates(arguments)) => tls::certificates::list(arguments),
-        Some(Command::Reload(running)) => signal::reload(running),
+        Some(Command::Reload(arguments)) => signal::reload(arguments),
         Some(Command::Top(arguments)) => top::run(arguments),
         Some(Command::Upgrade(running)) => signal::upgrade(running),
     };
@@ -106,7 +108,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     diagnostics::install(plan.messages);
     let tls = start_tls(&mut plan, metrics.as_ref())?;
     let watched = WatchedPaths::default();
-    let reloader = Reloader::new(arguments, &plan, tls.clone(), metrics.clone(), watched.clone());
+    let reloader = Arc::new(Reloader::new(arguments, &plan, tls.clone(), metrics.clone(), watched.clone()));
     diagnostics::warn_of_configuration(&plan.warnings());
     let certificates = plan.tls.as_ref().map(TlsPlan::lines).unwrap_or_default();
     let Plan { mut server, mut site, overridden, log, admin, .. } = plan;
@@ -129,15 +131,14 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     // The configuration as parsed takes ten times the memory of the sites that were made of it.
     shearwater_allocator::give_back();
     let upgrader = Upgrader::new(&for_upgrade, admin_server.as_ref().map(Admin::control), tls.clone());
-    let server = server.handle_signals().on_reload(move |control| reloader.reload(control));
+    let of_signals = Arc::clone(&reloader);
+    let server = server.handle_signals().on_reload(move |control| of_signals.reload(control));
     let server = server.take_over().on_upgrade(move |control| upgrader.upgrade(control));
-    let server = server.notify_manager().at_rest(give_back);
+    let server = server.notify_manager().serves(&site.description).at_rest(give_back);
     let running = site.start(server)?;
     metrics.iter().for_each(|metrics| metrics.serving(&running));
     // From now on signals are handled and connections accepted.
-    let stopped = tls.clone();
-    let commands = Commands::of(running.operator(), running.control())
-        .with("certificates", move |request| tls::certificates::reply(tls.as_ref(), request));
+    let commands = commands(&running, reloader, tls.clone());
     // Before the PID file, which a command may wait for.
     let beside = for_upgrade.pid_file.as_deref();
     let control_server =
@@ -157,7 +158,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     drop(site);
     let control = running.control();
     let summary = running.wait();
-    stopped.iter().for_each(RunningTls::stop);
+    tls.iter().for_each(RunningTls::stop);
     let has_failed_successor = matches!(&summary, Err(shearwater::Error::SuccessorFailed { .. }));
     let is_succeeded = control.has_passed_listeners() && !has_failed_successor;
     control_server.into_iter().for_each(|server| server.end(is_succeeded));
@@ -189,6 +190,14 @@ fn follow_start(arguments: &Serve, running: &Running, watched: WatchedPaths) {
             tracing::warn!(target: "shearwater", kind = "browser_failed", "can't open a browser: {error}");
         }
     }
+}
+
+/// Returns the commands of the control socket.
+fn commands(running: &Running, reloader: Arc<Reloader>, tls: Option<RunningTls>) -> Commands {
+    let control = running.control();
+    Commands::of(running.operator(), running.control())
+        .with("check", move |_| Reply::of(reloader.check(&control), None))
+        .with("certificates", move |request| tls::certificates::reply(tls.as_ref(), request))
 }
 
 /// Begins to get certificates, and has the sites serve their challenges.

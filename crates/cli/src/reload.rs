@@ -1,9 +1,9 @@
 //! Reloads what a running server serves (`SIGHUP`): reads and checks the configuration or folder again, and replaces it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shearwater::{Changed, Control, Reload};
+use shearwater::{AddressChange, Changed, Control, OperationResult, Reload};
 use shearwater_metrics::Metrics;
 use shearwater_site::{SiteService, Sites};
 
@@ -11,7 +11,7 @@ use crate::args::Serve;
 use crate::diagnostics;
 use crate::plan::Plan;
 use crate::settings::FixedSetting;
-use crate::tls::RunningTls;
+use crate::tls::{Replacement, RunningTls};
 use crate::watch::WatchedPaths;
 
 /// Longest wait for workers that are inside a handler.
@@ -36,6 +36,17 @@ pub(crate) struct Reloader {
     present: Mutex<(Sites, bool)>,
 }
 
+/// A plan that this process can load.
+struct Prepared<'a> {
+    plan: Plan,
+    tls: Option<Replacement<'a>>,
+    addresses: AddressChange<'a>,
+    present: MutexGuard<'a, (Sites, bool)>,
+    /// Description of the sites and of the changes of addresses.
+    what: String,
+    warnings: String,
+}
+
 impl Reloader {
     pub(crate) fn new(
         arguments: Serve,
@@ -58,19 +69,35 @@ impl Reloader {
         result
     }
 
-    /// Plans as at the start, and has the workers replace their services.
+    /// Checks whether a reload would succeed. Nothing changes.
+    pub(crate) fn check(&self, control: &Control) -> OperationResult {
+        if let Some(process) = control.successor() {
+            return OperationResult::Superseded { process };
+        }
+        match self.prepare(control) {
+            Ok(prepared) => {
+                let text = format!("a reload would succeed: {}", prepared.what);
+                OperationResult::Done { text, details: prepared.warnings }
+            }
+            Err(details) => {
+                OperationResult::Refused { text: "a reload would be refused".to_owned(), details }
+            }
+        }
+    }
+
+    /// Plans as at the start, and binds new addresses, which are closed again if nothing comes of it.
     ///
     /// # Errors
-    /// What `shearwater check` would print. Nothing has changed then.
-    fn replace(&self, control: &Control) -> Result<Changed, String> {
+    /// What `shearwater check` would print, or why the plan isn't one for this process.
+    fn prepare<'a>(&'a self, control: &'a Control) -> Result<Prepared<'a>, String> {
         let plan = Plan::new(&self.arguments).map_err(|failure| failure.to_string())?;
-        let replacement = match (&self.tls, plan.tls.clone()) {
+        let tls = match (&self.tls, plan.tls.clone()) {
             (Some(tls), Some(plan)) => Some(tls.prepare(plan).map_err(|failure| failure.to_string())?),
             (None, Some(_)) => return Err(NO_TLS.to_owned()),
             (_, None) => None,
         };
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let (sites_before, was_configured) = &*present;
+        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, was_configured) = &*present;
         if *was_configured && !plan.is_configured {
             return Err(NOTHING_TO_SERVE.to_owned());
         }
@@ -83,7 +110,30 @@ impl Reloader {
                 now.value
             ));
         }
+        let mut what = match &self.arguments.config {
+            Some(file) => format!("{}: {}", file.display(), plan.site.description),
+            None => plan.site.description.clone(),
+        };
+        for (does, addresses) in
+            [("now listening on", addresses.added()), ("no longer on", addresses.removed())]
+        {
+            if !addresses.is_empty() {
+                what.push_str(&format!("; {does} {}", addresses.join(", ")));
+            }
+        }
+        Ok(Prepared { plan, tls, addresses, present, what, warnings })
+    }
+
+    /// Has the workers replace their services.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare). Nothing has changed then.
+    fn replace(&self, control: &Control) -> Result<Changed, String> {
+        let Prepared { plan, tls: replacement, addresses, mut present, what, mut warnings } =
+            self.prepare(control)?;
+        let (sites_before, _) = &*present;
         self.watched.set(plan.watched(&self.arguments));
+        let serves = plan.site.description.clone();
         let Plan { mut site, is_configured, limits, timeouts, messages, .. } = plan;
         site.count_by(self.metrics.as_ref());
         if let Some(tls) = &self.tls {
@@ -92,17 +142,6 @@ impl Reloader {
         if let (Some(_), Some(port)) = (&replacement, sites_before.https_port()) {
             // It has no effect unless the system picked the port.
             site.sites.set_https_port(port);
-        }
-        let mut what = match &self.arguments.config {
-            Some(file) => format!("{}: {}", file.display(), site.description),
-            None => site.description,
-        };
-        for (does, addresses) in
-            [("now listening on", addresses.added()), ("no longer on", addresses.removed())]
-        {
-            if !addresses.is_empty() {
-                what.push_str(&format!("; {does} {}", addresses.join(", ")));
-            }
         }
         if let Some(replacement) = replacement {
             replacement.apply()?;
@@ -132,6 +171,6 @@ impl Reloader {
             warnings.push_str("warning: a worker is blocked and still has the old addresses\n");
         }
         diagnostics::warn_of_configuration(&warnings);
-        Ok(Changed { what, warnings, is_complete })
+        Ok(Changed { what, warnings, is_complete, serves: Some(serves) })
     }
 }

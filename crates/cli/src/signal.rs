@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::args::Running;
+use crate::args::{Reload, Running};
 use crate::control::Outcome;
 use crate::failure::Failure;
 use crate::report;
@@ -20,11 +20,19 @@ const ENDED_WAIT: Duration = Duration::from_secs(1);
 /// Interval at which the PID file is read meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Has a server reload, by its control socket or by `SIGHUP`.
-pub(crate) fn reload(running: &Running) -> Result<(), Failure> {
+/// Has a server reload, by its control socket or by `SIGHUP`, or only check whether it could.
+pub(crate) fn reload(Reload { running, check }: &Reload) -> Result<(), Failure> {
     let server = RunningServer::find(running)?;
     let pid = server.pid;
-    let Some(reply) = server.ask("reload", Vec::new(), running.timeout) else {
+    let command = if *check { "check" } else { "reload" };
+    let Some(reply) = server.ask(command, Vec::new(), running.timeout) else {
+        if *check {
+            let help = "`shearwater check FILE` checks a file without a server";
+            return Err(Failure::system(
+                "only a server with a control socket can check",
+                Some(help.to_owned()),
+            ));
+        }
         server.signal(Signal::HUP)?;
         return report::print(&format!(
             "sent SIGHUP to process {pid}; the outcome isn't known here: its log has it\n"
@@ -35,7 +43,7 @@ pub(crate) fn reload(running: &Running) -> Result<(), Failure> {
         Outcome::Incomplete => {
             Err(Failure::system(format!("{}, but a worker doesn't have it yet", reply.text), None))
         }
-        _ => Err(server.failure(reply, "reload", running.timeout)),
+        _ => Err(server.failure(reply, command, running.timeout)),
     }
 }
 

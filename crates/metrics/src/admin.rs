@@ -138,6 +138,8 @@ impl Admin {
             control.stop();
             AdminError::Start(shearwater::StartError::System(error).into())
         };
+        // Whatever happens from now on is in the history.
+        metrics.record_second();
         let of_history = metrics.clone();
         let record = move || record_seconds(&of_history, &is_over);
         thread::Builder::new().name("history".to_owned()).spawn(record).map_err(failed)?;
@@ -175,12 +177,12 @@ impl Admin {
 fn record_seconds(metrics: &Metrics, is_over: &Receiver<()>) {
     let start = Instant::now();
     loop {
-        metrics.record_second();
         let elapsed = start.elapsed();
         let wait = Duration::from_secs(elapsed.as_secs() + 1) - elapsed;
         if is_over.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
+        metrics.record_second();
     }
 }
 

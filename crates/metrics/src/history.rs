@@ -12,6 +12,9 @@ use crate::verdict::{self, FAULTS};
 /// Seconds that rates are computed over.
 const RATE_SECONDS: usize = 5;
 
+/// Minimum time that rates are computed over, in seconds.
+const RATE_SECONDS_MIN: f64 = 0.9;
+
 /// A second of a server, or the time since the last record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Second {
@@ -92,7 +95,9 @@ impl History {
         let last = self.marks.back().map(|before| Second::between(before, now));
         let seconds: Vec<&Second> = self.seconds.iter().chain(&last).collect();
         let before = self.marks.iter().find(|mark| now.uptime_seconds - mark.uptime_seconds < 5.5);
-        status.rates = before.filter(|before| before.uptime_seconds < now.uptime_seconds).map(|before| {
+        // A few requests in the first moments are no rate.
+        let before = before.filter(|before| now.uptime_seconds - before.uptime_seconds >= RATE_SECONDS_MIN);
+        status.rates = before.map(|before| {
             set_rates_of_sites(before, now, status);
             rates(before, now)
         });
@@ -243,7 +248,9 @@ mod tests {
     #[test]
     fn rates_are_of_the_last_five_seconds() {
         let mut history = History::default();
-        assert_eq!(status(&history, &at(0.1, 5)).rates, None, "nothing to compare with");
+        history.record(at(0.0, 0));
+        assert_eq!(status(&history, &at(0.1, 5)).rates, None, "too short");
+        let mut history = History::default();
         for second in 0..=20_u32 {
             history.record(at(f64::from(second), 100 * u64::from(second)));
         }

@@ -7,12 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use httpdate::fmt_http_date;
 use shearwater_engine::{Control, Progress, Running, Totals};
+use shearwater_http1::visible::OneLine;
 use shearwater_io::service_manager::{monotonic_us, notify, takes_notifications, watchdog_timeout};
 
+use crate::operator::OperationResult;
 use crate::report::MessageReporter;
+
+/// Addresses in a status; further ones are counted.
+const ADDRESSES_SHOWN_MAX: usize = 3;
 
 /// Interval of status reports.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
@@ -46,9 +52,19 @@ impl ReloadReports {
         self.change(Reporter::begin_reload);
     }
 
-    /// Reports that a reload has ended, whatever its result.
-    pub(crate) fn end(&self) {
-        self.change(Reporter::end_reload);
+    /// Reports that a reload has ended, with its result and what is served since then.
+    pub(crate) fn end(&self, result: &OperationResult, serves: Option<String>) {
+        self.change(|reporter| {
+            match result {
+                OperationResult::Refused { .. } => reporter.refused_at = Some(SystemTime::now()),
+                OperationResult::Done { .. } | OperationResult::Incomplete { .. } => {
+                    reporter.refused_at = None;
+                }
+                _ => {}
+            }
+            reporter.serves = serves.unwrap_or_else(|| mem::take(&mut reporter.serves));
+            reporter.end_reload();
+        });
     }
 
     /// Queues a state, and sends it; the thread repeats that if it fails.
@@ -70,7 +86,11 @@ impl ManagerReports {
     ///
     /// # Errors
     /// If the system can't create a thread.
-    pub(crate) fn prepare(running: &Running, messages: MessageReporter) -> io::Result<Option<Self>> {
+    pub(crate) fn prepare(
+        running: &Running,
+        messages: MessageReporter,
+        serves: String,
+    ) -> io::Result<Option<Self>> {
         if !takes_notifications() {
             return Ok(None);
         }
@@ -84,6 +104,8 @@ impl ManagerReports {
             is_reloading: false,
             is_stopping: false,
             status: String::new(),
+            serves,
+            refused_at: None,
             has_failed: false,
         };
         let reporter = Arc::new(Mutex::new(reporter));
@@ -169,6 +191,10 @@ struct Reporter {
     is_stopping: bool,
     /// The last status that the manager has received.
     status: String,
+    /// Description of what is served; empty if the program gave none.
+    serves: String,
+    /// Time of the last reload, if it was refused.
+    refused_at: Option<SystemTime>,
     /// The manager couldn't be reached, which was reported.
     has_failed: bool,
 }
@@ -240,9 +266,17 @@ impl Reporter {
         true
     }
 
+    fn status(&self) -> String {
+        let totals = self.control.totals();
+        match self.is_stopping {
+            true => format!("Draining; open connections: {}", totals.connections_open()),
+            false => describe(&self.serves, &self.control.addresses(), &totals, self.refused_at),
+        }
+    }
+
     /// Sends a state, a status if it differs from the last one, and a sign of life. Returns false on failure.
     fn send(&mut self, state: Option<State>, is_alive: bool) -> bool {
-        let status = status(self.control.addresses().len(), self.is_stopping, &self.control.totals());
+        let status = self.status();
         let mut lines = Vec::new();
         lines.extend(state.map(|state| match state {
             State::Ready => "READY=1".to_owned(),
@@ -284,15 +318,19 @@ fn stopping(drain_limit: Option<Duration>, elapsed: Duration) -> String {
 }
 
 /// Describes a server in one line.
-fn status(listeners: usize, is_stopping: bool, totals: &Totals) -> String {
-    let open = totals.connections_accepted.saturating_sub(totals.connections_closed);
-    let (requests, refused) = (totals.requests, totals.requests_refused);
-    if is_stopping {
-        return format!("Draining; open connections: {open}");
-    }
-    let plural = if listeners == 1 { "" } else { "es" };
+fn describe(serves: &str, addresses: &[String], totals: &Totals, refused_at: Option<SystemTime>) -> String {
+    let serving =
+        if serves.is_empty() { "Serving".to_owned() } else { format!("Serving {}", OneLine(serves)) };
+    let shown = addresses[..addresses.len().min(ADDRESSES_SHOWN_MAX)].join(", ");
+    let more = match addresses.len().saturating_sub(ADDRESSES_SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (open, requests, refused) = (totals.connections_open(), totals.requests, totals.requests_refused);
+    let refused_at =
+        refused_at.map_or(String::new(), |at| format!("; last reload refused at {}", fmt_http_date(at)));
     format!(
-        "Serving at {listeners} address{plural}; open connections: {open}, requests: {requests}, rejected: {refused}"
+        "{serving} on {shown}{more}; open connections: {open}, requests: {requests}, rejected: {refused}{refused_at}"
     )
 }
 
@@ -308,11 +346,11 @@ fn pause(watchdog: Option<Duration>, is_stuck: bool) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use shearwater_engine::Totals;
 
-    use super::{pause, status, stopping};
+    use super::{describe, pause, stopping};
 
     #[test]
     fn reports_at_half_of_the_watchdog_timeout() {
@@ -345,9 +383,18 @@ mod tests {
     #[test]
     fn describes_the_server_in_one_line() {
         let totals = Totals::default();
-        let serving = "Serving at 1 address; open connections: 0, requests: 0, rejected: 0";
-        assert_eq!(status(1, false, &totals), serving);
-        assert!(status(2, false, &totals).starts_with("Serving at 2 addresses; "));
-        assert_eq!(status(2, true, &totals), "Draining; open connections: 0");
+        let addresses: Vec<String> = (1..=5).map(|port| format!("[::]:{port}")).collect();
+        let of = |serves, count: usize, at| describe(serves, &addresses[..count], &totals, at);
+        let counts = "; open connections: 0, requests: 0, rejected: 0";
+        assert_eq!(of("", 1, None), format!("Serving on [::]:1{counts}"));
+        assert_eq!(of("3 sites", 2, None), format!("Serving 3 sites on [::]:1, [::]:2{counts}"));
+        assert_eq!(
+            of("./site", 5, None),
+            format!("Serving ./site on [::]:1, [::]:2, [::]:3 and 2 more{counts}")
+        );
+        assert_eq!(of("a\nb", 1, None), format!("Serving a\\nb on [::]:1{counts}"), "one line");
+        let refused =
+            format!("Serving on [::]:1{counts}; last reload refused at Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(of("", 1, Some(SystemTime::UNIX_EPOCH)), refused);
     }
 }

@@ -29,12 +29,14 @@ pub struct Changed {
     pub warnings: String,
     /// Every worker has taken the change.
     pub is_complete: bool,
+    /// What is served now, for the [service manager](crate::Server::serves); `None` if that hasn't changed.
+    pub serves: Option<String>,
 }
 
 /// Describes a change that is complete.
 impl From<String> for Changed {
     fn from(what: String) -> Self {
-        Self { what, warnings: String::new(), is_complete: true }
+        Self { what, warnings: String::new(), is_complete: true, serves: None }
     }
 }
 

@@ -55,6 +55,7 @@ pub struct Server {
     pub(crate) inherit: Inherit,
     pub(crate) take_over: TakeOver,
     pub(crate) notify_manager: bool,
+    pub(crate) serves: String,
     reporter: MessageReporter,
     connections_max: Option<u64>,
     body_bytes_max: Option<u64>,
@@ -92,6 +93,7 @@ impl Server {
             inherit: Inherit::default(),
             take_over: TakeOver::default(),
             notify_manager: false,
+            serves: String::new(),
             reporter: MessageReporter::default(),
             connections_max: None,
             body_bytes_max: None,
@@ -409,7 +411,7 @@ impl Server {
         if takes_over {
             self.options.passed.extend(predecessor::take(&self.options.listen)?);
         }
-        let Self { drain_ms, reporter, functions, .. } = self;
+        let Self { drain_ms, reporter, functions, serves, .. } = self;
         let (handle_signals, notify_manager, take_over) =
             (self.handle_signals, self.notify_manager, self.take_over);
         let server = shearwater_engine::Server::bind(self.options)?;
@@ -427,7 +429,7 @@ impl Server {
                 server.start_secure(make, provider)?
             }
         };
-        let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter));
+        let reports = notify_manager.then(|| ManagerReports::prepare(&running, reporter, serves));
         let reports = reports.transpose().map_err(StartError::System)?.flatten();
         let is_ending = || signals.as_ref().is_some_and(CaughtSignals::ask_for_end);
         if let Err(error) = predecessor::take_place(running.control(), take_over, reporter, is_ending) {

@@ -71,6 +71,15 @@ impl Server {
         self.notify_manager = true;
         self
     }
+
+    /// Describes what is served, such as `3 sites`, for the status line of the [service manager](Self::notify_manager).
+    ///
+    /// A reload may change it: see [`Changed::serves`](crate::Changed::serves).
+    #[must_use]
+    pub fn serves(mut self, description: impl Into<String>) -> Self {
+        self.serves = description.into();
+        self
+    }
 }
 
 /// A socket that a service manager has passed and that the server can't use. Displays as one sentence.

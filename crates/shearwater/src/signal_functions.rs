@@ -132,7 +132,7 @@ impl SignalCaller {
             Err(error) => {
                 self.reports.iter().for_each(ReloadReports::begin);
                 let refused = self.failed(&format!("error: {error}\n"));
-                self.reports.iter().for_each(ReloadReports::end);
+                self.reports.iter().for_each(|reports| reports.end(&refused, None));
                 *state = CallState { begun: number, last: (number, Some(refused)), ..CallState::default() };
             }
         }
@@ -140,7 +140,7 @@ impl SignalCaller {
     }
 
     fn succeeded(&self, changed: Changed) -> OperationResult {
-        let Changed { what, warnings, is_complete } = changed;
+        let Changed { what, warnings, is_complete, .. } = changed;
         let text = match self.purpose {
             Purpose::Reload => self.reporter.print_reloaded(&what, &self.control),
             Purpose::Upgrade { drain_ms } => {
@@ -185,14 +185,18 @@ impl SignalCaller {
         }
         self.reports.iter().for_each(ReloadReports::begin);
         let call = AssertUnwindSafe(|| (self.function.0)(&self.control));
+        let mut serves = None;
         let result = match panic::catch_unwind(call) {
-            Ok(Ok(changed)) => self.succeeded(changed),
+            Ok(Ok(mut changed)) => {
+                serves = changed.serves.take();
+                self.succeeded(changed)
+            }
             // An upgrade that has finished meanwhile may be the reason.
             Ok(Err(errors)) => self.superseded(is_signalled).unwrap_or_else(|| self.failed(&errors)),
             // The panic hook has reported the panic.
             Err(_) => self.failed(&format!("error: the {} has panicked\n", self.purpose.name())),
         };
-        self.reports.iter().for_each(ReloadReports::end);
+        self.reports.iter().for_each(|reports| reports.end(&result, serves.take()));
         result
     }
 
@@ -308,7 +312,8 @@ mod tests {
     #[test]
     fn a_change_that_a_worker_does_not_have_yet_is_incomplete() {
         let warnings = "warning: a worker is blocked\n".to_owned();
-        let changed = Changed { what: "it".to_owned(), warnings: warnings.clone(), is_complete: false };
+        let changed =
+            Changed { what: "it".to_owned(), warnings: warnings.clone(), is_complete: false, serves: None };
         let caller = caller(SignalFunction::new(move |_| Ok(changed.clone())));
         let expected = OperationResult::Incomplete { text: "reloaded it".to_owned(), details: warnings };
         assert_eq!(caller.call_and_wait(WAIT_MAX), expected);

@@ -104,7 +104,7 @@ impl Reply {
     }
 
     /// Returns the reply for the result of a reload or upgrade.
-    fn of(result: OperationResult, process: Option<u32>) -> Self {
+    pub(crate) fn of(result: OperationResult, process: Option<u32>) -> Self {
         let (outcome, text, details) = match result {
             OperationResult::Done { text, details } => (Outcome::Done, text, details),
             OperationResult::Incomplete { text, details } => (Outcome::Incomplete, text, details),

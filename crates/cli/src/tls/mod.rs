@@ -20,7 +20,7 @@ use crate::flag_site::FlagSite;
 use crate::settings::Listening;
 
 pub(crate) use pair::{BadPair, PairFacts, READ_PAIR, ReadPair, date};
-pub(crate) use serve::RunningTls;
+pub(crate) use serve::{Replacement, RunningTls};
 
 /// Ports of `--domain` and `--cert`.
 const PORTS: (u16, u16) = (443, 80);

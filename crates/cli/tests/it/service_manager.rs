@@ -191,7 +191,7 @@ fn notifies_the_service_manager() {
         server.signal(Signal::TERM);
         let last =
             std::iter::repeat_with(|| message(&manager)).find(|message| message.contains("STOPPING=1"));
-        assert!(last.is_some_and(|last| last.starts_with("STOPPING=1")));
+        assert!(last.is_some_and(|last| last.contains("\nSTATUS=Draining; open connections: ")));
         let (code, _, stderr) = server.end();
         assert_eq!(code, Some(0), "{stderr}");
     }
@@ -207,13 +207,19 @@ fn a_refused_reload_ends_for_the_service_manager() {
     let mut command = program(&folder, &["--config", "server.toml"]);
     let server = Server::of(command.env("NOTIFY_SOCKET", folder.at("notify")));
     assert!(message(&manager).starts_with("READY=1\n"));
-    for text in [config.to_owned(), format!("{config}unknown = 1\n"), config.to_owned()] {
+    for (text, is_refused) in
+        [(config.to_owned(), false), (format!("{config}unknown = 1\n"), true), (config.to_owned(), false)]
+    {
         folder.file("server.toml", &text);
         server.signal(Signal::HUP);
         let begin = message(&manager);
         assert!(begin.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begin}");
         let end = message(&manager);
-        assert!(end.starts_with("READY=1\nSTATUS=Serving at 1 address; "), "{end}");
+        assert!(
+            end.starts_with("READY=1\nSTATUS=Serving /") && end.contains("/public on 127.0.0.1:"),
+            "{end}"
+        );
+        assert_eq!(end.contains("; last reload refused at ") && end.contains(" GMT"), is_refused, "{end}");
     }
     server.stop();
 }
@@ -229,6 +235,9 @@ fn repeats_what_the_service_manager_did_not_receive() {
     let manager = UnixDatagram::bind(folder.at("none")).expect("a socket");
     manager.set_read_timeout(Some(TIMEOUT)).expect("set");
     let ready = message(&manager);
-    assert!(ready.starts_with("READY=1\nSTATUS=Serving at 1 address; "), "{ready}");
+    assert!(
+        ready.starts_with("READY=1\nSTATUS=Serving ") && ready.contains("public on 127.0.0.1:"),
+        "{ready}"
+    );
     server.stop();
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use shearwater::{App, Limits, MessageLevel, Server, Timeouts, Verbosity};
+use shearwater_metrics::document::Level;
 use shearwater_metrics::limits::EARLY_MESSAGES_MAX;
 use shearwater_metrics::{CacheCounts, LogCounts, Metrics};
 use testkit::{TIMEOUT, request};
@@ -161,8 +162,8 @@ fn takes_counts_of_other_parts_of_the_program() {
         served.metrics.set_log(move || counts.clone());
         served.metrics.set_cache(|| CacheCounts { files: 1, bytes: 2, hits: 3, misses: 4 });
         served.metrics.set_configuration("site.toml");
-        served.metrics.count_reload(true);
-        served.metrics.count_reload(false);
+        served.metrics.count_reload(Ok(()));
+        served.metrics.count_reload(Err("error: one\n"));
         let scraped = served.scrape();
         for (key, value) in [
             ("shearwater_log_lines_total{result=\"written\"}", 7.0),
@@ -181,6 +182,10 @@ fn takes_counts_of_other_parts_of_the_program() {
         assert!(scraped.value("process_start_time_seconds") > 1e9);
         let status = served.status();
         assert!(status.log.as_ref().is_some_and(|log| log.failing));
+        assert_eq!(
+            status.configuration.last_outcome.and_then(|last| last.errors).as_deref(),
+            Some("error: one\n")
+        );
         assert_eq!(status.log.map(|log| (log.destination, log.dropped)), Some(("a.log".to_owned(), 3)));
         assert_eq!(status.cache.map(|cache| cache.misses), Some(4));
         assert_eq!((status.configuration.reloads, status.configuration.reloads_refused), (1, 1));
@@ -233,4 +238,30 @@ fn messages_from_before_the_start_are_kept() {
     assert_eq!(texts, expected);
     running.control().stop();
     running.wait_for_control().expect("it ends");
+}
+
+#[test]
+fn the_verdict_blames_the_server_for_its_own_errors_alone() {
+    on_each_driver(Timeouts::default(), |served| {
+        assert_eq!(served.connect().request("BREW", "/", &[]).status, 501);
+        assert_eq!(served.connect().send("GET / HTTP/2.0\r\nHost: h\r\n\r\n").response("GET").status, 505);
+        served.until(|scraped| scraped.sum("shearwater_requests_total") >= 2.0);
+        let status = served.status();
+        assert_eq!((status.verdict.level, status.requests.unsupported), (Level::Ok, 2));
+        assert_eq!(served.connect().get("/panic").status, 500);
+        served.until(|scraped| scraped.sum("shearwater_requests_total") >= 3.0);
+        let verdict = served.status().verdict;
+        assert!(
+            verdict.headline.starts_with("33 % of the responses (1 of 3) were 5xx in the last "),
+            "{verdict:?}"
+        );
+        let found: Vec<&str> = verdict.findings.iter().map(|finding| finding.check.as_str()).collect();
+        assert_eq!((verdict.level, &found[..2]), (Level::Trouble, &["5xx", "Faults"][..]));
+        // A second later it is in the history.
+        let start = Instant::now();
+        while served.status().history.requests.is_empty() {
+            assert!(start.elapsed() < TIMEOUT, "no second is recorded");
+        }
+        assert!(served.status().rates.is_some());
+    });
 }

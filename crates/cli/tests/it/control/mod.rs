@@ -253,3 +253,35 @@ fn a_drain_refuses_a_reload_with_its_reason() {
         assert_eq!(controlled.server.end().0, Some(0));
     }
 }
+
+#[test]
+fn a_check_says_what_a_reload_would_do_and_changes_nothing() {
+    for driver in drivers() {
+        let controlled = Controlled::start(driver);
+        let (folder, server) = (&controlled.folder, &controlled.server);
+        let check = || run(folder, &["reload", "--check", "pid"]);
+        let socket = folder.at("new.sock").display().to_string();
+        folder.file("site.toml", site("two") + &format!("[[listen]]\naddress = \"unix:{socket}\"\n"));
+        let two = folder.at("two");
+        let expected =
+            format!("a reload would succeed: site.toml: {}; now listening on unix:{socket}\n", two.display());
+        assert_eq!(check(), (0, expected, String::new()));
+        assert!(!folder.at("new.sock").exists(), "the address is given up again");
+        assert_eq!(server.connect().get("/f.txt").text(), "one");
+        folder.file("site.toml", site("three"));
+        let (code, stdout, stderr) = check();
+        assert_eq!((code, stdout.as_str()), (1, ""));
+        assert!(stderr.starts_with("error: no such folder: ") && stderr.contains("site.toml:5:"), "{stderr}");
+        assert!(stderr.ends_with("error: a reload would be refused\n"), "{stderr}");
+        folder.file("site.toml", "");
+        let (code, _, stderr) = check();
+        assert!(code == 1 && stderr.starts_with("error: nothing is left to serve"), "{stderr}");
+        folder.file("site.toml", site("two"));
+        assert_eq!(controlled.reload(), (0, controlled.reloaded("two"), String::new()));
+        let number = server.pid().to_string();
+        let (code, _, stderr) = run(folder, &["reload", "--check", &number]);
+        let expected = "error: only a server with a control socket can check\n\
+            help: `shearwater check FILE` checks a file without a server\n";
+        assert_eq!((code, stderr.as_str()), (1, expected));
+    }
+}
