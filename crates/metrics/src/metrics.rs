@@ -253,3 +253,24 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     if text.len() <= bytes_max { text.to_owned() } else { format!("{}\u{2026}", &text[..end]) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Metrics;
+    use crate::limits::RELOAD_ERRORS_BYTES_MAX;
+
+    #[test]
+    fn cuts_the_errors_of_a_reload() {
+        let metrics = Metrics::new("0");
+        let errors = || metrics.status().configuration.last_outcome.and_then(|outcome| outcome.errors);
+        metrics.count_reload(Err("error: one\n"));
+        assert_eq!(errors().as_deref(), Some("error: one\n"));
+        metrics.count_reload(Err(&"é".repeat(RELOAD_ERRORS_BYTES_MAX)));
+        assert!(
+            errors()
+                .is_some_and(|errors| errors.ends_with("é…") && errors.len() <= RELOAD_ERRORS_BYTES_MAX + 3)
+        );
+        metrics.count_reload(Ok(()));
+        assert_eq!(errors(), None);
+    }
+}
