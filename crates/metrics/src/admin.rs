@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shearwater::engine::KnownField;
 use shearwater::engine::visible::Json;
@@ -175,9 +175,8 @@ impl Admin {
 
 /// Records each second until the other end of the channel is dropped.
 fn record_seconds(metrics: &Metrics, is_over: &Receiver<()>) {
-    let start = Instant::now();
     loop {
-        let elapsed = start.elapsed();
+        let elapsed = metrics.0.started.elapsed();
         let wait = Duration::from_secs(elapsed.as_secs() + 1) - elapsed;
         if is_over.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
             return;

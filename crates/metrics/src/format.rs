@@ -2,7 +2,7 @@
 
 use crate::document::Percentile;
 
-/// Stands for a number that is unknown.
+/// Text for a number that is unknown.
 pub const NO_VALUE: &str = "–";
 
 /// Formats a number with thousands separators.

@@ -141,7 +141,7 @@ impl Snapshot {
         self.requests.iter().flatten().sum()
     }
 
-    /// Returns the number of `5xx` that the server or a handler is to blame for.
+    /// Returns the number of `5xx` that the server or a handler has caused.
     pub(crate) fn server_errors(&self) -> u64 {
         self.of_class(CLASS_5XX).saturating_sub(self.unsupported)
     }

@@ -29,7 +29,7 @@ pub struct Changed {
     pub warnings: String,
     /// Every worker has taken the change.
     pub is_complete: bool,
-    /// What is served now, for the [service manager](crate::Server::serves); `None` if that hasn't changed.
+    /// Description of what is served now, for the [service manager](crate::Server::serves); `None` if that hasn't changed.
     pub serves: Option<String>,
 }
 

@@ -411,12 +411,10 @@ impl Server {
         if takes_over {
             self.options.passed.extend(predecessor::take(&self.options.listen)?);
         }
-        let Self { drain_ms, reporter, functions, serves, .. } = self;
-        let (handle_signals, notify_manager, take_over) =
-            (self.handle_signals, self.notify_manager, self.take_over);
+        let Self { drain_ms, reporter, functions, serves, notify_manager, take_over, .. } = self;
         let server = shearwater_engine::Server::bind(self.options)?;
         let catch = || SignalWatch::catch(&functions).map_err(Error::Signals);
-        let signals = handle_signals.then(catch).transpose()?;
+        let signals = self.handle_signals.then(catch).transpose()?;
         // Asked before the handover: it depends on the old process, which may be gone later.
         signal_watch::ignores_hangup();
         #[cfg(not(feature = "tls"))]

@@ -191,7 +191,7 @@ impl Judge<'_> {
         self.seconds.split_at(self.seconds.partition_point(is_earlier))
     }
 
-    /// Adds a finding if the count of the last minute has a description, or that of the time before as trouble.
+    /// Adds a finding if the last minute's count has a description, or trouble before it.
     fn count(
         &mut self,
         check: &str,
