@@ -185,10 +185,10 @@ impl Judge<'_> {
         Some((age(last).round() as u64, begin.round() as u64))
     }
 
-    /// Returns the earlier seconds, and those of the last minute.
-    fn windows(&self) -> (&[&Second], &[&Second]) {
+    /// Returns the seconds of the last minute.
+    fn recent(&self) -> &[&Second] {
         let is_earlier = |second: &&Second| self.now.uptime_seconds - second.end >= CHECK_SECONDS;
-        self.seconds.split_at(self.seconds.partition_point(is_earlier))
+        &self.seconds[self.seconds.partition_point(is_earlier)..]
     }
 
     /// Adds a finding if the last minute's count has a description, or trouble before it.
@@ -199,32 +199,49 @@ impl Judge<'_> {
         describe: impl Fn(u64, &[&Second]) -> Option<(Level, String)>,
         help: &str,
     ) {
-        let (earlier, recent) = self.windows();
-        let sum = |seconds: &[&Second]| seconds.iter().map(|second| count(second)).sum();
+        let recent = self.recent();
         let of = |seconds: &[&Second]| {
-            Some(sum(seconds)).filter(|sum| *sum > 0).and_then(|sum| describe(sum, seconds))
+            let sum = seconds.iter().map(|second| count(second)).sum();
+            if sum > 0 { describe(sum, seconds) } else { None }
         };
-        let (found, ended) = (of(recent), of(earlier).filter(|(level, _)| *level == Level::Trouble));
         let span = match recent.iter().map(|second| second.length).sum::<f64>().round() {
             59.0.. => "minute".to_owned(),
             seconds @ 2.0.. => format!("{seconds} seconds"),
             _ => "second".to_owned(),
         };
-        let Some((last, begin)) = self.ages(|second| count(second) > 0) else { return };
-        match (found, ended) {
-            (Some((level, text)), _) => {
-                let since = Some(self.now.now.saturating_sub(begin));
-                let text = format!("{text} in the last {span}.");
-                self.add(check, level, text, help).since_unix_seconds = since;
-            }
-            (None, Some((_, text))) => self.add_ended(check, last, &text),
-            (None, None) => {}
+        let found = of(recent);
+        let is_trouble = |(level, _): &(Level, String)| *level == Level::Trouble;
+        let past = if found.as_ref().is_some_and(is_trouble) { None } else { self.past(&count, of) };
+        if let (Some((level, text)), Some((_, begin))) = (found, self.ages(|second| count(second) > 0)) {
+            let since = Some(self.now.now.saturating_sub(begin));
+            let text = format!("{text} in the last {span}.");
+            self.add(check, level, text, help).since_unix_seconds = since;
         }
+        if let Some((ago, text)) = past {
+            self.add_ended(check, ago, &text);
+        }
+    }
+
+    /// Returns the last past minute that was trouble: the seconds since its end, and its text.
+    fn past(
+        &self,
+        count: impl Fn(&Second) -> u64,
+        describe: impl Fn(&[&Second]) -> Option<(Level, String)>,
+    ) -> Option<(u64, String)> {
+        let seconds = self.seconds;
+        let mut ends = (0..seconds.len()).rev().filter(|index| count(seconds[*index]) > 0);
+        ends.find_map(|index| {
+            let end = seconds[index].end;
+            let start = seconds.partition_point(|second| end - second.end >= CHECK_SECONDS);
+            let (level, text) = describe(&seconds[start..=index])?;
+            let ago = (self.now.uptime_seconds - end).max(0.0).round() as u64;
+            (level == Level::Trouble).then_some((ago, text))
+        })
     }
 
     /// Returns a count of the last minute as a part of its requests.
     fn part_of_requests(&self, count: impl Fn(&Second) -> u64) -> Option<String> {
-        let (_, recent) = self.windows();
+        let recent = self.recent();
         let sum = recent.iter().map(|second| count(second)).sum::<u64>();
         let all = recent.iter().map(|second| second.requests).sum::<u64>();
         Some(if sum == 0 { "0".to_owned() } else { format::part(sum as f64 / all.max(sum) as f64) })
@@ -248,7 +265,7 @@ impl Judge<'_> {
             let describe = |count, _: &[&Second]| Some((fault.level, counted(count, fault.one, fault.many)));
             self.count("Faults", |second| second.faults[index], describe, "");
         }
-        let (_, recent) = self.windows();
+        let recent = self.recent();
         Some(grouped(recent.iter().flat_map(|second| second.faults).sum()))
     }
 
@@ -273,7 +290,7 @@ impl Judge<'_> {
             };
             self.count("Limits", |second| of(second, name), describe, "docs/limits.md says how to change it");
         }
-        let (_, recent) = self.windows();
+        let recent = self.recent();
         let count = |second: &&Second| names.iter().map(|name| of(second, name)).sum::<u64>();
         Some(grouped(recent.iter().map(count).sum()))
     }
@@ -308,7 +325,7 @@ impl Judge<'_> {
         };
         let help = "choose a quicker destination, or fewer lines (`exclude_paths`, `exclude_statuses`)";
         self.count("Log drops", |second| second.log_dropped, describe, help);
-        let (_, recent) = self.windows();
+        let recent = self.recent();
         let dropped = grouped(recent.iter().map(|second| second.log_dropped).sum());
         Some(if log.is_failing { "failing".to_owned() } else { dropped })
     }

@@ -123,7 +123,7 @@ fn headlines_say_what_was_counted() {
         (
             Case::new().at(75, errors(480)),
             Notice,
-            "Ended 1 min 15 s ago: 1.0 % of the responses (480 of 48,000) were 5xx.",
+            "Ended 1 min 15 s ago: 4.0 % of the responses (480 of 12,000) were 5xx.",
         ),
         (Case::new().at(75, errors(1)), Ok, FINE),
         (
@@ -268,6 +268,7 @@ fn the_worst_comes_first_and_what_has_ended_last() {
             "1 line of the access log was dropped in the last minute.",
             "< 0.1 % of the responses (1 of 12,000) were 5xx in the last minute.",
             "The certificate of a.example ends in 1 d.",
+            "Ended 1 min 40 s ago: 4.0 % of the responses (480 of 12,000) were 5xx.",
         ]
     );
     assert_eq!((verdict.level, verdict.state.as_str()), (Level::Trouble, "Serving, 200 requests/s."));
