@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::counts::{CLASS_4XX, CLASSES, METHODS};
+use crate::counts::{CLASS_4XX, CLASSES};
 use crate::document::{Column, Columns, Counts, Percentiles, Rates, Recent, Status};
 use crate::histogram::HistogramValues;
 use crate::limits::HISTORY_SECONDS_MAX;
@@ -60,7 +60,7 @@ impl Second {
         second.sent = new.bytes_sent.saturating_sub(old.bytes_sent);
         second.received = new.bytes_received.saturating_sub(old.bytes_received);
         second.open = Some(new.connections_open());
-        second.faults = FAULTS.map(|fault| (fault.count)(new).saturating_sub((fault.count)(&old)));
+        second.faults = FAULTS.map(|(_, count, ..)| count(new).saturating_sub(count(&old)));
         // The workers count this one as refused connections.
         let refused = [("connections_per_address_max", new.connections_refused, old.connections_refused)];
         let limits = new.limits().zip(old.limits()).map(|((name, new), (_, old))| (name, new, old));
@@ -114,7 +114,7 @@ fn recent(seconds: &[&Second]) -> Recent {
     for second in seconds {
         second.limits_hit.iter().for_each(|(name, count)| add(&mut recent.limits_hit, name, *count));
         let faults = FAULTS.iter().zip(second.faults).filter(|(_, count)| *count > 0);
-        faults.for_each(|(fault, count)| add(&mut recent.faults, fault.name, count));
+        faults.for_each(|((name, ..), count)| add(&mut recent.faults, name, count));
     }
     recent
 }
@@ -165,9 +165,6 @@ fn rates(before: &Snapshot, now: &Snapshot) -> Rates {
     );
     let of_class =
         |(index, name): (usize, &str)| (name.to_owned(), per_second(&|counts| counts.of_class(index)));
-    let of_method = |(index, name): (usize, &str)| {
-        (name.to_owned(), per_second(&|counts| counts.requests[index].iter().sum()))
-    };
     let percentiles = |of: fn(&Snapshot) -> &HistogramValues| {
         let values = of(now).since(of(before));
         let percentile = |part| values.percentile(part);
@@ -177,7 +174,6 @@ fn rates(before: &Snapshot, now: &Snapshot) -> Rates {
         seconds,
         requests: per_second(&Snapshot::requests_total),
         by_class: CLASSES.into_iter().enumerate().map(of_class).collect(),
-        by_method: METHODS.into_iter().enumerate().map(of_method).collect(),
         received: per_second(&of_server(|totals| totals.bytes_received)),
         sent: per_second(&of_server(|totals| totals.bytes_sent)),
         accepted: per_second(&of_server(|totals| totals.connections_accepted)),
@@ -256,10 +252,7 @@ mod tests {
         }
         let status = status(&history, &at(20.25, 2025));
         let rates = status.rates.expect("known");
-        assert_eq!(
-            (rates.seconds, rates.requests, rates.by_class["2xx"], rates.by_method["GET"]),
-            (5.25, 100.0, 100.0, 100.0)
-        );
+        assert_eq!((rates.seconds, rates.requests, rates.by_class["2xx"]), (5.25, 100.0, 100.0));
         assert_eq!((rates.sent, rates.cache_hit_part, rates.resumed_part), (100_000.0, None, None));
         assert_eq!(rates.duration.p50.map(|found| (found.low, found.high)), Some((0.0, Some(0.000_01))));
         assert_eq!(

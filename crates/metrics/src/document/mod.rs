@@ -468,7 +468,7 @@ impl Status {
         });
         let limits = totals.limits();
         self.limits_hit = limits.map(|(name, count)| LimitHits { name: name.to_owned(), count }).collect();
-        self.faults = FAULTS.iter().map(|fault| (fault.name.to_owned(), (fault.count)(totals))).collect();
+        self.faults = FAULTS.iter().map(|(name, count, ..)| ((*name).to_owned(), count(totals))).collect();
         let messages = figures.messages.iter();
         self.messages = messages
             .map(|message| Message {

@@ -79,8 +79,6 @@ pub struct Rates {
     pub requests: f64,
     /// Requests by the class of their status.
     pub by_class: BTreeMap<String, f64>,
-    /// Requests by method.
-    pub by_method: BTreeMap<String, f64>,
     /// Bytes received.
     pub received: f64,
     /// Bytes sent.

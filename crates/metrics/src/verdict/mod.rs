@@ -50,46 +50,20 @@ pub(crate) const ROUTINE_LIMITS: [&str; 10] = [
 const CHECKS: [&str; 9] =
     ["5xx", "4xx", "Faults", "Limits", "Log drops", "Descriptors", "TLS", "Messages", "Reload"];
 
-/// A kind of fault.
-#[derive(Clone, Copy)]
-pub(crate) struct Fault {
-    pub(crate) name: &'static str,
-    pub(crate) count: fn(&Totals) -> u64,
-    level: Level,
-    one: &'static str,
-    many: &'static str,
-}
+/// A kind of fault: its name, its count, its severity, and the words for one and for several.
+type Fault = (&'static str, fn(&Totals) -> u64, Level, [&'static str; 2]);
 
 /// The kinds of faults.
 pub(crate) const FAULTS: [Fault; 4] = [
-    Fault {
-        name: "handler_panics",
-        count: |totals| totals.handler_panics,
-        level: Level::Trouble,
-        one: "handler panicked",
-        many: "handlers panicked",
-    },
-    Fault {
-        name: "handler_errors",
-        count: |totals| totals.handler_errors,
-        level: Level::Trouble,
-        one: "response of a handler was invalid",
-        many: "responses of handlers were invalid",
-    },
-    Fault {
-        name: "files_failed",
-        count: |totals| totals.files_failed,
-        level: Level::Trouble,
-        one: "file was cut short",
-        many: "files were cut short",
-    },
-    Fault {
-        name: "connections_cut_off",
-        count: |totals| totals.connections_cut_off,
-        level: Level::Notice,
-        one: "connection was cut off",
-        many: "connections were cut off",
-    },
+    ("handler_panics", |all| all.handler_panics, Level::Trouble, ["handler panicked", "handlers panicked"]),
+    ("handler_errors", |all| all.handler_errors, Level::Trouble, ["invalid response", "invalid responses"]),
+    ("files_failed", |all| all.files_failed, Level::Trouble, ["file was cut short", "files were cut short"]),
+    (
+        "connections_cut_off",
+        |all| all.connections_cut_off,
+        Level::Notice,
+        ["connection cut off", "connections cut off"],
+    ),
 ];
 
 /// Judges a server by its last five minutes, the newest second last, and by its state now.
@@ -261,8 +235,8 @@ impl Judge<'_> {
     }
 
     fn faults(&mut self) -> Option<String> {
-        for (index, fault) in FAULTS.into_iter().enumerate() {
-            let describe = |count, _: &[&Second]| Some((fault.level, counted(count, fault.one, fault.many)));
+        for (index, (_, _, level, [one, many])) in FAULTS.into_iter().enumerate() {
+            let describe = |count, _: &[&Second]| Some((level, counted(count, one, many)));
             self.count("Faults", |second| second.faults[index], describe, "");
         }
         let recent = self.recent();

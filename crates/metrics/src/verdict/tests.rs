@@ -139,7 +139,7 @@ fn headlines_say_what_was_counted() {
         (
             Case::new().at(3, |second| second.faults[3] = 1),
             Notice,
-            "1 connection was cut off in the last minute.",
+            "1 connection cut off in the last minute.",
         ),
         (
             Case::new().at(90, |second| second.faults[0] = 1),
