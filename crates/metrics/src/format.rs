@@ -20,16 +20,9 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Formats a number, rounded, with thousands separators.
-#[must_use]
-pub fn rounded(number: f64) -> String {
+fn rounded(number: f64) -> String {
     // A count beyond 2^64 doesn't exist, and the conversion saturates.
     grouped(number.round() as u64)
-}
-
-/// Formats a count.
-#[must_use]
-pub fn count(number: Option<f64>) -> String {
-    number.map_or_else(|| NO_VALUE.to_owned(), rounded)
 }
 
 /// Formats a number per second: one decimal below 10.

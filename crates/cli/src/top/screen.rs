@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shearwater_metrics::document::{Level, Percentiles, Site, Status};
-use shearwater_metrics::format::{self, NO_VALUE, counted, rounded};
+use shearwater_metrics::format::{self, NO_VALUE, counted};
 
 use crate::top::style::{Line, Paint, Style, wrap};
 
@@ -370,7 +370,7 @@ impl Screen<'_> {
             lines.push(line.end());
         }
         if hidden > 0 {
-            let text = format!("and {} more", rounded((sites.len() - shown) as f64));
+            let text = format!("and {} more", sites.len() - shown);
             lines.push(self.line().add(Paint::Soft, &text).end());
         }
         lines.push(String::new());

@@ -94,7 +94,7 @@ fn busy() -> Value {
         "checks": [{ "name": "5xx", "level": "ok", "value": "0" }, { "name": "TLS", "level": "notice", "value": "9 d" }],
     });
     value["rates"] = json!({
-        "seconds": 5.0, "requests": 12_000.0, "by_class": { "2xx": 12_000.0, "3xx": 0.0, "4xx": 0.0, "5xx": 0.0 }, 
+        "seconds": 5.0, "requests": 12_000.0, "by_class": { "2xx": 12_000.0, "3xx": 0.0, "4xx": 0.0, "5xx": 0.0 },
         "received": 1_200_000.0, "sent": 120_000_000.0, "accepted": 240.0, "closed": 7.0, "handshakes": 20.0, "resumed_part": 0.25,
         "log_lines": 12_000.0, "cache_hit_part": 1.0, "cpu": 0.82,
         "duration": { "p50": percentile(0.00064, 0.0005, 0.001), "p90": percentile(0.0046, 0.0025, 0.005), "p99": percentile(0.0095, 0.005, 0.01) },
