@@ -82,7 +82,7 @@ fn metrics_and_status_show_handshakes_and_certificates() {
         let authority = admin::address(&server).to_string();
         let (code, stdout, stderr) = run(&folder, &["top", &authority, "--once"]);
         assert_eq!(code, 0, "{stderr}");
-        assert!(stdout.contains("TLS          0 open") && stdout.contains(" 89 d left"), "{stdout}");
+        assert!(stdout.contains("TLS          0 open") && stdout.contains("certificates 89 d"), "{stdout}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_certificate_that_can_not_be_ordered_is_shown() {
     assert!(status.text().contains("\"state\":\"missing\""), "{}", status.text());
     let authority = admin::address(&server).to_string();
     let (_, stdout, _) = run(&folder, &["top", &authority, "--once"]);
-    assert!(stdout.contains("a.example.org has no certificate yet"), "{stdout}");
+    assert!(stdout.contains("a.example.org has no certificate, and its last order failed."), "{stdout}");
 }
 
 #[test]
