@@ -191,7 +191,7 @@ impl Tasks {
         }
     }
 
-    /// Wakes the task, which may not have been polled yet. Does nothing if it has ended.
+    /// Wakes the task, polled before or not. Does nothing if it has ended.
     pub fn wake(&mut self, id: TaskId) {
         if let Some(slot) = self.slot_of(id) {
             // A late wake of an earlier task of the slot would hide this one.
