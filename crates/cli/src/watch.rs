@@ -17,9 +17,9 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest wait for the result of a reload before looking again. The reload continues.
 const RELOAD_WAIT: Duration = Duration::from_secs(60);
 
-/// Paths whose changes cause a reload. Clones share them; a reload replaces them.
+/// Paths whose changes cause a reload, as they were when they were set. Clones share them; a reload replaces them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WatchedPaths(Arc<Mutex<Vec<PathBuf>>>);
+pub(crate) struct WatchedPaths(Arc<Mutex<Vec<(PathBuf, State)>>>);
 
 /// State of a path: of a file its content's version, of a folder its identity. `None` if it can't be read.
 type State = Option<(u64, u64, Option<(u64, Option<SystemTime>)>)>;
@@ -27,14 +27,27 @@ type State = Option<(u64, u64, Option<(u64, Option<SystemTime>)>)>;
 impl WatchedPaths {
     /// Replaces the paths.
     pub(crate) fn set(&self, paths: Vec<PathBuf>) {
-        *self.lock() = paths;
+        *self.lock() = paths.into_iter().map(|path| (path.clone(), state(&path))).collect();
     }
 
-    fn states(&self) -> Vec<(PathBuf, State)> {
-        self.lock().iter().map(|path| (path.clone(), state(path))).collect()
+    /// Returns the paths as they are now, and whether any has changed since it was set.
+    fn look(&self) -> (Vec<(PathBuf, State)>, bool) {
+        let set = self.lock();
+        let now: Vec<_> = set.iter().map(|(path, _)| (path.clone(), state(path))).collect();
+        let has_changed = now != *set;
+        (now, has_changed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+    /// Takes these states as those that were set: a reload has seen them, or later ones.
+    fn accept(&self, seen: &[(PathBuf, State)]) {
+        for (path, state) in self.lock().iter_mut() {
+            if let Some((_, seen)) = seen.iter().find(|(other, _)| other == path) {
+                *state = *seen;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(PathBuf, State)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -46,23 +59,17 @@ fn state(path: &Path) -> State {
     Some((metadata.dev(), metadata.ino(), version))
 }
 
-/// Decides when to reload, from one look at the paths to the next.
-#[derive(Debug)]
-struct Watch {
-    served: Vec<(PathBuf, State)>,
-    last: Vec<(PathBuf, State)>,
-}
+/// The paths as they were at the last look.
+#[derive(Debug, Default)]
+struct Watch(Vec<(PathBuf, State)>);
 
 impl Watch {
-    fn new(states: Vec<(PathBuf, State)>) -> Self {
-        Self { served: states.clone(), last: states }
-    }
-
-    /// Returns whether the paths have changed, and then stayed as they are.
-    fn has_changed(&mut self, now: Vec<(PathBuf, State)>) -> bool {
-        let is_at_rest = now == self.last;
-        self.last = now;
-        is_at_rest && self.last != self.served
+    /// Returns the paths if they have changed, and are as they were at the last look.
+    fn look(&mut self, paths: &WatchedPaths) -> Option<&[(PathBuf, State)]> {
+        let (now, has_changed) = paths.look();
+        let is_at_rest = now == self.0;
+        self.0 = now;
+        (has_changed && is_at_rest).then_some(&*self.0)
     }
 }
 
@@ -71,14 +78,14 @@ impl Watch {
 /// # Errors
 /// If the thread can't be started.
 pub(crate) fn start(paths: WatchedPaths, operator: Operator) -> io::Result<()> {
-    let mut watch = Watch::new(paths.states());
+    let mut watch = Watch::default();
     let look = move || {
         loop {
             thread::sleep(WATCH_INTERVAL);
-            if watch.has_changed(paths.states()) {
+            if let Some(changed) = watch.look(&paths) {
                 // The log has its result. A configuration with errors isn't read again before its next change.
                 let _ = operator.reload(RELOAD_WAIT);
-                watch = Watch::new(paths.states());
+                paths.accept(changed);
             }
         }
     };
@@ -94,23 +101,40 @@ mod tests {
 
     use super::{Watch, WatchedPaths};
 
+    fn watched(folder: &TestFolder, name: &str) -> WatchedPaths {
+        let paths = WatchedPaths::default();
+        paths.set(vec![folder.at(name)]);
+        paths
+    }
+
     #[test]
     fn reloads_once_a_change_is_at_rest() {
         let folder = TestFolder::new();
         folder.file("site.toml", "a");
-        let paths = WatchedPaths::default();
-        paths.set(vec![folder.at("site.toml")]);
-        let mut watch = Watch::new(paths.states());
-        assert!(!watch.has_changed(paths.states()));
+        let (paths, mut watch) = (watched(&folder, "site.toml"), Watch::default());
+        assert_eq!(watch.look(&paths), None);
+        assert_eq!(watch.look(&paths), None);
         folder.file("site.toml", "ab");
-        assert!(!watch.has_changed(paths.states()), "it may still be written");
+        assert_eq!(watch.look(&paths), None, "it may still be written");
         folder.file("site.toml", "abc");
-        assert!(!watch.has_changed(paths.states()), "it was still being written");
-        assert!(watch.has_changed(paths.states()));
-        let mut watch = Watch::new(paths.states());
-        assert!(!watch.has_changed(paths.states()));
+        assert_eq!(watch.look(&paths), None, "it was still being written");
+        let changed = watch.look(&paths).expect("it is at rest").to_vec();
+        folder.file("site.toml", "abcd");
+        paths.accept(&changed);
+        assert_eq!(watch.look(&paths), None);
+        assert!(watch.look(&paths).is_some(), "it has changed during the reload");
+    }
+
+    #[test]
+    fn sees_a_change_before_the_first_look_and_a_missing_file() {
+        let folder = TestFolder::new();
+        folder.file("site.toml", "a");
+        let (paths, mut watch) = (watched(&folder, "site.toml"), Watch::default());
         fs::remove_file(folder.at("site.toml")).expect("it exists");
-        assert!(!watch.has_changed(paths.states()) && watch.has_changed(paths.states()));
+        assert_eq!(watch.look(&paths), None);
+        let changed = watch.look(&paths).expect("it is gone").to_vec();
+        paths.accept(&changed);
+        assert_eq!(watch.look(&paths), None);
     }
 
     #[test]
@@ -119,13 +143,13 @@ mod tests {
         folder.file("one/a.txt", "a");
         folder.file("two/a.txt", "b");
         symlink("one", folder.at("site")).expect("a link");
-        let paths = WatchedPaths::default();
-        paths.set(vec![folder.at("site")]);
-        let mut watch = Watch::new(paths.states());
+        let (paths, mut watch) = (watched(&folder, "site"), Watch::default());
         folder.file("one/b.txt", "b");
-        assert!(!watch.has_changed(paths.states()) && !watch.has_changed(paths.states()));
+        assert_eq!(watch.look(&paths), None);
+        assert_eq!(watch.look(&paths), None);
         symlink("two", folder.at("new")).expect("a link");
         fs::rename(folder.at("new"), folder.at("site")).expect("it takes its place");
-        assert!(!watch.has_changed(paths.states()) && watch.has_changed(paths.states()));
+        assert_eq!(watch.look(&paths), None);
+        assert!(watch.look(&paths).is_some());
     }
 }

@@ -67,8 +67,13 @@ impl Reader {
                         None if LOGGED.iter().any(|start| line.starts_with(start)) => {
                             Some(self.run_logged(line))
                         }
-                        // With `||` the page shows a refusal.
-                        None if line.starts_with(UPGRADE) && !line.contains("||") => Some(self.upgrade(line)),
+                        // With `||` the page shows a refusal, of which the log has its part.
+                        None if line.starts_with(UPGRADE) && line.contains("||") => {
+                            let printed = self.run(line);
+                            self.next_outcome();
+                            Some(printed)
+                        }
+                        None if line.starts_with(UPGRADE) => Some(self.upgrade(line)),
                         None => Some(self.run(line)),
                     };
                     self.compare(page, line, shown, &printed.expect("it serves"));
@@ -120,6 +125,11 @@ impl Reader {
     /// Runs a command that the server logs something about, and returns that.
     fn run_logged(&mut self, line: &str) -> String {
         let output = self.run(line);
+        output + &self.next_outcome()
+    }
+
+    /// Returns what the server logs, up to the line with the outcome of a reload or upgrade.
+    fn next_outcome(&mut self) -> String {
         let server = self.server.as_mut().expect("it serves");
         let mut log = String::new();
         while !(log.contains("shearwater: ") || log.contains("\"kind\":\"reload")) {
@@ -127,7 +137,7 @@ impl Reader {
             assert!(!line.is_empty(), "it has ended: {log}");
             log.push_str(&line);
         }
-        output + &log
+        log
     }
 
     /// Runs a command that succeeds in a shell and returns its output.
