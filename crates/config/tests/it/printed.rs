@@ -82,6 +82,7 @@ const SERVING: Rows = &[
     &["symlinks = \"never\""],
     &["listing = true", "listing = false"],
     &["precompressed = []", "precompressed = [\"gzip\", \"br\"]"],
+    &["compress = true", "compress = false"],
     &["mime = { foo = \"a/b\", \"é x\" = \"c/d; e=\\\"f\\\"\" }", "mime = { bar = \"${DIR}/x\" }"],
     &["error_pages = { 404 = \"/4.html\" }", "error_pages = { 500 = \"/${SECRET}\", 404 = \"/5.html\" }"],
     &[
