@@ -30,8 +30,8 @@ pub(crate) enum Compressed {
 }
 
 impl Compressed {
-    /// Compresses content. The hash is that of the result: encoders may choose other bytes on another machine, or in
-    /// another version, and then the tag differs.
+    /// Compresses content. The hash is that of the result: in another version encoders choose other bytes, and then the
+    /// tag must differ.
     fn of(coding: Coding, content: &[u8]) -> Self {
         match encode_bytes(coding, level_on_the_fly(coding), content) {
             Ok(bytes) if bytes.len() < content.len() => {
@@ -276,8 +276,9 @@ mod tests {
     impl Files {
         fn new(count: usize) -> Self {
             let folder = TestFolder::new();
-            (0..count)
-                .for_each(|number| drop(folder.file(number.to_string(), "one line of many\n".repeat(500))));
+            for number in 0..count {
+                folder.file(number.to_string(), "one line of many\n".repeat(500));
+            }
             let root = Root::open(folder.path()).expect("it is there");
             let mut files =
                 Self { folder, root, now: Now { ms: 1, unix_seconds: 0 }, all: Compressions::new(1 << 20) };
@@ -393,7 +394,9 @@ mod tests {
         for change in ["changed", "changed again"] {
             let present = files.meta("0");
             files.folder.tick();
-            let read = read(root, b"0", &present, || drop(files.folder.file("0", change)));
+            let read = read(root, b"0", &present, || {
+                files.folder.file("0", change);
+            });
             assert_eq!(read, None);
         }
         assert_eq!(read(root, b"0", &old, || ()), None, "before it was opened");
