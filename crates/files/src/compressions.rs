@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use shearwater::engine::OffloadPool;
 use shearwater_compress::{encode_bytes, level_on_the_fly};
 use shearwater_io::fs::{Coding, Kind, Meta, Root};
+use shearwater_io::os::lower_thread_priority;
 
 use crate::conditional::validators::{ContentHash, is_past};
 use crate::disk::read_whole;
@@ -194,6 +195,7 @@ impl Compressions {
             drop(table);
             let (root, name, waiting) = (root.clone(), name.to_vec(), Waiting { all: self.clone(), key });
             drop(self.0.thread.offload(move || {
+                lower_thread_priority();
                 if let Some(content) = read(&root, &name, &waiting.key.0, || ()) {
                     waiting.done(Compressed::of(coding, &content));
                 }
@@ -242,7 +244,7 @@ fn read(root: &Root, name: &[u8], meta: &Meta, between: impl FnOnce()) -> Option
 mod tests {
     use std::fs;
     use std::io::Read;
-    use std::sync::mpsc::{Sender, channel};
+    use std::sync::mpsc::{SyncSender, sync_channel};
     use std::sync::{Arc, Weak};
 
     use shearwater_compress::decode;
@@ -308,8 +310,8 @@ mod tests {
         }
 
         /// Occupies the thread until the sender is dropped.
-        fn occupy(&self) -> Sender<()> {
-            let ((release, released), (begin, begun)) = (channel::<()>(), channel());
+        fn occupy(&self) -> SyncSender<()> {
+            let ((release, released), (begin, begun)) = (sync_channel::<()>(1), sync_channel(1));
             drop(self.all.0.thread.offload(move || (begin.send(()), released.recv())));
             begun.recv().expect("it begins");
             release

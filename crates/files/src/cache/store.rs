@@ -271,10 +271,10 @@ impl FileStore {
         };
         let mut coding = choose(siblings.available());
         if let Some(compressed) = coding.filter(|&coding| !siblings.codings.has(coding)) {
-            coding = choose(siblings.codings);
             if let Some(content) = self.compressed_file(compressed, siblings, name, now) {
                 return Ok(Some(content));
             }
+            coding = choose(siblings.codings);
         }
         let Some(coding) = coding else { return Ok(None) };
         let len = name.len();
