@@ -86,6 +86,9 @@ struct Inner {
     thread: OffloadPool,
     bytes_max: u64,
     table: Mutex<Table>,
+    /// Files that no longer wait, with their results, for the table: at most `COMPRESSIONS_WAITING_MAX`. The thread locks
+    /// only this. It has the lowest priority, and a worker must not wait until it runs.
+    done: Mutex<Vec<(Key, Option<Compressed>)>>,
 }
 
 #[derive(Default)]
@@ -160,7 +163,7 @@ impl Table {
 impl Compressions {
     fn new(bytes_max: u64) -> Self {
         let thread = OffloadPool::new("compress-file", 1, COMPRESSIONS_WAITING_MAX);
-        Self(Arc::new(Inner { thread, bytes_max, table: Mutex::default() }))
+        Self(Arc::new(Inner { thread, bytes_max, table: Mutex::default(), done: Mutex::default() }))
     }
 
     /// Returns those of the process.
@@ -169,8 +172,18 @@ impl Compressions {
         ALL.clone()
     }
 
+    /// Locks the table, with what is done.
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(mut done) = self.0.done.try_lock() {
+            for (key, compressed) in done.drain(..) {
+                table.waiting.remove(&key);
+                if let Some(compressed) = compressed {
+                    table.insert(key, compressed, self.0.bytes_max);
+                }
+            }
+        }
+        table
     }
 
     /// Returns a file of this metadata in a coding, if it is known. Otherwise has it compressed for later requests.
@@ -193,12 +206,11 @@ impl Compressions {
         }
         if table.begin(key) {
             drop(table);
-            let (root, name, waiting) = (root.clone(), name.to_vec(), Waiting { all: self.clone(), key });
+            let (root, name) = (root.clone(), name.to_vec());
+            let mut waiting = Waiting { all: self.clone(), key, compressed: None };
             drop(self.0.thread.offload(move || {
                 lower_thread_priority();
-                if let Some(content) = read(&root, &name, &waiting.key.0, || ()) {
-                    waiting.done(Compressed::of(coding, &content));
-                }
+                waiting.compress(&root, &name);
             }));
         }
         None
@@ -209,21 +221,22 @@ impl Compressions {
 struct Waiting {
     all: Compressions,
     key: Key,
+    compressed: Option<Compressed>,
 }
 
 impl Waiting {
-    fn done(&self, compressed: Compressed) {
-        self.all.table().insert(self.key, compressed, self.all.0.bytes_max);
+    fn compress(&mut self, root: &Root, name: &[u8]) {
+        let (meta, coding) = self.key;
+        self.compressed = read(root, name, &meta, || ()).map(|content| Compressed::of(coding, &content));
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            // It would panic for each request.
-            self.done(Compressed::Useless);
-        }
-        self.all.table().waiting.remove(&self.key);
+        // A panic would be repeated for each request.
+        let panicked = std::thread::panicking().then_some(Compressed::Useless);
+        let mut done = self.all.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.push((self.key, self.compressed.take().or(panicked)));
     }
 }
 
@@ -302,6 +315,10 @@ mod tests {
                 if let Some(compressed) = self.get(name, coding) {
                     return compressed;
                 }
+                // Until the thread has begun what is queued now, or at once if the queue is full.
+                let (begin, begun) = sync_channel::<()>(1);
+                drop(self.all.0.thread.offload(move || drop(begin)));
+                let _ = begun.recv();
             }
         }
 
@@ -456,7 +473,7 @@ mod tests {
     #[test]
     fn a_panic_is_not_repeated() {
         let all = Compressions::new(1 << 20);
-        let waiting = Waiting { all: all.clone(), key: (meta(1), BR) };
+        let waiting = Waiting { all: all.clone(), key: (meta(1), BR), compressed: None };
         assert!(all.table().begin(waiting.key));
         let panicked = std::thread::spawn(move || {
             let _waiting = waiting;

@@ -12,7 +12,7 @@ use testkit::{ClientResponse, TestClient};
 use crate::site::{TestSite, wait_until};
 
 /// Lengths of a file that is cached, of one that isn't, and of one whose result isn't either.
-const LINES: [usize; 3] = [100, 10_000, 60_000];
+const LINES: [usize; 3] = [100, 5_000, 20_000];
 
 fn options() -> FolderOptions {
     FolderOptions { compress: true, ..FolderOptions::default() }
