@@ -11,7 +11,7 @@ use testkit::{ClientResponse, TestClient};
 
 use crate::site::{TestSite, wait_until};
 
-/// Lengths of a file that is cached, of one that isn't, and of one whose result isn't either.
+/// Lines of a file that is cached, of one that isn't, and of one whose result isn't either.
 const LINES: [usize; 3] = [100, 5_000, 20_000];
 
 fn options() -> FolderOptions {
