@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, StartReport};
 
 use crate::certificates::Certificate;
@@ -40,7 +41,8 @@ pub struct CacheCounts {
 }
 
 /// Counts of files that are compressed on the fly.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CompressionCounts {
     /// Bytes of the results that are kept.
     pub bytes: u64,

@@ -13,6 +13,7 @@ use shearwater::engine::visible::OneLine;
 use crate::counts::{CLASSES, ENDS, METHODS};
 use crate::families::states;
 use crate::histogram::HistogramValues;
+use crate::metrics::CompressionCounts;
 use crate::snapshot::{ServerFigures, SiteFigures, Snapshot};
 use crate::verdict::FAULTS;
 
@@ -56,7 +57,7 @@ pub struct Status {
     pub cache: Option<Cache>,
     /// The compression of files on the fly.
     #[serde(default)]
-    pub compression: Option<Compression>,
+    pub compression: Option<CompressionCounts>,
     /// The access log.
     pub log: Option<Log>,
     /// Sites.
@@ -228,24 +229,6 @@ pub struct Cache {
     pub hits: u64,
     /// Look-ups that didn't.
     pub misses: u64,
-}
-
-/// Files compressed on the fly.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Compression {
-    /// Bytes of the results that are kept.
-    pub bytes: u64,
-    /// Compressions that are done.
-    pub done: u64,
-    /// Bytes of the files that were made shorter.
-    pub bytes_in: u64,
-    /// Bytes of the results.
-    pub bytes_out: u64,
-    /// Results that were evicted.
-    pub evictions: u64,
-    /// Compressions that weren't begun, because too many waited.
-    pub rejections: u64,
 }
 
 /// An access log.
@@ -424,14 +407,7 @@ impl From<&Snapshot> for Status {
                 hits: cache.hits,
                 misses: cache.misses,
             }),
-            compression: snapshot.compression.map(|counts| Compression {
-                bytes: counts.bytes,
-                done: counts.done,
-                bytes_in: counts.bytes_in,
-                bytes_out: counts.bytes_out,
-                evictions: counts.evictions,
-                rejections: counts.rejections,
-            }),
+            compression: snapshot.compression,
             log: snapshot.log.as_ref().map(|log| Log {
                 destination: log.destination.clone(),
                 written: log.written,
