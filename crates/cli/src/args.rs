@@ -145,6 +145,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) spa: bool,
 
+    /// Compress text on the fly, by brotli, zstd or gzip as the client prefers
+    #[arg(long)]
+    pub(crate) compress: bool,
+
     /// Cache-Control of all files, such as no-cache or 'public, max-age=3600'
     #[arg(long, value_name = "VALUE")]
     pub(crate) cache_control: Option<String>,

@@ -56,6 +56,7 @@ fn files(serve: &Serve) -> FolderOptions {
         find: FindOptions { spa, ..FindOptions::default() },
         symlinks: serve.symlinks.map_or(Links::default(), settings::links),
         listing: serve.listing,
+        compress: serve.compress,
         cache_control: serve.cache_control.iter().map(everywhere).collect(),
         ..FolderOptions::default()
     }
@@ -66,6 +67,7 @@ pub(crate) fn only_for_a_folder(serve: &Serve) -> Option<(&'static str, &'static
     [
         (serve.listing, "--listing", "listing = true"),
         (serve.spa, "--spa", "spa = \"/index.html\""),
+        (serve.compress, "--compress", "compress = true"),
         (
             serve.cache_control.is_some(),
             "--cache-control",

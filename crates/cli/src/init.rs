@@ -57,6 +57,7 @@ root = {name}
 # tls = \"auto\"                # a certificate by itself; needs `hosts`, and `https_port = 443` in [server]
 # spa = \"/index.html\"         # for the paths of a single-page app
 # clean_urls = true           # /about for about.html
+# compress = true             # text, on the fly
 {listing}listing = true              # lists folders without an index.html
 {error_page}error_pages = {{ 404 = \"/404.html\" }}
 cache_control = [{{ type = \"text/html\", value = \"no-cache\" }}]

@@ -184,7 +184,7 @@ mod tests {
             ("quit", "SIGTERM"),
             ("hidden", "`hidden` of [[site]]"),
             ("proxy-protocol", "`proxy_protocol` of [server]"),
-            ("gzip", "shearwater precompress"),
+            ("gzip", "`--compress`"),
             ("basic-auth", "`basic_auth` of [[site]]"),
             ("oauth", "authenticate in a proxy"),
             ("allow-upload", "files are only read"),

@@ -25,7 +25,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("ping healthcheck", "`shearwater health URL`"),
     (
         "compress gzip brotli zstd",
-        "`shearwater precompress FOLDER` makes NAME.br, NAME.zst and NAME.gz for its files",
+        "`shearwater precompress FOLDER` makes NAME.br, NAME.zst and NAME.gz for its files; `shearwater FOLDER --compress` compresses on the fly",
     ),
     ("reverse-proxy proxy", "forwarding requests to another server is not supported yet"),
     (
@@ -141,9 +141,14 @@ const FLAGS: &[(&str, &str)] = &[
         "timeout keepalive keep-alive-timeout",
         "in a configuration file: `keep_alive_timeout` of [performance], and [timeouts]",
     ),
+    ("gzip brotli zstd deflate encode compression compress-response g", "`--compress`"),
+    (
+        "compression-static precompressed",
+        "leave it out: NAME.br, NAME.zst and NAME.gz beside a file are sent to clients that accept them",
+    ),
     (
         "no-compression no-compress",
-        "there is no compression on the fly; `precompressed = []` of [[site]] ignores NAME.gz beside files",
+        "leave it out: without `--compress` nothing is; `precompressed = []` of [[site]] ignores NAME.gz beside files",
     ),
     (
         "no-etag no-last-modified",

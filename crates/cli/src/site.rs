@@ -4,8 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shearwater::{Running, Server};
-use shearwater_files::{BadOption, CacheFigures, CacheLimits, Folder, FolderError, FolderOptions};
-use shearwater_metrics::{CacheCounts, Metrics};
+use shearwater_files::{
+    BadOption, CacheFigures, CacheLimits, Folder, FolderError, FolderOptions, compression_figures,
+};
+use shearwater_metrics::{CacheCounts, CompressionCounts, Metrics};
 use shearwater_precompress::Coding;
 use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
@@ -52,6 +54,17 @@ impl Site {
             metrics.set_cache(move || {
                 let CacheFigures { files, bytes, hits, misses, .. } = cache.figures();
                 CacheCounts { files, bytes, hits, misses }
+            });
+            metrics.set_compression(|| {
+                let figures = compression_figures();
+                CompressionCounts {
+                    bytes: figures.bytes,
+                    done: figures.compressions,
+                    bytes_in: figures.bytes_in,
+                    bytes_out: figures.bytes_out,
+                    evictions: figures.evictions,
+                    rejections: figures.rejections,
+                }
             });
         }
     }

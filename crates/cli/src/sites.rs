@@ -220,6 +220,7 @@ fn folder_options(serving: &config::Serving) -> FolderOptions {
         symlinks: settings::links(serving.symlinks),
         listing: serving.listing,
         precompressed: serving.precompressed.iter().copied().map(coding).collect(),
+        compress: serving.compress,
         media_types: MediaTypeOptions {
             by_extension: pairs(&serving.mime),
             by_name: pairs(&serving.mime_names),

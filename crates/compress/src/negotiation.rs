@@ -10,6 +10,9 @@ impl Codings {
     /// The empty set.
     pub const NONE: Self = Self(0);
 
+    /// All codings.
+    pub const ALL: Self = Self((1 << Coding::ALL.len()) - 1);
+
     /// Returns whether the set contains this coding.
     #[must_use]
     pub const fn has(self, coding: Coding) -> bool {

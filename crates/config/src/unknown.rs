@@ -79,6 +79,14 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("prometheus", "`listen` of [admin]"),
     ("stub_status", "`listen` of [admin]"),
     ("gzip_static", "`precompressed` of [[site]]"),
+    ("brotli_static", "`precompressed` of [[site]]"),
+    ("gzip", "`compress` of [[site]]"),
+    ("brotli", "`compress` of [[site]]"),
+    ("zstd", "`compress` of [[site]]"),
+    ("encode", "`compress` of [[site]]"),
+    ("compression", "`compress` of [[site]]"),
+    ("gzip_types", "`compress = true` of [[site]], for all types that get shorter"),
+    ("gzip_comp_level", "`compress = true` of [[site]]; the level is fixed"),
     ("autoindex", "`listing` of [[site]]"),
     ("directory_listing", "`listing` of [[site]]"),
     ("document_root", "`root` of [[site]]"),
@@ -186,11 +194,6 @@ const FEATURES: &[Unsupported] = &[
         help: "use a proxy (Caddy, nginx, HAProxy) that forwards requests to this server by HTTP/1.1",
     },
     Unsupported {
-        words: "gzip brotli zstd deflate compress compression",
-        what: "compression on the fly is not supported yet",
-        help: "`shearwater precompress FOLDER` makes compressed files, which are sent instead",
-    },
-    Unsupported {
         words: "proxy upstream upstreams backend backends fastcgi uwsgi cgi php",
         what: "forwarding requests to another server is not supported yet",
         help: "let a proxy (Caddy, nginx) route those paths to the other server and the rest to this one",
@@ -264,8 +267,6 @@ mod tests {
     fn recognises_features_by_words_of_the_name() {
         for (name, what) in [
             ("allow-upload", "uploads"),
-            ("gzip", "compression"),
-            ("gzip_types", "compression"),
             ("proxy_pass", "forwarding requests"),
             ("reverse_proxy", "forwarding requests"),
             ("jwt_secret", "this kind of authentication"),

@@ -16,6 +16,7 @@ use crate::cache::folder_cache::{EvictingTable, FolderCache};
 use crate::cache::lookups::Lookup;
 use crate::cache::statistics::CacheCounters;
 use crate::cache::store::FileStore;
+use crate::compressions::Compressions;
 use crate::disk::DiskThreads;
 use crate::disk::work::WorkFolder;
 use crate::files::Files;
@@ -113,7 +114,8 @@ impl Folder {
         let number = owned.number;
         let (settings, limits) = (Arc::clone(&self.settings), cache.limits);
         let (root, threads) = (self.root.clone(), self.threads.clone());
-        let folder = WorkFolder { threads, root, settings: Arc::clone(&settings), limits };
+        let compressions = Compressions::of_process();
+        let folder = WorkFolder { threads, root, settings: Arc::clone(&settings), limits, compressions };
         let files = FolderCache::new(&cache.files, number);
         let directories = Directories::new(FolderCache::new(&cache.directories, number), &self.root);
         let listings =

@@ -4,7 +4,7 @@
 //!
 //! 1. `resolve`: turns the path into a name, and searches for its file among the candidates beneath the root.
 //! 2. `cache`: files in memory, checked within 500 ms or now; names that were looked up within 500 ms; open files.
-//!    `siblings` and `negotiation` select the coding.
+//!    `siblings` and `negotiation` select the coding. `compressions` has what was compressed on the fly.
 //!    `disk` opens and reads, on another thread if the worker would have to wait.
 //! 3. `conditional`: validators, preconditions and ranges.
 //! 4. `reply`: writes the response of a file's version, an error or a redirect. `listing` builds the list of a folder.
@@ -13,6 +13,7 @@
 
 mod cache {
     pub(crate) mod cached_file;
+    mod compressed_file;
     pub(crate) mod content_hashes;
     pub(crate) mod directories;
     mod fifo;
@@ -25,6 +26,7 @@ mod cache {
     pub(crate) mod store;
 }
 mod cache_control;
+mod compressions;
 #[doc(hidden)]
 pub mod conditional {
     pub mod preconditions;
@@ -58,6 +60,7 @@ mod settings;
 mod siblings;
 
 pub use cache::statistics::{CacheFigures, CacheStatistics};
+pub use compressions::{CompressionFigures, compression_figures};
 pub use conditional::range;
 pub use files::Files;
 pub use folder::{FileCache, Folder};

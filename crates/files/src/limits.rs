@@ -52,6 +52,19 @@ pub const HASH_BYTES_PER_S: u64 = 256 * 1024 * 1024;
 /// Bytes of a piece of a file that is hashed: about 0.1 ms of work.
 pub const HASH_PIECE_BYTES: usize = 512 * 1024;
 
+/// Bytes of the largest file that is compressed on the fly; a larger one is sent as it is.
+pub const COMPRESSED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Bytes of all results of compressing files that the process keeps, with `COMPRESSED_OVERHEAD_BYTES` for each. What a
+/// worker sends often is part of its own cache as well.
+pub const COMPRESSED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes that count for a compressed file besides its content, and for the note that a file can't be made shorter.
+pub const COMPRESSED_OVERHEAD_BYTES: u64 = 512;
+
+/// Files that wait to be compressed, or are: others are when they are requested later. They hold no descriptors.
+pub const COMPRESSIONS_WAITING_MAX: usize = 64;
+
 /// Ranges of one request; a `Range` of more is ignored. This bounds the cost of parts: a part's head takes less than
 /// 200 bytes, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;

@@ -24,6 +24,14 @@ pub struct FolderOptions {
     /// Codings of precompressed files, the preferred one first where a client accepts several equally. Default Brotli,
     /// Zstandard, gzip; empty: none.
     pub precompressed: Vec<Coding>,
+    /// Compresses text and [similar types](shearwater_compress::is_compressible) of 1 KiB to
+    /// [`COMPRESSED_FILE_BYTES_MAX`](crate::limits::COMPRESSED_FILE_BYTES_MAX) on the fly, unless a precompressed file of
+    /// the coding exists or `Cache-Control` has `no-transform`. Default false.
+    ///
+    /// The first request for a file's version gets it as it is, while another thread compresses it; later ones get the
+    /// result, by Brotli, Zstandard or gzip as the client prefers. A file that has changed within two seconds isn't
+    /// compressed yet.
+    pub compress: bool,
     /// Media types that differ from the built-in ones.
     pub media_types: MediaTypeOptions,
     /// Rules for `Cache-Control`; the first that matches a file applies. Default none.
@@ -38,6 +46,7 @@ impl Default for FolderOptions {
             symlinks: Links::default(),
             listing: false,
             precompressed: Coding::ALL.to_vec(),
+            compress: false,
             media_types: MediaTypeOptions::default(),
             cache_control: Vec::new(),
         }

@@ -1,4 +1,4 @@
-//! Precompressed siblings of a file: `NAME.br`, `NAME.zst` and `NAME.gz`.
+//! Precompressed siblings of a file: `NAME.br`, `NAME.zst` and `NAME.gz`. And which codings a response can have.
 //!
 //! A sibling is sent only if it can have the file's present content. `is_current_sibling` decides that, for
 //! `shearwater precompress` too. A worker checks it again within a second, like the files themselves.
@@ -13,6 +13,7 @@ use crate::disk::{Disk, WouldBlock};
 use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
 use crate::media_type::is_svgz;
 use crate::now::Now;
+use crate::settings::FolderSettings;
 
 /// A file's siblings and the metadata they are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +24,10 @@ pub(crate) struct Siblings {
     /// A hash of the metadata behind these names. A collision only delays that a name becomes a sibling or none: a
     /// sibling is checked itself before it is sent.
     seen: u64,
-    /// The file's metadata; zeros if no name exists.
-    file: Meta,
+    /// The file is compressed on the fly.
+    pub(crate) is_compressed: bool,
+    /// The file's metadata; zeros if no name exists and the file isn't compressed.
+    pub(crate) file: Meta,
 }
 
 impl Siblings {
@@ -32,19 +35,20 @@ impl Siblings {
     pub(crate) const NONE: Self = {
         let time = Timestamp { seconds: 0, nanoseconds: 0 };
         let file = Meta { len: 0, mtime: time, ctime: time, ino: 0, dev: 0, links: 0 };
-        Self { codings: Codings::NONE, named: Codings::NONE, seen: 0, file }
+        Self { codings: Codings::NONE, named: Codings::NONE, seen: 0, is_compressed: false, file }
     };
 
-    /// Looks for the siblings of a file in these codings. Restores `name` afterwards.
+    /// Looks for the siblings of a file. Restores `name` afterwards.
     pub(crate) fn find(
         disk: &dyn Disk,
-        codings: &[Coding],
+        settings: &FolderSettings,
         name: &mut Vec<u8>,
         meta: &Meta,
     ) -> Result<Self, WouldBlock> {
-        let mut siblings = Self { file: *meta, ..Self::NONE };
         let (len, is_packed) = (name.len(), is_packed(name));
-        for &coding in codings.iter().filter(|_| !is_packed) {
+        let is_compressed = !is_packed && settings.compresses(name, meta.len);
+        let mut siblings = Self { file: *meta, is_compressed, ..Self::NONE };
+        for &coding in settings.codings.iter().filter(|_| !is_packed) {
             name.extend_from_slice(coding.extension().as_bytes());
             let opened = disk.open(name);
             name.truncate(len);
@@ -60,7 +64,8 @@ impl Siblings {
                 Err(_) => siblings.note(coding, None),
             }
         }
-        Ok(if siblings.named == Codings::NONE { Self::NONE } else { siblings })
+        let is_alone = siblings.named == Codings::NONE && !is_compressed;
+        Ok(if is_alone { Self::NONE } else { siblings })
     }
 
     /// Adds a name that exists to those seen.
@@ -99,11 +104,17 @@ impl Siblings {
 
     /// Returns only the file that these are siblings of: a sibling has none itself, and is one of this version.
     pub(crate) const fn of_file_only(self) -> Self {
-        Self { file: self.file, ..Self::NONE }
+        Self { file: self.file, is_compressed: self.is_compressed, ..Self::NONE }
     }
 
+    /// Returns whether the file is the only representation.
     pub(crate) fn is_empty(self) -> bool {
-        self.codings == Codings::NONE
+        self.available() == Codings::NONE
+    }
+
+    /// Returns the codings of siblings, and those in which the file can be compressed.
+    pub(crate) const fn available(self) -> Codings {
+        if self.is_compressed { Codings::ALL } else { self.codings }
     }
 
     /// Returns whether an opened sibling may be sent instead of the file.
@@ -129,12 +140,12 @@ fn is_packed(name: &[u8]) -> bool {
 /// A file or one of its siblings, by name (RFC 9110 section 3.2: the representations of one resource).
 #[derive(Clone, Copy)]
 pub(crate) struct Representation<'a> {
-    /// The key in the cache: the file's name; for a sibling, its own name and a NUL. So it differs from the key of the
-    /// same file requested by its own name.
+    /// The key in the cache: the file's name; for a sibling, its own name and a NUL, so it differs from the key of the
+    /// same file requested by its own name; for a file that was compressed, its name, a NUL and the coding.
     pub(crate) key: &'a [u8],
     /// The file's name, which determines the media type in any coding.
     pub(crate) name: &'a [u8],
-    /// The coding of a sibling.
+    /// The coding of a sibling, or of a file that was compressed.
     pub(crate) coding: Option<Coding>,
     /// The siblings of a file; [`Siblings::of_file_only`] for a sibling.
     pub(crate) siblings: Siblings,

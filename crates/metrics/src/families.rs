@@ -221,6 +221,24 @@ families! {
     Counter "shearwater_cache_misses" [] "Look-ups of files that were not in memory." = |all, samples| {
         all.cache.iter().for_each(|cache| samples.add(&[], cache.misses));
     };
+    Counter "shearwater_compressions" [] "Files compressed on the fly." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.done));
+    };
+    Counter "shearwater_compression_rejections" [] "Files that weren't compressed for a request, because too many waited." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.rejections));
+    };
+    Counter "shearwater_compression_in_bytes" [] "Bytes of the files that compression on the fly has made shorter." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.bytes_in));
+    };
+    Counter "shearwater_compression_out_bytes" [] "Bytes of the results." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.bytes_out));
+    };
+    Gauge "shearwater_compression_cache_bytes" [] "Bytes of the results that are kept." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.bytes));
+    };
+    Counter "shearwater_compression_cache_evictions" [] "Results that were evicted." = |all, samples| {
+        all.compression.iter().for_each(|counts| samples.add(&[], counts.evictions));
+    };
     Counter "shearwater_log_lines" ["result"] "Lines of the access log: written, or dropped because its destination was too slow or failed." = |all, samples| {
         if let Some(log) = &all.log {
             samples.add(&["written"], log.written);

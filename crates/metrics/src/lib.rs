@@ -49,5 +49,5 @@ pub use certificates::{Certificate, CertificateState};
 pub use exposition::{TextFormat, write_text};
 pub use families::{FAMILIES, Family, Kind};
 pub use histogram::BUCKETS_US;
-pub use metrics::{CacheCounts, LogCounts, Metrics, Readiness};
+pub use metrics::{CacheCounts, CompressionCounts, LogCounts, Metrics, Readiness};
 pub use snapshot::Snapshot;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use shearwater::{Control, FinishedExchange, MessageLevel, Running, Server, StartReport};
 
 use crate::certificates::Certificate;
@@ -37,6 +38,24 @@ pub struct CacheCounts {
     pub hits: u64,
     /// Look-ups that didn't.
     pub misses: u64,
+}
+
+/// Counts of files that are compressed on the fly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompressionCounts {
+    /// Bytes of the results that are kept.
+    pub bytes: u64,
+    /// Compressions that are done.
+    pub done: u64,
+    /// Bytes of the files that were made shorter.
+    pub bytes_in: u64,
+    /// Bytes of the results.
+    pub bytes_out: u64,
+    /// Results that were evicted.
+    pub evictions: u64,
+    /// Compressions that weren't begun, because too many waited.
+    pub rejections: u64,
 }
 
 /// Reads counts that another part of the program keeps.
@@ -76,6 +95,7 @@ pub(crate) struct Shared {
     early: Mutex<Vec<(MessageLevel, String)>>,
     pub(crate) log: OnceLock<Source<LogCounts>>,
     pub(crate) cache: OnceLock<Source<CacheCounts>>,
+    pub(crate) compression: OnceLock<Source<CompressionCounts>>,
     pub(crate) certificates: OnceLock<Source<Vec<Certificate>>>,
     pub(crate) configuration: Mutex<Configuration>,
     pub(crate) history: Mutex<History>,
@@ -101,6 +121,7 @@ impl Metrics {
             early: Mutex::default(),
             log: OnceLock::new(),
             cache: OnceLock::new(),
+            compression: OnceLock::new(),
             certificates: OnceLock::new(),
             configuration: Mutex::default(),
             history: Mutex::default(),
@@ -145,6 +166,11 @@ impl Metrics {
     /// Sets the source of the file cache's counts. The first one counts.
     pub fn set_cache(&self, counts: impl Fn() -> CacheCounts + Send + Sync + 'static) {
         drop(self.0.cache.set(Box::new(counts)));
+    }
+
+    /// Sets the source of the counts of files that are compressed on the fly. The first one counts.
+    pub fn set_compression(&self, counts: impl Fn() -> CompressionCounts + Send + Sync + 'static) {
+        drop(self.0.compression.set(Box::new(counts)));
     }
 
     /// Sets the source of the certificates. The first one counts.

@@ -5,7 +5,9 @@ use shearwater::{Message, Totals};
 use crate::certificates::{self, Certificate};
 use crate::counts::{CLASS_5XX, CLASSES, ENDS, METHODS, SiteCounts};
 use crate::histogram::HistogramValues;
-use crate::metrics::{CacheCounts, Configuration, LogCounts, Metrics, Readiness, lock, unix_seconds};
+use crate::metrics::{
+    CacheCounts, CompressionCounts, Configuration, LogCounts, Metrics, Readiness, lock, unix_seconds,
+};
 use crate::process::{ProcessFigures, cpu_seconds};
 
 /// All metrics at one moment.
@@ -29,6 +31,7 @@ pub struct Snapshot {
     pub(crate) sites: Vec<SiteFigures>,
     pub(crate) log: Option<LogCounts>,
     pub(crate) cache: Option<CacheCounts>,
+    pub(crate) compression: Option<CompressionCounts>,
     pub(crate) certificates: Vec<Certificate>,
     /// Seconds since 1970.
     pub(crate) now: u64,
@@ -105,6 +108,7 @@ impl Metrics {
             sites: Vec::with_capacity(tags.len()),
             log: shared.log.get().map(|counts| counts()),
             cache: shared.cache.get().map(|counts| counts()),
+            compression: shared.compression.get().map(|counts| counts()),
             process: ProcessFigures { cpu_seconds: cpu_seconds(), ..ProcessFigures::default() },
             ..Snapshot::default()
         };

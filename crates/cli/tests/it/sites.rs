@@ -136,6 +136,7 @@ const SETTINGS: &[&str] = &[
 /// Returns a folder with the files of all sites, and a configuration with a site for each case.
 fn folder(settings: &str) -> TestFolder {
     let folder = TestFolder::new();
+    let long = "one line of many\n".repeat(100);
     for (name, content) in [
         ("index.html", "index"),
         ("home.html", "home"),
@@ -158,6 +159,8 @@ fn folder(settings: &str) -> TestFolder {
         ("plain.txt.gz", "packed"),
         ("app.js", "js"),
         ("page.foo", "foo"),
+        ("long.css", long.as_str()),
+        ("kept.css", long.as_str()),
     ] {
         // Siblings are of ten bytes, except one.
         let len = if name.starts_with("plain") { 5 } else { 10 };

@@ -35,6 +35,9 @@ section! {
         precompressed: Vec<Coding> = vec![Coding::Br, Coding::Zstd, Coding::Gzip], List(Choice(&[])),
             "Precompressed files to look for (NAME.br, NAME.zst, NAME.gz), in order of preference. Empty: none. `shearwater precompress` makes \
              them.";
+        compress: bool = false, Flag,
+            "Compresses text and similar types of 1 KiB to 8 MiB on the fly, by brotli, zstd or gzip as the client prefers. The first request \
+             for a file gets it as it is, later ones the result. Precompressed files come first.";
         mime: BTreeMap<String, String> = BTreeMap::new(),
             Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, MEDIA_TYPE),
             "Media types by extension, in addition to the built-in ones, sent as written. A route adds to those of its site.";

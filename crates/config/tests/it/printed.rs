@@ -82,6 +82,7 @@ const SERVING: Rows = &[
     &["symlinks = \"never\""],
     &["listing = true", "listing = false"],
     &["precompressed = []", "precompressed = [\"gzip\", \"br\"]"],
+    &["compress = true", "compress = false"],
     &["mime = { foo = \"a/b\", \"é x\" = \"c/d; e=\\\"f\\\"\" }", "mime = { bar = \"${DIR}/x\" }"],
     &["error_pages = { 404 = \"/4.html\" }", "error_pages = { 500 = \"/${SECRET}\", 404 = \"/5.html\" }"],
     &[
@@ -232,7 +233,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 122);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 123);
 }
 
 #[test]

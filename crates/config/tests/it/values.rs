@@ -91,6 +91,7 @@ const SITE: &str = r#"
         symlinks = "never"
         listing = true
         precompressed = ["gzip"]
+        compress = true
         mime = { ".FOO" = "text/x-foo", bar = "text/x-bar" }
         mime_names = { LICENSE = "text/plain" }
         charset = ""
@@ -144,6 +145,7 @@ hidden = "serve"
 symlinks = "never"
 listing = true
 precompressed = ["gzip"]
+compress = true
 mime = { bar = "text/x-bar", foo = "text/x-foo" }
 mime_names = { LICENSE = "text/plain" }
 charset = ""

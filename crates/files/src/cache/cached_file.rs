@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use shearwater::engine::{Item, Prebuilt, Shared};
 
@@ -23,8 +24,9 @@ use crate::siblings::{Representation, Siblings};
 pub(crate) struct CachedFile {
     /// Name beneath the root; for a sibling, that of its file.
     pub(crate) name: Box<[u8]>,
+    /// Metadata of the file; if it was compressed, with the length of the result.
     pub(crate) meta: Meta,
-    /// Siblings of the file; for a sibling, the file that it is one of.
+    /// Siblings of the file; for a sibling or compressed file, the file that it is one of.
     pub(crate) siblings: Siblings,
     pub(crate) version: FileVersion,
     pub(crate) content: Rc<Prebuilt>,
@@ -70,8 +72,21 @@ impl CachedFile {
         settings: &FolderSettings,
         now: Now,
     ) -> Self {
-        let validators = Validators::of(&meta, ContentHash::of(&bytes), entry.coding, now.unix_seconds);
-        let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
+        let hash = ContentHash::of(&bytes);
+        Self::hashed(meta, bytes.into(), hash, entry, settings, now)
+    }
+
+    /// Creates the version of a file with these bytes, which have this hash.
+    pub(crate) fn hashed(
+        meta: Meta,
+        bytes: Arc<[u8]>,
+        hash: ContentHash,
+        entry: Representation<'_>,
+        settings: &FolderSettings,
+        now: Now,
+    ) -> Self {
+        let validators = Validators::of(&meta, hash, entry.coding, now.unix_seconds);
+        let block = Item::Shared(Shared::Block(Rc::new(bytes)));
         let (version, content) = FileVersion::new(validators, entry, settings, block);
         Self {
             name: entry.name.into(),

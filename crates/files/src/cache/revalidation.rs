@@ -72,6 +72,7 @@ mod tests {
     use crate::cache::directories::Directories;
     use crate::cache::folder_cache::FolderCache;
     use crate::cache::store::FileStore;
+    use crate::compressions::Compressions;
     use crate::disk::DiskThreads;
     use crate::disk::work::WorkFolder;
     use crate::folder::FileCache;
@@ -105,7 +106,8 @@ mod tests {
             let directories = Directories::new(FolderCache::new(directories, 0), &root);
             let settings = Arc::new(FolderSettings::default_for_test());
             let (threads, limits) = (DiskThreads::new(), CacheLimits::default());
-            let work_folder = WorkFolder { threads, root, settings, limits };
+            let compressions = Compressions::of_process();
+            let work_folder = WorkFolder { threads, root, settings, limits, compressions };
             let store = FileStore::new(work_folder, FolderCache::new(files, 0), directories);
             let now = Now { ms: 1_000, unix_seconds: written.unsigned_abs() + 10 };
             let mut test = Self { folder, store, now };
@@ -120,8 +122,8 @@ mod tests {
         fn read(&mut self) {
             let root = self.store.disk.root();
             let mut opened = root.open_beneath(b"d/f").expect("the file");
-            let codings = &self.store.settings.codings;
-            let siblings = Siblings::find(root, codings, &mut b"d/f".to_vec(), &opened.meta);
+            let settings = &self.store.settings;
+            let siblings = Siblings::find(root, settings, &mut b"d/f".to_vec(), &opened.meta);
             let entry = Representation::plain(b"d/f", siblings.expect("it waits"));
             let cached = self.store.cached_or_read(&mut opened, entry, self.now);
             assert!(cached.expect("in the kernel's caches").is_some());

@@ -31,9 +31,9 @@ pub(crate) struct FileStore {
     /// Time of the last look-up of the root's path.
     root_checked_ms: Option<u64>,
     pub(super) settings: Arc<FolderSettings>,
-    limits: CacheLimits,
+    pub(super) limits: CacheLimits,
     /// Files in memory, checked at most 500 ms before they are sent, or `UNCHECKED_MS_MAX` if no descriptor is free.
-    cached: FolderCache<Rc<CachedFile>>,
+    pub(super) cached: FolderCache<Rc<CachedFile>>,
     pub(super) directories: Directories,
     open_files: OpenFiles,
     sibling_cache: SiblingCache,
@@ -246,14 +246,15 @@ impl FileStore {
         if let Some(siblings) = known.filter(|_| !is_cached && !self.disk.has_found()) {
             return Ok(siblings);
         }
-        let siblings = Siblings::find(&self.disk, &self.settings.codings, name, &opened.meta)?;
+        let siblings = Siblings::find(&self.disk, &self.settings, name, &opened.meta)?;
         if !is_cached {
             self.sibling_cache.insert(name, now, siblings);
         }
         Ok(siblings)
     }
 
-    /// Returns the sibling that the client prefers, unless it is missing or outdated.
+    /// Returns the sibling or compressed file that the client prefers. `None` for the file itself: a sibling is outdated,
+    /// or a compressed one isn't there yet.
     fn sibling(
         &mut self,
         siblings: Siblings,
@@ -264,10 +265,18 @@ impl FileStore {
         if siblings.is_empty() {
             return Ok(None);
         }
-        let accepted = request.head().all(KnownField::AcceptEncoding);
-        let Some(coding) = choose_coding(accepted, siblings.codings, &self.settings.codings) else {
-            return Ok(None);
+        let choose = |available| {
+            let accepted = request.head().all(KnownField::AcceptEncoding);
+            choose_coding(accepted, available, &self.settings.preferred)
         };
+        let mut coding = choose(siblings.available());
+        if let Some(compressed) = coding.filter(|&coding| !siblings.codings.has(coding)) {
+            if let Some(content) = self.compressed_file(compressed, siblings, name, now) {
+                return Ok(Some(content));
+            }
+            coding = choose(siblings.codings);
+        }
+        let Some(coding) = coding else { return Ok(None) };
         let len = name.len();
         name.extend_from_slice(coding.extension().as_bytes());
         name.push(0);

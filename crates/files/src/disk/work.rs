@@ -14,6 +14,7 @@ use shearwater::{Offloaded, Request};
 use shearwater_compress::negotiation::choose_coding;
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
+use crate::compressions::Compressions;
 use crate::disk::records::{Recorder, Records};
 use crate::disk::worker::DiskFailure;
 use crate::disk::{Disk, DiskThreads, read_whole};
@@ -61,6 +62,7 @@ pub(crate) struct WorkFolder {
     pub(crate) root: Root,
     pub(crate) settings: Arc<FolderSettings>,
     pub(crate) limits: CacheLimits,
+    pub(crate) compressions: Compressions,
 }
 
 /// Results of work, and the time and root for which they are valid.
@@ -196,7 +198,7 @@ fn run(
     now: Now,
     waiting: &AtomicUsize,
 ) -> Found {
-    let WorkFolder { threads, mut root, settings, limits } = folder;
+    let WorkFolder { threads, mut root, settings, limits, .. } = folder;
     let is_wanted = || waiting.load(Ordering::Relaxed) > 0;
     let mut records = Records::default();
     if is_wanted() {
@@ -265,11 +267,10 @@ impl Preparation<'_> {
 
     /// Reads a file and the sibling that the client prefers, if they are small.
     fn load_opened(&self, opened: &Opened, name: &mut Vec<u8>) -> Result<(), OpenError> {
-        let codings = &self.settings.codings;
-        let siblings = Siblings::find(self.disk, codings, name, &opened.meta)?;
+        let siblings = Siblings::find(self.disk, self.settings, name, &opened.meta)?;
         self.read(opened);
         let accepted = self.work.accepted.iter().map(|value| &value[..]);
-        if let Some(coding) = choose_coding(accepted, siblings.codings, codings) {
+        if let Some(coding) = choose_coding(accepted, siblings.codings, &self.settings.codings) {
             name.extend_from_slice(coding.extension().as_bytes());
             self.read(&self.disk.open(name)?);
         }
@@ -306,6 +307,7 @@ mod tests {
     use shearwater_io::fs::Root;
 
     use super::{DiskWork, Found, Job, WaitingRequest, WorkFolder};
+    use crate::compressions::Compressions;
     use crate::disk::DiskThreads;
     use crate::disk::worker::DiskFailure;
     use crate::limits::{CacheLimits, DISK_THREADS_MAX, DISK_WAITING_MAX, SMALL_FILE_BYTES};
@@ -316,7 +318,8 @@ mod tests {
     fn folder(path: &Path, threads: DiskThreads) -> WorkFolder {
         let root = Root::open(path).expect("a folder");
         let settings = Arc::new(FolderSettings::default_for_test());
-        WorkFolder { threads, root, settings, limits: CacheLimits::default() }
+        let (limits, compressions) = (CacheLimits::default(), Compressions::of_process());
+        WorkFolder { threads, root, settings, limits, compressions }
     }
 
     fn start(folder: &WorkFolder, name: &str) -> WaitingRequest {

@@ -48,7 +48,7 @@ const CONTENT_ENCODING: &str = "Content-Encoding";
 impl FileVersion {
     /// Returns the version with these validators and the response with its content.
     pub(crate) fn new(
-        validators: Validators,
+        mut validators: Validators,
         entry: Representation<'_>,
         settings: &FolderSettings,
         content: Item,
@@ -59,6 +59,8 @@ impl FileVersion {
         let coding = entry.coding.or(own_coding);
         let cache_control = settings.cache_rules.of(entry.name, &media_type);
         let varies = entry.varies();
+        // A client that got the file as it is may get it compressed next, with the same date.
+        validators.is_date_strong &= !entry.siblings.is_compressed;
         let last_modified = validators.modified.map(httpdate::fmt_http_date);
         let mut common = FieldLines::new();
         push(&mut common, "ETag", validators.etag.as_deref());

@@ -1,6 +1,7 @@
 //! Tests of files over real sockets: responses for files, folders and missing names.
 
 mod caching;
+mod compression;
 mod conditional;
 mod containment;
 mod content;

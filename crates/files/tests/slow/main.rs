@@ -2,6 +2,8 @@
 
 #[path = "../it/caching.rs"]
 mod caching;
+#[path = "../it/compression.rs"]
+mod compression;
 #[path = "../it/conditional.rs"]
 mod conditional;
 #[path = "../it/containment.rs"]

@@ -13,6 +13,7 @@ use shearwater::engine::visible::OneLine;
 use crate::counts::{CLASSES, ENDS, METHODS};
 use crate::families::states;
 use crate::histogram::HistogramValues;
+use crate::metrics::CompressionCounts;
 use crate::snapshot::{ServerFigures, SiteFigures, Snapshot};
 use crate::verdict::FAULTS;
 
@@ -54,6 +55,9 @@ pub struct Status {
     pub faults: Counts,
     /// The file cache.
     pub cache: Option<Cache>,
+    /// The compression of files on the fly.
+    #[serde(default)]
+    pub compression: Option<CompressionCounts>,
     /// The access log.
     pub log: Option<Log>,
     /// Sites.
@@ -403,6 +407,7 @@ impl From<&Snapshot> for Status {
                 hits: cache.hits,
                 misses: cache.misses,
             }),
+            compression: snapshot.compression,
             log: snapshot.log.as_ref().map(|log| Log {
                 destination: log.destination.clone(),
                 written: log.written,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use shearwater::{App, Limits, MessageLevel, Server, Timeouts, Verbosity};
 use shearwater_metrics::document::Level;
 use shearwater_metrics::limits::EARLY_MESSAGES_MAX;
-use shearwater_metrics::{CacheCounts, LogCounts, Metrics};
+use shearwater_metrics::{CacheCounts, CompressionCounts, LogCounts, Metrics};
 use testkit::{TIMEOUT, request};
 
 use crate::served::on_each_driver;
@@ -161,6 +161,9 @@ fn takes_counts_of_other_parts_of_the_program() {
         let counts = LogCounts { destination, written: 7, dropped: 3, is_failing: true };
         served.metrics.set_log(move || counts.clone());
         served.metrics.set_cache(|| CacheCounts { files: 1, bytes: 2, hits: 3, misses: 4 });
+        let (bytes, done, bytes_in, bytes_out, evictions, rejections) = (5, 6, 7, 8, 9, 10);
+        let counts = CompressionCounts { bytes, done, bytes_in, bytes_out, evictions, rejections };
+        served.metrics.set_compression(move || counts);
         served.metrics.set_configuration("site.toml");
         served.metrics.count_reload(Ok(()));
         served.metrics.count_reload(Err("error: one\n"));
@@ -173,6 +176,12 @@ fn takes_counts_of_other_parts_of_the_program() {
             ("shearwater_cache_bytes", 2.0),
             ("shearwater_cache_hits_total", 3.0),
             ("shearwater_cache_misses_total", 4.0),
+            ("shearwater_compression_cache_bytes", 5.0),
+            ("shearwater_compressions_total", 6.0),
+            ("shearwater_compression_in_bytes_total", 7.0),
+            ("shearwater_compression_out_bytes_total", 8.0),
+            ("shearwater_compression_cache_evictions_total", 9.0),
+            ("shearwater_compression_rejections_total", 10.0),
             ("shearwater_reloads_total{result=\"done\"}", 1.0),
             ("shearwater_reloads_total{result=\"refused\"}", 1.0),
         ] {
