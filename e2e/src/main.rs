@@ -9,6 +9,7 @@ mod addresses;
 mod balancer;
 mod certificates;
 mod compare;
+mod compression;
 mod context;
 mod crowd;
 mod drain;

@@ -12,8 +12,8 @@ use crate::context::{CaseContext, TestCase, TestedPrograms};
 use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
-    DriverName, E2eArgs, addresses, balancer, certificates, compare, drain, files, handlers, hostile, log,
-    memory, programs, reload, replaced, soak, stress, upgrade,
+    DriverName, E2eArgs, addresses, balancer, certificates, compare, compression, drain, files, handlers,
+    hostile, log, memory, programs, reload, replaced, soak, stress, upgrade,
 };
 
 /// Exit status if a case could not run.
@@ -193,6 +193,7 @@ pub(crate) const GROUPS: &[Group] = &[
     group("handlers", true, "panics, errors and stack overflows in every kind of handler"),
     group("files", true, "every byte of a served folder, and nothing outside of it"),
     group("memory", true, "idle connections, waiting requests and panics cost little"),
+    group("compression", false, "pages are compressed on the fly beside normal clients"),
     group("compare", true, "our responses are those of docs/compare.md"),
     group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
     group(
@@ -253,6 +254,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("memory", "idle-connections", "thousands of idle keep-alive connections", memory::idle_connections),
     ("memory", "panics", "thousands of panicking handlers beside good requests", memory::panics),
     ("memory", "waiting-requests", "thousands of requests whose handlers wait", memory::waiting_requests),
+    ("compression", "beside-others", "1,000 distinct pages (--full), five rounds; p99 of others beside it", compression::beside_others),
 ];
 
 /// Returns every case, in the order in which they run.
