@@ -70,6 +70,16 @@ pub(crate) fn plan(
     Ok(Some(PlannedLog { options: Options { destination, format, filter }, description }))
 }
 
+/// Returns the warning of a format without a log.
+pub(crate) fn unused(config: &Config) -> Option<Finding> {
+    let is_unused = config.log.access.is_none() && config.log.format != config::Log::default().format;
+    is_unused.then(|| Finding {
+        key: "log.format".to_owned(),
+        message: "without `access` there is no access log".to_owned(),
+        help: Some("add a destination, such as `access = \"access.log\"`".to_owned()),
+    })
+}
+
 /// Checks the values of `[log]` that only the log can check.
 pub(crate) fn check(config: &Config) -> Findings {
     let mut findings = Findings::default();

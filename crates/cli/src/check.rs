@@ -98,6 +98,7 @@ fn summary(file: &Path, plan: &Plan) -> String {
         report::line(&mut text, "address", &format!("{address}{by_tls}"));
     }
     report::serves(&mut text, &plan.site, usize::MAX);
+    plan.site.guarded.iter().for_each(|guarded| report::line(&mut text, "guarded", guarded));
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
@@ -125,6 +126,7 @@ fn valid_json(file: &Path, plan: &Plan) -> Value {
         "encrypted": encrypted(plan),
         "certificates": plan.tls.as_ref().map(certificates_json).unwrap_or_default(),
         "serves": plan.site.description,
+        "guarded": plan.site.guarded,
         "workers": plan.workers,
         "buffered_bytes_max": plan.buffered_bytes_max,
         "admin": plan.admin.as_ref().map(PlannedAdmin::address),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use shearwater::{Cors, TrustedProxies};
 use shearwater_config::{self as config, Finding, Guarding};
+use shearwater_files::Coding;
 use shearwater_guards::{BasicAuth, Networks, Rate, RateLimit};
 use shearwater_site::{Guards, SiteCors};
 
@@ -83,9 +84,69 @@ impl GuardsPlan {
         self.users.entry(key).or_insert(opened.ok()).clone()
     }
 
+    /// Returns the htpasswd files.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.users.keys().map(|(file, _)| file.clone()).collect()
+    }
+
     fn error(&mut self, key: String, message: String, help: String) {
         self.errors.push(Finding { key, message, help: Some(help).filter(|help| !help.is_empty()) });
     }
+}
+
+/// Returns the errors of a route whose guards leave open what they look like guarding.
+pub(crate) fn leaks(of: &str, route: &config::Route, site: &Guarding) -> Option<Finding> {
+    let keys = &route.guarding;
+    let restricts = keys.basic_auth.is_some() || !keys.allow.is_empty() || !keys.deny.is_empty();
+    let root = route.serving.root.as_ref().filter(|_| restricts && keys != site && !route.strip_prefix)?;
+    if route.path.ends_with('*') {
+        return None;
+    }
+    let path = route.path.trim_end_matches('/');
+    let file = root.join(path.trim_start_matches('/'));
+    let error = |message, help| Some(Finding { key: format!("{of}.path"), message, help: Some(help) });
+    if file.is_dir() {
+        let message = format!("`{}` alone is guarded, and the files in that folder are open", route.path);
+        return error(message, format!("`path = \"{path}/*\"` guards all of it"));
+    }
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if route.serving.index.iter().any(|index| index == name) {
+        let folder = &path[..path.len() - name.len()];
+        let message = format!("`{path}` alone is guarded, and `{folder}` sends the same file");
+        return error(message, format!("`path = \"{folder}*\"` guards the folder"));
+    }
+    let is_fallback = route.serving.spa.as_deref() == Some(path);
+    if file.is_file() && (is_fallback || route.serving.clean_urls || !route.serving.try_files.is_empty()) {
+        let message = format!("`{path}` alone is guarded, and other paths may send the same file");
+        let help = "`clean_urls`, `try_files` and `spa` do that: guard the folder";
+        return error(message, help.to_owned());
+    }
+    let is_sibling = |coding: &Coding| {
+        let mut sibling = file.clone().into_os_string();
+        sibling.push(coding.extension());
+        PathBuf::from(sibling).exists()
+    };
+    let coding = Coding::ALL.into_iter().find(is_sibling)?;
+    let message = format!("`{path}` alone is guarded, and `{path}{}` beside it is open", coding.extension());
+    error(message, "guard the folder, or add a route for each of them".to_owned())
+}
+
+/// Describes the guards of a table in a line; `None` without any.
+pub(crate) fn describe(keys: &Guarding) -> Option<String> {
+    let mut parts = Vec::new();
+    if !keys.allow.is_empty() {
+        parts.push(format!("allow {}", keys.allow.join(", ")));
+    }
+    if !keys.deny.is_empty() {
+        parts.push(format!("deny {}", keys.deny.join(", ")));
+    }
+    if let Some(limit) = &keys.rate_limit {
+        parts.push(format!("{} requests per {:?}", limit.requests, limit.per));
+    }
+    if let Some(auth) = &keys.basic_auth {
+        parts.push(format!("password of {}", auth.file.display()));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Returns a policy for other origins.

@@ -57,6 +57,10 @@ pub(crate) fn of_unreadable(
     of_command.or_else(|| match error.kind() {
         ErrorKind::UnknownArgument => of_flag(error, command.unwrap_or(program)),
         ErrorKind::ArgumentConflict if command.is_none() => of_second(error, arguments),
+        ErrorKind::TooManyValues => match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(flag)) => Some(without_value(flag)),
+            _ => None,
+        },
         _ => None,
     })
 }
@@ -100,12 +104,27 @@ fn of_spelling(given: &str, command: &clap::Command) -> String {
     }
 }
 
+/// Returns the error of a flag with a value that takes none.
+fn without_value(flag: &str) -> Failure {
+    let help = match flag {
+        "--cors" => {
+            "for some origins only, write `cors = { origins = [\"…\"] }` into a site of a configuration file"
+        }
+        "--compress" => "it chooses coding and level itself; `shearwater precompress --level` has levels",
+        _ => "leave the value out",
+    };
+    Failure::usage_helped(format!("`{flag}` takes no value"), help)
+}
+
 /// Handles a second folder, which clap takes for a command.
 fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let Some(ContextValue::String(second)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let place = arguments.iter().position(|argument| argument == OsStr::new(second))?;
     let first = arguments.get(place.checked_sub(1)?)?.display();
     let error = format!("unexpected argument: `{second}`");
+    if first.to_string().starts_with("--") {
+        return Some(without_value(&first.to_string()));
+    }
     Some(match port_of(second) {
         Some(port) => Failure::usage_helped(error, format!("`shearwater {first} --port {port}`")),
         None => Failure::usage_helped(

@@ -182,12 +182,10 @@ fn follow_start(arguments: &Serve, running: &Running, watched: WatchedPaths) {
     }
     // An upgrade has its predecessor's flags.
     if arguments.open && running.predecessor().is_none() {
-        let opened = match report::first_url(running.start_report()) {
-            Some(url) => open::that_detached(url).map_err(|error| error.to_string()),
-            None => Err("the server listens on no port".to_owned()),
-        };
-        if let Err(error) = opened {
-            tracing::warn!(target: "shearwater", kind = "browser_failed", "can't open a browser: {error}");
+        let url = report::first_url(running.start_report());
+        if url.as_ref().is_none_or(|url| open::that_detached(url).is_err()) {
+            let url = url.unwrap_or_else(|| "an address: the server listens on a socket only".to_owned());
+            tracing::warn!(target: "shearwater", kind = "browser_failed", "there is no browser to open {url}");
         }
     }
 }

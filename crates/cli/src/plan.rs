@@ -16,6 +16,7 @@ use crate::args::Serve;
 use crate::diagnostics::MessageOptions;
 use crate::failure::Failure;
 use crate::flag_site::{FlagSite, only_for_a_folder};
+use crate::intent::of_missing;
 use crate::other_servers;
 use crate::proxies;
 use crate::settings::{self, FixedSetting, Listening};
@@ -68,6 +69,9 @@ impl Plan {
         let by_flags = FlagSite::of(serve);
         let mut site = match (site, &serve.dir) {
             (Some(_), Some(dir)) => {
+                if let Some(failure) = of_missing(dir).filter(|_| !dir.exists()) {
+                    return Err(failure);
+                }
                 let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
                 return Err(Failure::usage_helped(message, "name one of them"));
@@ -133,7 +137,8 @@ impl Plan {
             _ => None,
         });
         // The folder as it was named may be a link, which a deployment changes.
-        serve.config.iter().chain(&serve.dir).chain(roots).chain(pairs.flatten().flatten()).cloned().collect()
+        let own = serve.config.iter().chain(&serve.dir).chain(&self.site.files);
+        own.chain(roots).chain(pairs.flatten().flatten()).cloned().collect()
     }
 
     /// Formats all warnings; empty if there are none.
@@ -191,6 +196,7 @@ fn read(path: &Path, serve: &Serve) -> Result<(Config, Option<Site>, Option<Diag
         let (site, mut findings) = sites::open(config, serve.workers.unwrap_or(config.server.workers));
         opened = site;
         findings.errors.extend(access_log::check(config).errors);
+        findings.warnings.extend(access_log::unused(config).filter(|_| serve.log.is_none()));
         findings.errors.extend(proxies::check(config).errors);
         let of_tls = tls::check::check(config, serve.https_port.is_some(), now, tls::READ_PAIR);
         findings.errors.extend(of_tls.errors);

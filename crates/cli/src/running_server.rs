@@ -12,6 +12,7 @@ use crate::args::Running;
 use crate::control::client::ask;
 use crate::control::{self, Outcome, Reply, Request};
 use crate::failure::Failure;
+use crate::intent::is_config;
 use crate::pid_file;
 
 /// A server that a command names.
@@ -34,7 +35,7 @@ impl RunningServer {
             (Some(file), _) => read(file),
             (None, number) => parse(number.unwrap_or_default()),
         };
-        let pid = pid.map_err(|error| Failure::system(error, None))?;
+        let pid = pid.map_err(|error| Failure::system(error, pid_file.as_deref().and_then(help)))?;
         check_program(pid)?;
         Ok(Self { pid, pid_file })
     }
@@ -88,6 +89,14 @@ pub(crate) fn read(file: &Path) -> Result<Pid, String> {
     let text = read_own(file, pid_file::LEN_MAX).map_err(|error| error.to_string());
     let pid = text.and_then(|(text, _)| parse(String::from_utf8_lossy(&text).trim()));
     pid.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Returns a way to the right file, if this one isn't that of a server.
+fn help(file: &Path) -> Option<String> {
+    if is_config(file) {
+        return Some("this is the configuration: name the server's PID file (`--pid-file`)".to_owned());
+    }
+    (!file.exists()).then(|| "a server has the file that it was started with: `--pid-file FILE`".to_owned())
 }
 
 fn parse(text: &str) -> Result<Pid, String> {

@@ -32,7 +32,11 @@ pub(crate) struct Site {
     pub(crate) description: String,
     /// The folder, or each site with its folders, for the start report.
     pub(crate) lines: Vec<String>,
+    /// Guards, for `check`.
+    pub(crate) guarded: Vec<String>,
     pub(crate) roots: Vec<Root>,
+    /// Further files that were read: of users.
+    pub(crate) files: Vec<PathBuf>,
     /// Warnings that don't refer to keys of a configuration, a line each.
     pub(crate) warnings: Vec<String>,
 }
@@ -129,7 +133,8 @@ impl Site {
                 .push(format!("{description}: no index.html, so with --spa paths without a file get a 404"));
         }
         let lines = vec![description.clone()];
-        Ok(Self { sites, description, lines, roots: vec![Root { path, folder: of_root, formats }], warnings })
+        let roots = vec![Root { path, folder: of_root, formats }];
+        Ok(Self { sites, description, lines, roots, warnings, guarded: Vec::new(), files: Vec::new() })
     }
 
     /// Returns the built-in welcome page.
@@ -148,7 +153,8 @@ impl Site {
             Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
         let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
         let lines = vec![description.clone()];
-        Ok(Self { sites, description, lines, roots: Vec::new(), warnings: Vec::new() })
+        let (roots, warnings, guarded, files) = Default::default();
+        Ok(Self { sites, description, lines, guarded, roots, files, warnings })
     }
 }
 

@@ -9,7 +9,7 @@ use shearwater_files::{
 };
 use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
-use crate::guards::GuardsPlan;
+use crate::guards::{self, GuardsPlan};
 use crate::settings;
 use crate::site::{Root, Site, cant_open};
 
@@ -23,13 +23,21 @@ pub(crate) fn open(config: &Config, workers: u16) -> (Option<Site>, Findings) {
     let sites: Vec<site::Site> =
         each.map(|(index, site)| of_site(index, site, &mut folders, &mut guards)).collect();
     let Folders { open, roots, mut findings, .. } = folders;
+    let files = guards.files();
     findings.errors.extend(guards.errors);
+    for (index, site) in config.sites.iter().enumerate() {
+        let routes = site.routes.iter().enumerate();
+        findings.errors.extend(routes.filter_map(|(route, keys)| {
+            guards::leaks(&format!("site[{index}].route[{route}]"), keys, &site.guarding)
+        }));
+    }
     match Sites::new(Options { folders: open, cache: settings::cache(&config.cache, workers), sites }) {
         Ok(sites) => {
             findings.warnings.extend(sites.warnings().list.iter().map(finding));
             let description = describe(config);
             let lines = config.sites.iter().map(line).collect();
-            let site = Site { sites, description, lines, roots, warnings: Vec::new() };
+            let guarded = config.sites.iter().flat_map(guarded).collect();
+            let site = Site { sites, description, lines, guarded, roots, files, warnings: Vec::new() };
             (Some(site), findings)
         }
         Err(mistakes) => {
@@ -74,6 +82,19 @@ fn line(site: &config::Site) -> String {
     }
     let roots = if roots.is_empty() { "no files".to_owned() } else { roots.join(", ") };
     if site.hosts.is_empty() { roots } else { format!("{}: {roots}", site.hosts.join(", ")) }
+}
+
+/// Describes the guards of a site and of its routes, a line each.
+fn guarded(site: &config::Site) -> Vec<String> {
+    let host = site.hosts.first().map_or("", String::as_str);
+    let routes = site.routes.iter().filter(|route| route.guarding != site.guarding);
+    let tables =
+        [("/*", &site.guarding)].into_iter().chain(routes.map(|route| (&*route.path, &route.guarding)));
+    let describe =
+        |(path, keys)| format!("{host}{path}: {}", guards::describe(keys).unwrap_or("open".to_owned()));
+    let is_open = guards::describe(&site.guarding).is_none();
+    let shown = tables.filter(|(_, keys)| !is_open || guards::describe(keys).is_some());
+    shown.map(describe).collect()
 }
 
 /// The folders to serve, each opened once for all routes with the same options.

@@ -1,6 +1,7 @@
 //! `Cache-Control` of files by media type and path (RFC 9111 section 5.2): the first matching rule.
 
 use shearwater::engine::FieldLines;
+use shearwater::engine::media_type::is_token;
 
 use crate::limits::CACHE_RULES_MAX;
 use crate::options::{BadOption, CacheRule, FileMatch, decoded};
@@ -48,8 +49,23 @@ impl CompiledRule {
         if rule.value.trim().is_empty() || FieldLines::new().push("Cache-Control", &rule.value).is_err() {
             return Err(BadOption::new(OPTION, &rule.value, "not a valid header value"));
         }
+        if let Some(wrong) = rule.value.split(',').map(str::trim).find(|directive| !is_directive(directive)) {
+            return Err(BadOption::new(
+                OPTION,
+                wrong,
+                "expected a directive such as max-age=3600 or no-cache",
+            ));
+        }
         Ok(Self { files, value: rule.value.clone() })
     }
+}
+
+/// Returns whether this is a name, or a name with a value (RFC 9111 section 5.2). A number alone would be a name. Values in
+/// quotes aren't checked: they may have commas.
+fn is_directive(text: &str) -> bool {
+    let (name, value) = text.split_once('=').unwrap_or((text, "none"));
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    text.contains('"') || is_token(name) && !is_number && is_token(value)
 }
 
 impl Matcher {
@@ -134,6 +150,22 @@ mod tests {
 
     fn by_type(files: &str) -> FileMatch {
         FileMatch::Type(files.to_owned())
+    }
+
+    #[test]
+    fn rejects_values_that_are_no_directives() {
+        for (value, is_valid) in [
+            ("no-cache", true),
+            ("public, max-age=3600, stale-while-revalidate=60", true),
+            ("no-cache=\"Set-Cookie, X\", private", true),
+            ("3600", false),
+            ("max-age = 60", false),
+            ("max-age=", false),
+            ("public,", false),
+            ("public max-age=60", false),
+        ] {
+            assert_eq!(CacheRules::new(&[rule(by_path("/*"), value)]).is_ok(), is_valid, "{value}");
+        }
     }
 
     #[test]

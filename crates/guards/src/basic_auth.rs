@@ -14,14 +14,13 @@ use base64::engine::general_purpose::STANDARD;
 use shearwater::engine::{KnownField, OffloadPool, lower_thread_priority};
 use shearwater::{Request, Response};
 
+use crate::attempt::{Attempt, Attempts};
 use crate::client::{ClientKey, address, ask_to_wait};
 use crate::clock::{Clock, nanoseconds};
 use crate::htpasswd::{HtpasswdError, Users};
 use crate::limits::{
-    CREDENTIALS_BYTES_MAX, FAILURE_EVERY, FAILURES_MAX, VERIFY_MARGIN, VERIFY_THREADS_MAX, VERIFY_WAIT_MAX,
-    VERIFY_WAITING_MAX,
+    CREDENTIALS_BYTES_MAX, VERIFY_MARGIN, VERIFY_THREADS_MAX, VERIFY_WAIT_MAX, VERIFY_WAITING_MAX,
 };
-use crate::meter::Meter;
 use crate::verified::{Tag, Verified};
 
 /// Serves users of an htpasswd file only, and asks others for a password (`401`).
@@ -40,8 +39,7 @@ struct Inner {
     challenge: String,
     clock: Clock,
     verified: Verified,
-    /// Wrong passwords by address.
-    failures: Meter,
+    attempts: Arc<Attempts>,
 }
 
 /// Result of a password that was queued.
@@ -82,7 +80,7 @@ impl BasicAuth {
             users,
             challenge: format!("Basic realm=\"{realm}\", charset=\"UTF-8\""),
             verified: Verified::new(clock.clone()),
-            failures: Meter::new(FAILURE_EVERY, FAILURES_MAX, clock.clone()),
+            attempts: Attempts::new(clock.clone()),
             clock,
         }))
     }
@@ -105,9 +103,8 @@ impl BasicAuth {
         if self.0.verified.has(tag) {
             return ControlFlow::Continue(());
         }
-        let client = ClientKey::of(address(request, response));
-        match self.0.failures.take(client) {
-            Ok(()) => self.verify(credentials.to_vec(), tag, client, request, response),
+        match self.0.attempts.begin(tag, ClientKey::of(address(request, response))) {
+            Ok(attempt) => self.verify(credentials.to_vec(), attempt, request, response),
             Err(wait) => ask_to_wait(response, 429, wait, "Too many wrong passwords from this address.\n"),
         }
         ControlFlow::Break(())
@@ -117,8 +114,7 @@ impl BasicAuth {
     fn verify(
         &self,
         credentials: Vec<u8>,
-        tag: Tag,
-        client: ClientKey,
+        attempt: Attempt,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
@@ -130,9 +126,12 @@ impl BasicAuth {
             let inner = Arc::clone(&self.0);
             move || match wanted.upgrade() {
                 // Requests with the same credentials may have waited for the first of them.
-                Some(_) if inner.verified.has(tag) => Verification::Correct,
+                Some(_) if inner.verified.has_now(attempt.tag) => Verification::Correct,
                 Some(_) if inner.clock.now_ns() - since_ns < nanoseconds(VERIFY_WAIT_MAX) => {
-                    inner.verify(&credentials, tag)
+                    let is_correct = inner.verify(&credentials, attempt.tag);
+                    // Also if its request has got a 503 by now.
+                    attempt.end(is_correct);
+                    if is_correct { Verification::Correct } else { Verification::Wrong }
                 }
                 _ => Verification::Late,
             }
@@ -149,13 +148,9 @@ impl BasicAuth {
             let verification = verification.await;
             drop(awaited);
             match verification {
-                Ok(Verification::Correct) => {
-                    inner.failures.give_back(client);
-                    call.pass();
-                }
+                Ok(Verification::Correct) => call.pass(),
                 Ok(Verification::Wrong) => inner.ask(&mut call.response()),
                 Ok(Verification::Late) | Err(_) => {
-                    inner.failures.give_back(client);
                     let text = "Too many passwords are being verified.\n";
                     ask_to_wait(&mut call.response(), 503, Duration::from_secs(1), text);
                 }
@@ -171,17 +166,18 @@ impl Inner {
     }
 
     /// Verifies credentials, which takes a good part of a second.
-    fn verify(&self, credentials: &[u8], tag: Tag) -> Verification {
+    fn verify(&self, credentials: &[u8], tag: Tag) -> bool {
         lower_thread_priority();
         let colon = credentials.iter().position(|&byte| byte == b':').unwrap_or(credentials.len());
         let (name, password) = credentials.split_at(colon);
+        // The same for all passwords of a name: another time for each would tell that a user is unknown.
+        let any = self.verified.tag(name).bits();
         let is_correct = std::str::from_utf8(name)
-            .is_ok_and(|name| self.users.verify(name, password.get(1..).unwrap_or_default(), tag.bits()));
+            .is_ok_and(|name| self.users.verify(name, password.get(1..).unwrap_or_default(), any));
         if is_correct {
             self.verified.add(tag);
-            return Verification::Correct;
         }
-        Verification::Wrong
+        is_correct
     }
 }
 

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod basic_auth;
 mod client;
 mod clock;

@@ -55,21 +55,22 @@ impl Meter {
         }
     }
 
-    /// Takes one request from a client's allowance.
+    /// Takes one request from a client's allowance. Returns the key that was charged, for [`give_back`](Self::give_back).
     ///
     /// # Errors
     /// The time until the next request, if the allowance is used up. Nothing is taken then.
-    pub(crate) fn take(&self, client: ClientKey) -> Result<(), Duration> {
+    pub(crate) fn take(&self, client: ClientKey) -> Result<ClientKey, Duration> {
         let now_ns = self.clock.now_ns();
         let mut shard = self.shard(client).lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at_ns = shard.entry(client, now_ns, self.shard_entries_max);
+        let charged = shard.key(client, now_ns, self.shard_entries_max);
+        let full_at_ns = shard.full_at_ns.entry(charged).or_insert(0);
         let next_ns = (*full_at_ns).max(now_ns).saturating_add(self.interval_ns);
         let latest_ns = now_ns.saturating_add(self.burst_ns);
         if next_ns > latest_ns {
             return Err(Duration::from_nanos(next_ns - latest_ns));
         }
         *full_at_ns = next_ns;
-        Ok(())
+        Ok(charged)
     }
 
     /// Returns a request to a client's allowance.
@@ -86,16 +87,16 @@ impl Meter {
 }
 
 impl Shard {
-    /// Returns the entry of a client. If there is no room, that is the one that others share.
-    fn entry(&mut self, client: ClientKey, now_ns: u64, entries_max: usize) -> &mut u64 {
+    /// Returns the key of a client's entry. If there is no room, that is the one that others share.
+    fn key(&mut self, client: ClientKey, now_ns: u64, entries_max: usize) -> ClientKey {
         let is_new = !self.full_at_ns.contains_key(&client);
         if is_new && self.full_at_ns.len() >= entries_max && now_ns >= self.sweep_at_ns {
             self.full_at_ns.retain(|_, full_at_ns| *full_at_ns > now_ns);
-            // Under a flood of addresses each sweep may find nothing: the next one is due when it can.
+            // Under a flood of addresses a sweep may find nothing. The next one waits until it can find something.
             self.sweep_at_ns = self.full_at_ns.values().copied().min().unwrap_or(0);
         }
         let has_room = !is_new || self.full_at_ns.len() < entries_max;
-        self.full_at_ns.entry(if has_room { client } else { ClientKey::OTHERS }).or_insert(0)
+        if has_room { client } else { ClientKey::OTHERS }
     }
 }
 
@@ -126,17 +127,17 @@ mod tests {
         assert_eq!(taken(10), 1);
         clock.advance(SECOND * 100);
         assert_eq!(taken(10), 3, "no more than a burst is saved up");
-        assert_eq!(meter.take(client(2)), Ok(()), "another client");
+        assert_eq!(meter.take(client(2)), Ok(client(2)), "another client");
     }
 
     #[test]
     fn gives_back() {
         let meter = Meter::new(SECOND, 1, Clock::stopped());
         for _ in 0..10 {
-            assert_eq!(meter.take(client(1)), Ok(()));
+            assert_eq!(meter.take(client(1)), Ok(client(1)));
             meter.give_back(client(1));
         }
-        assert_eq!(meter.take(client(1)), Ok(()));
+        assert_eq!(meter.take(client(1)), Ok(client(1)));
         assert_eq!(meter.take(client(1)), Err(SECOND));
     }
 
@@ -160,7 +161,7 @@ mod tests {
         for interval in [Duration::ZERO, Duration::MAX] {
             for burst in [1, u32::MAX] {
                 let meter = Meter::new(interval, burst, Clock::default());
-                assert_eq!(meter.take(client(1)), Ok(()), "{interval:?} {burst}");
+                assert_eq!(meter.take(client(1)), Ok(client(1)), "{interval:?} {burst}");
                 meter.give_back(client(1));
             }
         }

@@ -89,7 +89,7 @@ impl RateLimit {
     /// Runs as a [guard](shearwater::App::guard).
     pub fn check(&self, request: &Request<'_>, response: &mut Response<'_>) -> ControlFlow<()> {
         match self.meter.take(ClientKey::of(address(request, response))) {
-            Ok(()) => ControlFlow::Continue(()),
+            Ok(_) => ControlFlow::Continue(()),
             Err(wait) => {
                 ask_to_wait(response, 429, wait, "Too many requests from this address.\n");
                 ControlFlow::Break(())

@@ -9,7 +9,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use crate::clock::{Clock, nanoseconds};
 use crate::limits::{VERIFIED_FOR, VERIFIED_MAX};
 
-/// A keyed hash of a user and password. Without the key, which is random and stays in the process, nothing follows from it.
+/// A keyed hash of a user and password. Useless without the key, which is random and stays in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tag(u128);
 
@@ -49,6 +49,12 @@ impl Verified {
     /// Returns whether credentials were verified, and may still be used.
     pub(crate) fn has(&self, tag: Tag) -> bool {
         let until_ns = self.until_ns.read().unwrap_or_else(PoisonError::into_inner).get(&tag).copied();
+        until_ns.is_some_and(|until_ns| until_ns > self.clock.now_ns())
+    }
+
+    /// As [`has`](Self::has); false if the table is being changed. For threads of low priority, for which a worker would wait.
+    pub(crate) fn has_now(&self, tag: Tag) -> bool {
+        let until_ns = self.until_ns.try_read().ok().and_then(|known| known.get(&tag).copied());
         until_ns.is_some_and(|until_ns| until_ns > self.clock.now_ns())
     }
 

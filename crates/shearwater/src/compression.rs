@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::mem;
 use std::pin::{Pin, pin};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use shearwater_compress::negotiation::{Codings, choose_coding};
 use shearwater_compress::{Coding, StreamEncoder, encode_bytes, is_compressible, level_on_the_fly};
 use shearwater_engine::io::os::lower_thread_priority;
 use shearwater_engine::{Content, Request, Response, StreamCoder};
-use shearwater_http1::{KnownField, Method};
+use shearwater_http1::KnownField;
 
 use crate::handlers::{OffloadPool, Offloaded};
 
@@ -39,7 +39,7 @@ const UNCHANGED: [&str; 5] =
 /// Streams that are being compressed, of all workers.
 static STREAMS: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads for bodies: what waits too long is sent as it is.
+/// Threads for bodies. A body that waits for too long is sent as it is.
 static BODIES: LazyLock<OffloadPool> =
     LazyLock::new(|| OffloadPool::new("compress-body", threads(), COMPRESSED_BODIES_WAITING_MAX));
 
@@ -167,16 +167,13 @@ fn compress_body(request: &Request<'_>, response: &mut Response<'_>) {
 /// Has a stream compressed piece by piece, unless too many are already.
 fn compress_stream(request: &Request<'_>, response: &mut Response<'_>) {
     let Some(coding) = coding_of(request, &StreamEncoder::CODINGS) else { return };
-    if request.method() == Method::Head {
-        return describe(response, coding);
-    }
     let Some((encoder, place)) = StreamEncoder::new(coding).ok().zip(StreamPlace::take()) else { return };
     let coder = || -> Box<dyn StreamCoder> {
         Box::new(Compressor {
             queue: Vec::new(),
             state: State::Idle(encoder, None),
             is_over: false,
-            _place: place,
+            place: Arc::new(place),
         })
     };
     if response.code_stream(request, coder) {
@@ -210,7 +207,8 @@ struct Compressor {
     queue: Vec<u8>,
     state: State,
     is_over: bool,
-    _place: StreamPlace,
+    /// Kept by the piece that is with a thread, too: it is in the queue even if its client has left.
+    place: Arc<StreamPlace>,
 }
 
 enum State {
@@ -231,7 +229,9 @@ impl Compressor {
         let State::Idle(mut encoder, waker) = mem::replace(&mut self.state, State::Done) else { return };
         let (piece, is_last) = (mem::take(&mut self.queue), self.is_over);
         let len = piece.len();
+        let place = Arc::clone(&self.place);
         let work = PIECES.offload(move || {
+            let _place = place;
             lower_thread_priority();
             let mut encoded = encoder.encode(&piece)?;
             if !is_last {

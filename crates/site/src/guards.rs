@@ -125,12 +125,13 @@ impl PlannedGuards {
         if let Some(networks) = networks {
             networks.check(request, response)?;
         }
-        if let Some(rate_limit) = rate_limit {
-            rate_limit.check(request, response)?;
-        }
+        // Browsers send a preflight for their own sake: it doesn't count as a request of the page.
         if cors.is_some() && Cors::is_preflight(request) {
             self.respond_to_preflight(request, response);
             return ControlFlow::Break(());
+        }
+        if let Some(rate_limit) = rate_limit {
+            rate_limit.check(request, response)?;
         }
         match basic_auth {
             Some(basic_auth) => basic_auth.check(request, response),

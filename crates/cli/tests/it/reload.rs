@@ -236,6 +236,12 @@ fn names_settings_that_need_a_restart() {
     reloaded.folder.file("site.toml", site(keys, "two"));
     // The flag overrides the file's workers again.
     let expected = "\
+warning: without `access` there is no access log
+ --> site.toml:7:10
+  |
+7 | format = \"json\"
+  |          ^^^^^^ log.format
+help: add a destination, such as `access = \"access.log\"`
 warning: a change of `server.backlog` to 200 takes effect after a restart; now 100
 warning: a change of `limits.fields_max` to 9 takes effect after a restart; now 100
 warning: a change of `log.format` to json takes effect after a restart; now combined
