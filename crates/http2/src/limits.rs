@@ -50,8 +50,12 @@ pub const CONTROL_FRAMES_PER_SECOND: u32 = 100;
 /// stream, one for the connection.
 pub const WINDOW_UPDATES_PER_DATA: u32 = 2;
 
-/// Number of streams that a connection remembers after their end, to tell late frames from wrong ones.
-pub const CLOSED_STREAMS_KEPT: usize = 64;
+/// Number of streams that a connection remembers after their end, to tell late frames from wrong ones: as many
+/// as may be open, and at least this. Frames of earlier ones are errors.
+pub const CLOSED_STREAMS_KEPT_MIN: usize = 64;
+
+/// Largest number of closed streams that a connection remembers.
+pub const CLOSED_STREAMS_KEPT_MAX: usize = 1024;
 
 /// Content in bytes that a stream which isn't incremental sends before others of its urgency (RFC 9218 4.2).
 pub const TURN_BYTES: u32 = 64 * 1024;

@@ -35,8 +35,11 @@ pub struct RequestParts<'a> {
 pub struct HeadBuilder {
     limits: HeadLimits,
     bytes: Vec<u8>,
-    /// Size of the header list (RFC 9113 6.5.2).
+    /// Value of the one `Cookie` that all crumbs become.
+    cookie: Vec<u8>,
+    /// Size and number of the fields, crumbs included (RFC 9113 6.5.2).
     list_bytes: usize,
+    list_fields: usize,
     head: ParsedHead,
     is_complete: bool,
 }
@@ -49,13 +52,24 @@ impl HeadBuilder {
         let limits = limits.usable();
         let mut head = ParsedHead::empty();
         head.fields.make_room(limits.fields_max);
-        Self { limits, bytes: Vec::new(), list_bytes: 0, head, is_complete: false }
+        Self {
+            limits,
+            bytes: Vec::new(),
+            cookie: Vec::new(),
+            list_bytes: 0,
+            list_fields: 0,
+            head,
+            is_complete: false,
+        }
     }
 
     /// Returns its allocated memory in bytes, used or not.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.bytes.capacity() + self.head.fields.held_bytes() + self.head.path.capacity()
+        self.bytes.capacity()
+            + self.cookie.capacity()
+            + self.head.fields.held_bytes()
+            + self.head.path.capacity()
     }
 
     /// Begins another head.
@@ -64,12 +78,14 @@ impl HeadBuilder {
     /// The reason why a part is invalid, or exceeds its limit.
     pub fn begin(&mut self, parts: &RequestParts<'_>) -> Result<(), ParseError> {
         self.is_complete = false;
-        self.list_bytes = 0;
+        (self.list_bytes, self.list_fields) = (0, 0);
         self.head.path.clear();
         self.head.fields.clear();
         self.head.summary = HeadSummary::NONE;
-        self.bytes.clear();
-        self.bytes.shrink_to(HEAD_BYTES_KEPT_MAX);
+        for buffer in [&mut self.bytes, &mut self.cookie] {
+            buffer.clear();
+            buffer.shrink_to(HEAD_BYTES_KEPT_MAX);
+        }
         let method = request_line::parse_method(parts.method)?;
         let is_authority_form = method == Method::Connect && parts.protocol.is_empty();
         let target = if is_authority_form { parts.authority } else { parts.path };
@@ -125,7 +141,8 @@ impl HeadBuilder {
         Ok(span)
     }
 
-    /// Appends a field. `known` is [`KnownField::from_name`] of its name.
+    /// Appends a field. `known` is [`KnownField::from_name`] of its name. Several `Cookie` fields become one
+    /// (RFC 9113 8.2.3).
     ///
     /// # Errors
     /// The reason why the field is invalid, or exceeds a limit; it isn't part of the head then.
@@ -136,12 +153,28 @@ impl HeadBuilder {
         if self.list_bytes > self.limits.head_bytes_max {
             return Err(ParseError::HeadTooLarge);
         }
+        self.list_fields += 1;
+        if self.list_fields > self.limits.fields_max {
+            return Err(ParseError::TooManyFields);
+        }
         if known.is_none() && !scan::is_token(name) {
             return Err(ParseError::InvalidFieldName);
         }
         if scan::has_control(value) {
             return Err(ParseError::ControlInField);
         }
+        if known == Some(KnownField::Cookie) {
+            if !self.cookie.is_empty() {
+                self.cookie.extend_from_slice(b"; ");
+            }
+            self.cookie.extend_from_slice(value);
+            return Ok(());
+        }
+        self.append(known, name, value);
+        Ok(())
+    }
+
+    fn append(&mut self, known: Option<KnownField>, name: &[u8], value: &[u8]) {
         let start = self.bytes.len();
         self.bytes.reserve(name.len() + value.len() + b": \r\n".len());
         self.bytes.extend_from_slice(name);
@@ -150,10 +183,7 @@ impl HeadBuilder {
         let name = HeadSpan::new(start, start + name.len());
         let value = HeadSpan::new(self.bytes.len() - value.len(), self.bytes.len());
         self.bytes.extend_from_slice(b"\r\n");
-        match self.head.fields.push(FieldSpans { name, value, known }) {
-            true => Ok(()),
-            false => Err(ParseError::TooManyFields),
-        }
+        self.head.fields.push(FieldSpans { name, value, known });
     }
 
     /// Checks the head as a whole. `is_ended`: the stream ends with it.
@@ -161,6 +191,11 @@ impl HeadBuilder {
     /// # Errors
     /// The reason why the fields don't fit together: host, length.
     pub fn finish(&mut self, is_ended: bool) -> Result<(), ParseError> {
+        if !self.cookie.is_empty() {
+            let cookie = std::mem::take(&mut self.cookie);
+            self.append(Some(KnownField::Cookie), b"cookie", &cookie);
+            self.cookie = cookie;
+        }
         self.bytes.extend_from_slice(b"\r\n");
         let host = match self.head.fields.first(KnownField::Host) {
             None => return Err(ParseError::MissingHost),

@@ -165,10 +165,10 @@ impl FieldTable {
         Ok(())
     }
 
-    /// Appends a field that has been parsed. Returns false if the table is full.
-    pub(crate) fn push(&mut self, field: FieldSpans) -> bool {
+    /// Appends a field that has been parsed. Ignored if the table is full.
+    pub(crate) fn push(&mut self, field: FieldSpans) {
         let number = self.judged.max(REQUEST_LINES);
-        let Some(line) = self.lines.get_mut(number) else { return false };
+        let Some(line) = self.lines.get_mut(number) else { return };
         *line = field;
         self.judged = number + 1;
         if let Some(known) = field.known {
@@ -179,7 +179,6 @@ impl FieldTable {
             }
             self.present |= bit(known);
         }
-        true
     }
 
     pub(crate) fn fields(&self) -> &[FieldSpans] {

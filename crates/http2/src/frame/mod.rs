@@ -12,7 +12,7 @@ pub(crate) use write::{
 use crate::error::ConnectionError;
 
 /// Length of a frame header in bytes (RFC 9113 4.1).
-pub const HEADER_BYTES: usize = 9;
+pub(crate) const HEADER_BYTES: usize = 9;
 
 /// The bytes that a client sends first, before its SETTINGS (RFC 9113 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
