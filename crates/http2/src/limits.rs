@@ -50,11 +50,11 @@ pub const CONTROL_FRAMES_PER_SECOND: u32 = 100;
 /// stream, one for the connection.
 pub const WINDOW_UPDATES_PER_DATA: u32 = 2;
 
-/// Number of streams that a connection remembers after their end, to tell late frames from wrong ones: as many
-/// as may be open, and at least this. Frames of earlier ones are errors.
+/// Number of closed streams that a connection stores, to tell late frames from wrong ones: as many as may be
+/// open, and at least this. Frames of earlier ones are errors.
 pub const CLOSED_STREAMS_KEPT_MIN: usize = 64;
 
-/// Largest number of closed streams that a connection remembers.
+/// Largest number of closed streams that a connection stores.
 pub const CLOSED_STREAMS_KEPT_MAX: usize = 1024;
 
 /// Content in bytes that a stream which isn't incremental sends before others of its urgency (RFC 9218 4.2).
@@ -81,7 +81,7 @@ pub struct Limits {
     /// Content of all requests of a connection that wasn't consumed, in bytes. Beyond: FLOW_CONTROL_ERROR.
     /// Default 1 MiB; usable 65,535 to 2^31 - 1.
     pub connection_window_bytes: u32,
-    /// Whether clients may send an extended CONNECT, for WebSockets (RFC 8441). Default true.
+    /// Allows clients to send an extended CONNECT, for WebSockets (RFC 8441). Default true.
     pub extended_connect: bool,
 }
 

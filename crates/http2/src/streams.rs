@@ -89,9 +89,9 @@ impl Stream {
 /// How a stream was closed, as far as that decides about later frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClosedBy {
-    /// We have reset it: frames that were on their way are ignored.
+    /// Our reset: late frames are ignored.
     Us,
-    /// It has ended, or the client has reset it: further frames are errors.
+    /// Its end, or a reset by the client: further frames are errors.
     Client,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Creates an empty table, which remembers as many closed streams as may be open.
+    /// Creates an empty table, which stores as many closed streams as may be open.
     pub(crate) fn new(streams_max: u32) -> Self {
         Self {
             slots: Vec::new(),

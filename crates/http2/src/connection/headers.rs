@@ -32,11 +32,11 @@ impl PartialBlock {
 
 /// The use of a header block.
 enum BlockUse {
-    /// It begins a stream.
+    /// Begins a stream.
     Request,
-    /// It ends the request of an open stream.
+    /// Ends the request of an open stream.
     Trailers(Slot),
-    /// It is decoded for the sake of later ones only.
+    /// None; decoded for the sake of later ones.
     Dropped,
 }
 

@@ -80,13 +80,13 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drain {
     No,
-    /// The client knows that it should begin no stream, but may not have known when it began one.
+    /// The client knows that it should begin no stream, but the next one may have begun before.
     Announced,
     /// Streams above this one are ignored.
     Final(u32),
 }
 
-/// What bytes at the start of a connection are (RFC 9113 3.4).
+/// Protocol of a connection by its first bytes (RFC 9113 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preface {
     /// HTTP/2, by prior knowledge.

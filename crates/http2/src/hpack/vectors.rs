@@ -4,8 +4,8 @@ use super::{Decoder, Strings};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16);
-    digits.chunks(2).map(|pair| byte(pair).expect("hexadecimal digits")).collect()
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits are ASCII"), 16);
+    digits.chunks(2).map(|pair| byte(pair).expect("all are hexadecimal digits")).collect()
 }
 
 /// Decodes the blocks of one connection, and compares each list with its lines `name: value`.

@@ -2,9 +2,7 @@
 
 mod budgets;
 mod client;
-mod endings;
 mod oracle;
-mod responses;
 mod splits;
 mod states;
 mod windows;
