@@ -163,7 +163,9 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, HpackError> {
+    type List = Vec<(Vec<u8>, Vec<u8>)>;
+
+    fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, HpackError> {
         let mut list = Vec::new();
         let each = |name: &[u8], value: &[u8]| list.push((name.to_vec(), value.to_vec()));
         decoder.decode(block, &mut Strings::default(), each).map(|()| list)

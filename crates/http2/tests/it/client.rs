@@ -62,7 +62,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 /// Encodes fields without any table.
 pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
-    let mut string = |text: &str, block: &mut Vec<u8>| {
+    let string = |text: &str, block: &mut Vec<u8>| {
         match text.len() {
             len @ ..127 => block.push(len as u8),
             len => {
