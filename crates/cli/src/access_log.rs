@@ -183,6 +183,7 @@ fn entry<'a>(exchange: &FinishedExchange<'a>, field: &'a dyn Fn(&str) -> Option<
         method: exchange.method(),
         target: exchange.target(),
         version: match exchange.version() {
+            Some(Version::Http2) => "HTTP/2.0",
             Some(Version::Http11) => "HTTP/1.1",
             Some(Version::Http10) => "HTTP/1.0",
             None => "",

@@ -12,6 +12,8 @@ pub enum Framing {
     Length(u64),
     /// Chunks follow (`Transfer-Encoding: chunked`).
     Chunked,
+    /// Content of unknown length follows until the stream ends: HTTP/2 only.
+    Open,
 }
 
 impl Framing {
@@ -39,6 +41,16 @@ impl Framing {
             Some(field) => {
                 decimal(field.value.bytes(bytes)).map(Self::Length).ok_or(ParseError::InvalidContentLength)
             }
+        }
+    }
+
+    /// Returns the framing of an HTTP/2 request with these fields: its frames say where the content ends, and
+    /// `Content-Length` must agree (RFC 9113 8.1.1). `is_ended`: no content follows.
+    pub(crate) fn of_stream(bytes: &[u8], fields: &FieldTable, is_ended: bool) -> Result<Self, ParseError> {
+        match (Self::of_request(bytes, fields, Version::Http2)?, is_ended) {
+            (Self::Length(length), true) if length > 0 => Err(ParseError::InvalidContentLength),
+            (Self::None, false) => Ok(Self::Open),
+            (framing, _) => Ok(framing),
         }
     }
 
@@ -70,6 +82,21 @@ impl Framing {
             (true, true) => Err(ParseError::UnknownTransferCoding),
             (true, false) => Ok(Self::Chunked),
         }
+    }
+}
+
+impl KnownField {
+    /// Returns true for a field of a connection rather than of a message, which HTTP/2 forbids (RFC 9113 8.2.2).
+    #[must_use]
+    pub fn is_connection_specific(self) -> bool {
+        matches!(
+            self,
+            Self::Connection
+                | Self::KeepAlive
+                | Self::ProxyConnection
+                | Self::TransferEncoding
+                | Self::Upgrade
+        )
     }
 }
 
@@ -159,7 +186,8 @@ impl ResponseFraming {
     pub fn of(length: Option<u64>, version: Version) -> Self {
         match (length, version) {
             (Some(length), _) => Self::Length(length),
-            (None, Version::Http11) => Self::Chunked,
+            // HTTP/2 writes frames in place of chunks: trailers may follow those too.
+            (None, Version::Http11 | Version::Http2) => Self::Chunked,
             (None, Version::Http10) => Self::Close,
         }
     }

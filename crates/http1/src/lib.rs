@@ -37,7 +37,7 @@ pub use known_field::KnownField;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
 pub use method::{Method, Version};
 pub use parse::{
-    BodyDecoder, BodyEvent, BodyStep, Expectation, Field, Head, HeadParser, Parsed, Target, Trailers,
-    is_protocol, is_same_protocol, may_be_trailer,
+    BodyDecoder, BodyEvent, BodyStep, Expectation, Field, Head, HeadBuilder, HeadParser, Parsed,
+    RequestParts, Target, Trailers, is_protocol, is_same_protocol, may_be_trailer,
 };
 pub use parse_error::ParseError;

@@ -108,4 +108,6 @@ pub enum Version {
     Http10,
     /// HTTP/1.1, and any later minor version (RFC 9110 2.5).
     Http11,
+    /// HTTP/2 (RFC 9113)
+    Http2,
 }

@@ -110,7 +110,7 @@ impl ExpectedBody {
         match self.framing {
             Framing::None => Some(0),
             Framing::Length(length) => Some(length),
-            Framing::Chunked => None,
+            Framing::Chunked | Framing::Open => None,
         }
     }
 }

@@ -118,6 +118,7 @@ fn version(version: Version) -> http::Version {
     match version {
         Version::Http10 => http::Version::HTTP_10,
         Version::Http11 => http::Version::HTTP_11,
+        Version::Http2 => http::Version::HTTP_2,
     }
 }
 

@@ -45,7 +45,7 @@ pub fn run(input: &[u8]) {
         Framing::Length(len) => {
             bytes.get(..len as usize).map(|content| (content.to_vec(), Vec::new(), len as usize))
         }
-        Framing::None | Framing::Chunked => read_chunks(bytes, &stage.body_limits),
+        Framing::None | Framing::Chunked | Framing::Open => read_chunks(bytes, &stage.body_limits),
     };
     assert_eq!(whole.end.map(|end| (whole.content, whole.trailers, end)), expected, "the grammar differs");
 }

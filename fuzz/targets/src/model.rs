@@ -186,7 +186,7 @@ impl<'a> Request<'a> {
         let response = match self.head.version() {
             _ if !self.head.keep_alive() || self.route == "close" => response.last(),
             Version::Http10 if response.connection.is_none() => response.connection("keep-alive"),
-            Version::Http10 | Version::Http11 => response,
+            Version::Http10 | Version::Http11 | Version::Http2 => response,
         };
         let response = self.for_method(response);
         match response.connection {

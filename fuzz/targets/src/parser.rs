@@ -174,7 +174,7 @@ fn check_connection(head: &Head<'_>, fields: &[FieldPair<'_>]) {
         Version::Http10 => Expectation::None,
         Version::Http11 if expectations.is_empty() => Expectation::None,
         Version::Http11 if expectations.iter().all(is_known) => Expectation::Continue,
-        Version::Http11 => Expectation::Unknown,
+        Version::Http11 | Version::Http2 => Expectation::Unknown,
     };
     assert_eq!(head.expectation(), expected, "expectation");
 }

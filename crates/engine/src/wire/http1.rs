@@ -67,7 +67,7 @@ fn response_under(
     let before = bytes.len();
     preamble.append(bytes, draft.status, header_rules.and_then(HeaderRules::server));
     match (disposition, version) {
-        (Disposition::Keep, Version::Http11) => {}
+        (Disposition::Keep, Version::Http11 | Version::Http2) => {}
         (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
         (Disposition::Truncated | Disposition::Last, _) => encode::connection_close(bytes),
         (Disposition::HandOver, _) => encode::connection_upgrade(bytes),

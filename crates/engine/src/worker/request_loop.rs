@@ -194,7 +194,7 @@ impl Arrived<'_> {
         match self.head.framing() {
             Framing::None => Some(0),
             Framing::Length(len) => usize::try_from(len).ok().filter(|&len| len <= self.rest.len()),
-            Framing::Chunked => None,
+            Framing::Chunked | Framing::Open => None,
         }
     }
 }

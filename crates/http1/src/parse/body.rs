@@ -91,6 +91,7 @@ impl BodyDecoder {
             Framing::None | Framing::Length(0) => (BodyState::Done, 0),
             Framing::Length(length) => (BodyState::Length, length),
             Framing::Chunked => (BodyState::SizeStart, 0),
+            Framing::Open => (BodyState::Length, u64::MAX),
         };
         Self {
             remaining,

@@ -165,6 +165,22 @@ impl FieldTable {
         Ok(())
     }
 
+    /// Appends a field that has been parsed. Ignored if the table is full.
+    pub(crate) fn push(&mut self, field: FieldSpans) {
+        let number = self.judged.max(REQUEST_LINES);
+        let Some(line) = self.lines.get_mut(number) else { return };
+        *line = field;
+        self.judged = number + 1;
+        if let Some(known) = field.known {
+            if self.present & bit(known) == 0 {
+                self.first[known as usize] = number as u16;
+            } else {
+                self.repeated |= bit(known);
+            }
+            self.present |= bit(known);
+        }
+    }
+
     pub(crate) fn fields(&self) -> &[FieldSpans] {
         &self.lines[REQUEST_LINES.min(self.judged)..self.judged]
     }

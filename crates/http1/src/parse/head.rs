@@ -44,14 +44,17 @@ pub(super) struct HeadSummary {
     pub(super) framing: Framing,
     pub(super) keep_alive: bool,
     pub(super) expectation: Expectation,
+    /// Protocol of an extended CONNECT; only HTTP/2 heads set it.
+    pub(super) protocol: HeadSpan,
 }
 
 impl HeadSummary {
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         host: HeadSpan::EMPTY,
         framing: Framing::None,
         keep_alive: false,
         expectation: Expectation::None,
+        protocol: HeadSpan::EMPTY,
     };
 }
 
@@ -245,6 +248,15 @@ impl<'a> Head<'a> {
         upgrades(self.bytes, &self.parsed.fields, self.parsed.request.version)
     }
 
+    /// Returns the protocol that an extended CONNECT asks for, such as `websocket` (RFC 8441 4). `None` for
+    /// all other requests; always in HTTP/1.
+    #[must_use]
+    pub fn protocol(&self) -> Option<&'a str> {
+        let span = self.parsed.summary.protocol;
+        // A parser that was lent to an HTTP/2 head may still have its span.
+        (self.version() == Version::Http2 && span != HeadSpan::EMPTY).then(|| span.text(self.bytes))
+    }
+
     /// Returns the head's length in bytes, including its empty line.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
     #[must_use]
@@ -252,7 +264,7 @@ impl<'a> Head<'a> {
         self.bytes.len()
     }
 
-    /// Returns the head as received.
+    /// Returns the head as received; of HTTP/2, as it would be in HTTP/1.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.bytes
@@ -303,7 +315,7 @@ pub(super) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -
     }
 }
 
-fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
+pub(super) fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
     let mut expectation = Expectation::None;
     for element in elements(bytes, fields, KnownField::Expect) {
         if !element.eq_ignore_ascii_case(b"100-continue") {

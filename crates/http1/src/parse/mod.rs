@@ -9,6 +9,7 @@
 //! So the first result other than `Partial` is the same for every way of splitting the same bytes.
 
 mod body;
+mod builder;
 pub(crate) mod fields;
 mod head;
 mod path;
@@ -17,6 +18,7 @@ mod target;
 mod trailers;
 
 pub use body::{BodyDecoder, BodyEvent, BodyStep};
+pub use builder::{HeadBuilder, RequestParts};
 pub use fields::Field;
 pub use head::{Expectation, Head, is_protocol, is_same_protocol};
 pub use target::Target;

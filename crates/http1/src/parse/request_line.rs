@@ -10,7 +10,8 @@ use crate::{Method, ParseError, Version};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLine {
     pub(crate) method: Method,
-    start: u32,
+    /// Offset of the method, which ends one byte before the target.
+    pub(crate) start: u32,
     pub(crate) target: TargetSpans,
     pub(crate) version: Version,
 }
@@ -108,7 +109,7 @@ pub(crate) fn refuse_long_line(line: &[u8]) -> ParseError {
     }
 }
 
-fn parse_method(name: &[u8]) -> Result<Method, ParseError> {
+pub(super) fn parse_method(name: &[u8]) -> Result<Method, ParseError> {
     match Method::from_name(name) {
         Method::Other if !scan::is_token(name) => Err(ParseError::NotAMethod),
         Method::Other if name.len() > METHOD_BYTES_MAX => Err(ParseError::MethodTooLong),
@@ -116,7 +117,7 @@ fn parse_method(name: &[u8]) -> Result<Method, ParseError> {
     }
 }
 
-fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), ParseError> {
+pub(super) fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), ParseError> {
     if target.is_empty() {
         return Err(ParseError::MalformedRequestLine);
     }

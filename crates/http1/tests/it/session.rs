@@ -136,7 +136,7 @@ fn describe(head: &Head<'_>) -> String {
     match head.framing() {
         Framing::None => {}
         Framing::Length(length) => write!(text, " length={length}").unwrap(),
-        Framing::Chunked => text.push_str(" chunked"),
+        Framing::Chunked | Framing::Open => text.push_str(" chunked"),
     }
     if !head.keep_alive() {
         text.push_str(" close");
