@@ -29,8 +29,8 @@ pub trait Service: 'static {
     /// [`respond`](Self::respond) runs those that haven't run yet: all of a request without a body. A service that wraps
     /// another one should forward this method: otherwise guards of the other one run after the body, and can't wait.
     ///
-    /// If a request with a body doesn't pass, its connection is closed after the response, unless the whole body has
-    /// already arrived.
+    /// If a request with a body doesn't pass, its connection is closed after the response, unless the whole body had
+    /// arrived and no guard has waited.
     fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
         let _ = response;
         Some(request.guards_outside())

@@ -170,7 +170,7 @@ impl Inner {
         lower_thread_priority();
         let colon = credentials.iter().position(|&byte| byte == b':').unwrap_or(credentials.len());
         let (name, password) = credentials.split_at(colon);
-        // The same for all passwords of a name: another time for each would tell that a user is unknown.
+        // The same for all passwords of a name: times that vary would show that a user is unknown.
         let any = self.verified.tag(name).bits();
         let is_correct = std::str::from_utf8(name)
             .is_ok_and(|name| self.users.verify(name, password.get(1..).unwrap_or_default(), any));
