@@ -144,3 +144,20 @@ fn streams_are_limited() {
     client.server.begin_turn(0);
     assert_ne!(client.send(&get(403)), [Seen::Failed(403, StreamError::TooManyStreams)]);
 }
+
+#[test]
+fn old_closed_streams_are_evicted() {
+    for (streams_max, kept) in [(1, CLOSED_STREAMS_KEPT_MIN), (10_000, CLOSED_STREAMS_KEPT_MAX)] {
+        for (beyond, expected) in [(0, ConnectionError::ClosedStream), (1, ConnectionError::StreamIdentifier)]
+        {
+            let mut client = Client::with(Limits { streams_max, ..Limits::default() });
+            for number in 0..(kept + beyond) as u32 {
+                client.server.begin_turn(0);
+                client.send(&get(odd(number)));
+                client.respond_whole(odd(number));
+            }
+            client.frames();
+            assert_eq!(client.fail(&get(1)), expected, "after {} streams", kept + beyond);
+        }
+    }
+}

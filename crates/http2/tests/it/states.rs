@@ -199,3 +199,21 @@ fn unknown_frames_and_settings_are_ignored() {
     let kinds: Vec<_> = client.frames().into_iter().map(|frame| (frame.kind, frame.flags)).collect();
     assert_eq!(kinds, [(SETTINGS, ACK), (PING, ACK)]);
 }
+
+/// RFC 8441.
+#[test]
+fn an_extended_connect_is_a_request_if_it_is_enabled() {
+    let fields = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat"),
+        (":authority", "a.test"),
+    ];
+    let request = frame(HEADERS, END_HEADERS, 1, &block(&fields));
+    let mut client = Client::new();
+    assert!(matches!(client.send(&request)[..], [Seen::Request(1, _, false)]));
+    assert_eq!((client.head.head().path(), client.head.head().host()), ("/chat", "a.test"));
+    let mut client = Client::with(Limits { extended_connect: false, ..Limits::default() });
+    assert_eq!(client.send(&request), [Seen::Failed(1, StreamError::Protocol)]);
+}
