@@ -8,6 +8,7 @@
 
 pub mod chunked;
 pub mod engine;
+pub mod hpack;
 pub mod http2;
 mod input;
 mod model;

@@ -5,7 +5,9 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use fastrand::Rng;
-use shearwater_fuzz_targets::{chunked, engine, http2, negotiation, parser, proxy, ranges, target, tls};
+use shearwater_fuzz_targets::{
+    chunked, engine, hpack, http2, negotiation, parser, proxy, ranges, target, tls,
+};
 
 /// Lowest number of seeds of a target, so that a missing folder is noticed.
 const SEEDS_MIN: usize = 10;
@@ -24,7 +26,7 @@ macro_rules! targets {
     };
 }
 
-targets!(chunked 512, engine 1024, http2 1024, negotiation 256, parser 1024, proxy 256, ranges 512, target 256, tls 1024);
+targets!(chunked 512, engine 1024, hpack 512, http2 1024, negotiation 256, parser 1024, proxy 256, ranges 512, target 256, tls 1024);
 
 fn folder(name: &str) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap();
