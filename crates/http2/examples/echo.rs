@@ -7,10 +7,12 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use shearwater_http2::{Connection, Event, HeadBuffer, ResponseHead, StreamId, limits::Limits};
+use shearwater_http2::{Connection, ErrorCode, Event, HeadBuffer, ResponseHead, StreamId, limits::Limits};
 
 /// Content of a response to a request without any.
 const GREETING: &[u8] = b"Hello, HTTP/2!\n";
+/// Content of a request in bytes. Beyond: the stream is reset.
+const CONTENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Time that a connection may be idle.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
@@ -24,7 +26,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Responses that are being sent: content, how much of it was sent, and whether it is complete.
+/// Responses in flight: content, how much of it was sent, and true if it is complete.
 type Responses = BTreeMap<StreamId, (Vec<u8>, usize, bool)>;
 
 fn serve(mut stream: TcpStream) -> io::Result<()> {
@@ -91,6 +93,10 @@ fn receive(
                     response.2 = ends;
                 }
                 connection.consumed(stream, content.len(), out);
+                if responses.get(&stream).is_some_and(|response| response.0.len() > CONTENT_BYTES_MAX) {
+                    connection.reset(stream, ErrorCode::EnhanceYourCalm, out);
+                    responses.remove(&stream);
+                }
             }
             Event::Trailers { stream } => {
                 if let Some(response) = responses.get_mut(&stream) {
