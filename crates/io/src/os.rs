@@ -158,13 +158,19 @@ pub fn give_back_heap() {
     }
 }
 
-/// Gives the calling thread the lowest priority, where threads have one: it then runs on what others leave of the cores.
+/// Gives the calling thread the lowest priority, where threads have one: it then runs on what others leave of the cores, and
+/// never delays one that wakes up.
 pub fn lower_thread_priority() {
     // Elsewhere this would be the priority of the process.
     #[cfg(target_os = "linux")]
     {
-        // Only a filter of system calls can refuse it, and the thread works at any priority.
+        // Only a filter of system calls can refuse either, and the thread works at any priority.
         let _ = rustix::process::nice(19);
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the kernel reads one `sched_param`, which lives until the call returns; 0 is the calling thread.
+        unsafe {
+            libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+        }
     }
 }
 
