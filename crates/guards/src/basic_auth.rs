@@ -27,8 +27,9 @@ use crate::verified::{Tag, Verified};
 ///
 /// A password is verified on a thread of its own with the lowest priority, while the request waits; requests with verified
 /// credentials don't wait. If [`VERIFY_WAITING_MAX`] passwords wait already, or for longer than [`VERIFY_WAIT_MAX`], the
-/// request gets a `503`. An address with [`FAILURES_MAX`](crate::limits::FAILURES_MAX) wrong passwords may try another one each [`FAILURE_EVERY`](crate::limits::FAILURE_EVERY), and
-/// gets a `429` in between without anything being verified. Both have `Retry-After`.
+/// request gets a `503`. An address with [`FAILURES_MAX`](crate::limits::FAILURES_MAX) wrong passwords may try another one each
+/// [`FAILURE_EVERY`](crate::limits::FAILURE_EVERY), and gets a `429` in between without anything being verified. Both have
+/// `Retry-After`.
 ///
 /// Passwords are sent in clear unless the connection has TLS. Clones share everything.
 #[derive(Clone)]

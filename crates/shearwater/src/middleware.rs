@@ -16,7 +16,7 @@ impl App {
     ///
     /// `ControlFlow::Break(())` ends the request with the response as the guard has set it; `after` steps still run. If its
     /// body hasn't arrived as a whole, the connection is closed after the response. A guard that has to wait
-    /// [defers](Response::defer) the response and breaks: [`Call::pass`] then lets the request pass, and any other end
+    /// [defers](Response::defer) the response and breaks: [`Call::pass`](crate::Call::pass) then lets the request pass, and any other end
     /// responds. Changes of the response by a guard that lets the request pass have no effect.
     ///
     /// Guards of outer scopes run first, those of one scope in the order in which they were added, and those of a mounted
