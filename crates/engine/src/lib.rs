@@ -56,7 +56,6 @@ mod worker;
 
 pub use deferred::call::{Call, Gone};
 pub use deferred::deferral::Around;
-pub use deferred::guards::GuardsPassed;
 pub use limits::{Limits, Timeouts};
 pub use observe::finished::{ExchangeListener, FinishedExchange};
 pub use observe::record::ExchangeEnd;
@@ -64,6 +63,7 @@ pub use proxies::ProxyOptions;
 pub use proxies::forwarded::ClientHeader;
 pub use proxies::header::{ProxyHeader, ProxyHeaderError, parse as parse_proxy_header};
 pub use proxies::trusted::{TrustedProxies, TrustedProxyError};
+pub use request::guards::GuardsPassed;
 pub use request::tls_session::TlsSession;
 pub use request::{ConnectionId, Request};
 pub use response::Response;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use shearwater_http1::Head;
 
-use crate::deferred::guards::GuardsPassed;
+use crate::request::guards::GuardsPassed;
 use crate::{Request, Response};
 
 /// The request handler of one worker. Each worker has its own, so it needs no lock. [`Control::reload`] replaces it.
@@ -34,6 +34,11 @@ pub trait Service: 'static {
     fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
         let _ = response;
         Some(request.guards_outside())
+    }
+
+    /// Returns false if [`guard`](Self::guard) lets every request pass: it isn't called then. Asked once for each worker.
+    fn has_guards(&self) -> bool {
+        true
     }
 
     /// Responds to a request. An untouched response is an empty `200`.

@@ -64,6 +64,7 @@ use crate::service::Service;
 use crate::timers::wheel::Wheel;
 use crate::tunnel::Tunnels;
 use crate::upgrade::HandedOvers;
+use crate::worker::reload::has_guards;
 use crate::worker::state::Room;
 use crate::worker::state::Table;
 use crate::worker::state::WorkerState;
@@ -188,6 +189,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let proxies = Proxies::new(setup.proxies);
         let parser = HeadParser::new(setup.limits.head());
         let ledger = Ledger::new(&setup.listeners, setup.worker, proxies.is_some());
+        let has_guards = has_guards(&service);
         let state = WorkerState {
             service,
             worker: setup.worker,
@@ -195,6 +197,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             timeouts: setup.timeouts,
             proxies,
             checks_hosts: false,
+            has_guards,
             body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),

@@ -127,6 +127,10 @@ impl Files {
 }
 
 impl Service for Files {
+    fn has_guards(&self) -> bool {
+        false
+    }
+
     /// Responds with the file that the path names, after a mount's prefix ([`App::mount`](shearwater::App::mount)).
     ///
     /// `GET` and `HEAD` get a file, its folder's index, the requested parts (`206`, `416`), a redirect to the folder's

@@ -71,13 +71,9 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the user name of basic authentication (RFC 7617 section 2), decoded into `buffer`.
-    pub(crate) fn user<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let credentials = (self.field)(AUTHORIZATION).filter(|_| self.status != Some(UNAUTHORIZED))?;
-        let (scheme, encoded) = credentials.split_at_checked(b"Basic ".len())?;
-        let len = STANDARD.decode_slice(encoded.trim_ascii(), buffer).ok()?;
-        let colon = buffer[..len].iter().position(|&byte| byte == b':')?;
-        (scheme.eq_ignore_ascii_case(b"Basic ") && colon > 0).then(|| &buffer[..colon])
+    /// Returns the credentials of a request, unless they were rejected.
+    pub(crate) fn credentials(&self) -> Option<&'a [u8]> {
+        (self.field)(AUTHORIZATION).filter(|_| self.status != Some(UNAUTHORIZED))
     }
 
     /// Returns the target's path: the part before its query, without the scheme and host of an absolute target.
@@ -117,4 +113,12 @@ impl fmt::Debug for Entry<'_> {
             .field("status", &self.status)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the user name of basic authentication (RFC 7617 section 2), decoded into `buffer`.
+pub(crate) fn user<'b>(credentials: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let (scheme, encoded) = credentials.split_at_checked(b"Basic ".len())?;
+    let len = STANDARD.decode_slice(encoded.trim_ascii(), buffer).ok()?;
+    let colon = buffer[..len].iter().position(|&byte| byte == b':')?;
+    (scheme.eq_ignore_ascii_case(b"Basic ") && colon > 0).then(|| &buffer[..colon])
 }

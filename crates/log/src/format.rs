@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::entry::{AUTHORIZATION, Entry};
+use crate::entry::{AUTHORIZATION, Entry, user};
 use crate::escape::{self, SPACED, UNSPACED};
 use crate::limits::{
     CREDENTIALS_BYTES_MAX, LOG_FIELDS_MAX, LOG_FORMAT_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_VALUE_BYTES_MAX,
@@ -167,7 +167,7 @@ impl Format {
     pub fn fields(&self) -> Vec<&str> {
         match self {
             Self::Common => vec![AUTHORIZATION],
-            Self::Combined => vec![AUTHORIZATION, "referer", "user-agent"],
+            Self::Combined => vec!["referer", "user-agent", AUTHORIZATION],
             Self::Json => vec!["host", "referer", "user-agent"],
             Self::Custom(custom) => custom.parts.iter().filter_map(Part::field).collect(),
         }
@@ -283,6 +283,12 @@ fn variable(name: &str) -> Result<Part, FormatError> {
     }
 }
 
+/// Appends the user name of credentials. Out of line: most requests have none, and need no room to decode it.
+#[cold]
+fn append_user(out: &mut Vec<u8>, credentials: &[u8], max: usize) {
+    escape::text::<UNSPACED>(out, user(credentials, &mut [0; CREDENTIALS_BYTES_MAX]), max);
+}
+
 fn common(out: &mut Vec<u8>, entry: &Entry<'_>, time: &mut TimeCache, max: usize) {
     append_variable(Variable::RemoteAddr, out, entry, time, max);
     out.extend_from_slice(b" - ");
@@ -309,9 +315,10 @@ fn append_variable(
         Variable::RemotePort => append_port(out, entry.client),
         Variable::PeerAddr => append_address(out, entry.peer.map(|peer| peer.ip())),
         Variable::PeerPort => append_port(out, entry.peer),
-        Variable::RemoteUser => {
-            escape::text::<UNSPACED>(out, entry.user(&mut [0; CREDENTIALS_BYTES_MAX]), max);
-        }
+        Variable::RemoteUser => match entry.credentials() {
+            Some(credentials) => append_user(out, credentials, max),
+            None => out.push(b'-'),
+        },
         Variable::TimeLocal => out.extend_from_slice(time.local(entry.unix_seconds)),
         Variable::TimeIso => out.extend_from_slice(time.iso(entry.unix_seconds)),
         Variable::Request => append_request_line(out, entry, max),

@@ -368,9 +368,6 @@ impl Context for StrippedPrefix {
 
 impl Service for SiteService {
     fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
-        if !self.plan.has_guards {
-            return Some(request.guards_outside());
-        }
         let head = request.head();
         let found = match self.plan.only {
             Some(only) => only,
@@ -383,6 +380,10 @@ impl Service for SiteService {
         }
         response.exchange_tag(found.tag);
         self.run_guards(&found, is_clear, request, response)
+    }
+
+    fn has_guards(&self) -> bool {
+        self.plan.has_guards
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {

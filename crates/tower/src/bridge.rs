@@ -122,6 +122,10 @@ impl<M: Maker> Service for Bridge<M> {
         BodyPolicy::Call
     }
 
+    fn has_guards(&self) -> bool {
+        false
+    }
+
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
         let made = request_head::request(&head, Body::empty(), &mut self.pool.heads.borrow_mut());

@@ -2,8 +2,6 @@
 
 use std::task::Waker;
 
-use shearwater_tasks::TaskId;
-
 use crate::deferred::stream::Stream;
 use crate::response::coder::StreamCoder;
 use crate::response::draft::ResponseDraft;
@@ -41,8 +39,6 @@ pub(crate) struct Outbound {
 /// The coder of a stream.
 pub(crate) struct Coder {
     pub(crate) inner: Box<dyn StreamCoder>,
-    /// Moves what is encoded; set once it is spawned.
-    pub(crate) task: Option<TaskId>,
     /// Memory accounted for it, in bytes.
     pub(crate) counted: usize,
     /// All of the content is encoded and taken.
@@ -51,7 +47,7 @@ pub(crate) struct Coder {
 
 impl Coder {
     pub(crate) fn new(inner: Box<dyn StreamCoder>) -> Self {
-        Self { inner, task: None, counted: 0, is_done: false }
+        Self { inner, counted: 0, is_done: false }
     }
 }
 
@@ -62,19 +58,23 @@ impl Outbound {
         (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
     }
 
+    /// Returns false while a coder has something to encode.
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.coder.as_ref().is_none_or(|coder| coder.is_done)
+    }
+
     /// Returns true if there is room for more content.
     pub(crate) fn has_room(&self) -> bool {
         self.stream.has_room() && self.coder.as_ref().is_none_or(|coder| coder.inner.has_room())
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        let is_encoded = self.coder.as_ref().is_none_or(|coder| coder.is_done);
         match (self.stream.is_begun(), self.is_over) {
             (false, false) => Progress::Nothing,
             (false, true) if self.cut.is_some() => Progress::Cut,
             (false, true) => Progress::Whole,
             (true, _) if self.cut.is_some() || self.stream.falls_short(self.is_over) => Progress::Cut,
-            (true, true) if is_encoded => Progress::Ended,
+            (true, true) if self.is_encoded() => Progress::Ended,
             (true, _) if self.draft.is_some() => Progress::Begun,
             (true, _) => Progress::Streams,
         }

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::Waker;
 
 use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming, Trailers};
 use shearwater_io::Token;
@@ -12,14 +12,13 @@ use shearwater_tasks::{TaskId, Timers};
 
 use crate::deferred::clock::Clock;
 use crate::deferred::deferral::Around;
-use crate::deferred::guards::WaitingGuard;
 use crate::deferred::inbound::{Inbound, TrailerSection};
 use crate::deferred::outbound::{Coder, Outbound, Progress};
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::proxies::Proxies;
+use crate::request::guards::WaitingGuard;
 use crate::request::tls_session::TlsSession;
 use crate::request::{ConnectionId, DriverView, Request};
-use crate::response::coder::StreamCoder;
 use crate::response::draft::ResponseDraft;
 use crate::service::Context;
 
@@ -46,7 +45,9 @@ pub(crate) struct Shared {
     clock: Rc<Clock>,
     input: RefCell<Inbound>,
     trailers: OnceCell<Box<TrailerSection>>,
-    output: RefCell<Outbound>,
+    pub(crate) output: RefCell<Outbound>,
+    /// Task that moves what a coder has encoded.
+    pub(crate) coder_task: Cell<Option<TaskId>>,
     pub(crate) guard: Cell<Option<WaitingGuard>>,
     /// Steps around the response with their keys, in the order in which they run.
     steps: RefCell<Vec<(Rc<dyn Around>, u64)>>,
@@ -79,6 +80,7 @@ impl Shared {
             input: RefCell::default(),
             trailers: OnceCell::new(),
             output: RefCell::default(),
+            coder_task: Cell::default(),
             guard: Cell::default(),
             steps: RefCell::default(),
         }
@@ -113,6 +115,7 @@ impl Shared {
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
         self.ends_with_client.set(false);
+        self.coder_task.set(None);
         (self.context, self.tls, self.guard) = (None, None, Cell::default());
         self.input.get_mut().clear();
         self.trailers.take();
@@ -139,6 +142,7 @@ impl Shared {
         let before = output.stream.capacity();
         output.stream.drop_trailers();
         self.changed(before, output.stream.capacity());
+        self.coder_task.set(None);
         let coder = output.coder.take();
         self.changed(coder.as_ref().map_or(0, |coder| coder.counted), 0);
         drop(output);
@@ -148,7 +152,7 @@ impl Shared {
     }
 
     /// Accounts for a part that grew or shrank from `before` to `after` bytes.
-    fn changed(&self, before: usize, after: usize) {
+    pub(crate) fn changed(&self, before: usize, after: usize) {
         self.held.set(self.held.get() + after - before);
         self.own.set(self.own.get() + after - before);
     }
@@ -310,7 +314,7 @@ impl Shared {
         }
     }
 
-    fn account(&self, coder: &mut Coder) {
+    pub(crate) fn account(&self, coder: &mut Coder) {
         let before = mem::replace(&mut coder.counted, coder.inner.held_bytes());
         self.changed(before, coder.counted);
     }
@@ -405,50 +409,6 @@ impl Shared {
     /// Worker: returns true if the handler has pushed more than it had announced.
     pub(crate) fn has_surplus(&self) -> bool {
         self.output.borrow().stream.has_surplus()
-    }
-}
-
-/// Encoding of a stream.
-impl Shared {
-    /// Worker: has a coder encode the stream, of which only the head is encoded yet.
-    pub(crate) fn code(&self, framing: ResponseFraming, inner: Box<dyn StreamCoder>) {
-        let output = &mut *self.output.borrow_mut();
-        let queued = output.stream.code(framing);
-        self.changed(queued.capacity(), 0);
-        let coder = output.coder.insert(Coder::new(inner));
-        if !queued.is_empty() {
-            coder.inner.push(&queued);
-        }
-        if output.is_over {
-            coder.inner.end();
-        }
-        self.account(coder);
-    }
-
-    /// Worker: sets the task that moves what is encoded.
-    pub(crate) fn set_coder_task(&self, task: TaskId) {
-        self.output.borrow_mut().coder.iter_mut().for_each(|coder| coder.task = Some(task));
-    }
-
-    /// Worker: returns the task that moves what is encoded, if there is one.
-    pub(crate) fn coder_task(&self) -> Option<TaskId> {
-        self.output.borrow().coder.as_ref()?.task
-    }
-
-    /// Coder's task: moves what is encoded to the stream. Ready once that was all.
-    pub(crate) fn poll_coder(&self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let output = &mut *self.output.borrow_mut();
-        let Some(coder) = &mut output.coder else { return Poll::Ready(()) };
-        let before = output.stream.capacity();
-        let polled = coder.inner.poll_take(cx, output.stream.queue());
-        self.changed(before, output.stream.capacity());
-        coder.is_done = polled.is_ready();
-        self.account(coder);
-        polled.map(|taken| {
-            if let Err(why) = taken {
-                output.cut.get_or_insert(why);
-            }
-        })
     }
 }
 

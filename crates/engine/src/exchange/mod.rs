@@ -20,11 +20,11 @@ use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
 use crate::deferred::calls::Deferred;
-use crate::deferred::guards::GuardsPassed;
 use crate::deferred::shared::Shared;
 use crate::exchange::body::BodyReader;
 use crate::exchange::id::ExchangeId;
 use crate::memory::buffer::{Buffer, PagePool};
+use crate::request::guards::GuardsPassed;
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::{Disposition, RequestFacts};
 use crate::response::fault::Fault;

@@ -1,5 +1,6 @@
 //! A request as a handler sees it.
 
+pub(crate) mod guards;
 pub(crate) mod refusal;
 pub(crate) mod tls_session;
 
@@ -11,8 +12,8 @@ use std::net::SocketAddr;
 use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
-use crate::deferred::guards::GuardPosition;
 use crate::proxies::Proxies;
+use crate::request::guards::GuardPosition;
 use crate::request::tls_session::TlsSession;
 use crate::service::{Context, decoded, state_of};
 

@@ -189,15 +189,10 @@ impl ResponseDraft {
 
     /// Takes the coder that a step has chosen for a stream.
     pub(crate) fn take_coder(&mut self) -> Option<Box<dyn StreamCoder>> {
-        match self.body.take() {
-            Some(Body::Coded(framing, coder)) => {
-                self.body = Some(Body::Stream(framing));
-                Some(coder)
-            }
-            other => {
-                self.body = other;
-                None
-            }
+        let framing = self.body.as_ref().filter(|body| matches!(body, Body::Coded(..)))?.framing();
+        match self.body.replace(Body::Stream(framing)) {
+            Some(Body::Coded(_, coder)) => Some(coder),
+            _ => None,
         }
     }
 

@@ -4,9 +4,9 @@ use shearwater_http1::{Method, ResponseContent, ResponseFraming};
 use shearwater_io::Output;
 
 use crate::deferred::calls::{Calls, Deferral};
-use crate::deferred::guards::GuardsPassed;
 use crate::limits::SPARE_RESPONSE_BYTES_MAX;
 use crate::request::Request;
+use crate::request::guards::GuardsPassed;
 use crate::response::Response;
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::{Disposition, RequestFacts};

@@ -1,9 +1,9 @@
 //! Bodies that aren't passed as one slice with their head, and the response once one is complete.
 
 use crate::deferred::calls::Deferral;
-use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::body::{BodyBudget, BodyReader, Piece, To};
 use crate::exchange::{Exchange, State};
+use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::responder::Outcome;

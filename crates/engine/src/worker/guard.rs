@@ -6,7 +6,7 @@ use shearwater_http1::{Framing, HeadParser};
 use shearwater_io::Token;
 
 use crate::deferred::calls::Deferral;
-use crate::deferred::guards::{GuardPosition, GuardsPassed};
+use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::{DriverView, Request};
 use crate::response::facts::{Disposition, RequestFacts};
 use crate::response::responder::Outcome;
@@ -82,9 +82,12 @@ impl<S: Service> WorkerState<S> {
                 (whole.is_followed, whole.passed, whole.counted) = (!rest.is_empty(), passed, counted);
                 self.respond_with_body(token, whole, driver)
             }
-            ControlFlow::Continue(passed) => {
-                self.begin_with_body(parser, token, (&bytes, rest), passed, driver)
-            }
+            ControlFlow::Continue(passed) => match self.begin_with_body(token, arrived, passed, driver) {
+                ControlFlow::Break(step) => step,
+                ControlFlow::Continue((policy, is_awaited)) => {
+                    self.begin_body(parser, token, &bytes, (&policy, passed), is_awaited)
+                }
+            },
         };
         let consumed = step.consumed.saturating_sub(bytes.len());
         match step.result {

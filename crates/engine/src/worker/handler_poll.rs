@@ -46,7 +46,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(tag) = state.calls.tasks.tag(task) else { return };
         let exchange = state.exchanges.get(ExchangeId(tag));
         let exchange = exchange.filter(|exchange| exchange.task == Some(task) || exchange.is_coded_by(task));
-        let Some((token, is_coder)) = exchange.map(|of| (of.token, of.is_coded_by(task))) else {
+        let Some((token, is_coder)) = exchange.map(|of| (of.token, of.task != Some(task))) else {
             // The response is complete; a future that runs beyond it is a task without an exchange.
             let tasks = &mut state.calls.tasks;
             if let Err(panic) = panics::catch(|| tasks.poll(task)) {

@@ -33,7 +33,7 @@ impl<S: Service> WorkerState<S> {
         match exchange.shared().progress() {
             Progress::Nothing => {}
             Progress::Whole => return self.respond_whole(exchange, None),
-            Progress::Begun | Progress::Streams | Progress::Ended => {
+            progress @ (Progress::Begun | Progress::Streams | Progress::Ended) => {
                 if !exchange.has_begun() {
                     match self.respond_between_steps(exchange, None) {
                         ControlFlow::Continue(disposition) => exchange.begin_sending(disposition),
@@ -44,8 +44,8 @@ impl<S: Service> WorkerState<S> {
                         return self.abort(exchange, fault);
                     }
                 }
-                // A coder may still be at work on what the handler has sent.
-                let is_end = exchange.shared().progress() == Progress::Ended;
+                // A coder that was chosen just now is still at work on what the handler has sent.
+                let is_end = progress == Progress::Ended && exchange.shared().is_encoded();
                 exchange.shared().take_stream(self.responder.out.bytes_mut(), exchange.has_body, is_end);
                 if is_end && exchange.shared().has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));

@@ -5,9 +5,9 @@ use shearwater_io::Token;
 
 use crate::deferred::calls::Deferral;
 use crate::deferred::calls::Deferred;
-use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::Exchange;
 use crate::exchange::body::{To, waits_for_continue};
+use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::facts::RequestFacts;

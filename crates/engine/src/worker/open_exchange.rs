@@ -31,7 +31,10 @@ impl<S> WorkerState<S> {
         let shared_bytes = exchange.shared.as_ref().map_or(0, |shared| shared.held_bytes());
         let (id, own_bytes) = self.exchanges.put(exchange);
         let bytes = own_bytes + shared_bytes;
-        for task in task.into_iter().chain(coder_task) {
+        if let Some(task) = task {
+            self.calls.tasks.set_tag(task, id.0);
+        }
+        if let Some(task) = coder_task {
             self.calls.tasks.set_tag(task, id.0);
         }
         let conn = self.table.get(token);

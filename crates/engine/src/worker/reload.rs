@@ -31,6 +31,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 state.limits = reload.limits.map_or(state.limits, |limits| state.limits.reloaded(&limits));
                 state.timeouts = reload.timeouts.unwrap_or(state.timeouts);
                 state.body_rate_rule = BodyRateRule::new(&state.limits, &state.timeouts);
+                state.has_guards = has_guards(&service);
                 let old = std::mem::replace(&mut state.service, service);
                 let old: Rc<dyn Service> = Rc::new(old);
                 state.keep_service(&old);
@@ -47,4 +48,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         drop(reload);
         control.reloads.finish(&self.registration, has_failed);
     }
+}
+
+/// Returns whether a service has guards; true if it panics.
+pub(crate) fn has_guards(service: &impl Service) -> bool {
+    panics::catch(|| service.has_guards()).unwrap_or(true)
 }

@@ -15,9 +15,9 @@ use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::Order;
 
 use crate::connection::{Flag, Phase};
-use crate::deferred::guards::{GuardPosition, GuardsPassed};
 use crate::exchange::body::waits_for_continue;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
 use crate::request::{DriverView, Request};
 use crate::response::facts::{Disposition, RequestFacts};
@@ -301,37 +301,44 @@ impl<S: Service> WorkerState<S> {
             let whole = CompleteRequest { is_followed, ..CompleteRequest::new(head, head_len, Some(&[])) };
             return self.respond(token, whole, driver);
         }
-        match self.guard(token, Arrived { head, bytes, rest }, GuardsPassed(0), None, driver) {
+        let (arrived, mut passed) = (Arrived { head, bytes, rest }, GuardsPassed(0));
+        if self.has_guards {
+            match self.guard(token, arrived, passed, None, driver) {
+                ControlFlow::Break(step) => return step,
+                ControlFlow::Continue(all) => passed = all,
+            }
+        }
+        match self.begin_with_body(token, arrived, passed, driver) {
             ControlFlow::Break(step) => step,
-            ControlFlow::Continue(passed) => {
-                self.begin_with_body(parser, token, (bytes, rest), passed, driver)
+            ControlFlow::Continue((policy, is_awaited)) => {
+                self.begin_body(parser, token, bytes, (&policy, passed), is_awaited)
             }
         }
     }
 
-    /// Responds to a request with a body that has passed its guards, or begins to receive its body.
+    /// Responds to a request with a body that has passed its guards. Continues if its body is to be received first: with the
+    /// policy for that, and whether the client waits for a `100`.
     pub(crate) fn begin_with_body(
         &mut self,
-        parser: &mut HeadParser,
         token: Token,
-        (bytes, rest): (&[u8], &[u8]),
+        arrived: Arrived<'_>,
         passed: GuardsPassed,
         driver: &dyn DriverView,
-    ) -> Step {
-        let head = parser.head(bytes);
+    ) -> ControlFlow<Step, (BodyPolicy, bool)> {
+        let Arrived { head, bytes, rest } = arrived;
         let (framing, head_len) = (head.framing(), bytes.len());
         let policy = match crate::server::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(mut panic) => {
                 panic.request = Some(named(&head));
                 self.faulty(Fault::Panic(panic));
-                return self.refuse_as(token, Refusal::Panicked, Source::Head(head));
+                return ControlFlow::Break(self.refuse_as(token, Refusal::Panicked, Source::Head(head)));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_reading_handler(token, Arrived { head, bytes, rest }, passed, driver);
+            return ControlFlow::Break(self.begin_reading_handler(token, arrived, passed, driver));
         }
-        match (framing, &policy) {
+        let step = match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
                 self.refuse_as(token, Refusal::BodyTooLarge, Source::Head(head))
             }
@@ -354,11 +361,9 @@ impl<S: Service> WorkerState<S> {
                 let whole = CompleteRequest { leaves_body: true, passed, ..whole };
                 self.respond_with_body(token, whole, driver)
             }
-            _ => {
-                let is_awaited = waits_for_continue(&head, rest);
-                self.begin_body(parser, token, bytes, (&policy, passed), is_awaited)
-            }
-        }
+            _ => return ControlFlow::Continue((policy, waits_for_continue(&head, rest))),
+        };
+        ControlFlow::Break(step)
     }
 
     /// Responds to a complete request.

@@ -53,6 +53,8 @@ pub(crate) struct WorkerState<S> {
     pub(crate) body_rate_rule: BodyRateRule,
     /// Hosts differ in their policies on client certificates.
     pub(crate) checks_hosts: bool,
+    /// The service has guards.
+    pub(crate) has_guards: bool,
     pub(crate) table: Table,
     pub(crate) served: Served,
     /// Connections that end soon.

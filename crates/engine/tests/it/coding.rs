@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use shearwater_engine::{Around, Call, Content, Request, Response, Service, StreamCoder};
 
-use crate::harness::unit::{get, head};
+use crate::harness::unit::{dechunked, get, head};
 use crate::harness::{Setting, SimWorld};
 
 /// Content that a coder holds at most.
@@ -137,17 +137,6 @@ fn parts(text: &str) -> (&str, &str) {
     text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"))
 }
 
-/// Returns the content of a body in chunks, and all from its last chunk on.
-fn decoded(body: &str) -> (String, &str) {
-    let (mut content, mut rest) = (String::new(), body);
-    while let Some((size, after)) = rest.split_once("\r\n").filter(|(size, _)| *size != "0") {
-        let (data, after) = after.split_at(usize::from_str_radix(size, 16).expect("a size"));
-        content.push_str(data);
-        rest = after.strip_prefix("\r\n").expect("the end of a chunk");
-    }
-    (content, rest)
-}
-
 #[test]
 fn encodes_streams_whatever_their_framing() {
     let mut world = world();
@@ -163,7 +152,7 @@ fn encodes_streams_whatever_their_framing() {
             head.contains("\r\nTransfer-Encoding: chunked") && !head.contains("Content-Length"),
             "{head}"
         );
-        let (content, end) = decoded(body);
+        let (content, end) = dechunked(body);
         assert_eq!(content, expected, "{target}");
         // Of a known length, it has no place for trailers before it has a coder.
         let has_trailers = target.ends_with('/') || target.contains('*');
@@ -210,7 +199,7 @@ fn a_handler_waits_for_room_in_the_coder() {
     world.pass(20_000);
     let text = client.text();
     let capitals = format!("{}.", "X".repeat(9 * ROOM));
-    assert_eq!(decoded(parts(&text).1).0, capitals);
+    assert_eq!(dechunked(parts(&text).1).0, capitals);
     assert_eq!(HELD_MAX.get(), ROOM);
     world.finish(&client);
 }

@@ -1,7 +1,7 @@
 //! Trailers of requests and responses.
 
 use crate::harness::SimWorld;
-use crate::harness::unit::{chunked, get, head};
+use crate::harness::unit::{chunked, dechunked, get, head};
 
 /// A body of two chunks with two trailers, at `/trailers`.
 const ECHOED: &str = "3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 1\r\ngrpc-status:\t0 \r\n\r\n";
@@ -16,17 +16,6 @@ fn body(response: &str) -> &str {
     body
 }
 
-/// Returns the content of a body in chunks, and all from its last chunk on.
-fn decoded(body: &str) -> (String, &str) {
-    let (mut content, mut rest) = (String::new(), body);
-    while let Some((size, after)) = rest.split_once("\r\n").filter(|(size, _)| *size != "0") {
-        let (data, after) = after.split_at(usize::from_str_radix(size, 16).expect("a size"));
-        content.push_str(data);
-        rest = after.strip_prefix("\r\n").expect("the end of a chunk");
-    }
-    (content, rest)
-}
-
 #[test]
 fn trailers_are_echoed_however_they_are_split() {
     let mut world = SimWorld::default();
@@ -34,7 +23,7 @@ fn trailers_are_echoed_however_they_are_split() {
     let mut check = |pieces: &[&[u8]]| {
         let mut client = world.send_pieces(pieces);
         let text = client.text();
-        assert_eq!(decoded(body(&text)), ("abcde".to_owned(), TRAILERS), "{text:?}");
+        assert_eq!(dechunked(body(&text)), ("abcde".to_owned(), TRAILERS), "{text:?}");
         world.assert_usable(&mut client);
         client.peer.finish();
         world.settle();
@@ -55,8 +44,8 @@ fn a_request_after_trailers_has_none_of_them() {
     let request = [chunked("/trailers", ECHOED), chunked("/trailers", "1\r\nx\r\n0\r\n\r\n")].concat();
     let (text, client) = world.ask(request);
     let (first, second) = text.split_at(text.rfind("HTTP/1.1 ").expect("two responses"));
-    assert_eq!(decoded(body(first)).1, TRAILERS);
-    assert_eq!(decoded(body(second)), ("x".to_owned(), "0\r\n\r\n"));
+    assert_eq!(dechunked(body(first)).1, TRAILERS);
+    assert_eq!(dechunked(body(second)), ("x".to_owned(), "0\r\n\r\n"));
     world.finish(&client);
 }
 

@@ -88,11 +88,12 @@ impl Service for RoutesService {
     }
 
     fn guard(&self, request: &Request<'_>, response: &mut Response<'_>) -> Option<GuardsPassed> {
-        let parts = &self.0.table.parts;
-        if !parts.middleware.has_guards() && parts.services.is_empty() {
-            return Some(request.guards_outside());
-        }
         self.0.guard(request, response).map(|(_, all)| all)
+    }
+
+    fn has_guards(&self) -> bool {
+        self.0.table.parts.middleware.has_guards()
+            || self.0.services.iter().any(|service| service.has_guards())
     }
 
     #[inline]

@@ -388,6 +388,17 @@ pub(crate) fn chunked(target: &str, chunks: &str) -> Vec<u8> {
     [&head("POST", target, "Transfer-Encoding: chunked\r\n"), chunks.as_bytes()].concat()
 }
 
+/// Returns the content of a body in chunks, and all from its last chunk on.
+pub(crate) fn dechunked(body: &str) -> (String, &str) {
+    let (mut content, mut rest) = (String::new(), body);
+    while let Some((size, after)) = rest.split_once("\r\n").filter(|(size, _)| *size != "0") {
+        let (data, after) = after.split_at(usize::from_str_radix(size, 16).expect("a size"));
+        content.push_str(data);
+        rest = after.strip_prefix("\r\n").expect("the end of a chunk");
+    }
+    (content, rest)
+}
+
 /// Returns a body that is distinct from those of other requests, and looks like requests.
 fn body_of(number: usize, len: usize) -> Vec<u8> {
     let line = format!("GET /plain/in-body-{number} HTTP/1.1\r\nHost: a\r\n\r\n");
