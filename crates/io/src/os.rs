@@ -167,9 +167,10 @@ pub fn lower_thread_priority() {
         // Only a filter of system calls can refuse either, and the thread works at any priority.
         let _ = rustix::process::nice(19);
         let parameters = libc::sched_param { sched_priority: 0 };
+        // musl's function of this name fails always.
         // SAFETY: the kernel reads one `sched_param`, which lives until the call returns; 0 is the calling thread.
         unsafe {
-            libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+            libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters);
         }
     }
 }
