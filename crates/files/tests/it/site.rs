@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use shearwater::{App, DriverChoice, Error, Running, Server, Service, StartError, Verbosity};
@@ -18,16 +17,12 @@ pub(crate) use testkit::hostile_targets::CANARY;
 /// compresses gets about 3 ‰ of a core.
 const WAIT_MAX: Duration = Duration::from_secs(240);
 
-/// Pause between two looks, in which threads of the lowest priority get to run.
-const LOOK_INTERVAL: Duration = Duration::from_millis(2);
-
 /// Repeats until `is_done`.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_done() {
         assert!(start.elapsed() < WAIT_MAX, "{what} does not show");
-        thread::sleep(LOOK_INTERVAL);
     }
 }
 
