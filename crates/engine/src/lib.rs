@@ -80,7 +80,7 @@ pub use server::control::{Control, End};
 pub use server::counters::Totals;
 pub use server::messages::{Message, MessageLevel};
 pub use server::notice::Notice;
-pub use server::options::{AcceptMode, DriverChoice, Options, TcpOptions};
+pub use server::options::{AcceptMode, DriverChoice, Http2Options, Options, TcpOptions};
 pub use server::passing::{PassingListeners, SuccessorEnd};
 pub use server::raise_descriptor_limit;
 pub use server::reload::{Reload, ReloadError, Reloading};

@@ -56,6 +56,7 @@ use crate::response::responder::Responder;
 use crate::server::control::Control;
 use crate::server::counters::Counters;
 use crate::server::drain::{Accepting, Lifecycle};
+use crate::server::options::Http2Options;
 use crate::server::panics;
 use crate::server::reload::Registration;
 use crate::server::reports::Reports;
@@ -80,6 +81,8 @@ pub struct Setup {
     pub timeouts: Timeouts,
     /// Proxies in front of the server.
     pub proxies: ProxyOptions,
+    /// HTTP/2.
+    pub http2: Http2Options,
     /// Source of orders and sink of notices.
     pub control: Arc<Control>,
     /// Scheduling order of ready tasks.
@@ -113,6 +116,7 @@ impl Setup {
             limits,
             timeouts,
             proxies: ProxyOptions::default(),
+            http2: Http2Options::default(),
             control,
             order: Order::Fifo,
             at_rest: None,

@@ -97,10 +97,10 @@ pub use successor::Successor;
 #[doc(inline)]
 pub use shearwater_engine::{
     AcceptMode, AddressChange, AddressesChanging, Call, ClientHeader, Control, DriverChoice, ExchangeEnd,
-    Failure, FinishedExchange, Gone, HandedOver, LimitWarning, Limits, ListenAddress, ListeningSocket,
-    Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Request, Response, Service, StartError,
-    StartReport, Summary, TcpOptions, Timeouts, TlsSession, Totals, TrustedProxies, TrustedProxyError,
-    http1::Method,
+    Failure, FinishedExchange, Gone, HandedOver, Http2Options, LimitWarning, Limits, ListenAddress,
+    ListeningSocket, Message, MessageLevel, Notice, Reload, ReloadError, Reloading, Request, Response,
+    Service, StartError, StartReport, Summary, TcpOptions, Timeouts, TlsSession, Totals, TrustedProxies,
+    TrustedProxyError, http1::Method,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.

@@ -5,8 +5,8 @@ use std::net::ToSocketAddrs;
 
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Limits, ListenAddress, ListeningSocket,
-    Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
+    AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Http2Options, Limits, ListenAddress,
+    ListeningSocket, Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
 };
 
 use crate::app::App;
@@ -140,6 +140,13 @@ impl Server {
     #[must_use]
     pub fn tcp(mut self, tcp: TcpOptions) -> Self {
         self.options.tcp = tcp;
+        self
+    }
+
+    /// Sets options of HTTP/2.
+    #[must_use]
+    pub fn http2(mut self, http2: Http2Options) -> Self {
+        self.options.http2 = http2;
         self
     }
 

@@ -187,13 +187,14 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let Options { order, at_rest, proxies, listeners, .. } = self.options;
+        let Options { order, at_rest, proxies, http2, listeners, .. } = self.options;
         let limit = SharedLimit::new(limits.connections_max);
         let first = Setup {
             limit: limit.clone(),
             connections_asked,
             descriptors_max: self.share.descriptors_max,
             proxies,
+            http2,
             order,
             at_rest,
             listeners,

@@ -36,6 +36,8 @@ pub struct Options {
     pub limits: Limits,
     /// Timeouts of each worker.
     pub timeouts: Timeouts,
+    /// HTTP/2.
+    pub http2: Http2Options,
     /// Proxies in front of the server. Only they may send `https://` targets: others get a `421` (RFC 9110 section 7.4), and
     /// so does every scheme but `http` and `https`.
     pub proxies: ProxyOptions,
@@ -67,12 +69,29 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            http2: Http2Options::default(),
             proxies: ProxyOptions::default(),
             order: Order::Fifo,
             watchdog_ms: 1000,
             at_rest: None,
             listeners: Vec::new(),
         }
+    }
+}
+
+/// Options of HTTP/2 (RFC 9113). Connections with TLS negotiate it if its name, `h2`, is among the protocols of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Options {
+    /// Serves HTTP/2 on connections without TLS, to clients that begin with it ("prior knowledge", RFC 9113 section 3.3).
+    /// Default: off, such a client gets a `400` in HTTP/1.1.
+    pub prior_knowledge: bool,
+    /// Requests of a connection at a time; beyond, REFUSED_STREAM. Default 100; usable 1 to 10,000.
+    pub streams_max: u32,
+}
+
+impl Default for Http2Options {
+    fn default() -> Self {
+        Self { prior_knowledge: false, streams_max: 100 }
     }
 }
 
