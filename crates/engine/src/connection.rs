@@ -2,11 +2,12 @@
 //!
 //! | phase | meaning | next, and when | reading | deadline | busy with |
 //! |---|---|---|---|---|---|
-//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `Linger`: its TLS handshake has failed; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
+//! | `Idle` | between requests; the last response may still be in flight | as `Head`; `Head`: a part of a head; `Multiplexed`: HTTP/2 begins; `Linger`: its TLS handshake has failed; `StrayCr`, `StrayLine`: a stray line end; `ProxyHeader`: one must come first | on | `idle_ms` from the last response, or the stray line end after it; `drain_idle_ms` while draining | queued input |
 //! | `StrayCr`, `StrayLine` | after (a part of) a stray line end | `Idle`: more input | on | that of `Idle` | – |
-//! | `Head` | a part of a head | `Idle`: responded; `Body`: a body follows; `Waiting`: deferred | on | `head_ms` from its first byte | partial head |
+//! | `Head` | a part of a head | `Idle`: responded; `Body`: a body follows; `Waiting`: deferred; `Multiplexed`: a preface of HTTP/2 | on | `head_ms` from its first byte | partial head |
 //! | `Body` | input is the body of the exchange | `Idle`: it is complete, and responded; `Waiting`: it is complete | while the handler has room | the exchange's | exchange |
 //! | `Waiting` | the request is complete, its exchange open | `Idle`: responded; `Waiting`: upgraded; `HandedOver`, `Tunnel`: the `101` is sent | on until input arrives | the exchange's | exchange |
+//! | `Multiplexed` | HTTP/2: requests on streams | none | on | `worker/http2/deadlines.rs` | streams |
 //! | `ProxyHeader` | accepted, its PROXY header is incomplete | `Idle`: it is complete; `Evicted` | on | that of `Idle` | partial header |
 //! | `Evicted` | makes room for another connection until the end of the turn | `LastResponse`: refused; `Truncated`: its response had begun | as before | as before | – |
 //! | `Truncated` | a response was cut off, and the rest of it is being sent | none | as before | as before | – |
@@ -16,7 +17,7 @@
 //! | `Tunnel` | bytes pass between the client and the program (`tunnel.rs`) | `Linger`: the program's are sent, and no more come | the tunnel's | that of a send, once the program has closed its end | – |
 //! | `Closing` | closed here | `Free`: the driver's `Closed` | off | none | – |
 //!
-//! Each phase except `Closing` may become `Closing`. Each in which requests are read (`Idle`, `Head`, `Body` and `Waiting`)
+//! Each phase except `Closing` may become `Closing`. Each in which requests are read (`Idle`, `Head`, `Body`, `Waiting` and `Multiplexed`)
 //! may become `LastResponse` (refused, or the last), `Truncated` or `Evicted`. Three flags outweigh the table. Until the
 //! first head is complete (`Fresh`), the deadline is `first_head_ms` from accept; a drain shortens it to `drain_idle_ms`,
 //! or to `head_ms` if a part of the head has arrived. While `Sending`, it is that of the send, and input that may not be
@@ -46,6 +47,7 @@ pub(crate) enum Phase {
     Head,
     Body,
     Waiting,
+    Multiplexed,
     ProxyHeader,
     Evicted,
     Truncated,
@@ -60,23 +62,32 @@ impl Phase {
     /// Returns true if the module's table has `next` after this phase.
     fn allows(self, next: Self) -> bool {
         use Phase::{
-            Body, Closing, Evicted, Free, HandedOver, Head, Idle, LastResponse, Linger, ProxyHeader, StrayCr,
-            StrayLine, Truncated, Tunnel, Waiting,
+            Body, Closing, Evicted, Free, HandedOver, Head, Idle, LastResponse, Linger, Multiplexed,
+            ProxyHeader, StrayCr, StrayLine, Truncated, Tunnel, Waiting,
         };
         match self {
             Free => next == Idle,
             Closing => next == Free,
             _ if next == Closing => true,
-            Idle | Head | Body | Waiting if matches!(next, Evicted | Truncated | LastResponse) => true,
-            Idle => matches!(next, StrayCr | StrayLine | Head | Idle | Body | Waiting | ProxyHeader | Linger),
+            Idle | Head | Body | Waiting | Multiplexed
+                if matches!(next, Evicted | Truncated | LastResponse) =>
+            {
+                true
+            }
+            Idle => {
+                matches!(
+                    next,
+                    StrayCr | StrayLine | Head | Idle | Body | Waiting | Multiplexed | ProxyHeader | Linger
+                )
+            }
             StrayCr | StrayLine => next == Idle,
-            Head => matches!(next, Idle | Body | Waiting),
+            Head => matches!(next, Idle | Body | Waiting | Multiplexed),
             Body => matches!(next, Idle | Waiting),
             Waiting => matches!(next, Idle | Waiting | HandedOver | Tunnel),
             ProxyHeader => matches!(next, Idle | Evicted),
             Evicted => matches!(next, Truncated | LastResponse),
             LastResponse | Tunnel => next == Linger,
-            Truncated | Linger | HandedOver => false,
+            Multiplexed | Truncated | Linger | HandedOver => false,
         }
     }
 }
@@ -212,6 +223,16 @@ impl Conn {
         self.restart_deadline();
     }
 
+    /// HTTP/2 begins. The deadline of the first head keeps running until there is a request.
+    pub(crate) fn multiplex(&mut self) {
+        self.enter(Phase::Multiplexed);
+    }
+
+    /// A stream has begun with the head of its request.
+    pub(crate) fn begin_stream(&mut self) {
+        self.unset(Flag::Fresh);
+    }
+
     /// The response is encoded; it may not be sent yet.
     #[inline(always)]
     pub(crate) fn end_request(&mut self, disposition: Disposition) {
@@ -300,7 +321,7 @@ impl Conn {
 
     /// Returns true if requests are still read from it.
     pub(crate) fn is_serving(&self) -> bool {
-        self.is_silent() || self.is_receiving() || self.phase == Phase::Waiting
+        self.is_silent() || self.is_receiving() || matches!(self.phase, Phase::Waiting | Phase::Multiplexed)
     }
 
     /// Returns true if a part of a request has been received.

@@ -24,6 +24,7 @@ mod deferred {
     mod upgrade;
 }
 mod exchange;
+mod http2;
 mod leaving;
 pub mod limits;
 mod memory {
@@ -38,6 +39,7 @@ mod observe {
     pub(crate) mod finished;
     pub(crate) mod ledger;
     pub(crate) mod record;
+    mod stream_records;
 }
 mod proxies;
 mod request;
@@ -51,6 +53,7 @@ mod tunnel;
 mod upgrade;
 mod wire {
     pub(crate) mod http1;
+    pub(crate) mod http2;
 }
 mod worker;
 

@@ -37,6 +37,12 @@ pub const OUTPUT_ITEMS_MAX: usize = 16;
 /// for a client that may not read its responses.
 pub const OUTPUT_FILES_MAX: usize = 2;
 
+/// Bytes of an HTTP/2 connection's output that wait to be sent: content of a large response that precedes a small one.
+pub const MULTIPLEXED_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// File ranges in one output of an HTTP/2 connection.
+pub const MULTIPLEXED_ITEMS_MAX: usize = 16;
+
 /// File responses that are cached open for other requests.
 pub const CACHED_OPEN_FILES_MAX: usize = 16;
 

@@ -12,6 +12,7 @@ mod hand_over;
 mod handler_poll;
 mod handler_response;
 pub(crate) mod handler_start;
+pub(crate) mod http2;
 mod leave;
 pub(crate) mod ledger_events;
 mod open_exchange;
@@ -65,6 +66,7 @@ use crate::service::Service;
 use crate::timers::wheel::Wheel;
 use crate::tunnel::Tunnels;
 use crate::upgrade::HandedOvers;
+use crate::worker::http2::Http2;
 use crate::worker::reload::has_guards;
 use crate::worker::state::Room;
 use crate::worker::state::Table;
@@ -200,6 +202,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             limits: setup.limits,
             timeouts: setup.timeouts,
             proxies,
+            http2: Http2::new(setup.http2),
             checks_hosts: false,
             has_guards,
             body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
@@ -298,6 +301,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.idle_trim.count(events, self.state.now_ms);
         self.resume_ready();
         self.run_tasks();
+        self.flush_handlers();
         self.handle_disconnects();
         if makes_room {
             self.make_room();

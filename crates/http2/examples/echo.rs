@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use shearwater_http2::{Connection, ErrorCode, Event, HeadBuffer, ResponseHead, StreamId, limits::Limits};
+use shearwater_http2::{
+    Connection, ErrorCode, HeadBuffer, ResponseHead, StreamEvent, StreamId, limits::Limits,
+};
 
 /// Content of a response to a request without any.
 const GREETING: &[u8] = b"Hello, HTTP/2!\n";
@@ -74,20 +76,20 @@ fn receive(
         let Ok(step) = connection.receive(&input[consumed..], head, out) else { return input.len() };
         consumed += step.consumed;
         match step.event {
-            Event::More => return consumed,
-            Event::Request { stream, ends } => {
+            StreamEvent::More => return consumed,
+            StreamEvent::Request { stream, ends } => {
                 let lines: &[u8] = b"Server: shearwater\r\nContent-Type: text/plain\r\n";
                 let response = ResponseHead { status: 200, lines: &[lines], ..ResponseHead::default() };
                 connection.respond(stream, &response, false, out);
                 let content = if ends { GREETING.to_vec() } else { Vec::new() };
                 responses.insert(stream, (content, 0, ends));
             }
-            Event::Rejected { stream, error } => {
+            StreamEvent::Rejected { stream, error } => {
                 let response = ResponseHead { status: error.status(), ..ResponseHead::default() };
                 connection.respond(stream, &response, true, out);
                 responses.remove(&stream);
             }
-            Event::Data { stream, content, ends } => {
+            StreamEvent::Data { stream, content, ends } => {
                 if let Some(response) = responses.get_mut(&stream) {
                     response.0.extend_from_slice(content);
                     response.2 = ends;
@@ -98,12 +100,14 @@ fn receive(
                     responses.remove(&stream);
                 }
             }
-            Event::Trailers { stream } => {
+            StreamEvent::Trailers { stream } => {
                 if let Some(response) = responses.get_mut(&stream) {
                     response.2 = true;
                 }
             }
-            Event::Reset { stream, .. } | Event::Failed { stream, .. } => _ = responses.remove(&stream),
+            StreamEvent::Reset { stream, .. } | StreamEvent::Failed { stream, .. } => {
+                _ = responses.remove(&stream)
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ impl HeadBuffer {
         }
     }
 
-    /// Returns the head of the last [`Event::Request`](crate::Event::Request).
+    /// Returns the head of the last [`StreamEvent::Request`](crate::StreamEvent::Request).
     ///
     /// # Panics
     /// If there was none since the last head that was invalid.
@@ -45,14 +45,14 @@ impl HeadBuffer {
         self.builder.head()
     }
 
-    /// Returns the fields of the last [`Event::Trailers`](crate::Event::Trailers), without those that can't be
+    /// Returns the fields of the last [`StreamEvent::Trailers`](crate::StreamEvent::Trailers), without those that can't be
     /// trailers.
     #[must_use]
     pub fn trailers(&self) -> Trailers<'_> {
         Trailers::new(&self.trailers)
     }
 
-    /// Returns the lines of the last [`Event::Trailers`](crate::Event::Trailers), as in HTTP/1.
+    /// Returns the lines of the last [`StreamEvent::Trailers`](crate::StreamEvent::Trailers), as in HTTP/1.
     #[must_use]
     pub fn trailer_section(&self) -> &[u8] {
         &self.trailers

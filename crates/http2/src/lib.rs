@@ -9,7 +9,7 @@
 //! much as [`next_data`](Connection::next_data) says. There is no push.
 //!
 //! ```
-//! use shearwater_http2::{Connection, Event, HeadBuffer, ResponseHead, limits::Limits};
+//! use shearwater_http2::{Connection, StreamEvent, HeadBuffer, ResponseHead, limits::Limits};
 //!
 //! let limits = Limits::default();
 //! let (mut head, mut out) = (HeadBuffer::new(limits.head), Vec::new());
@@ -18,7 +18,7 @@
 //! let mut input = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
 //! input.extend_from_slice(b"\0\0\x06\x01\x05\0\0\0\x01\x82\x87\x84\x41\x01a");
 //! let step = connection.receive(&input, &mut head, &mut out)?;
-//! let Event::Request { stream, ends: true } = step.event else { panic!("a request") };
+//! let StreamEvent::Request { stream, ends: true } = step.event else { panic!("a request") };
 //! assert_eq!((head.head().path(), head.head().host()), ("/", "a"));
 //! let response = ResponseHead { status: 200, lines: &[b"Content-Type: text/plain\r\n"], ..ResponseHead::default() };
 //! assert!(connection.respond(stream, &response, false, &mut out));
@@ -41,7 +41,7 @@ mod scheduler;
 mod stream_error;
 mod streams;
 
-pub use connection::{Connection, Event, Preface, Step};
+pub use connection::{Connection, Preface, Step, StreamEvent};
 pub use error::{ConnectionError, ErrorCode};
 pub use frame::PREFACE;
 pub use head::HeadBuffer;

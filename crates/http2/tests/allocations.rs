@@ -1,7 +1,7 @@
 //! Requests don't allocate in the steady state, and idle connections hold little. A separate binary, because the
 //! counter replaces the process's allocator.
 
-use shearwater_http2::{Connection, Event, HeadBuffer, PREFACE, ResponseHead, limits::Limits};
+use shearwater_http2::{Connection, HeadBuffer, PREFACE, ResponseHead, StreamEvent, limits::Limits};
 use testkit::CountingAllocator;
 
 const ROUNDS: u32 = 2_000;
@@ -31,8 +31,8 @@ fn round(server: &mut Connection, head: &mut HeadBuffer, input: &[u8], out: &mut
         let step = server.receive(&input[at..], head, out).expect("valid frames");
         at += step.consumed;
         match step.event {
-            Event::More => break,
-            Event::Data { stream, content, ends: true } => {
+            StreamEvent::More => break,
+            StreamEvent::Data { stream, content, ends: true } => {
                 server.consumed(stream, content.len(), out);
                 let lines: &[&[u8]] = &[b"Server: a\r\nContent-Type: text/plain\r\nETag: \"1\"\r\n"];
                 let response =
@@ -42,7 +42,7 @@ fn round(server: &mut Connection, head: &mut HeadBuffer, input: &[u8], out: &mut
                 assert_eq!(server.next_data(100), Some((stream, 5)));
                 assert!(server.data(stream, b"hello", true, out));
             }
-            Event::Request { ends: false, .. } => {}
+            StreamEvent::Request { ends: false, .. } => {}
             other => panic!("{other:?}"),
         }
     }
@@ -57,7 +57,7 @@ fn requests_allocate_nothing() {
     let inputs: Vec<Vec<u8>> = (0..ROUNDS).map(|number| request(2 * number + 1)).collect();
     // 5 bytes of each response are taken from the windows.
     let start = [&PREFACE[..], b"\0\0\0\x04\0\0\0\0\0"].concat();
-    assert_eq!(server.receive(&start, &mut head, &mut out).map(|step| step.event), Ok(Event::More));
+    assert_eq!(server.receive(&start, &mut head, &mut out).map(|step| step.event), Ok(StreamEvent::More));
     let (warm, steady) = inputs.split_at(200);
     warm.iter().for_each(|input| round(&mut server, &mut head, input, &mut out));
     let before = ALLOCATOR.on_this_thread().calls();

@@ -43,6 +43,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod app;
 #[cfg(feature = "compress")]
 mod compression;

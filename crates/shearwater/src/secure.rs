@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use shearwater_tls::SharedConfiguration;
 
-use crate::server::{Server, TLS_PREFIX};
+use crate::address::TLS_PREFIX;
+use crate::server::Server;
 
 impl Server {
     /// Creates a server for one TCP address with TLS and these [certificates](Self::tls). The address has the format

@@ -1,14 +1,12 @@
 //! Configuration and control of a server.
 
-use std::io;
-use std::net::ToSocketAddrs;
-
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
     AcceptMode, AddressChange, ClientHeader, Control, DriverChoice, Http2Options, Limits, ListenAddress,
     ListeningSocket, Options, Request, Response, Service, StartError, TcpOptions, Timeouts, TrustedProxies,
 };
 
+use crate::address::resolve;
 use crate::app::App;
 use crate::error::Error;
 use crate::manager_reports::ManagerReports;
@@ -22,9 +20,6 @@ use crate::signal_watch::{self, CaughtSignals, SignalFunctions, SignalWatch};
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
-
-/// Marks addresses with TLS until they are resolved.
-pub(crate) const TLS_PREFIX: &str = "tls:";
 
 /// A server's configuration: addresses, threads, limits.
 ///
@@ -490,18 +485,4 @@ impl Server {
         self.options.listen.splice(0..0, resolved?);
         Ok(())
     }
-}
-
-fn resolve(given: &str) -> Result<ListenAddress, Error> {
-    if let Some(given) = given.strip_prefix(TLS_PREFIX) {
-        let address = resolve(given)?;
-        return Ok(address.tcp().map_or(address, ListenAddress::Tls));
-    }
-    if let Some(path) = given.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-        return Ok(ListenAddress::unix(path));
-    }
-    let failed = |error| Error::Address { given: given.to_owned(), error };
-    let mut found = given.to_socket_addrs().map_err(failed)?;
-    let first = found.next().ok_or_else(|| failed(io::Error::other("the name has no address")))?;
-    Ok(first.into())
 }

@@ -1,6 +1,6 @@
 //! HTTP/2 connections: events don't depend on how the bytes are split, and what a connection holds is bounded.
 
-use shearwater_http2::{Connection, Event, HeadBuffer, PREFACE, ResponseHead, limits::Limits};
+use shearwater_http2::{Connection, HeadBuffer, PREFACE, ResponseHead, StreamEvent, limits::Limits};
 
 use crate::input::FuzzStage;
 
@@ -32,8 +32,8 @@ fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> String {
             };
             at += step.consumed;
             match step.event {
-                Event::More => break,
-                Event::Data { stream, content, ends } => {
+                StreamEvent::More => break,
+                StreamEvent::Data { stream, content, ends } => {
                     if last != Some(stream) {
                         text += &format!("\n{stream:?} ");
                     }
@@ -42,7 +42,7 @@ fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> String {
                     server.consumed(stream, content.len(), &mut out);
                     continue;
                 }
-                Event::Request { stream, ends } => {
+                StreamEvent::Request { stream, ends } => {
                     text += &format!("\n{stream:?} {} {ends}", head.head().raw().escape_ascii());
                     let fields: &[&[u8]] = &[b"Server: fuzz\r\n"];
                     let response = ResponseHead { status: 200, lines: fields, ..ResponseHead::default() };

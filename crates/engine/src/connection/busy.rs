@@ -7,6 +7,7 @@ use shearwater_http1::{HeadLimits, HeadParser};
 use shearwater_io::Token;
 
 use crate::exchange::id::ExchangeId;
+use crate::http2::Multiplexed;
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BUSY_MAX};
 use crate::memory::NONE;
 use crate::memory::buffer::{Buffer, PagePool};
@@ -22,13 +23,15 @@ pub(crate) struct OpenExchange {
     pub(crate) waits_for_client: bool,
 }
 
-/// State of a connection with a partial head, input ahead of its turn, or an exchange.
+/// State of a connection with a partial head, input ahead of its turn, or an exchange, and of each with HTTP/2.
 #[derive(Default)]
 pub(crate) struct Busy {
     /// Received and not consumed: a partial head, or pipelined requests.
     pub(crate) input: Buffer,
     /// Parser of a partial head; else spare.
     parser: Option<Box<HeadParser>>,
+    /// State of an HTTP/2 connection, unless it is taken out.
+    pub(crate) many: Option<Box<Multiplexed>>,
     /// The client sent a FIN while receiving was paused.
     pub(crate) fin_received: bool,
     exchange: Option<OpenExchange>,
@@ -48,12 +51,14 @@ impl Busy {
 
     fn held_bytes(&self) -> usize {
         let of_parser = |parser: &HeadParser| size_of::<HeadParser>() + parser.held_bytes();
-        size_of::<Self>() + self.parser.as_deref().map_or(0, of_parser) + self.input.held_bytes()
+        let many = self.many.as_deref().map_or(0, Multiplexed::held_bytes);
+        size_of::<Self>() + self.parser.as_deref().map_or(0, of_parser) + self.input.held_bytes() + many
     }
 
     /// Returns its memory and that of its exchange, in bytes.
     fn counted_bytes(&self) -> usize {
-        self.counted + self.exchange.map_or(0, |exchange| exchange.bytes)
+        let many = self.many.as_deref().map_or(0, Multiplexed::exchange_bytes);
+        self.counted + self.exchange.map_or(0, |exchange| exchange.bytes) + many
     }
 
     /// Returns its size class if it can be evicted: it is large enough and waits for its client. A complete
@@ -76,7 +81,7 @@ impl Busy {
     fn clear(&mut self, pool: &mut PagePool) {
         self.parser.iter_mut().for_each(|parser| parser.reset());
         self.input.clear(pool);
-        (self.fin_received, self.exchange) = (false, None);
+        (self.fin_received, self.exchange, self.many) = (false, None, None);
     }
 }
 

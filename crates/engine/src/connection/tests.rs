@@ -5,13 +5,14 @@ use shearwater_io::Token;
 use super::Phase;
 use crate::worker::state::Table;
 
-const PHASES: [Phase; 14] = [
+const PHASES: [Phase; 15] = [
     Phase::Idle,
     Phase::StrayCr,
     Phase::StrayLine,
     Phase::Head,
     Phase::Body,
     Phase::Waiting,
+    Phase::Multiplexed,
     Phase::ProxyHeader,
     Phase::Evicted,
     Phase::Truncated,
@@ -49,7 +50,7 @@ fn listed(rows: &[(Vec<Phase>, String)], phase: Phase) -> Vec<Phase> {
     for base in phases(inherited) {
         next.extend(listed(rows, base));
     }
-    if matches!(phase, Phase::Idle | Phase::Head | Phase::Body | Phase::Waiting) {
+    if matches!(phase, Phase::Idle | Phase::Head | Phase::Body | Phase::Waiting | Phase::Multiplexed) {
         next.extend([Phase::LastResponse, Phase::Truncated, Phase::Evicted]);
     }
     if phase != Phase::Closing {

@@ -259,6 +259,11 @@ impl Shared {
         self.input.borrow().bytes.len() < CALL_INPUT_BYTES_MAX
     }
 
+    /// Worker: returns the length of the queued body, in bytes.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.input.borrow().bytes.len()
+    }
+
     /// Worker: returns true if the handler waits for the body and none is queued.
     pub(crate) fn is_wanted(&self) -> bool {
         self.input.borrow().is_wanted
@@ -398,6 +403,17 @@ impl Shared {
             output.stream.append_to(out, is_end);
         }
         self.clear_stream(&mut output);
+    }
+
+    /// Worker: moves the queued content to `queue`. Returns the trailers if the end is reached.
+    pub(crate) fn take_content(&self, queue: &mut Vec<u8>, has_body: bool, is_end: bool) -> Vec<u8> {
+        let mut output = self.output.borrow_mut();
+        if has_body {
+            queue.extend_from_slice(output.stream.queue());
+        }
+        let trailers = if is_end { output.stream.trailers().to_vec() } else { Vec::new() };
+        self.clear_stream(&mut output);
+        trailers
     }
 
     /// Worker: wakes the handler after its bytes were sent.

@@ -83,6 +83,11 @@ impl Stream {
         Ok(())
     }
 
+    /// Returns the encoded trailer fields.
+    pub(crate) fn trailers(&self) -> &[u8] {
+        &self.trailers
+    }
+
     /// Drops the trailers of a client that is gone.
     pub(crate) fn drop_trailers(&mut self) {
         self.trailers = Vec::new();

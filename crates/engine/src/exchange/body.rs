@@ -62,6 +62,26 @@ impl BodyReader {
         self.to = To::Discard;
     }
 
+    /// Counts content, and stores it where it belongs.
+    pub(crate) fn store(
+        &mut self,
+        content: &[u8],
+        kept: &mut Buffer,
+        shared: Option<&Rc<Shared>>,
+        pool: &mut PagePool,
+    ) -> Result<(), Refusal> {
+        self.bytes += content.len() as u64;
+        if self.bytes > self.bytes_max {
+            return Err(Refusal::BodyTooLarge);
+        }
+        match (self.to, shared) {
+            (To::Keep, _) => kept.extend(content, pool),
+            (To::Handler, Some(shared)) => shared.put(content),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Decodes the available input; returns the bytes consumed.
     pub(crate) fn decode(
         &mut self,
@@ -79,20 +99,15 @@ impl BodyReader {
             consumed += step.consumed;
             match step.event {
                 BodyEvent::Data(bytes) => {
-                    self.bytes += bytes.len() as u64;
-                    if self.bytes > self.bytes_max {
-                        return (consumed, Piece::Refused(Refusal::BodyTooLarge));
+                    if let Err(refusal) = self.store(bytes, kept, shared, pool) {
+                        return (consumed, Piece::Refused(refusal));
                     }
-                    match (self.to, shared) {
-                        (To::Keep, _) => kept.extend(bytes, pool),
-                        (To::Handler, Some(shared)) => {
-                            shared.put(bytes);
-                            // Without further input the decoder may still report the end.
-                            if consumed < input.len() && !shared.has_room() {
-                                return (consumed, Piece::Starved);
-                            }
-                        }
-                        _ => {}
+                    // Without further input the decoder may still report the end.
+                    if self.to == To::Handler
+                        && consumed < input.len()
+                        && shared.is_some_and(|shared| !shared.has_room())
+                    {
+                        return (consumed, Piece::Starved);
                     }
                 }
                 BodyEvent::Trailer(bytes) => {

@@ -16,6 +16,7 @@
 use std::rc::Rc;
 
 use shearwater_http1::{Head, HeadParser};
+use shearwater_http2::StreamId;
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
@@ -63,6 +64,8 @@ impl State {
 pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) token: Token,
+    /// Its stream, on an HTTP/2 connection.
+    pub(crate) stream: Option<StreamId>,
     state: State,
     pub(crate) facts: RequestFacts,
     /// Receives the body, until it is complete.

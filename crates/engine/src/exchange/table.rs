@@ -35,7 +35,7 @@ impl ExchangeTable {
     /// Returns an exchange for a connection, which [`put`](Self::put) gives an id.
     pub(crate) fn begin(&mut self, token: Token) -> Box<Exchange> {
         let mut exchange = self.spare.pop().unwrap_or_default();
-        exchange.token = token;
+        (exchange.token, exchange.stream) = (token, None);
         exchange
     }
 

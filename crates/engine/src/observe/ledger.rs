@@ -34,10 +34,10 @@ const NOBODY: Token = Token::new(NONE, NONE);
 const UNSETTLED_BYTES_KEPT: usize = SPARE_EXCHANGES_MAX * SPARE_EXCHANGE_BYTES_MAX;
 
 /// State of a connection.
-struct SlotState {
+pub(super) struct SlotState {
     /// Begin of its unfinished request.
-    begun_us: u64,
-    body_received: u64,
+    pub(super) begun_us: u64,
+    pub(super) body_received: u64,
     /// Index of its group, else `NONE`.
     group: u32,
     port: u16,
@@ -78,14 +78,14 @@ pub(crate) enum SendState {
 /// The ledger of a worker with listeners.
 pub(crate) struct Ledger {
     listeners: Vec<Listen>,
-    wanted: Vec<WantedField>,
+    pub(super) wanted: Vec<WantedField>,
     /// There are trusted proxies: each request has the address of its client after its fields.
     has_clients: bool,
     /// Records of the responses in the output of the present event: of one connection.
-    current: Group,
+    pub(super) current: Group,
     /// End of the last counted response in the output.
     mark: u64,
-    slots: SlotArray<SlotState>,
+    pub(super) slots: SlotArray<SlotState>,
     /// Records that wait for their response, its rest or its send, a group for each connection.
     groups: Vec<Group>,
     free: Vec<u32>,
@@ -94,7 +94,7 @@ pub(crate) struct Ledger {
     held_bytes: usize,
     /// Exchanges that ended as unknown since the start.
     pub(crate) dropped: u64,
-    turn_us: u64,
+    pub(super) turn_us: u64,
     unix_seconds: u64,
 }
 
@@ -181,7 +181,7 @@ impl Ledger {
     }
 
     /// Takes the begin of a connection's request, and the bytes received of its body.
-    fn take_request(&mut self, token: Token) -> (u64, u64) {
+    pub(super) fn take_request(&mut self, token: Token) -> (u64, u64) {
         let Some(slot) = self.slots.get_mut(token.slot()) else { return (self.turn_us, 0) };
         let begun_us = std::mem::replace(&mut slot.begun_us, NEVER).min(self.turn_us);
         (begun_us, std::mem::take(&mut slot.body_received))
@@ -392,7 +392,7 @@ impl Ledger {
     }
 
     /// Keeps records of a connection until their send ends. Those beyond the bound end here.
-    fn keep(&mut self, token: Token, group: &mut Group) {
+    pub(super) fn keep(&mut self, token: Token, group: &mut Group) {
         if group.records.is_empty() {
             return;
         }

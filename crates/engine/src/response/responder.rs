@@ -4,6 +4,8 @@ use shearwater_http1::{Method, ResponseContent, ResponseFraming};
 use shearwater_io::Output;
 
 use crate::deferred::calls::{Calls, Deferral};
+use crate::deferred::shared::Shared;
+use crate::http2::Multiplexed;
 use crate::limits::SPARE_RESPONSE_BYTES_MAX;
 use crate::request::Request;
 use crate::request::guards::GuardsPassed;
@@ -18,6 +20,7 @@ use crate::server::reports::named;
 use crate::service::Service;
 use crate::upgrade::Taker;
 use crate::wire::http1::{self, Form};
+use crate::wire::http2;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 
@@ -51,6 +54,8 @@ impl Outcome {
 /// Encodes responses into the output of the current connection.
 pub(crate) struct Responder {
     pub(crate) out: Output,
+    /// The HTTP/2 connection that `out` is sent on; `None` for HTTP/1.
+    pub(crate) http2: Option<Box<Multiplexed>>,
     pub(crate) preamble: Preamble,
     pub(crate) open_files: OpenFileCache,
     draft: ResponseDraft,
@@ -67,6 +72,7 @@ impl Responder {
     pub(crate) fn new(unix_seconds: u64) -> Self {
         Self {
             out: Output::new(),
+            http2: None,
             preamble: Preamble::new(unix_seconds),
             open_files: OpenFileCache::default(),
             draft: ResponseDraft::default(),
@@ -204,6 +210,11 @@ impl Responder {
     /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
     #[cold]
     fn upgrade(&mut self, taker: Taker, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
+        if self.http2.is_some() {
+            let why = "a handler upgraded a request of HTTP/2, which has no upgrades (RFC 9113 section 8.6)"
+                .to_owned();
+            fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
+        }
         if self.draft.framing().is_some() {
             let why = "a handler upgraded with a response that it streams".to_owned();
             fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
@@ -261,7 +272,18 @@ impl Responder {
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
     pub(crate) fn append_continue(&mut self) {
-        http1::interim(self.out.bytes_mut());
+        match &mut self.http2 {
+            None => http1::interim(self.out.bytes_mut()),
+            Some(many) => http2::interim(many, &mut self.out),
+        }
+    }
+
+    /// Appends what a handler has queued of a streamed body, and the end of that if it is reached.
+    pub(crate) fn append_stream(&mut self, shared: &Shared, has_body: bool, is_end: bool) {
+        match &mut self.http2 {
+            None => shared.take_stream(self.out.bytes_mut(), has_body, is_end),
+            Some(many) => many.take_stream(shared, has_body, is_end),
+        }
     }
 
     /// Replaces a failed response by a plain `500`.
@@ -290,8 +312,13 @@ impl Responder {
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
         self.begun_at = self.out.len();
-        let form = Form { version: facts.version, content, disposition };
-        let encoded = http1::response(&mut self.out, &self.preamble, &mut self.draft, form);
+        let encoded = match &mut self.http2 {
+            None => {
+                let form = Form { version: facts.version, content, disposition };
+                http1::response(&mut self.out, &self.preamble, &mut self.draft, form)
+            }
+            Some(many) => http2::response(many, &mut self.out, &self.preamble, &mut self.draft, content),
+        };
         self.head_bytes = encoded.head_bytes;
         if let Some(file) = encoded.sent {
             self.open_files.keep(file);

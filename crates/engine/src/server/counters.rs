@@ -100,6 +100,14 @@ counters! {
         connections_sending,
         /// Upgraded connections that are open now.
         connections_handed_over,
+        /// HTTP/2 connections.
+        http2_connections,
+        /// HTTP/2 requests: streams that have begun.
+        http2_streams,
+        /// Streams that were reset by either side.
+        http2_resets,
+        /// HTTP/2 connections that ended with an error: a rule or a limit was broken.
+        http2_errors,
         /// Connections with TLS now, those within their handshake included.
         tls_connections,
         /// Completed handshakes of TLS 1.2.

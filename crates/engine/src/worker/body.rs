@@ -128,7 +128,24 @@ impl<S: Service> WorkerState<S> {
         Step::new(consumed, result)
     }
 
-    /// Calls the handler once the body is complete, and responds unless that is deferred.
+    /// Calls the handler of a request whose body is complete, and responds unless that is deferred.
+    pub(crate) fn call_kept(
+        &mut self,
+        exchange: &Exchange,
+        body: &BodyReader,
+        driver: &dyn DriverView,
+    ) -> Outcome {
+        let head = exchange.head().expect("its head is kept until its handler is called");
+        let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);
+        let request = Request::new(head, seen, driver, self.proxies.as_deref(), exchange.token);
+        let request = request.at(GuardPosition::late(exchange.passed));
+        match &exchange.service {
+            None => self.responder.call(&self.service, &request, exchange.facts, &mut self.calls),
+            Some(old) => self.responder.call_replaced(&**old, &request, exchange.facts, &mut self.calls),
+        }
+    }
+
+    /// Calls the handler once the body is complete, and ends the exchange unless its response is deferred.
     fn respond_to_kept(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -139,15 +156,8 @@ impl<S: Service> WorkerState<S> {
         let token = exchange.token;
         exchange.facts.is_followed = is_followed;
         exchange.facts.is_last = self.count_served(token, is_followed);
-        let facts = exchange.facts;
+        let outcome = self.call_kept(&exchange, body, driver);
         let head = exchange.head().expect("its head is kept until its handler is called");
-        let seen = (body.to == To::Keep || body.bytes == 0).then_some(&*exchange.kept);
-        let request = Request::new(head, seen, driver, self.proxies.as_deref(), token);
-        let request = request.at(GuardPosition::late(exchange.passed));
-        let outcome = match &exchange.service {
-            None => self.responder.call(&self.service, &request, facts, &mut self.calls),
-            Some(old) => self.responder.call_replaced(&**old, &request, facts, &mut self.calls),
-        };
         match outcome {
             Outcome::Responded(responded) => {
                 if self.ledger.is_some() {

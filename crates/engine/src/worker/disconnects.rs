@@ -54,6 +54,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 Disconnect::Eof if matches!(conn.phase(), Phase::Linger | Phase::ProxyHeader) => {
                     self.shut(token, CloseKind::Normal);
                 }
+                Disconnect::Eof | Disconnect::Fin if conn.phase() == Phase::Multiplexed => {
+                    self.http2_fin(token);
+                }
                 Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),
                 Disconnect::Eof if self.state.is_input_processed(token) => self.ended(token),
                 // A pending response or queued input comes first.

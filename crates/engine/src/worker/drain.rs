@@ -39,6 +39,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
         self.hasten_idle();
+        self.drain_http2();
     }
 
     /// Closes all connections.
@@ -66,7 +67,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
             _ if conn.is_silent() => conn.has(Flag::Sending) || conn.has(Flag::Queued),
             _ => conn.is_serving(),
         };
-        let connections = state.table.tokens(is_at_work).len();
+        let mut tokens = state.table.tokens(is_at_work);
+        tokens.retain(|token| {
+            state.table.get(*token).phase() != Phase::Multiplexed || state.open_streams(*token) > 0
+        });
+        let connections = tokens.len();
         if connections > 0 {
             state.counters.connections_cut_off.add(connections as u64);
             state.notify(Notice::CutOff { worker: state.worker, connections });

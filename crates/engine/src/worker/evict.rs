@@ -48,8 +48,12 @@ impl<S: Service> WorkerState<S> {
         self.note_eviction(token);
         let is_head = self.is_head_request(token, Source::Connection);
         let has_begun = self.cancel(token);
+        if self.table.get(token).phase() == Phase::Multiplexed {
+            self.evict_streams(token);
+        }
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
+            _ if conn.phase() == Phase::Multiplexed => Eviction::Reset,
             _ if has_begun => Eviction::CutOff,
             // No request has begun that could be rejected.
             _ if conn.phase() == Phase::ProxyHeader => Eviction::Reset,

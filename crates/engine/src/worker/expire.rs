@@ -40,6 +40,7 @@ impl<S> WorkerState<S> {
         let deadline = match conn.phase() {
             Phase::Closing | Phase::HandedOver | Phase::Tunnel => return self.clear_deadline(token),
             Phase::Body => return self.reconcile_body_deadline(token, restarts),
+            Phase::Multiplexed => return self.reconcile_http2_deadline(token),
             _ if !restarts => return,
             Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => match ends_soon {
                 true => soon(timeouts.first_head_ms.min(timeouts.drain_idle_ms)),
@@ -190,6 +191,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return self.check_send(token);
         }
         let phase = conn.phase();
+        if phase == Phase::Multiplexed {
+            return self.http2_expired(token);
+        }
         if phase == Phase::Linger && self.extend_linger(token) {
             return;
         }

@@ -46,6 +46,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(tag) = state.calls.tasks.tag(task) else { return };
         let exchange = state.exchanges.get(ExchangeId(tag));
         let exchange = exchange.filter(|exchange| exchange.task == Some(task) || exchange.is_coded_by(task));
+        if let Some((token, id)) =
+            exchange.as_ref().filter(|of| of.stream.is_some()).map(|of| (of.token, of.id))
+        {
+            return self.run_stream(token, id, task);
+        }
         let Some((token, is_coder)) = exchange.map(|of| (of.token, of.task != Some(task))) else {
             // The response is complete; a future that runs beyond it is a task without an exchange.
             let tasks = &mut state.calls.tasks;

@@ -46,7 +46,7 @@ impl<S: Service> WorkerState<S> {
                 }
                 // A coder that was chosen just now is still at work on what the handler has sent.
                 let is_end = progress == Progress::Ended && exchange.shared().is_encoded();
-                exchange.shared().take_stream(self.responder.out.bytes_mut(), exchange.has_body, is_end);
+                self.responder.append_stream(exchange.shared(), exchange.has_body, is_end);
                 if is_end && exchange.shared().has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
                 }
@@ -66,7 +66,7 @@ impl<S: Service> WorkerState<S> {
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
     pub(crate) fn abort(&mut self, exchange: &mut Exchange, fault: Box<Fault>) -> Option<Disposition> {
         if exchange.has_begun() {
-            exchange.shared().take_stream(self.responder.out.bytes_mut(), exchange.has_body, false);
+            self.responder.append_stream(exchange.shared(), exchange.has_body, false);
             self.faulty(*fault);
             return Some(Disposition::Truncated);
         }

@@ -53,6 +53,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.leaving.remove(listener, &open);
         self.state.served.check_leaving(self.state.leaving.has_marked());
         self.hasten_idle();
+        self.drain_http2();
     }
 
     /// Gives idle connections that end soon their short deadline.

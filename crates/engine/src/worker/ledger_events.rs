@@ -36,7 +36,7 @@ fn received<'a>(
     busy: &'a mut BusyTable,
     exchanges: &'a mut ExchangeTable,
 ) -> Option<Received<'a>> {
-    let conn = conn.filter(|conn| conn.phase() != Phase::ProxyHeader)?;
+    let conn = conn.filter(|conn| !matches!(conn.phase(), Phase::ProxyHeader | Phase::Multiplexed))?;
     if let Some(id) = busy.exchange(conn.busy) {
         return exchanges.get(id)?.head().map(Received::Head);
     }
@@ -55,6 +55,9 @@ impl<S> WorkerState<S> {
     #[cold]
     pub(crate) fn note_deferred(&mut self, exchange: &Exchange, status: u16) {
         let head = exchange.shared().head();
+        if let Some(id) = exchange.stream {
+            return self.note_stream(exchange.token, id, &Received::Head(head), status);
+        }
         self.describe(exchange.token, Source::Head(head), status, Progress::Open);
     }
 
@@ -133,8 +136,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn abort_records(&mut self, token: Token, end: ExchangeEnd) {
         // A head that never became complete is no request.
         self.state.set_aside(token, |received| matches!(received, Received::Head(_)));
+        let is_multiplexed = self.state.table.get(token).phase() == Phase::Multiplexed;
         if let Some(ledger) = &mut self.state.ledger {
-            ledger.abort(token, self.driver.send_progress(token), end, self.driver.read_clock_us());
+            // Other streams' bytes lie between those of a record.
+            let sent = if is_multiplexed { 0 } else { self.driver.send_progress(token) };
+            ledger.abort(token, sent, end, self.driver.read_clock_us());
         }
     }
 

@@ -25,7 +25,15 @@ impl<S> WorkerState<S> {
 
     /// Stores the exchange of a connection, and has its task's wake-ups find it.
     pub(crate) fn keep_exchange(&mut self, exchange: Box<Exchange>) {
-        let Exchange { token, task, .. } = *exchange;
+        let token = exchange.token;
+        let open = self.store_exchange(exchange);
+        let conn = self.table.get(token);
+        self.busy.keep_exchange(token, &mut conn.busy, open);
+    }
+
+    /// Stores an exchange, and has its task's wake-ups find it.
+    pub(crate) fn store_exchange(&mut self, exchange: Box<Exchange>) -> OpenExchange {
+        let task = exchange.task;
         let waits_for_client = exchange.body.is_some();
         let coder_task = exchange.shared.as_ref().and_then(|shared| shared.coder_task());
         let shared_bytes = exchange.shared.as_ref().map_or(0, |shared| shared.held_bytes());
@@ -37,8 +45,7 @@ impl<S> WorkerState<S> {
         if let Some(task) = coder_task {
             self.calls.tasks.set_tag(task, id.0);
         }
-        let conn = self.table.get(token);
-        self.busy.keep_exchange(token, &mut conn.busy, OpenExchange { id, bytes, waits_for_client });
+        OpenExchange { id, bytes, waits_for_client }
     }
 
     /// Has another handler respond to a request. Drops the former one unless it is done.

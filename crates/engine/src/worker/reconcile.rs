@@ -116,7 +116,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 return state.queue(token);
             }
         }
-        if is_paused && (state.is_live(token) || state.table.get(token).phase() == Phase::Linger) {
+        let conn = state.table.get(token);
+        let is_read =
+            conn.phase() == Phase::Linger || conn.phase() == Phase::Multiplexed && !conn.has(Flag::Sending);
+        if is_paused && (is_read || state.is_live(token)) {
             state.table.get(token).unset(Flag::Paused);
             state.restart_body(token);
             self.driver.recv_resume(token);
@@ -177,6 +180,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             Phase::Closing => return,
             Phase::HandedOver => self.handed_over.remove(token),
             Phase::Tunnel => self.close_tunnel(token),
+            Phase::Multiplexed => self.state.cancel_streams(token, end),
             _ => {}
         }
         self.abort_records(token, end);

@@ -1,6 +1,6 @@
 //! Responses to requests that the server rejects itself.
 
-use crate::connection::Phase;
+use crate::connection::{Flag, Phase};
 use crate::request::DriverView;
 use crate::request::refusal::{Protocol, Refusal};
 use crate::response::facts::Disposition;
@@ -10,7 +10,8 @@ use crate::service::Service;
 use crate::worker::ledger_events::Source;
 use crate::worker::request_loop::{Step, StepResult};
 use crate::worker::state::WorkerState;
-use shearwater_http1::{Head, Method, ParseError, Target};
+use shearwater_http1::{Expectation, Head, HeadParser, Method, ParseError, Target};
+use shearwater_http2::Preface;
 use shearwater_io::Token;
 
 impl<S: Service> WorkerState<S> {
@@ -27,13 +28,36 @@ impl<S: Service> WorkerState<S> {
         }
         self.counters.requests_refused.add(1);
         self.counters.count_class(refusal.status());
-        self.count_limit(refusal);
+        self.count_refusal(refusal);
         let is_head = self.is_head_request(token, source);
         self.responder.refuse(refusal.status(), &refusal.sentence(), is_head);
         self.note_response(token, source, refusal.status());
         self.cancel(token);
         self.end_request(token, Disposition::Last);
         Step::new(0, StepResult::Refused)
+    }
+
+    /// Begins HTTP/2 if its preface is what the parser takes for a malformed head, and the client may begin with it.
+    #[cold]
+    pub(crate) fn begin_http2_or_refuse(
+        &mut self,
+        parser: &mut HeadParser,
+        token: Token,
+        error: ParseError,
+        input: &[u8],
+    ) -> Step {
+        let may_begin = self.http2.options.prior_knowledge && self.table.get(token).has(Flag::Fresh);
+        match Preface::of(input) {
+            Preface::Complete if may_begin => {
+                self.begin_http2(token);
+                Step::new(0, StepResult::Waits)
+            }
+            Preface::Partial if may_begin => {
+                parser.reset();
+                self.keep_head(parser, token, input)
+            }
+            _ => self.refuse_line(token, error, input),
+        }
     }
 
     /// Rejects a malformed head. One of another protocol is reported, too: a client has the wrong port, or a proxy the
@@ -72,7 +96,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Counts the limit that caused a refusal, and reports it if it is the server's own memory.
-    fn count_limit(&mut self, refusal: Refusal) {
+    pub(crate) fn count_refusal(&mut self, refusal: Refusal) {
         if matches!(refusal, Refusal::BuffersFull) {
             self.count_full_buffers();
         } else if let Some(limit) = refusal.limit(&self.counters) {
@@ -83,7 +107,7 @@ impl<S: Service> WorkerState<S> {
     /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
         self.cancel(token);
-        self.count_limit(refusal);
+        self.count_refusal(refusal);
         self.note_output(token, Some(Disposition::Truncated));
         self.end_request(token, Disposition::Truncated);
         Step::new(0, StepResult::Refused)
@@ -103,6 +127,25 @@ impl<S: Service> WorkerState<S> {
             let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
             self.notify(Notice::BodyTooLarge { worker, bytes_max });
         }
+    }
+
+    /// Returns the refusal of a complete head, if it is rejected.
+    #[inline(always)]
+    pub(crate) fn refused_head(
+        &self,
+        token: Token,
+        head: &Head<'_>,
+        driver: &dyn DriverView,
+    ) -> Option<Refusal> {
+        if !head.is_origin_form()
+            && let Some(refusal) = self.refused_target(token, head, driver)
+        {
+            return Some(refusal);
+        }
+        if self.checks_hosts && !driver.serves_host(token, head.host()) {
+            return Some(Refusal::OtherPolicy);
+        }
+        (head.expectation() == Expectation::Unknown).then_some(Refusal::Expectation)
     }
 
     /// Returns the refusal of a target in a rare form, if it is rejected.

@@ -10,7 +10,7 @@
 
 use std::ops::ControlFlow;
 
-use shearwater_http1::{Expectation, Framing, Head, HeadParser, Parsed};
+use shearwater_http1::{Framing, Head, HeadParser, Parsed};
 use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::Order;
 
@@ -123,7 +123,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             let Some(token) = self.state.ready.pop_front() else { break };
             let Some(conn) = self.state.table.find(token) else { continue };
             conn.unset(Flag::Queued);
-            if conn.is_live() || self.state.streams_meanwhile(token) {
+            if conn.phase() == Phase::Multiplexed {
+                self.resume_frames(token);
+            } else if conn.is_live() || self.state.streams_meanwhile(token) {
                 self.resume(token);
             }
         }
@@ -135,6 +137,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let conn = self.state.table.get(token);
         match conn.phase() {
             Phase::ProxyHeader => self.received_proxy_header(token),
+            Phase::Multiplexed => self.received_frames(token),
             _ if conn.is_serving() => {
                 self.state.keep_input(token, self.driver.lent());
                 self.pause_early(token);
@@ -245,7 +248,7 @@ impl<S: Service> WorkerState<S> {
         match parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.begin(parser, token, input, head_len, driver),
             Ok(Parsed::Partial) => self.keep_head(parser, token, input),
-            Err(error) => self.refuse_line(token, error, input),
+            Err(error) => self.begin_http2_or_refuse(parser, token, error, input),
         }
     }
 
@@ -284,16 +287,8 @@ impl<S: Service> WorkerState<S> {
     ) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = parser.head(bytes);
-        if !head.is_origin_form()
-            && let Some(refusal) = self.refused_target(token, &head, driver)
-        {
+        if let Some(refusal) = self.refused_head(token, &head, driver) {
             return self.refuse_as(token, refusal, Source::Head(head));
-        }
-        if self.checks_hosts && !driver.serves_host(token, head.host()) {
-            return self.refuse_as(token, Refusal::OtherPolicy, Source::Head(head));
-        }
-        if head.expectation() == Expectation::Unknown {
-            return self.refuse_as(token, Refusal::Expectation, Source::Head(head));
         }
         let framing = head.framing();
         if framing == Framing::None {
@@ -457,7 +452,7 @@ impl<S: Service> WorkerState<S> {
 
     /// Returns the output limit that is reached, if any: further requests wait until the output is sent.
     #[inline]
-    fn output_bound(&self) -> Option<&Counter> {
+    pub(crate) fn output_bound(&self) -> Option<&Counter> {
         let out = &self.responder.out;
         if out.len() >= self.limits.output_bytes_max {
             return Some(&self.counters.hit_output_bytes);

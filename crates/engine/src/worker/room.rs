@@ -107,12 +107,17 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Returns the time in milliseconds since which a connection that may be closed has been idle.
     fn idle_since(&mut self, token: Token) -> Option<u64> {
-        let (now_ms, timeouts) = (self.state.now_ms, &self.state.timeouts);
+        let now_ms = self.state.now_ms;
         let conn = self.state.table.get(token);
         if conn.has(Flag::Sending) || conn.has(Flag::Queued) || self.driver.reads_later(token) {
             return None;
         }
-        let (wait_ms, takes_any) = match conn.phase() {
+        let phase = conn.phase();
+        if phase == Phase::Multiplexed && self.state.open_streams(token) > 0 {
+            return None;
+        }
+        let (timeouts, conn) = (&self.state.timeouts, self.state.table.get(token));
+        let (wait_ms, takes_any) = match phase {
             Phase::Idle | Phase::ProxyHeader if conn.has(Flag::Fresh) => {
                 // Input may have been fetched up to an earlier time than that of the accept.
                 let age = (self.driver.caught_up_ms() as u32).wrapping_sub(conn.number).cast_signed();
@@ -121,7 +126,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 self.room.has_silent |= !is_old;
                 return is_old.then(|| now_ms.saturating_sub(age_ms));
             }
-            Phase::Idle | Phase::StrayCr | Phase::StrayLine => (timeouts.idle_ms, self.room.takes_any),
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Multiplexed => {
+                (timeouts.idle_ms, self.room.takes_any)
+            }
             // Its last response has arrived.
             Phase::Linger if self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0) => {
                 (timeouts.linger_ms, false)

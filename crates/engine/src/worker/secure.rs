@@ -50,6 +50,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 if let (Some(ledger), Some(version)) = (&mut self.state.ledger, version) {
                     ledger.secure(token, version);
                 }
+                if self.driver.session(token).is_some_and(|session| session.alpn == Some("h2")) {
+                    self.state.begin_http2(token);
+                    self.flush_streams(token);
+                }
             }
             // The connection is a plain one, as the client takes it to be.
             Err(Failure::NotTls) => {

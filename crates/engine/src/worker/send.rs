@@ -87,6 +87,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if conn.is_quiet() {
             return self.state.set_idle_deadline(token);
         }
+        if conn.phase() == Phase::Multiplexed {
+            return self.frames_sent(token);
+        }
         if self.state.is_handled(token) {
             return self.continue_after_send(token);
         }

@@ -24,6 +24,7 @@ use crate::server::counters::Counters;
 use crate::server::notice::Notice;
 use crate::server::reports::Reports;
 use crate::timers::wheel::Wheel;
+use crate::worker::http2::Http2;
 
 /// The search for connections to close.
 #[derive(Debug, Default)]
@@ -50,6 +51,7 @@ pub(crate) struct WorkerState<S> {
     pub(crate) timeouts: Timeouts,
     /// Addresses behind trusted proxies, if there are any.
     pub(crate) proxies: Option<Box<Proxies>>,
+    pub(crate) http2: Http2,
     pub(crate) body_rate_rule: BodyRateRule,
     /// Hosts differ in their policies on client certificates.
     pub(crate) checks_hosts: bool,

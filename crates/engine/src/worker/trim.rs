@@ -25,6 +25,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         self.state.busy.free_spare();
         self.state.exchanges.free_spare();
         self.state.calls.free_spare();
+        self.state.http2.trim();
         self.tunnels.trim();
         let slots = self.state.table.trim();
         self.state.served.trim(slots);

@@ -30,7 +30,7 @@ fn counters_start_at_0() {
     let world = SimWorld::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
     assert_eq!(world.totals().limits().count(), 32);
-    assert_eq!(world.totals().iter().count(), 43 + 32);
+    assert_eq!(world.totals().iter().count(), 47 + 32);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Received content, and the windows that bound it (RFC 9113 6.1 and 6.9).
 
 use super::Connection;
-use super::receive::{Event, Progress};
+use super::receive::{Progress, StreamEvent};
 use crate::error::ConnectionError;
 use crate::frame::{self, FrameHeader, HEADER_BYTES, flag};
 use crate::stream_error::StreamError;
@@ -112,7 +112,7 @@ impl Connection {
         stream: u32,
         error: StreamError,
         out: &mut Vec<u8>,
-    ) -> Result<Event<'static>, ConnectionError> {
+    ) -> Result<StreamEvent<'static>, ConnectionError> {
         match self.streams.find(stream) {
             Some(slot) => self.reset_open(slot, error, out)?,
             None => {
@@ -121,7 +121,7 @@ impl Connection {
                 frame::append_reset(out, stream, error.code());
             }
         }
-        Ok(Event::Failed { stream: StreamId(stream), error })
+        Ok(StreamEvent::Failed { stream: StreamId(stream), error })
     }
 
     /// Receives content of a frame that has begun; its stream may have been reset since.
@@ -151,11 +151,11 @@ impl Connection {
     }
 
     /// Returns the event for content, and ends the request if this is the last of it.
-    fn delivered<'a>(&mut self, slot: Slot, content: &'a [u8], ends: bool) -> Option<Event<'a>> {
+    fn delivered<'a>(&mut self, slot: Slot, content: &'a [u8], ends: bool) -> Option<StreamEvent<'a>> {
         let stream = &mut self.streams[slot];
         stream.is_request_ended |= ends;
         let is_event = !stream.is_discarded && (ends || !content.is_empty());
-        is_event.then_some(Event::Data { stream: StreamId(stream.id), content, ends })
+        is_event.then_some(StreamEvent::Data { stream: StreamId(stream.id), content, ends })
     }
 
     /// Records that content of a request was consumed: the client may send as much again, on the stream and the

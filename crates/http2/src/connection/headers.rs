@@ -3,7 +3,7 @@
 use shearwater_http1::{Framing, KnownField, ParseError};
 
 use super::Connection;
-use super::receive::Event;
+use super::receive::StreamEvent;
 use crate::error::ConnectionError;
 use crate::frame::{self, FrameHeader, HeadersPayload, flag};
 use crate::head::{HeadBuffer, HeadError};
@@ -40,7 +40,7 @@ enum BlockUse {
     Dropped,
 }
 
-type Received = Result<Option<Event<'static>>, ConnectionError>;
+type Received = Result<Option<StreamEvent<'static>>, ConnectionError>;
 
 impl Connection {
     pub(super) fn receive_headers(
@@ -174,7 +174,7 @@ impl Connection {
                 if let Some(value) = head.field(KnownField::Priority) {
                     stream.priority = Priority::of_field(value);
                 }
-                Ok(Some(Event::Request { stream: StreamId(id), ends }))
+                Ok(Some(StreamEvent::Request { stream: StreamId(id), ends }))
             }
             Err(HeadError::Malformed(error)) => self.refuse_stream(id, error, out),
             Err(HeadError::Rejected(error)) => {
@@ -209,24 +209,24 @@ impl Connection {
         }
         stream.is_request_ended = true;
         match result {
-            Ok(()) => Ok(Some(Event::Trailers { stream: StreamId(stream.id) })),
+            Ok(()) => Ok(Some(StreamEvent::Trailers { stream: StreamId(stream.id) })),
             Err(HeadError::Malformed(error)) => self.fail_stream(slot, error, out),
             Err(HeadError::Rejected(error)) => Ok(Some(self.reject(slot, error))),
         }
     }
 
     /// Drops what is still to come of a request.
-    fn reject(&mut self, slot: Slot, error: ParseError) -> Event<'static> {
+    fn reject(&mut self, slot: Slot, error: ParseError) -> StreamEvent<'static> {
         let stream = &mut self.streams[slot];
         stream.is_discarded = true;
-        Event::Rejected { stream: StreamId(stream.id), error }
+        StreamEvent::Rejected { stream: StreamId(stream.id), error }
     }
 
     /// Resets an open stream.
     pub(super) fn fail_stream(&mut self, slot: Slot, error: StreamError, out: &mut Vec<u8>) -> Received {
         let stream = StreamId(self.streams[slot].id);
         self.reset_open(slot, error, out)?;
-        Ok(Some(Event::Failed { stream, error }))
+        Ok(Some(StreamEvent::Failed { stream, error }))
     }
 
     /// Resets a stream instead of opening it.
@@ -235,7 +235,7 @@ impl Connection {
         self.streams.note_closed(id, ClosedBy::Us);
         self.charge_reset()?;
         frame::append_reset(out, id, error.code());
-        Ok(Some(Event::Failed { stream: StreamId(id), error }))
+        Ok(Some(StreamEvent::Failed { stream: StreamId(id), error }))
     }
 }
 

@@ -5,7 +5,7 @@ mod headers;
 mod receive;
 mod send;
 
-pub use receive::{Event, Step};
+pub use receive::{Step, StreamEvent};
 
 use crate::budget::Budget;
 use crate::error::{ConnectionError, ErrorCode};

@@ -17,12 +17,12 @@ pub struct Step<'a> {
     /// Bytes of the input that were consumed, including those in the event.
     pub consumed: usize,
     /// The event that was found.
-    pub event: Event<'a>,
+    pub event: StreamEvent<'a>,
 }
 
 /// An event of a connection, for one of its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum StreamEvent<'a> {
     /// A request has begun; its head is [`HeadBuffer::head`].
     Request {
         /// The new stream.
@@ -31,7 +31,7 @@ pub enum Event<'a> {
         ends: bool,
     },
     /// A request, or the trailers of one, exceeds a limit. The response must have the error's status, unless one
-    /// has begun. No further events come for this stream but [`Event::Reset`].
+    /// has begun. No further events come for this stream but [`StreamEvent::Reset`].
     Rejected {
         /// The stream, a new one unless trailers are rejected.
         stream: StreamId,
@@ -72,11 +72,11 @@ pub enum Event<'a> {
 }
 
 /// Result of one frame, or of a part of one: consumed bytes, and an event. `None`: more input is needed.
-pub(super) type Progress<'a> = Option<(usize, Option<Event<'a>>)>;
+pub(super) type Progress<'a> = Option<(usize, Option<StreamEvent<'a>>)>;
 
 impl Connection {
     /// Receives bytes up to the next event. Call again with the unconsumed input until the event is
-    /// [`Event::More`], then with that input and what follows it.
+    /// [`StreamEvent::More`], then with that input and what follows it.
     ///
     /// Unconsumed input has at most 9 bytes and [`FRAME_BYTES_MAX`].
     ///
@@ -94,7 +94,7 @@ impl Connection {
                 return Err(error);
             }
             match self.step(&input[consumed..], head, out) {
-                Ok(None) => return Ok(Step { consumed, event: Event::More }),
+                Ok(None) => return Ok(Step { consumed, event: StreamEvent::More }),
                 Ok(Some((len, event))) => {
                     consumed += len;
                     if let Some(event) = event {
@@ -174,7 +174,7 @@ impl Connection {
         payload: &[u8],
         head: &mut HeadBuffer,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'static>>, ConnectionError> {
+    ) -> Result<Option<StreamEvent<'static>>, ConnectionError> {
         let is_of_connection = matches!(
             header.kind,
             FrameKind::Settings | FrameKind::Ping | FrameKind::GoAway | FrameKind::PriorityUpdate
@@ -293,7 +293,7 @@ impl Connection {
         header: FrameHeader,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'static>>, ConnectionError> {
+    ) -> Result<Option<StreamEvent<'static>>, ConnectionError> {
         let code = ErrorCode::from_number(frame::reset_code(payload)?);
         self.check_begun(header.stream)?;
         let Some(slot) = self.streams.find(header.stream) else {
@@ -302,7 +302,7 @@ impl Connection {
         };
         self.close(slot, ClosedBy::Client, out);
         self.charge_reset()?;
-        Ok(Some(Event::Reset { stream: StreamId(header.stream), code }))
+        Ok(Some(StreamEvent::Reset { stream: StreamId(header.stream), code }))
     }
 
     fn receive_window_update(
@@ -310,7 +310,7 @@ impl Connection {
         header: FrameHeader,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'static>>, ConnectionError> {
+    ) -> Result<Option<StreamEvent<'static>>, ConnectionError> {
         match self.work.window_updates.checked_sub(1) {
             Some(left) => self.work.window_updates = left,
             None => self.charge_control()?,
@@ -333,7 +333,7 @@ impl Connection {
             }
         };
         self.reset_open(slot, error, out)?;
-        Ok(Some(Event::Failed { stream: StreamId(header.stream), error }))
+        Ok(Some(StreamEvent::Failed { stream: StreamId(header.stream), error }))
     }
 
     /// Checks that a stream has begun, or was skipped: others are idle (RFC 9113 5.1).

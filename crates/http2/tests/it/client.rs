@@ -2,8 +2,8 @@
 
 use shearwater_http1::ParseError;
 use shearwater_http2::{
-    Connection, ConnectionError, ErrorCode, Event, HeadBuffer, PREFACE, ResponseHead, StreamError, StreamId,
-    limits::Limits,
+    Connection, ConnectionError, ErrorCode, HeadBuffer, PREFACE, ResponseHead, StreamError, StreamEvent,
+    StreamId, limits::Limits,
 };
 
 pub(crate) const DATA: u8 = 0;
@@ -164,21 +164,21 @@ impl Client {
                 Ok(step) => {
                     at += step.consumed;
                     seen.push(match step.event {
-                        Event::More => break Ok(()),
-                        Event::Request { stream, ends } => {
+                        StreamEvent::More => break Ok(()),
+                        StreamEvent::Request { stream, ends } => {
                             let text = self.head.head().raw().escape_ascii().to_string();
                             Seen::Request(stream.number(), text.replace("\\r\\n", "\n"), ends)
                         }
-                        Event::Rejected { stream, error } => Seen::Rejected(stream.number(), error),
-                        Event::Data { stream, content, ends } => {
+                        StreamEvent::Rejected { stream, error } => Seen::Rejected(stream.number(), error),
+                        StreamEvent::Data { stream, content, ends } => {
                             Seen::Data(stream.number(), content.to_vec(), ends)
                         }
-                        Event::Trailers { stream } => {
+                        StreamEvent::Trailers { stream } => {
                             let lines = self.head.trailer_section().escape_ascii().to_string();
                             Seen::Trailers(stream.number(), lines.replace("\\r\\n", "\n"))
                         }
-                        Event::Reset { stream, code } => Seen::Reset(stream.number(), code),
-                        Event::Failed { stream, error } => Seen::Failed(stream.number(), error),
+                        StreamEvent::Reset { stream, code } => Seen::Reset(stream.number(), code),
+                        StreamEvent::Failed { stream, error } => Seen::Failed(stream.number(), error),
                     });
                 }
             }

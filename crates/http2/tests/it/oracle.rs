@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use shearwater_http2::{Connection, Event, HeadBuffer, ResponseHead, StreamId, limits::Limits};
+use shearwater_http2::{Connection, HeadBuffer, ResponseHead, StreamEvent, StreamId, limits::Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// Requests of a conversation, all at once.
@@ -37,8 +37,8 @@ async fn serve(mut pipe: DuplexStream) {
             at += step.consumed;
             let find = |stream| move |echo: &&mut Echo| echo.stream == stream;
             match step.event {
-                Event::More => break,
-                Event::Request { stream, ends } => {
+                StreamEvent::More => break,
+                StreamEvent::Request { stream, ends } => {
                     let path = head.head().path().to_owned();
                     let line = format!("X-Path: {path}\r\nServer: test\r\n");
                     let response =
@@ -46,13 +46,13 @@ async fn serve(mut pipe: DuplexStream) {
                     assert!(server.respond(stream, &response, false, &mut out));
                     echoes.push(Echo { stream, content: Vec::new(), sent: 0, is_complete: ends });
                 }
-                Event::Data { stream, content, ends } => {
+                StreamEvent::Data { stream, content, ends } => {
                     let echo = echoes.iter_mut().find(find(stream)).expect("it has begun");
                     echo.content.extend_from_slice(content);
                     echo.is_complete |= ends;
                     server.consumed(stream, content.len(), &mut out);
                 }
-                Event::Trailers { stream } => {
+                StreamEvent::Trailers { stream } => {
                     assert_eq!(head.trailers().next().map(|field| field.name), Some("x-sum"));
                     echoes.iter_mut().find(find(stream)).expect("it has begun").is_complete = true;
                 }

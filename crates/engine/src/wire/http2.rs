@@ -1,0 +1,74 @@
+//! HTTP/2 on the wire: the response in the form of HTTP/1, its fields compressed, its content in frames. So each rule about
+//! fields and content exists once.
+
+use shearwater_http1::{ResponseContent, Version};
+use shearwater_http2::ResponseHead;
+use shearwater_io::{Output, Piece};
+
+use crate::http2::Multiplexed;
+use crate::http2::outgoing::End;
+use crate::limits::{COPIED_BYTES_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
+use crate::response::draft::ResponseDraft;
+use crate::response::facts::Disposition;
+use crate::response::head::Preamble;
+use crate::wire::http1::{self, Encoded, Form};
+
+/// Encodes the response of the current stream: its head, and its content if that is small and fits the windows. Other
+/// content stays with the stream.
+pub(crate) fn response(
+    many: &mut Multiplexed,
+    out: &mut Output,
+    preamble: &Preamble,
+    draft: &mut ResponseDraft,
+    content: ResponseContent,
+) -> Encoded {
+    let (id, status) = (many.current, draft.status);
+    let is_streamed = content.is_whole() && draft.framing().is_some();
+    let form = Form { version: Version::Http2, content, disposition: Disposition::Keep };
+    let mut whole = many.take_draft();
+    let encoded = http1::response(&mut whole, preamble, draft, form);
+    let head = &whole.bytes()[..encoded.head_bytes];
+    let status_line_len = head.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let lines = &head[status_line_len..];
+    let len = whole.len() - encoded.head_bytes as u64;
+    let ends = len == 0 && !is_streamed;
+    let before = out.bytes().len();
+    let response = ResponseHead { status, lines: &[lines], ..ResponseHead::default() };
+    many.connection.respond(id, &response, ends, out.bytes_mut());
+    let head_bytes = out.bytes().len() - before;
+    many.is_whole = !is_streamed && is_sent_at_once(many, out, len);
+    if is_streamed {
+        many.keep_content(Output::new(), 0, None);
+        many.recycle(whole);
+    } else if many.is_whole {
+        if len > 0 {
+            many.connection.data_header(id, len as usize, true, out.bytes_mut());
+            for piece in whole.pieces(encoded.head_bytes as u64) {
+                match piece {
+                    Piece::Bytes(bytes) => out.bytes_mut().extend_from_slice(bytes),
+                    Piece::File(slice) => out.push(shearwater_io::Item::File(slice)),
+                }
+            }
+            many.connection.ended(id, out.bytes_mut());
+            many.content_sent += len;
+        }
+        many.recycle(whole);
+    } else {
+        many.keep_content(whole, encoded.head_bytes as u64, Some(End { trailers: Vec::new() }));
+    }
+    Encoded { head_bytes, sent: encoded.sent }
+}
+
+/// Returns true if content may follow its head at once: it is less than a frame, and delays no other.
+fn is_sent_at_once(many: &Multiplexed, out: &Output, len: u64) -> bool {
+    len == 0
+        || len < COPIED_BYTES_MAX as u64 / 2
+            && out.len() < MULTIPLEXED_OUTPUT_BYTES_MAX as u64
+            && len <= many.connection.sendable(many.current) as u64
+}
+
+/// Encodes `100 Continue` (RFC 9110 section 10.1.1).
+pub(crate) fn interim(many: &mut Multiplexed, out: &mut Output) {
+    let head = ResponseHead { status: 100, ..ResponseHead::default() };
+    many.connection.respond(many.current, &head, false, out.bytes_mut());
+}

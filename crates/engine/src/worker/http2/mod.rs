@@ -1,0 +1,224 @@
+//! HTTP/2 connections. While one is worked on, its state is in the responder, which then encodes for it: [`enter`] and
+//! [`leave`]. What handlers write waits for the end of the turn, so that a connection has one send for all of them.
+//!
+//! [`enter`]: WorkerState::enter
+//! [`leave`]: WorkerState::leave
+
+mod deadlines;
+mod receive;
+mod respond;
+
+use std::mem;
+
+use shearwater_http2::{HeadBuffer, limits::Limits as Http2Limits};
+use shearwater_io::{Driver, Token};
+use shearwater_tasks::TaskId;
+
+use crate::connection::{Flag, Phase};
+use crate::exchange::id::ExchangeId;
+use crate::http2::{Filled, Multiplexed};
+use crate::observe::record::ExchangeEnd;
+use crate::response::facts::Disposition;
+use crate::server::options::Http2Options;
+use crate::service::Service;
+use crate::worker::Worker;
+use crate::worker::state::WorkerState;
+
+/// A worker's state for HTTP/2, beside that of its connections.
+pub(crate) struct Http2 {
+    pub(crate) options: Http2Options,
+    /// Buffers for one head; none before the first.
+    head: Option<Box<HeadBuffer>>,
+    /// Connections whose handlers have written in this turn.
+    unflushed: Vec<Token>,
+}
+
+impl Http2 {
+    pub(crate) fn new(options: Http2Options) -> Self {
+        Self { options, head: None, unflushed: Vec::new() }
+    }
+
+    /// Frees the spare memory.
+    pub(crate) fn trim(&mut self) {
+        (self.head, self.unflushed) = (None, Vec::new());
+    }
+}
+
+impl<S: Service> WorkerState<S> {
+    /// Begins HTTP/2 on a connection: its input is processed as soon as its SETTINGS are queued.
+    pub(crate) fn begin_http2(&mut self, token: Token) {
+        let limits = Http2Limits {
+            head: self.limits.head(),
+            streams_max: self.http2.options.streams_max,
+            extended_connect: false,
+            ..Http2Limits::default()
+        };
+        let many = Box::new(Multiplexed::new(limits, self.now_ms));
+        let conn = self.table.get(token);
+        conn.multiplex();
+        let mut busy = self.busy.take(token, &mut conn.busy);
+        busy.many = Some(many);
+        self.busy.put(conn.busy, busy);
+        self.counters.http2_connections.add(1);
+        self.queue(token);
+    }
+
+    /// Moves a connection's state and output into the responder. Returns false if it has none.
+    pub(crate) fn enter(&mut self, token: Token) -> bool {
+        let Some(conn) = self.table.find(token) else { return false };
+        let busy = self.busy.get_mut(conn.busy);
+        let Some(mut many) = busy.and_then(|busy| busy.many.take()) else { return false };
+        many.now_us = self.ledger.as_ref().map_or(0, |ledger| ledger.turn_us());
+        if let Some(ledger) = &mut self.ledger {
+            ledger.swap_current(&mut many.ended);
+        }
+        mem::swap(&mut self.responder.out, &mut many.pending);
+        self.responder.http2 = Some(many);
+        true
+    }
+
+    /// Moves a connection's state back, with the output.
+    pub(crate) fn leave(&mut self, token: Token) {
+        let many = self.responder.http2.as_mut().expect("a connection was entered");
+        mem::swap(&mut self.responder.out, &mut many.pending);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.swap_current(&mut many.ended);
+        }
+        self.put_back(token);
+    }
+
+    /// Moves a connection's state back; the output is about to be sent.
+    fn put_back(&mut self, token: Token) {
+        let mut many = self.responder.http2.take().expect("a connection was entered");
+        many.note_idle(self.now_ms);
+        let conn = self.table.get(token);
+        let mut busy = self.busy.take(token, &mut conn.busy);
+        busy.many = Some(many);
+        self.busy.put(conn.busy, busy);
+    }
+
+    /// Returns the output and the state of the connection that was entered.
+    fn entered(&mut self) -> (&mut shearwater_io::Output, &mut Multiplexed) {
+        let many = self.responder.http2.as_mut().expect("a connection was entered");
+        (&mut self.responder.out, many)
+    }
+
+    /// Returns the number of open streams of a connection; 0 for HTTP/1.
+    pub(crate) fn open_streams(&mut self, token: Token) -> usize {
+        let index = self.table.get(token).busy;
+        let many = self.busy.get_mut(index).and_then(|busy| busy.many.as_ref());
+        many.map_or(0, |many| many.connection.open_streams())
+    }
+
+    /// Appends content of the connection that was entered, as far as its windows and the output allow.
+    fn fill(&mut self) {
+        loop {
+            let (out, many) = self.entered();
+            match many.fill(out) {
+                None => break,
+                Some(Filled::Partly) => {}
+                Some(Filled::Drained(id)) => {
+                    if let Some(exchange) = self.exchanges.get(id) {
+                        exchange.shared().wake_writer();
+                    }
+                }
+                Some(Filled::Ended(record)) => self.end_record(record),
+            }
+        }
+    }
+
+    /// Polls the handler of a stream, or the task that moves what a coder has encoded.
+    fn run_stream(&mut self, token: Token, id: ExchangeId, task: TaskId, driver: &impl Driver) {
+        if !self.enter(token) {
+            return;
+        }
+        if let Some(mut exchange) = self.exchanges.take(id) {
+            if exchange.task == Some(task) {
+                self.poll(&mut exchange);
+            } else {
+                self.poll_coder(&mut exchange, task);
+                exchange.shared().wake_writer();
+            }
+            self.advance_stream(exchange, driver);
+        }
+        let (_, many) = self.entered();
+        if !mem::replace(&mut many.is_unflushed, true) {
+            self.http2.unflushed.push(token);
+        }
+        self.leave(token);
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Polls the task of an exchange on an HTTP/2 connection.
+    #[inline(never)]
+    pub(crate) fn run_stream(&mut self, token: Token, id: ExchangeId, task: TaskId) {
+        self.state.run_stream(token, id, task, &self.driver);
+    }
+
+    /// Sends what handlers have written in this turn.
+    #[inline]
+    pub(crate) fn flush_handlers(&mut self) {
+        while let Some(token) = self.state.http2.unflushed.pop() {
+            self.flush_streams(token);
+        }
+    }
+
+    /// Sends the output of a connection, and content that may be sent now.
+    pub(crate) fn flush_streams(&mut self, token: Token) {
+        if self.state.enter(token) {
+            self.flush_entered(token);
+        }
+    }
+
+    /// Does the same for the connection that was entered, and leaves it.
+    fn flush_entered(&mut self, token: Token) {
+        let now_us = self.state.ledger.is_some().then(|| self.driver.read_clock_us());
+        let state = &mut self.state;
+        if state.table.get(token).has(Flag::Sending) {
+            state.leave(token);
+            return self.reconcile(token);
+        }
+        state.fill();
+        let (_, many) = state.entered();
+        many.is_unflushed = false;
+        if let Some(now_us) = now_us {
+            many.count_output(now_us);
+        }
+        let is_finished = many.connection.is_finished();
+        if is_finished {
+            state.cancel_entered(token, ExchangeEnd::Truncated);
+        }
+        state.put_back(token);
+        if is_finished {
+            state.end_request(token, Disposition::Last);
+        }
+        self.flush(token);
+    }
+
+    /// Continues a connection whose output was sent: with content, or with input that waited for that.
+    pub(crate) fn frames_sent(&mut self, token: Token) {
+        if !self.state.enter(token) {
+            return;
+        }
+        let (out, many) = self.state.entered();
+        many.connection.output_sent();
+        let continues = !out.is_empty() || many.has_content_to_send() || many.has_input;
+        self.state.leave(token);
+        if continues {
+            self.state.queue(token);
+        }
+        self.reconcile(token);
+    }
+
+    /// Asks the clients of connections that end soon to begin no further stream (RFC 9113 section 6.8).
+    pub(crate) fn drain_http2(&mut self) {
+        for token in self.state.table.tokens(|conn| conn.phase() == Phase::Multiplexed) {
+            if self.state.leaving.ends_soon(token) && self.state.enter(token) {
+                let (out, many) = self.state.entered();
+                many.connection.drain(out.bytes_mut());
+                self.flush_entered(token);
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Received frames: requests, their content, and their resets.
+
+use std::ops::ControlFlow;
+
+use shearwater_http1::{Expectation, Framing, Head, HeadParser};
+use shearwater_http2::{ErrorCode, HeadBuffer, StreamEvent, StreamId};
+use shearwater_io::{Driver, Token};
+
+use crate::connection::Flag;
+use crate::deferred::calls::Deferral;
+use crate::exchange::body::{BodyReader, To};
+use crate::exchange::{Exchange, State};
+use crate::limits::REQUESTS_PER_TURN_MAX;
+use crate::observe::record::{ExchangeEnd, Received};
+use crate::request::guards::{GuardPosition, GuardsPassed};
+use crate::request::refusal::Refusal;
+use crate::request::{DriverView, Request};
+use crate::response::facts::RequestFacts;
+use crate::response::fault::Fault;
+use crate::response::responder::Outcome;
+use crate::server::panics;
+use crate::server::reports::named;
+use crate::service::{BodyPolicy, Service};
+use crate::worker::Worker;
+use crate::worker::request_loop::facts;
+use crate::worker::state::WorkerState;
+
+/// A request whose head is complete.
+#[derive(Clone, Copy)]
+pub(super) struct Begun<'a> {
+    pub(super) id: StreamId,
+    pub(super) head: Head<'a>,
+    /// No content follows.
+    pub(super) ends: bool,
+}
+
+impl Begun<'_> {
+    /// The fate of the connection doesn't depend on a stream.
+    pub(super) fn facts(&self) -> RequestFacts {
+        RequestFacts { keep_alive: true, ..facts(&self.head, true, false) }
+    }
+}
+
+impl<D: Driver, S: Service> Worker<D, S> {
+    /// Processes received frames, which the driver lends; copies only an incomplete one.
+    pub(crate) fn received_frames(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let state = &mut self.state;
+        let index = state.table.get(token).busy;
+        if state.busy.has_input(index) {
+            state.keep_input(token, bytes);
+            return self.resume_frames(token);
+        }
+        if !state.enter(token) {
+            return;
+        }
+        let consumed = state.run_frames(token, bytes, &self.driver);
+        if consumed < bytes.len() {
+            state.keep_input(token, &bytes[consumed..]);
+        }
+        self.flush_received(token);
+    }
+
+    /// Processes stored input, and sends content.
+    pub(crate) fn resume_frames(&mut self, token: Token) {
+        let state = &mut self.state;
+        let index = state.table.get(token).busy;
+        let Some(busy) = state.busy.get_mut(index) else { return };
+        let mut input = std::mem::take(&mut busy.input);
+        if !state.enter(token) {
+            return;
+        }
+        let consumed = state.run_frames(token, &input, &self.driver);
+        input.consume(consumed);
+        if let Some(busy) = state.busy.get_mut(index) {
+            busy.input = input;
+        }
+        self.flush_received(token);
+    }
+
+    /// Sends the responses, or pauses reading if too many of them wait for a send in flight.
+    fn flush_received(&mut self, token: Token) {
+        let (_, many) = self.state.entered();
+        let (has_input, is_sending) = (many.has_input, self.state.table.get(token).has(Flag::Sending));
+        self.flush_entered(token);
+        if has_input && is_sending {
+            self.pause_early(token);
+        }
+    }
+}
+
+impl<S: Service> WorkerState<S> {
+    /// Processes frames of the connection that was entered; returns the bytes consumed. The rest is an incomplete frame, or
+    /// waits because a limit of the turn is reached.
+    fn run_frames(&mut self, token: Token, input: &[u8], driver: &dyn DriverView) -> usize {
+        let new = || Box::new(HeadBuffer::new(self.limits.head()));
+        let mut head = self.http2.head.take().unwrap_or_else(new);
+        let now_ms = self.now_ms;
+        let (_, many) = self.entered();
+        many.connection.begin_turn(now_ms);
+        many.has_input = false;
+        let (mut consumed, mut requests) = (0, 0);
+        loop {
+            if requests >= REQUESTS_PER_TURN_MAX || self.output_bound().is_some() {
+                self.wait_for_turn(token);
+                break;
+            }
+            let (out, many) = self.entered();
+            let had_failed = many.connection.failure().is_some();
+            let Ok(step) = many.connection.receive(&input[consumed..], &mut head, out.bytes_mut()) else {
+                // The GOAWAY is written; the connection ends with it.
+                self.counters.http2_errors.add(u64::from(!had_failed));
+                consumed = input.len();
+                break;
+            };
+            consumed += step.consumed;
+            match step.event {
+                StreamEvent::More => break,
+                StreamEvent::Request { stream, ends } => {
+                    requests += 1;
+                    self.begin_stream(token, Begun { id: stream, head: head.head(), ends }, driver);
+                }
+                StreamEvent::Data { stream, content, ends } => {
+                    self.receive_content(token, stream, content, ends, driver);
+                }
+                event => self.receive_rare(token, event, &head, driver),
+            }
+        }
+        self.http2.head = Some(head);
+        consumed
+    }
+
+    /// Has the rest of the input wait for the next turn, or for the end of the send in flight.
+    #[cold]
+    fn wait_for_turn(&mut self, token: Token) {
+        self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
+        let (_, many) = self.entered();
+        many.has_input = true;
+        if !self.table.get(token).has(Flag::Sending) {
+            self.queue(token);
+        }
+    }
+
+    #[cold]
+    fn receive_rare(
+        &mut self,
+        token: Token,
+        event: StreamEvent<'_>,
+        head: &HeadBuffer,
+        driver: &dyn DriverView,
+    ) {
+        let (id, end) = match event {
+            StreamEvent::Rejected { stream, error } => {
+                self.table.get(token).begin_stream();
+                self.counters.http2_streams.add(1);
+                return self.refuse_stream(token, stream, Refusal::Rejected(error), &Received::Line(b""));
+            }
+            StreamEvent::Trailers { stream } => {
+                let (_, many) = self.entered();
+                let exchange = many.find(stream).map(|stream| stream.exchange);
+                if let Some(exchange) = exchange.and_then(|id| self.exchanges.get(id))
+                    && let Some(shared) = &exchange.shared
+                {
+                    shared.put_trailers(head.trailer_section());
+                }
+                return self.receive_content(token, stream, b"", true, driver);
+            }
+            StreamEvent::Reset { stream, .. } => (stream, ExchangeEnd::Disconnected),
+            StreamEvent::Failed { stream, .. } => (stream, ExchangeEnd::Truncated),
+            StreamEvent::Request { .. } | StreamEvent::Data { .. } | StreamEvent::More => return,
+        };
+        self.counters.http2_resets.add(1);
+        let (_, many) = self.entered();
+        if let Some(stream) = many.remove(id) {
+            self.drop_stream(token, stream, end);
+        }
+    }
+
+    /// Responds to a request whose head is complete, or begins to receive its content.
+    fn begin_stream(&mut self, token: Token, begun: Begun<'_>, driver: &dyn DriverView) {
+        self.table.get(token).begin_stream();
+        self.counters.http2_streams.add(1);
+        let is_last = self.count_served(token, false);
+        let (out, many) = self.entered();
+        many.current = begun.id;
+        if is_last {
+            many.connection.drain(out.bytes_mut());
+        }
+        if let Some(refusal) = self.refused_head(token, &begun.head, driver) {
+            return self.refuse_stream(token, begun.id, refusal, &Received::Head(begun.head));
+        }
+        self.guard_stream(token, begun, GuardsPassed(0), driver);
+    }
+
+    /// Runs the guards of a request behind those that it has passed, and continues unless one of them responds or waits.
+    pub(super) fn guard_stream(
+        &mut self,
+        token: Token,
+        begun: Begun<'_>,
+        mut passed: GuardsPassed,
+        driver: &dyn DriverView,
+    ) {
+        // The guards of a request without content run with its handler.
+        if self.has_guards && !begun.ends {
+            let request = Request::new(begun.head, None, driver, self.proxies.as_deref(), token);
+            let request = request.at(GuardPosition { passed, ..GuardPosition::default() });
+            let caught = match self.responder.guard(&self.service, &request, &mut self.calls) {
+                Ok(Some(all)) => {
+                    passed = all;
+                    None
+                }
+                Ok(None) => Some(Ok(())),
+                Err(panic) => Some(Err(panic)),
+            };
+            if let Some(caught) = caught {
+                let outcome = self.responder.called(caught, &request, begun.facts(), &mut self.calls);
+                return self.conclude_stream(token, begun, outcome, None, driver);
+            }
+        }
+        if begun.ends {
+            return self.respond_to_stream(token, begun, passed, driver);
+        }
+        match self.policy_of(&begun.head) {
+            ControlFlow::Break(refusal) => {
+                self.refuse_stream(token, begun.id, refusal, &Received::Head(begun.head));
+            }
+            ControlFlow::Continue(policy) => self.begin_content(token, begun, passed, &policy, driver),
+        }
+    }
+
+    /// Returns what is done with a request's content; breaks if that is too long.
+    fn policy_of(&mut self, head: &Head<'_>) -> ControlFlow<Refusal, BodyPolicy> {
+        let policy = match panics::catch(|| self.service.body_policy(head)) {
+            Ok(policy) => policy,
+            Err(mut panic) => {
+                panic.request = Some(named(head));
+                self.faulty(Fault::Panic(panic));
+                return ControlFlow::Break(Refusal::Panicked);
+            }
+        };
+        match head.framing() {
+            Framing::Length(len) if len > self.body_bytes_max(&policy) => {
+                if matches!(policy, BodyPolicy::Call) {
+                    self.report_body_limit();
+                }
+                ControlFlow::Break(Refusal::BodyTooLarge)
+            }
+            _ => ControlFlow::Continue(policy),
+        }
+    }
+
+    /// Begins to receive content: for the handler, which is called at once if it reads itself.
+    fn begin_content(
+        &mut self,
+        token: Token,
+        begun: Begun<'_>,
+        passed: GuardsPassed,
+        policy: &BodyPolicy,
+        driver: &dyn DriverView,
+    ) {
+        let is_awaited = begun.head.expectation() == Expectation::Continue;
+        let to = match policy {
+            BodyPolicy::Call => To::Handler,
+            BodyPolicy::Discard => To::Discard,
+            BodyPolicy::Buffer { .. } => To::Keep,
+        };
+        let mut body = self.body_reader(Framing::None, self.body_bytes_max(policy), to);
+        if to == To::Handler {
+            body.owes_continue = is_awaited;
+            let request = Request::new(begun.head, None, driver, self.proxies.as_deref(), token);
+            let request = request.at(GuardPosition::late(passed));
+            let outcome = self.responder.call(&self.service, &request, begun.facts(), &mut self.calls);
+            return self.conclude_stream(token, begun, outcome, Some(body), driver);
+        }
+        let mut exchange = self.exchanges.begin(token);
+        (exchange.stream, exchange.facts, exchange.passed) = (Some(begun.id), begun.facts(), passed);
+        exchange.enter(State::Reading);
+        exchange.body = Some(body);
+        exchange.head.extend(begun.head.raw(), &mut self.busy.pool);
+        let new = || Box::new(HeadParser::without_room(self.limits.head()));
+        exchange.parser.get_or_insert_with(new).adopt(&begun.head);
+        self.keep_stream(exchange);
+        if is_awaited {
+            self.responder.append_continue();
+        }
+        self.refuse_stream_if_full(token, begun.id);
+    }
+
+    /// Receives a piece of a request's content. Once it is complete, calls a handler that doesn't read it itself.
+    pub(super) fn receive_content(
+        &mut self,
+        token: Token,
+        id: StreamId,
+        content: &[u8],
+        ends: bool,
+        driver: &dyn DriverView,
+    ) {
+        let (_, many) = self.entered();
+        many.current = id;
+        let exchange_id = many.find(id).map(|stream| {
+            stream.received += content.len() as u64;
+            stream.uncredited += content.len();
+            stream.exchange
+        });
+        let Some(mut exchange) = exchange_id.and_then(|id| self.exchanges.take(id)) else {
+            // The response doesn't depend on it.
+            let (out, many) = self.entered();
+            return many.connection.consumed(id, content.len(), out.bytes_mut());
+        };
+        let Some(mut body) = exchange.body.take() else {
+            return self.keep_early(exchange, content, ends);
+        };
+        let bytes_before = body.bytes;
+        let Exchange { kept, shared, .. } = &mut *exchange;
+        let stored = body.store(content, kept, shared.as_ref(), &mut self.busy.pool);
+        body.earn(&self.body_rate_rule, bytes_before, self.now_ms);
+        if let Err(refusal) = stored {
+            self.report_body_limit();
+            self.keep_stream(exchange);
+            return self.refuse_exchange(token, id, refusal);
+        }
+        let grows = body.to != To::Discard;
+        if !exchange.is_handled() {
+            self.credit_all(id);
+        }
+        match (ends, &exchange.shared) {
+            (true, None) => return self.respond_to_kept_stream(exchange, &body, driver),
+            (true, Some(shared)) => shared.end_body(),
+            (false, _) => exchange.body = Some(body),
+        }
+        self.keep_stream(exchange);
+        if grows {
+            self.refuse_stream_if_full(token, id);
+        }
+    }
+
+    /// Keeps content that arrives while a guard waits, up to the stream's window.
+    #[cold]
+    fn keep_early(&mut self, exchange: Box<Exchange>, content: &[u8], ends: bool) {
+        let id = exchange.stream.expect("an exchange of a stream");
+        self.keep_stream(exchange);
+        let (_, many) = self.entered();
+        let stream = many.stream(id);
+        stream.early.extend_from_slice(content);
+        stream.is_early_whole |= ends;
+    }
+
+    /// Calls the handler of a request whose content is complete.
+    fn respond_to_kept_stream(
+        &mut self,
+        exchange: Box<Exchange>,
+        body: &BodyReader,
+        driver: &dyn DriverView,
+    ) {
+        let (token, id) = (exchange.token, exchange.stream.expect("an exchange of a stream"));
+        let outcome = self.call_kept(&exchange, body, driver);
+        match outcome {
+            Outcome::Deferred(Deferral::Deferred(deferred)) => {
+                self.defer_stream(exchange, deferred, None, driver);
+            }
+            outcome => {
+                let head = exchange.head().expect("its head is kept until its handler is called");
+                self.conclude_stream(token, Begun { id, head, ends: true }, outcome, None, driver);
+                self.end_stream_exchange(exchange);
+            }
+        }
+    }
+
+    /// Begins a request anew that has passed the guard it waited for, with the content that has arrived meanwhile.
+    #[cold]
+    pub(super) fn begin_stream_anew(&mut self, exchange: Box<Exchange>, driver: &dyn DriverView) {
+        let (token, id) = (exchange.token, exchange.stream.expect("an exchange of a stream"));
+        let (shared, passed) = (exchange.shared().clone(), exchange.passed_guards().unwrap_or_default());
+        let ends = shared.head().framing() == Framing::None;
+        let (_, many) = self.entered();
+        let stream = many.stream(id);
+        let (early, is_whole) = (std::mem::take(&mut stream.early), stream.is_early_whole);
+        (stream.received, stream.uncredited) = (0, 0);
+        self.end_stream_exchange(exchange);
+        let (_, many) = self.entered();
+        many.current = id;
+        self.guard_stream(token, Begun { id, head: shared.head(), ends }, passed, driver);
+        if !early.is_empty() || is_whole {
+            self.receive_content(token, id, &early, is_whole, driver);
+        }
+    }
+
+    /// Resets a stream whose response can't be completed, or has no client any more.
+    pub(super) fn reset_stream(&mut self, token: Token, id: StreamId, code: ErrorCode, end: ExchangeEnd) {
+        let (out, many) = self.entered();
+        many.connection.reset(id, code, out.bytes_mut());
+        self.counters.http2_resets.add(1);
+        let (_, many) = self.entered();
+        if let Some(stream) = many.remove(id) {
+            self.drop_stream(token, stream, end);
+        }
+    }
+}
