@@ -26,6 +26,10 @@ pub struct Options {
     pub strict_sni: bool,
     /// Lowest version that is accepted.
     pub min_version: Version,
+    /// Protocols that are agreed on by ALPN, in the order of preference. Default: HTTP/2, then HTTP/1.1.
+    ///
+    /// A client that offers only others is refused. One that doesn't use ALPN gets HTTP/1.1, whatever is listed.
+    pub protocols: Vec<AlpnProtocol>,
     /// Response to a client that sends HTTP without TLS, complete with its head. Empty sends nothing.
     pub plain_http_response: Vec<u8>,
     /// Keys of the session tickets; `None` makes every handshake a full one.
@@ -53,9 +57,33 @@ impl Default for Options {
             certificates: Vec::new(),
             strict_sni: false,
             min_version: Version::Tls12,
+            protocols: AlpnProtocol::ALL.to_vec(),
             plain_http_response: Vec::new(),
             tickets: None,
             challenges: None,
+        }
+    }
+}
+
+/// Protocols that a server can agree on with its clients by ALPN (RFC 7301).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AlpnProtocol {
+    /// HTTP/2 (RFC 9113).
+    Http2,
+    /// HTTP/1.1.
+    Http11,
+}
+
+impl AlpnProtocol {
+    /// All protocols, in the default order.
+    pub const ALL: [Self; 2] = [Self::Http2, Self::Http11];
+
+    /// Returns its name as registered with IANA: `h2`, `http/1.1`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http2 => "h2",
+            Self::Http11 => "http/1.1",
         }
     }
 }
@@ -104,10 +132,6 @@ pub(crate) struct Chosen {
     pub(crate) is_challenge: bool,
 }
 
-/// Protocols that are offered by ALPN. A client that offers only others is refused (RFC 7301, section 3.2): browsers and
-/// curl offer this one, too.
-pub(crate) const PROTOCOLS: &[&str] = &["http/1.1"];
-
 /// Maximum bytes of a name, as in DNS (RFC 1035 section 2.3.4). A longer one is that of no host.
 const NAME_BYTES_MAX: usize = 253;
 
@@ -115,7 +139,7 @@ impl Configuration {
     /// Makes a configuration.
     ///
     /// # Errors
-    /// Fails if there are no certificates, or if a name occurs twice.
+    /// Fails if there are no certificates or no protocols, or if a name or a protocol occurs twice.
     pub fn new(options: Options) -> Result<Self, ConfigurationError> {
         let versions: &[&SupportedProtocolVersion] = match options.min_version {
             Version::Tls12 => rustls::DEFAULT_VERSIONS,
@@ -124,6 +148,7 @@ impl Configuration {
         if options.certificates.is_empty() {
             return Err(ConfigurationError::Empty);
         }
+        let protocols = protocol_names(&options.protocols)?;
         let (mut hosts, mut by_name) = (Vec::new(), HashMap::new());
         for NamedCertificate { names, pair, clients } in options.certificates {
             for name in names {
@@ -135,7 +160,7 @@ impl Configuration {
             }
             let config = pair.map(|pair| {
                 let (key, tickets) = (pair.certified_key(), options.tickets.as_ref());
-                Arc::new(server_config(key, clients.as_ref(), PROTOCOLS, versions, tickets))
+                Arc::new(server_config(key, clients.as_ref(), &protocols, versions, tickets))
             });
             hosts.push(Host { config, client_policy: clients.map_or(0, |clients| clients.policy()) });
         }
@@ -207,6 +232,22 @@ impl Configuration {
     }
 }
 
+/// Returns the names of protocols, if there are some and each occurs once.
+fn protocol_names(protocols: &[AlpnProtocol]) -> Result<Vec<&'static str>, ConfigurationError> {
+    if protocols.is_empty() {
+        return Err(ConfigurationError::NoProtocols);
+    }
+    let mut names = Vec::with_capacity(protocols.len());
+    for protocol in protocols {
+        let name = protocol.as_str();
+        if names.contains(&name) {
+            return Err(ConfigurationError::ProtocolTwice(*protocol));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
 /// Makes a configuration of rustls with one certificate, and rustls's default suites and groups.
 pub(crate) fn server_config(
     key: Arc<CertifiedKey>,
@@ -239,6 +280,10 @@ pub enum ConfigurationError {
     Empty,
     /// A server name occurs twice.
     NameTwice(String),
+    /// There are no protocols.
+    NoProtocols,
+    /// A protocol occurs twice.
+    ProtocolTwice(AlpnProtocol),
 }
 
 impl fmt::Display for ConfigurationError {
@@ -246,6 +291,8 @@ impl fmt::Display for ConfigurationError {
         match self {
             Self::Empty => out.write_str("expected at least one certificate, found none"),
             Self::NameTwice(name) => write!(out, "the server name `{name}` has two certificates"),
+            Self::NoProtocols => out.write_str("expected at least one protocol, found none"),
+            Self::ProtocolTwice(protocol) => write!(out, "the protocol `{}` occurs twice", protocol.as_str()),
         }
     }
 }

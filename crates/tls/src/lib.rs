@@ -63,7 +63,7 @@ mod tickets;
 pub use certificate::{Pair, PairError, PairProblem};
 pub use challenges::Challenges;
 pub use clients::{ClientAuthorities, ClientAuthoritiesError};
-pub use configuration::{Configuration, ConfigurationError, NamedCertificate, Options};
+pub use configuration::{AlpnProtocol, Configuration, ConfigurationError, NamedCertificate, Options};
 pub use facts::{CertificateFacts, KeyKind, MalformedCertificate};
 pub use provider::{SharedConfiguration, TlsProvider};
 pub use self_signed::{SelfSignedError, challenge_certificate, self_signed};

@@ -9,7 +9,7 @@ use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
 use shearwater_io::secure::{Failure, Opened, RECORD_WIRE_BYTES_MAX, SessionFacts, Step, Version};
 
 use crate::challenges;
-use crate::configuration::{Chosen, PROTOCOLS};
+use crate::configuration::{AlpnProtocol, Chosen};
 use crate::failure::{Alert, reason};
 use crate::hello::RECORD_HEADER_BYTES;
 use crate::limits::{HANDSHAKE_BYTES_MAX, MESSAGE_BYTES_MAX};
@@ -313,7 +313,8 @@ fn record_end(wire: &mut [u8]) -> Option<usize> {
 }
 
 fn protocol_name(name: &[u8]) -> Option<&'static str> {
-    PROTOCOLS.iter().chain(&[challenges::PROTOCOL]).copied().find(|known| known.as_bytes() == name)
+    let mut known = AlpnProtocol::ALL.map(AlpnProtocol::as_str).into_iter().chain([challenges::PROTOCOL]);
+    known.find(|known| known.as_bytes() == name)
 }
 
 /// Returns a suite's registered name, which differs from rustls's for TLS 1.3.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use shearwater_io::secure::{Session, Step};
-use shearwater_tls::{Options, Tickets, TlsProvider};
+use shearwater_tls::{AlpnProtocol, Options, Tickets, TlsProvider};
 
 use crate::authority::{Authority, pem};
 use crate::link::{accept, named, serve};
@@ -76,7 +76,9 @@ impl Server {
         std::fs::write(folder.path().join("ca.pem"), pem("CERTIFICATE", &authority.der)).unwrap();
         let certificates = vec![named(&["localhost"], Some(authority.pair(&["localhost", "127.0.0.1"])))];
         let tickets = Some(Arc::new(Tickets::from_file_bytes(&[1; 80]).unwrap()));
-        let port = start(serve(Options { certificates, tickets, ..Options::default() }));
+        // Its responses are in HTTP/1.1.
+        let protocols = vec![AlpnProtocol::Http11];
+        let port = start(serve(Options { certificates, tickets, protocols, ..Options::default() }));
         Self { folder, port }
     }
 

@@ -1,8 +1,11 @@
 //! Handshakes and content, against rustls's client.
 
+use std::sync::Arc;
+
 use rustls::{AlertDescription, Error};
 use shearwater_io::secure::{Failure, Provider, RECORD_BYTES_MAX, Session, Step, Version};
-use shearwater_tls::{Configuration, ConfigurationError, Options, SharedConfiguration, TlsProvider};
+use shearwater_tls::AlpnProtocol::{Http2, Http11};
+use shearwater_tls::{Configuration, ConfigurationError, Options, SharedConfiguration, Tickets, TlsProvider};
 use testkit::random;
 
 use crate::authority::Authority;
@@ -161,18 +164,70 @@ fn serves_clients_without_sni_unless_strict() {
 }
 
 #[test]
-fn agrees_on_a_protocol() {
+fn prefers_protocols_in_the_configured_order() {
+    const H1: Option<&str> = Some("http/1.1");
+    const H2: Option<&str> = Some("h2");
     let authority = Authority::new("Test");
-    let mut provider = serve(one(&authority));
-    for (alpn, chosen) in [(&[][..], None), (&["h2", "http/1.1"], Some("http/1.1"))] {
-        let config = client(&authority, ClientOptions { alpn, ..ClientOptions::default() });
-        assert_eq!(Link::secured(&config, "a.example", &mut provider).facts().alpn, chosen);
+    // Chosen for clients that offer HTTP/2 alone, HTTP/1.1 alone, and both in either order; `None` is refused.
+    for (protocols, chosen) in [
+        (&[Http2, Http11][..], [H2, H1, H2, H2]),
+        (&[Http11, Http2], [H2, H1, H1, H1]),
+        (&[Http2], [H2, None, H2, H2]),
+        (&[Http11], [None, H1, H1, H1]),
+    ] {
+        let mut provider = serve(Options { protocols: protocols.to_vec(), ..one(&authority) });
+        let offers = [&["h2"][..], &["http/1.1"], &["h2", "http/1.1"], &["http/1.1", "h2"]];
+        for (offer, chosen) in offers.into_iter().zip(chosen) {
+            let (alpn, failure) = agreed(&authority, offer, &mut provider);
+            assert_eq!(alpn, chosen, "{protocols:?}: {offer:?}");
+            assert_eq!(failure, chosen.is_none().then_some(Failure::Protocol), "{protocols:?}: {offer:?}");
+        }
+        assert_eq!(agreed(&authority, &[], &mut provider), (None, None), "without ALPN: {protocols:?}");
+        for offer in [&["acme-tls/1"][..], &["acme-tls/1", "h2", "http/1.1"], &["h2c"]] {
+            assert_eq!(
+                agreed(&authority, offer, &mut provider),
+                (None, Some(Failure::Protocol)),
+                "{offer:?}"
+            );
+        }
     }
-    for alpn in [&["h2"][..], &["acme-tls/1"], &["acme-tls/1", "http/1.1"]] {
-        let config = client(&authority, ClientOptions { alpn, ..ClientOptions::default() });
-        let mut link = Link::new(&config, "a.example", &mut provider);
-        assert_eq!(link.run(usize::MAX), Err(Error::AlertReceived(AlertDescription::NoApplicationProtocol)));
-        assert_eq!(link.failure(), Some(Failure::Protocol));
+    let mut default = serve(one(&authority));
+    assert_eq!(agreed(&authority, &["http/1.1", "h2"], &mut default), (H2, None));
+}
+
+/// Returns the protocol that a client with this offer gets, and the reason why it is refused.
+fn agreed(
+    authority: &Authority,
+    alpn: &[&str],
+    provider: &mut TlsProvider,
+) -> (Option<&'static str>, Option<Failure>) {
+    let config = client(authority, ClientOptions { alpn, ..ClientOptions::default() });
+    let mut link = Link::new(&config, "a.example", provider);
+    if let Err(error) = link.run(usize::MAX) {
+        assert_eq!(error, Error::AlertReceived(AlertDescription::NoApplicationProtocol), "{alpn:?}");
+        return (None, link.failure());
+    }
+    let alpn = link.facts().alpn;
+    assert_eq!(link.client.alpn_protocol(), alpn.map(str::as_bytes));
+    (alpn, link.failure())
+}
+
+/// A ticket doesn't hold a client to the protocol of its first session.
+#[test]
+fn agrees_anew_in_a_resumed_session() {
+    let authority = Authority::new("Test");
+    let tickets = Some(Arc::new(Tickets::random(1_795_694_400).unwrap()));
+    for versions in [TLS12, TLS13] {
+        let mut provider = serve(Options { tickets: tickets.clone(), ..one(&authority) });
+        let alpn = &["http/1.1"];
+        let mut config = client(&authority, ClientOptions { versions, alpn, ..ClientOptions::default() });
+        let mut link = Link::secured(&config, "a.example", &mut provider);
+        assert_eq!((link.facts().is_resumed, link.facts().alpn), (false, Some("http/1.1")));
+        assert_eq!(link.respond(&[b"with its tickets"]), b"with its tickets");
+        drop(link);
+        Arc::get_mut(&mut config).unwrap().alpn_protocols = vec![b"h2".to_vec()];
+        let link = Link::secured(&config, "a.example", &mut provider);
+        assert_eq!((link.facts().is_resumed, link.facts().alpn), (true, Some("h2")), "{versions:?}");
     }
 }
 
@@ -294,4 +349,9 @@ fn rejects_impossible_configurations() {
     let pair = Some(authority.pair(&["a.example"]));
     let error = new(vec![named(&["a.example"], pair.clone()), named(&["A.example"], pair)]);
     assert_eq!(error.to_string(), "the server name `A.example` has two certificates");
+    let with = |protocols| Configuration::new(Options { protocols, ..one(&authority) }).unwrap_err();
+    assert_eq!(with(Vec::new()).to_string(), "expected at least one protocol, found none");
+    let error = with(vec![Http2, Http11, Http2]);
+    assert_eq!(error, ConfigurationError::ProtocolTwice(Http2));
+    assert_eq!(error.to_string(), "the protocol `h2` occurs twice");
 }
