@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use shearwater::{
-    AcceptMode, ClientHeader, DriverChoice, Limits, ListenAddress, Order, Server, TcpOptions, Timeouts,
+    AcceptMode, ClientHeader, DriverChoice, Http2Options, Limits, ListenAddress, Order, Server, TcpOptions,
+    Timeouts,
 };
 use shearwater_config::{self as config, Address, Choices, Config, Listen};
 use shearwater_files::{CacheLimits, Links};
@@ -85,7 +86,7 @@ pub(crate) fn driver(driver: config::Driver) -> DriverChoice {
     }
 }
 
-/// Applies `[server]` and `performance.max_connections` to a server.
+/// Applies `[server]`, `limits.streams_max` and `performance.max_connections` to a server.
 pub(crate) fn apply(config: &Config, server: Server) -> Server {
     let section = &config.server;
     let server = server
@@ -100,6 +101,10 @@ pub(crate) fn apply(config: &Config, server: Server) -> Server {
             config::Order::Lifo => Order::Lifo,
         })
         .tcp(TcpOptions { nodelay: section.tcp_nodelay, keepalive: section.tcp_keepalive })
+        .http2(Http2Options {
+            prior_knowledge: section.http2_prior_knowledge,
+            streams_max: config.limits.streams_max.into(),
+        })
         .trusted_proxies(proxies::trusted(section))
         .proxy_protocol(section.proxy_protocol == config::ProxyProtocol::Required)
         .pin(section.pin)
@@ -144,6 +149,7 @@ pub(crate) fn fixed(config: &Config) -> Vec<FixedSetting> {
         limits.buffered_bytes_max.map_or_else(|| "its default".to_owned(), |bytes| bytes.to_string());
     vec![
         given("server.workers", &server.workers),
+        given("server.http2_prior_knowledge", &server.http2_prior_knowledge),
         given("server.tcp_nodelay", &server.tcp_nodelay),
         given("server.tcp_keepalive", &server.tcp_keepalive),
         given("server.trusted_proxies", &server.trusted_proxies.join(", ")),
@@ -163,6 +169,7 @@ pub(crate) fn fixed(config: &Config) -> Vec<FixedSetting> {
         given("limits.buffered_bytes_max", &buffered),
         given("limits.connections_per_address_max", &limits.connections_per_address_max),
         given("limits.requests_per_connection_max", &limits.requests_per_connection_max),
+        given("limits.streams_max", &limits.streams_max),
         given("tls.storage", &path(&tls.storage)),
         given("acme.directory", &acme.directory),
         given("acme.email", &acme.email.as_deref().unwrap_or("none")),
@@ -291,5 +298,24 @@ fn all_addresses(port: u16) -> ListenAddress {
     match UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)) {
         Ok(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into(),
         Err(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shearwater::Server;
+    use shearwater_config::Config;
+
+    use super::apply;
+
+    #[test]
+    fn applies_the_keys_of_http2() {
+        let mut config = Config::default();
+        let applied = |config: &Config| format!("{:?}", apply(config, Server::new("127.0.0.1:0")));
+        let default = "http2: Http2Options { prior_knowledge: false, streams_max: 100 }";
+        assert!(applied(&config).contains(default), "{}", applied(&config));
+        (config.server.http2_prior_knowledge, config.limits.streams_max) = (true, 7);
+        let changed = "http2: Http2Options { prior_knowledge: true, streams_max: 7 }";
+        assert!(applied(&config).contains(changed), "{}", applied(&config));
     }
 }

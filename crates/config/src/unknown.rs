@@ -112,6 +112,11 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("ssl_protocols", "`min_version` of [tls]"),
     ("tls_min_version", "`min_version` of [tls]"),
     ("alpn", "`protocols` of [tls]"),
+    ("http2", "`protocols` of [tls], which has \"h2\" by default"),
+    ("h2", "`protocols` of [tls], which has \"h2\" by default"),
+    ("h2c", "`http2_prior_knowledge` of [server]"),
+    ("http2_max_concurrent_streams", "`streams_max` of [limits]"),
+    ("max_concurrent_streams", "`streams_max` of [limits]"),
     ("ssl_session_ticket_key", "`ticket_keys` of [tls]"),
     ("acme_email", "`email` of [acme]"),
     ("acme_ca", "`directory` of [acme]"),
@@ -189,9 +194,9 @@ const FEATURES: &[Unsupported] = &[
         help: "make them ahead of time with a site generator",
     },
     Unsupported {
-        words: "http2 h2 h2c http3 h3 quic alpn",
-        what: "HTTP/2 and HTTP/3 are not supported yet",
-        help: "use a proxy (Caddy, nginx, HAProxy) that forwards requests to this server by HTTP/1.1",
+        words: "http3 h3 quic",
+        what: "HTTP/3 is not supported yet",
+        help: "sites with TLS have HTTP/2: see `protocols` of [tls]; for HTTP/3 use a proxy (Caddy, nginx, HAProxy) in front of this server",
     },
     Unsupported {
         words: "proxy upstream upstreams backend backends fastcgi uwsgi cgi php",
@@ -271,12 +276,13 @@ mod tests {
             ("reverse_proxy", "forwarding requests"),
             ("jwt_secret", "this kind of authentication"),
             ("otel_endpoint", "sending metrics"),
-            ("http2", "HTTP/2"),
+            ("http3_hq", "HTTP/3"),
         ] {
             let found = unsupported(name).unwrap_or_else(|| panic!("{name}"));
             assert!(found.what.starts_with(what), "{name}: {}", found.what);
         }
         for name in [
+            "http2",
             "http_port",
             "https_port",
             "ssl_certificate_key",

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater::engine::{forbid_core_dumps, handed_state};
 use shearwater::tls::{
-    Challenges, ClientAuthorities, Configuration, ExportedKeys, NamedCertificate, Options, Pair, PairError,
-    SharedConfiguration, Tickets, self_signed,
+    AlpnProtocol, Challenges, ClientAuthorities, Configuration, ExportedKeys, NamedCertificate, Options,
+    Pair, PairError, SharedConfiguration, Tickets, self_signed,
 };
 use shearwater_acme::{ExternalAccount, Handle, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Manager, Notice, Status};
-use shearwater_config::{Directory, SiteTls, TlsVersion};
+use shearwater_config::{Directory, Protocol, SiteTls, TlsVersion};
 use shearwater_metrics::{Certificate, Metrics};
 
 use crate::failure::Failure;
@@ -256,6 +256,7 @@ impl Current {
                 TlsVersion::Tls12 => shearwater::tls::Version::Tls12,
                 TlsVersion::Tls13 => shearwater::tls::Version::Tls13,
             },
+            protocols: self.plan.tls.protocols.iter().map(|protocol| alpn(*protocol)).collect(),
             // The server's own response to plain HTTP names https.
             plain_http_response: Vec::new(),
             tickets: Some(Arc::clone(tickets)),
@@ -333,6 +334,13 @@ impl TlsPlan {
             challenges: self.challenges(),
             ..shearwater_acme::Options::new(self.storage.clone()?, names)
         })
+    }
+}
+
+fn alpn(protocol: Protocol) -> AlpnProtocol {
+    match protocol {
+        Protocol::Http2 => AlpnProtocol::Http2,
+        Protocol::Http11 => AlpnProtocol::Http11,
     }
 }
 

@@ -205,6 +205,8 @@ const SHOWN: &[(Test, &[&str])] = &[
     ),
     (tls::files, &["tls.ticket_keys", "acme.ca"]),
     (tls::min_version, &["tls.min_version"]),
+    (server::http2_prior_knowledge, &["server.http2_prior_knowledge"]),
+    (limits::streams_max, &["limits.streams_max"]),
     (tls::protocols, &["tls.protocols"]),
     (tls::strict_sni, &["tls.strict_sni"]),
     (tls::redirect_port, &["tls.redirect_port"]),

@@ -232,18 +232,21 @@ fn an_emptied_file_refuses_the_reload() {
 #[test]
 fn names_settings_that_need_a_restart() {
     let mut reloaded = Reloaded::start(&["--workers", "1"], "[server]\nbacklog = 100\n");
-    let keys = "[server]\nworkers = 7\nbacklog = 200\n[limits]\nfields_max = 9\n[log]\nformat = \"json\"\n";
+    let keys = "[server]\nworkers = 7\nbacklog = 200\nhttp2_prior_knowledge = true\n\
+                [limits]\nfields_max = 9\nstreams_max = 9\n[log]\nformat = \"json\"\n";
     reloaded.folder.file("site.toml", site(keys, "two"));
     // The flag overrides the file's workers again.
     let expected = "\
 warning: without `access` there is no access log
- --> site.toml:7:10
+ --> site.toml:9:10
   |
-7 | format = \"json\"
+9 | format = \"json\"
   |          ^^^^^^ log.format
 help: add a destination, such as `access = \"access.log\"`
+warning: a change of `server.http2_prior_knowledge` to true takes effect after a restart; now false
 warning: a change of `server.backlog` to 200 takes effect after a restart; now 100
 warning: a change of `limits.fields_max` to 9 takes effect after a restart; now 100
+warning: a change of `limits.streams_max` to 9 takes effect after a restart; now 100
 warning: a change of `log.format` to json takes effect after a restart; now combined
 ";
     let log = reloaded.reload();

@@ -54,6 +54,9 @@ section! {
             "Maximum number of connections per client address; an IPv6 /64 counts as one address. Further ones are reset. 0: no limit.";
         requests_per_connection_max: u32 = 0, integer(0..=4_294_967_295),
             "Maximum number of requests per connection; the last response closes it. 0: no limit.";
+        streams_max: u16 = 100, integer(1..=10_000),
+            "Maximum number of requests in progress on a connection of HTTP/2; further ones are refused (REFUSED_STREAM), and the client may \
+             repeat them.";
         body_bytes_per_second_min: u32 = 240, size(0..=4_294_967_295),
             "Minimum rate of a request body per second; 408 below. 0: no minimum.";
         send_bytes_per_second_min: u32 = 240, size(0..=4_294_967_295),

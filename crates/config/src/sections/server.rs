@@ -22,6 +22,9 @@ section! {
         https_port: Option<u16> = None, Optional(integer(0..=65_535)),
             "Port to listen on for TLS, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Needs a site with a certificate \
              (`tls` of `[[site]]`).";
+        http2_prior_knowledge: bool = false, Flag,
+            "Serves HTTP/2 in clear to clients that begin with it (\"h2c\", for gRPC and for proxies), and HTTP/1.1 to others. If off, \
+             such clients get a 400. `Upgrade: h2c` is ignored. Over TLS the protocol is negotiated: see `protocols` of `[tls]`.";
         tcp_nodelay: bool = true, Flag,
             "Sends small writes at once (TCP_NODELAY). If off, short responses may wait for an acknowledgement.";
         tcp_keepalive: bool = false, Flag,

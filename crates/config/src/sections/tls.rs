@@ -10,15 +10,16 @@ use crate::context::{Context, KeyPath, Value};
 use crate::rules::collections::{List, Optional, Table, read_table};
 use crate::rules::numbers::{Number, age, integer};
 use crate::rules::strings::{Choice, Flag, Text, choices, text};
-use crate::section::{Description, Kind::Inline, Rule, section};
+use crate::section::{Description, Kind::Inline, Rule, Source, section};
 
 section! {
     /// TLS of all sites.
     Tls {
         min_version: TlsVersion = TlsVersion::Tls12, Choice(&[]),
             "Lowest version of TLS that clients may use.";
-        protocols: Vec<Protocol> = vec![Protocol::Http11], List(PROTOCOL),
-            "Protocols that clients are offered (ALPN).";
+        protocols: Vec<Protocol> = vec![Protocol::Http2, Protocol::Http11], List(PROTOCOL),
+            "Protocols that clients may negotiate (ALPN), in the server's order of preference. A client that offers only others is refused. \
+             One that doesn't negotiate gets HTTP/1.1, even if only \"h2\" is listed.";
         strict_sni: bool = false, Flag,
             "Refuses clients that ask for a name of no site, or for none. Otherwise they get the certificate of the first site that has one.";
         redirect_port: Option<u16> = None, Optional(integer(1..=65_535)),
@@ -30,6 +31,13 @@ section! {
         storage: Option<PathBuf> = None, Optional(file("a folder, such as \"/var/lib/shearwater\"")),
             "Folder for certificates that the server gets by itself, and for the account they belong to. Several machines may share it. \
              Default: the service manager's (`StateDirectory=`), or `shearwater` in the user's folder for data.";
+    }
+
+    fn check(&mut self, source: &Source<'_>, context: &mut Context<'_>) {
+        if self.protocols.is_empty() {
+            let help = "name some, such as `protocols = [\"h2\", \"http/1.1\"]`, or remove the key";
+            source.error(context, "protocols", "expected at least one protocol, found none", help);
+        }
     }
 
     fn example() -> Self {
@@ -50,22 +58,32 @@ choices! {
     }
 }
 
-/// Protocols that clients are offered.
+/// Protocols that are negotiated with clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// HTTP/1.1.
+    /// HTTP/2.
     #[default]
+    Http2,
+    /// HTTP/1.1.
     Http11,
 }
 
 const PROTOCOL: Text<Protocol> = Text {
-    allowed: "\"http/1.1\"",
+    allowed: "\"h2\" or \"http/1.1\"",
     parse: |text, _| match text {
+        "h2" => Ok(Protocol::Http2),
         "http/1.1" => Ok(Protocol::Http11),
-        "h2" => Err("HTTP/2 is not supported yet".to_owned()),
+        "h2c" => Err("HTTP/2 without TLS is `http2_prior_knowledge` of [server]".to_owned()),
+        "h3" => Err("HTTP/3 is not supported yet".to_owned()),
         _ => Err("unknown protocol".to_owned()),
     },
-    format: |_| "http/1.1".to_owned(),
+    format: |protocol| {
+        let name = match protocol {
+            Protocol::Http2 => "h2",
+            Protocol::Http11 => "http/1.1",
+        };
+        name.to_owned()
+    },
     help: "",
 };
 

@@ -15,6 +15,7 @@ const ONCE: &[(&str, Rows)] = &[
             &["workers = 0", "workers = 7"],
             &["http_port = 0", "http_port = 81"],
             &["https_port = 0", "https_port = 82"],
+            &["http2_prior_knowledge = true"],
             &["tcp_nodelay = false"],
             &["tcp_keepalive = true"],
             &["backlog = 1"],
@@ -33,7 +34,10 @@ const ONCE: &[(&str, Rows)] = &[
             &["response_buffer_size = 1024"],
         ],
     ),
-    ("limits", &[&["head_bytes_max = 64"], &["body_bytes_max = 0"], &["fields_max = 3"]]),
+    (
+        "limits",
+        &[&["head_bytes_max = 64"], &["body_bytes_max = 0"], &["fields_max = 3"], &["streams_max = 1"]],
+    ),
     ("timeouts", &[&["head = \"1ms\""], &["drain_idle = 0"]]),
     ("cache", &[&["enabled = false"], &["bytes_max = 70000", "bytes_max = \"1MB\""], &["entries_max = 1"]]),
     ("logging", &[&["level = \"off\"", "level = \"${EMPTY:-debug}\""], &["format = \"json\""]]),
@@ -50,7 +54,7 @@ const ONCE: &[(&str, Rows)] = &[
         "tls",
         &[
             &["min_version = \"1.3\"", "min_version = \"${EMPTY:-1.2}\""],
-            &["protocols = [\"http/1.1\"]", "protocols = []"],
+            &["protocols = [\"http/1.1\"]", "protocols = [\"http/1.1\", \"${EMPTY:-h2}\"]"],
             &["strict_sni = true"],
             &["ticket_keys = \"${DIR}/tickets\""],
             &["storage = \"/var/lib/x\""],
@@ -233,7 +237,7 @@ fn documents_every_section() {
         assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
     }
     let (_, sections) = page.split_once("\n## ").expect("sections");
-    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 123);
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 125);
 }
 
 #[test]

@@ -227,6 +227,25 @@ fn accepts_addresses_that_do_not_overlap() {
 }
 
 #[test]
+fn parses_keys_of_http2() {
+    let default = right("");
+    assert_eq!((default.server.http2_prior_knowledge, default.limits.streams_max), (false, 100));
+    assert_eq!(default.tls.protocols, [Protocol::Http2, Protocol::Http11]);
+    for (text, protocols) in [
+        ("[\"h2\"]", &[Protocol::Http2][..]),
+        ("[\"http/1.1\"]", &[Protocol::Http11]),
+        ("[\"http/1.1\", \"${EMPTY:-h2}\"]", &[Protocol::Http11, Protocol::Http2]),
+    ] {
+        assert_eq!(right(&format!("[tls]\nprotocols = {text}")).tls.protocols, protocols, "{text}");
+    }
+    for streams_max in [1, 10_000] {
+        let config =
+            right(&format!("[server]\nhttp2_prior_knowledge = true\n[limits]\nstreams_max = {streams_max}"));
+        assert_eq!((config.server.http2_prior_knowledge, config.limits.streams_max), (true, streams_max));
+    }
+}
+
+#[test]
 fn parses_every_form_of_tls() {
     let config = right(
         "[server]\nhttp_port = 80\nhttps_port = 443\n[[listen]]\naddress = \"[::1]:8443\"\ntls = true\n\
@@ -242,7 +261,7 @@ fn parses_every_form_of_tls() {
     assert!(config.listen[0].tls);
     assert_eq!(
         (config.tls.min_version, &config.tls.protocols[..]),
-        (TlsVersion::Tls13, &[Protocol::Http11][..])
+        (TlsVersion::Tls13, &[Protocol::Http2, Protocol::Http11][..])
     );
     assert_eq!(config.tls.storage, Some(PathBuf::from("/etc/shearwater/state")));
     assert_eq!(config.acme.directory, Directory::Url("https://ca.example/d".to_owned()));

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use testkit::assert_reset;
 
+use super::server::PREFACE;
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
 use crate::process::Summary;
 
@@ -93,6 +94,36 @@ pub(crate) fn requests_per_connection_max() {
         client.is_ended();
         assert_eq!(Summary::so_far(&mut server).reached("requests_per_connection_max"), 1);
     });
+}
+
+/// The server announces its limit in its first frame (RFC 9113 section 6.5).
+#[test]
+#[ignore = "the engine doesn't serve HTTP/2 yet"]
+pub(crate) fn streams_max() {
+    const MAX_CONCURRENT_STREAMS: u16 = 3;
+    if testkit::tls::skips("the protocol is negotiated") {
+        return;
+    }
+    for streams_max in [7_u32, 10_000] {
+        let settings =
+            format!("[server]\nhttp2_prior_knowledge = true\n[limits]\nstreams_max = {streams_max}\n");
+        on_each_driver(&settings, |_, server| {
+            let mut client = server.connect();
+            let header = client.send(PREFACE).exactly(9);
+            assert_eq!(header[3], 4, "SETTINGS: {header:?}");
+            let payload = client.exactly(u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize);
+            let settings = payload.chunks_exact(6).map(|setting| {
+                let (number, value) = setting.split_at(2);
+                (
+                    u16::from_be_bytes(number.try_into().unwrap()),
+                    u32::from_be_bytes(value.try_into().unwrap()),
+                )
+            });
+            let announced: Vec<_> =
+                settings.filter(|(number, _)| *number == MAX_CONCURRENT_STREAMS).collect();
+            assert_eq!(announced, [(MAX_CONCURRENT_STREAMS, streams_max)]);
+        });
+    }
 }
 
 #[test]

@@ -197,6 +197,25 @@ pub(crate) fn client_header() {
     }
 }
 
+/// The preface of HTTP/2 and an empty SETTINGS frame (RFC 9113 section 3.4).
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+#[test]
+#[ignore = "the engine doesn't serve HTTP/2 yet"]
+pub(crate) fn http2_prior_knowledge() {
+    if testkit::tls::skips("the protocol is negotiated") {
+        return;
+    }
+    for (is_on, type_of_frame) in [(false, None), (true, Some(4))] {
+        on_each_driver(&format!("[server]\nhttp2_prior_knowledge = {is_on}\n"), |_, server| {
+            let received = server.connect().send(PREFACE).exactly(9);
+            let settings = (!received.starts_with(b"HTTP/1.1 ")).then(|| received[3]);
+            assert_eq!(settings, type_of_frame, "{received:?}");
+            assert_eq!(server.connect().get("/f.txt").text(), "content");
+        });
+    }
+}
+
 #[test]
 pub(crate) fn pin() {
     if !has_proc() {

@@ -229,10 +229,39 @@ pub(crate) fn strict_sni() {
 
 #[test]
 pub(crate) fn protocols() {
-    by_tls("protocols = [\"http/1.1\"]", |get| assert_eq!(get("localhost", "1.3"), None));
-    let folder = folder(&format!("[tls]\nprotocols = [\"h2\"]\n{SITE}"));
-    let (code, _, stderr) = run(&folder, &["check", "site.toml"]);
-    assert!(code == 2 && stderr.contains("site.toml:2:"), "{code}: {stderr}");
+    let config = |key: &str| {
+        format!(
+            "[tls]\n{key}\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n{SITE}tls = \"self-signed\"\n"
+        )
+    };
+    for driver in drivers() {
+        let folder = folder(&config(""));
+        let mut command = program(&folder, &["site.toml", "--pid-file", "pid", "--driver", driver]);
+        let server = Server::of(&mut command);
+        let both = &["http/1.1", "h2"];
+        for (key, offer, chosen) in [
+            ("", both, Ok("h2")),
+            ("protocols = [\"http/1.1\"]", both, Ok("http/1.1")),
+            ("protocols = [\"http/1.1\", \"h2\"]", both, Ok("http/1.1")),
+            ("protocols = [\"h2\"]", both, Ok("h2")),
+            ("protocols = [\"h2\"]", &["http/1.1", "h3"], Err("NoApplicationProtocol")),
+        ] {
+            folder.file("site.toml", config(key));
+            let (code, _, stderr) = run(&folder, &["reload", "pid"]);
+            assert_eq!(code, 0, "{driver}: {key}\n{stderr}");
+            let options = ClientTlsOptions { protocols: offer, ..ClientTlsOptions::default() };
+            let tls = ClientTls::with("localhost", &options).expect("usable settings");
+            let mut client: Client = Client::connect_by_tls(server.address(), &tls).expect("it listens");
+            let found = client.stream().protocol();
+            match chosen {
+                Ok(chosen) => assert_eq!(found.as_deref(), Some(chosen), "{driver}: {key}"),
+                Err(alert) => {
+                    let error = client.get("/f.txt").expect_err("the handshake was refused").to_string();
+                    assert!(found.is_none() && error.contains(alert), "{driver}: {key}: {error}");
+                }
+            }
+        }
+    }
 }
 
 /// Starts with a site whose certificate an authority of ours issues, and returns the request for an account.
