@@ -98,7 +98,6 @@ pub(crate) fn requests_per_connection_max() {
 
 /// The server announces its limit in its first frame (RFC 9113 section 6.5).
 #[test]
-#[ignore = "the engine doesn't serve HTTP/2 yet"]
 pub(crate) fn streams_max() {
     const MAX_CONCURRENT_STREAMS: u16 = 3;
     if testkit::tls::skips("the protocol is negotiated") {

@@ -201,7 +201,6 @@ pub(crate) fn client_header() {
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 #[test]
-#[ignore = "the engine doesn't serve HTTP/2 yet"]
 pub(crate) fn http2_prior_knowledge() {
     if testkit::tls::skips("the protocol is negotiated") {
         return;
