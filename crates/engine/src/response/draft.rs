@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::ResponseFraming;
+use shearwater_http1::{ResponseContent, ResponseFraming};
 use shearwater_io::Item;
 
 use crate::response::coder::StreamCoder;
@@ -176,6 +176,14 @@ impl ResponseDraft {
     fn drop_body_cold(&mut self) {
         self.body = None;
         self.prebuilt = None;
+    }
+
+    /// Takes a prebuilt response all of whose fields are sent as they are, and no others of the handler.
+    pub(crate) fn take_prebuilt_alone(&mut self, content: ResponseContent) -> Option<Rc<Prebuilt>> {
+        let has_length = matches!(content, ResponseContent::Whole | ResponseContent::LengthOnly);
+        let is_alone =
+            self.header_rules.is_none() && self.fields.is_empty() && self.content_type.line().is_empty();
+        self.prebuilt.take_if(|_| is_alone && has_length)
     }
 
     /// Returns the framing of a streamed body.

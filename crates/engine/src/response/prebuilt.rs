@@ -1,8 +1,10 @@
 //! Responses that are encoded once and sent many times, and a short-lived cache of those that are open files.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use shearwater_http1::{ResponseContent, ResponseFraming, encode};
+use shearwater_http2::encode_lines;
 use shearwater_io::Item;
 
 use crate::limits::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX};
@@ -22,6 +24,8 @@ pub struct Prebuilt {
     length_at: usize,
     /// Mask of the names of the further fields.
     names: u64,
+    /// `fields` for HTTP/2, from its first use on.
+    block: OnceCell<Box<[u8]>>,
     body: Item,
 }
 
@@ -42,7 +46,8 @@ impl Prebuilt {
         let length_at = fields.len();
         encode::content_length(&mut fields, body.len());
         encode::end_of_head(&mut fields);
-        Ok(Self { fields: fields.into_boxed_slice(), type_len, length_at, names, body })
+        let fields = fields.into_boxed_slice();
+        Ok(Self { fields, type_len, length_at, names, block: OnceCell::new(), body })
     }
 
     /// Returns the body.
@@ -55,6 +60,11 @@ impl Prebuilt {
     #[inline]
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.names & mask_of(name) != 0 && have_name(&self.fields[self.type_len..self.length_at], name)
+    }
+
+    /// Returns its fields as a header block of HTTP/2.
+    pub(crate) fn block(&self) -> &[u8] {
+        self.block.get_or_init(|| encode_lines(&self.fields))
     }
 
     /// Appends the fields after the server's own, and the empty line: with the handler's `Content-Type` and

@@ -104,6 +104,22 @@ fn response_under(
     Encoded { head_bytes, sent: None }
 }
 
+/// Encodes the beginning of a head, whose fields are encoded elsewhere, and the body of a prebuilt response.
+pub(crate) fn preamble_and_body(
+    out: &mut Output,
+    preamble: &Preamble,
+    status: u16,
+    prebuilt: &Rc<Prebuilt>,
+    content: ResponseContent,
+) -> Encoded {
+    preamble.append(out.bytes_mut(), status, None);
+    let head_bytes = out.bytes().len();
+    if content.is_whole() {
+        push(out, prebuilt.body());
+    }
+    Encoded { head_bytes, sent: Some(Rc::clone(prebuilt)) }
+}
+
 /// Encodes the end of a head that began after `before` bytes, and a body other than bytes, unless that is streamed.
 #[inline(never)]
 fn rest(out: &mut Output, body: Body, content: ResponseContent, before: usize) -> Encoded {

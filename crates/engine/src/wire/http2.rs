@@ -3,7 +3,7 @@
 
 use shearwater_http1::{ResponseContent, Version};
 use shearwater_http2::ResponseHead;
-use shearwater_io::{Output, Piece};
+use shearwater_io::{Item, Output, Piece};
 
 use crate::http2::Multiplexed;
 use crate::http2::outgoing::End;
@@ -11,6 +11,7 @@ use crate::limits::{COPIED_BYTES_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::Disposition;
 use crate::response::head::Preamble;
+use crate::response::prebuilt::Prebuilt;
 use crate::wire::http1::{self, Encoded, Form};
 
 /// Encodes the response of the current stream: its head, and its content if that is small and fits the windows. Other
@@ -24,39 +25,52 @@ pub(crate) fn response(
 ) -> Encoded {
     let (id, status) = (many.current, draft.status);
     let is_streamed = content.is_whole() && draft.framing().is_some();
-    let form = Form { version: Version::Http2, content, disposition: Disposition::Keep };
     let mut whole = many.take_draft();
-    let encoded = http1::response(&mut whole, preamble, draft, form);
+    let prebuilt = draft.take_prebuilt_alone(content);
+    let block = prebuilt.as_deref().map_or(&[][..], Prebuilt::block);
+    let encoded = match &prebuilt {
+        Some(prebuilt) => http1::preamble_and_body(&mut whole, preamble, status, prebuilt, content),
+        None => {
+            let form = Form { version: Version::Http2, content, disposition: Disposition::Keep };
+            http1::response(&mut whole, preamble, draft, form)
+        }
+    };
     let head = &whole.bytes()[..encoded.head_bytes];
     let status_line_len = head.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let lines = &head[status_line_len..];
+    let lines = &[&head[status_line_len..]];
     let len = whole.len() - encoded.head_bytes as u64;
-    let ends = len == 0 && !is_streamed;
     let before = out.bytes().len();
-    let response = ResponseHead { status, lines: &[lines], ..ResponseHead::default() };
-    many.connection.respond(id, &response, ends, out.bytes_mut());
+    let response = ResponseHead { status, lines, encoded: block, ..ResponseHead::default() };
+    many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
     let head_bytes = out.bytes().len() - before;
     many.is_whole = !is_streamed && is_sent_at_once(many, out, len);
-    if is_streamed {
-        many.keep_content(Output::new(), 0, None);
+    if many.is_whole {
+        send_content(many, out, &whole, encoded.head_bytes as u64);
         many.recycle(whole);
-    } else if many.is_whole {
-        if len > 0 {
-            many.connection.data_header(id, len as usize, true, out.bytes_mut());
-            for piece in whole.pieces(encoded.head_bytes as u64) {
-                match piece {
-                    Piece::Bytes(bytes) => out.bytes_mut().extend_from_slice(bytes),
-                    Piece::File(slice) => out.push(shearwater_io::Item::File(slice)),
-                }
-            }
-            many.connection.ended(id, out.bytes_mut());
-            many.content_sent += len;
-        }
+    } else if is_streamed {
+        many.keep_content(Output::new(), 0, None);
         many.recycle(whole);
     } else {
         many.keep_content(whole, encoded.head_bytes as u64, Some(End { trailers: Vec::new() }));
     }
     Encoded { head_bytes, sent: encoded.sent }
+}
+
+/// Appends the content from `offset` on as the last frame of the current stream.
+fn send_content(many: &mut Multiplexed, out: &mut Output, whole: &Output, offset: u64) {
+    let len = whole.len() - offset;
+    if len == 0 {
+        return;
+    }
+    many.connection.data_header(many.current, len as usize, true, out.bytes_mut());
+    for piece in whole.pieces(offset) {
+        match piece {
+            Piece::Bytes(bytes) => out.bytes_mut().extend_from_slice(bytes),
+            Piece::File(slice) => out.push(Item::File(slice)),
+        }
+    }
+    many.connection.ended(many.current, out.bytes_mut());
+    many.content_sent += len;
 }
 
 /// Returns true if content may follow its head at once: it is less than a frame, and delays no other.
