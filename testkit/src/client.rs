@@ -74,6 +74,11 @@ impl Client {
         Ok(Self::new(stream))
     }
 
+    /// Connects in clear; [`TestClient`](crate::TestClient) does the handshake once it knows the protocol.
+    pub(crate) fn undecided(socket: TcpStream) -> Result<Self, Error> {
+        Self::with_timeouts(socket.into())
+    }
+
     /// Shuts down the sending side.
     pub fn finish_sending(&self) -> Result<(), Error> {
         match self.stream.shutdown(Shutdown::Write) {
@@ -88,7 +93,7 @@ impl Client {
     }
 }
 
-fn connected(address: SocketAddr) -> Result<TcpStream, Error> {
+pub(crate) fn connected(address: SocketAddr) -> Result<TcpStream, Error> {
     let deadline = Instant::now() + CONNECT_TIMEOUT;
     loop {
         match TcpStream::connect_timeout(&address, TIMEOUT) {
@@ -110,6 +115,10 @@ impl<S: Read + Write> Client<S> {
     /// The stream itself. Bytes that are received but not used are not in it; [`Client::rest`] has them.
     pub fn stream(&self) -> &S {
         &self.stream
+    }
+
+    pub(crate) fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
     }
 
     /// Accepts responses of HTTP/1.0 too, which other servers than ours send.

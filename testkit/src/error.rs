@@ -12,9 +12,11 @@ pub enum Error {
     Truncated,
     /// The connection was reset.
     Reset,
+    /// The server reset the stream of HTTP/2, with this code.
+    StreamReset(u32),
     /// Nothing arrived, or nothing could be sent, within the timeout.
     TimedOut,
-    /// The response breaks RFC 9110 or RFC 9112.
+    /// The response breaks RFC 9110, RFC 9112 or RFC 9113.
     Malformed(String),
     /// Any other error of the socket.
     Socket(String),
@@ -26,6 +28,7 @@ impl fmt::Display for Error {
             Self::Closed => out.write_str("closed without a response"),
             Self::Truncated => out.write_str("closed in the middle of a response"),
             Self::Reset => out.write_str("connection reset"),
+            Self::StreamReset(code) => write!(out, "stream reset with code {code}"),
             Self::TimedOut => out.write_str("timed out"),
             Self::Malformed(reason) => write!(out, "malformed response: {reason}"),
             Self::Socket(reason) => write!(out, "socket error: {reason}"),

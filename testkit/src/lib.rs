@@ -3,6 +3,7 @@
 //! - [`ResponseReader`] parses responses from bytes, without I/O.
 //! - [`Client`] is a blocking HTTP/1.1 client on one connection; it sends any bytes and reads strictly.
 //! - [`TestClient`] is the same for tests: it panics where an exchange fails.
+//! - [`http2`] is a client of HTTP/2, and the switch by which suites run over it.
 //! - [`tls`] has settings of clients by TLS, and the switch by which suites run over it.
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
 //! - [`CountingAllocator`] counts what a test binary allocates.
@@ -28,6 +29,7 @@ mod coded;
 mod error;
 mod folder;
 pub mod hostile_targets;
+pub mod http2;
 mod message_cases;
 #[cfg(target_os = "linux")]
 pub mod opens;

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Stream {
     socket: TcpStream,
-    tls: Option<Tls>,
+    tls: OnceLock<Tls>,
 }
 
 #[derive(Debug)]
@@ -36,22 +36,25 @@ struct Tls {
 
 impl From<TcpStream> for Stream {
     fn from(socket: TcpStream) -> Self {
-        Self { socket, tls: None }
+        Self { socket, tls: OnceLock::new() }
     }
 }
 
 impl Stream {
     /// Does a handshake. The first read or write returns its failure, as it returns a reset in clear.
     pub fn secured(self, tls: &ClientTls) -> Result<Self, Error> {
+        self.secure(tls)?;
+        Ok(self)
+    }
+
+    /// Does a handshake on a stream in clear, as [`secured`](Self::secured).
+    pub(crate) fn secure(&self, tls: &ClientTls) -> Result<(), Error> {
         let connection = Mutex::new(tls.connection()?);
         let content = Mutex::new(Vec::new());
         let tls = Tls { connection, content, sending: Mutex::new(()), failure: Mutex::new(None) };
-        let stream = Self { socket: self.socket, tls: Some(tls) };
-        if let Some(tls) = &stream.tls {
-            let failure = stream.handshake(tls).err();
-            *lock(&tls.failure) = failure;
-        }
-        Ok(stream)
+        let tls = self.tls.get_or_init(|| tls);
+        *lock(&tls.failure) = self.handshake(tls).err();
+        Ok(())
     }
 
     fn handshake(&self, tls: &Tls) -> io::Result<()> {
@@ -64,18 +67,18 @@ impl Stream {
 
     /// Returns true if the connection is by TLS.
     pub fn is_secure(&self) -> bool {
-        self.tls.is_some()
+        self.tls.get().is_some()
     }
 
     /// Returns true if the handshake has resumed a session.
     pub fn is_resumed(&self) -> bool {
-        let kind = self.tls.as_ref().and_then(|tls| lock(&tls.connection).handshake_kind());
+        let kind = self.tls.get().and_then(|tls| lock(&tls.connection).handshake_kind());
         kind == Some(HandshakeKind::Resumed)
     }
 
     /// Returns the version of TLS: `"1.2"` or `"1.3"`.
     pub fn version(&self) -> Option<&'static str> {
-        match lock(&self.tls.as_ref()?.connection).protocol_version()? {
+        match lock(&self.tls.get()?.connection).protocol_version()? {
             ProtocolVersion::TLSv1_2 => Some("1.2"),
             ProtocolVersion::TLSv1_3 => Some("1.3"),
             _ => None,
@@ -84,19 +87,19 @@ impl Stream {
 
     /// Returns the protocol that ALPN has chosen.
     pub fn protocol(&self) -> Option<String> {
-        let connection = lock(&self.tls.as_ref()?.connection);
+        let connection = lock(&self.tls.get()?.connection);
         connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// Returns the server's certificate, DER.
     pub fn certificate(&self) -> Option<Vec<u8>> {
-        let connection = lock(&self.tls.as_ref()?.connection);
+        let connection = lock(&self.tls.get()?.connection);
         connection.peer_certificates()?.first().map(|certificate| certificate.to_vec())
     }
 
     /// Shuts down the socket; by TLS, sends the `close_notify` alert before.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        if let Some(tls) = self.tls.as_ref().filter(|_| how != Shutdown::Read) {
+        if let Some(tls) = self.tls.get().filter(|_| how != Shutdown::Read) {
             lock(&tls.connection).send_close_notify();
             // A server that has gone reads no alert.
             drop(self.flush_records(tls));
@@ -182,7 +185,7 @@ impl AsFd for Stream {
 
 impl Read for &Stream {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &self.tls else { return (&self.socket).read(room) };
+        let Some(tls) = self.tls.get() else { return (&self.socket).read(room) };
         Stream::take_failure(tls)?;
         loop {
             {
@@ -205,7 +208,7 @@ impl Read for &Stream {
 
 impl Write for &Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(tls) = &self.tls else { return (&self.socket).write(bytes) };
+        let Some(tls) = self.tls.get() else { return (&self.socket).write(bytes) };
         Stream::take_failure(tls)?;
         let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
         let count = lock(&tls.connection).writer().write(piece)?;

@@ -5,77 +5,151 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use crate::client::{Client, TIMEOUT, request};
+use crate::client::{Client, TIMEOUT, connected, request};
 use crate::error::Error;
+use crate::http2::{self, Exchanges};
 use crate::response::Response;
 use crate::stream::Stream;
-use crate::tls::ClientTls;
+use crate::tls::{self, ClientTls};
 
-/// A [`Client`] for tests. Each method panics if the connection fails or a response breaks the RFCs.
+/// A client for tests. Each method panics if the connection fails or a response breaks the RFCs.
+///
+/// If the suite runs over HTTP/2 ([`http2::SWITCH`]), the first request of a connection decides: HTTP/2, or HTTP/1 for one
+/// that is sent as bytes or has fields that only HTTP/1 has.
 #[derive(Debug)]
-pub struct TestClient<S: Read + Write = Stream>(Client<S>);
+pub struct TestClient<S: Read + Write = Stream> {
+    client: Client<S>,
+    protocol: Protocol<S>,
+}
+
+#[derive(Debug)]
+enum Protocol<S> {
+    Http1,
+    /// HTTP/2 if the argument is true. Returns the scheme.
+    Undecided(fn(&S, bool) -> Result<&'static str, Error>),
+    Http2(Box<Exchanges>),
+}
 
 impl TestClient {
-    /// Connects; by TLS if the suite runs over it.
+    /// Connects, by TLS and over HTTP/2 as the suite does.
     #[track_caller]
     pub fn connect(address: SocketAddr) -> Self {
-        Self(ok(Client::connect(address)))
+        Self::over(ok(connected(address)))
     }
 
-    /// Connects in clear, in each suite: to an admin listener, say.
+    /// Connects in clear and over HTTP/1, in each suite: to an admin listener, say.
     #[track_caller]
     pub fn connect_in_clear(address: SocketAddr) -> Self {
-        Self(ok(Client::connect_in_clear(address)))
+        Self::from(ok(Client::connect_in_clear(address)))
     }
 
-    /// Connects by TLS, in each suite. The first exchange fails if the handshake did.
+    /// Connects by TLS and over HTTP/1, in each suite. The first exchange fails if the handshake did.
     #[track_caller]
     pub fn connect_by_tls(address: SocketAddr, tls: &ClientTls) -> Self {
-        Self(ok(Client::connect_by_tls(address, tls)))
+        Self::from(ok(Client::connect_by_tls(address, tls)))
     }
 
     /// Takes over a connected TCP stream and sets its timeouts; does a handshake if the suite runs over TLS.
     #[track_caller]
     pub fn over(stream: TcpStream) -> Self {
-        Self(ok(Client::over(stream)))
+        if http2::is_on() {
+            return Self { client: ok(Client::undecided(stream)), protocol: Protocol::Undecided(choose) };
+        }
+        Self::from(ok(Client::over(stream)))
     }
 
     /// Shuts down the sending side.
     #[track_caller]
     pub fn end_sending(&mut self) -> &mut Self {
-        ok(self.0.finish_sending());
+        self.decide(None);
+        ok(self.client.finish_sending());
         self
     }
 }
 
+/// Does the handshake of a suite over TLS, for HTTP/2 or HTTP/1.
+fn choose(stream: &Stream, is_http2: bool) -> Result<&'static str, Error> {
+    if !tls::is_on() {
+        return Ok("http");
+    }
+    stream.secure(&if is_http2 { ClientTls::of_suites_over_http2() } else { ClientTls::of_suites() })?;
+    Ok("https")
+}
+
+impl<S: Read + Write> From<Client<S>> for TestClient<S> {
+    fn from(client: Client<S>) -> Self {
+        Self { client, protocol: Protocol::Http1 }
+    }
+}
+
 impl<S: Read + Write> TestClient<S> {
-    /// Takes over any stream, with the timeouts that it has.
+    /// Takes over any stream, with the timeouts that it has, over HTTP/1.
     pub fn new(stream: S) -> Self {
-        Self(Client::new(stream))
+        Self::from(Client::new(stream))
     }
 
     /// Returns the stream. Received bytes that are still unread aren't in it.
     pub fn stream(&self) -> &S {
-        self.0.stream()
+        self.client.stream()
     }
 
-    /// Sends bytes as they are.
+    /// Decides on HTTP/1, if nothing was sent before. `why` says what only HTTP/1 has.
+    #[track_caller]
+    fn decide(&mut self, why: Option<&str>) {
+        if let Protocol::Undecided(choose) = self.protocol {
+            why.map(http2::report_http1);
+            ok(choose(self.client.stream(), false));
+            self.protocol = Protocol::Http1;
+        }
+    }
+
+    /// Returns the client of HTTP/1; panics if the connection has requests of HTTP/2.
+    #[track_caller]
+    fn http1(&mut self) -> &mut Client<S> {
+        self.decide(None);
+        let is_http2 = matches!(self.protocol, Protocol::Http2(_));
+        assert!(!is_http2, "bytes of HTTP/1 on a connection of HTTP/2: call http2::skips");
+        &mut self.client
+    }
+
+    /// Sends bytes as they are; over HTTP/2, content that the last request has announced.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        ok(self.0.send(bytes));
+        ok(self.send_bytes(bytes.as_ref()));
         self
     }
 
     /// Sends bytes. Ignores errors, because a server that has responded may close while the client still sends.
+    #[track_caller]
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        drop(self.0.send(bytes));
+        drop(self.send_bytes(bytes.as_ref()));
         self
     }
 
-    /// Sends a request without a body. `fields` are lines without their ends.
+    #[track_caller]
+    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.decide(Some("it sends bytes"));
+        match &mut self.protocol {
+            Protocol::Http2(exchanges) => exchanges.send(self.client.stream_mut(), bytes),
+            _ => self.client.send(bytes),
+        }
+    }
+
+    /// Sends a request without a body, or whose body is sent next. `fields` are lines without their ends.
     #[track_caller]
     pub fn ask(&mut self, method: &str, target: &str, fields: &[&str]) -> &mut Self {
-        self.send(request(method, target, fields))
+        if http2::is_for_http1(method, fields) {
+            self.decide(Some("it sends fields or a method of HTTP/1"));
+        }
+        if let Protocol::Undecided(choose) = self.protocol {
+            let scheme = ok(choose(self.client.stream(), true));
+            self.protocol = Protocol::Http2(Box::new(Exchanges::new(scheme)));
+        }
+        match &mut self.protocol {
+            Protocol::Http2(exchanges) => ok(exchanges.ask(self.client.stream_mut(), method, target, fields)),
+            _ => ok(self.client.send(request(method, target, fields))),
+        }
+        self
     }
 
     /// Sends a request without a body and reads the response.
@@ -95,44 +169,61 @@ impl<S: Read + Write> TestClient<S> {
     pub fn send_body(&mut self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
         let length = format!("Content-Length: {}", body.len());
         let fields = [fields, &[&length]].concat();
-        self.try_send([&request(method, target, &fields)[..], body].concat()).response(method)
+        let is_http1 = matches!(self.protocol, Protocol::Http1) || http2::is_for_http1(method, &fields);
+        if is_http1 {
+            self.decide(Some("it sends fields or a method of HTTP/1"));
+            return self.try_send([&request(method, target, &fields)[..], body].concat()).response(method);
+        }
+        self.ask(method, target, &fields).try_send(body).response(method)
     }
 
     /// Reads the whole response to a request with this method. Interim responses (`1xx`) are returned too.
     #[track_caller]
     pub fn response(&mut self, method: &str) -> ClientResponse {
-        ok(self.0.response_to(method)).into()
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            return ok(exchanges.response(self.client.stream_mut()));
+        }
+        ok(self.client.response_to(method)).into()
     }
 
     /// Reads the head of a response. Read the body with [`TestClient::data`] or [`TestClient::rest`].
     #[track_caller]
     pub fn head(&mut self) -> ClientResponse {
-        Response { head: ok(self.0.head("GET")), body: Vec::new() }.into()
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            return ok(exchanges.head(self.client.stream_mut()));
+        }
+        Response { head: ok(self.client.head("GET")), body: Vec::new() }.into()
     }
 
     /// Reads the next bytes of a body, of one chunk if it is chunked; empty at its end.
     #[track_caller]
     pub fn data(&mut self) -> Vec<u8> {
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            return ok(exchanges.data(self.client.stream_mut()));
+        }
         let mut read = Vec::new();
-        ok(self.0.data(usize::MAX, &mut |data| read.extend_from_slice(data)));
+        ok(self.client.data(usize::MAX, &mut |data| read.extend_from_slice(data)));
         read
     }
 
     /// Reads exactly so many bytes, without parsing them.
     #[track_caller]
     pub fn exactly(&mut self, length: usize) -> Vec<u8> {
-        ok(self.0.exactly(length))
+        ok(self.http1().exactly(length))
     }
 
     /// Reads all bytes up to the orderly end of the connection, without parsing them.
     #[track_caller]
     pub fn rest(&mut self) -> Vec<u8> {
-        ok(self.0.rest())
+        ok(self.http1().rest())
     }
 
-    /// Checks that the server has closed the connection in order and sends nothing more.
+    /// Checks that the server has closed the connection in order and sends nothing more, except frames of the connection.
     #[track_caller]
     pub fn is_ended(&mut self) {
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            return ok(exchanges.end(self.client.stream_mut()));
+        }
         assert_eq!(self.rest().escape_ascii().to_string(), "", "the connection ends without another byte");
     }
 }
@@ -175,12 +266,14 @@ pub struct ClientResponse {
     pub fields: Vec<(String, String)>,
     /// The body without chunk framing.
     pub body: Vec<u8>,
+    /// Names and values of the trailers of HTTP/2; those of HTTP/1 are checked, and dropped.
+    pub trailers: Vec<(String, String)>,
 }
 
 impl From<Response> for ClientResponse {
     fn from(Response { head, body }: Response) -> Self {
         let fields = head.headers().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self { status: head.status, fields: fields.collect(), body }
+        Self { status: head.status, fields: fields.collect(), body, trailers: Vec::new() }
     }
 }
 
@@ -197,6 +290,13 @@ impl ClientResponse {
     pub fn all(&self, name: &str) -> Vec<&str> {
         let found = self.fields.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Returns the response without a header.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(given, _)| !given.eq_ignore_ascii_case(name));
+        self
     }
 
     /// Returns the value of `Content-Length`.

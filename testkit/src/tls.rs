@@ -119,6 +119,13 @@ impl ClientTls {
         SHARED.get_or_init(|| Self::any("localhost")).clone()
     }
 
+    /// The same, for HTTP/2 alone.
+    pub(crate) fn of_suites_over_http2() -> Self {
+        static SHARED: OnceLock<ClientTls> = OnceLock::new();
+        let options = ClientTlsOptions { protocols: &["h2"], ..ClientTlsOptions::default() };
+        SHARED.get_or_init(|| Self::with("localhost", &options).expect("a host name")).clone()
+    }
+
     /// Returns the first bytes of a handshake: a ClientHello.
     pub fn hello(&self) -> Result<Vec<u8>, Error> {
         let mut hello = Vec::new();

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod http2;
+
 use std::io::{self, Cursor, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::thread;

@@ -2,7 +2,9 @@
 
 mod budgets;
 mod client;
+mod echo;
 mod oracle;
 mod splits;
 mod states;
+mod testkit_client;
 mod windows;

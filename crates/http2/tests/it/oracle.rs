@@ -2,83 +2,24 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use shearwater_http2::{Connection, HeadBuffer, ResponseHead, StreamEvent, StreamId, limits::Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::echo::EchoServer;
 
 /// Requests of a conversation, all at once.
 const REQUESTS: usize = 30;
 
-/// A request that is being received, then echoed.
-struct Echo {
-    stream: StreamId,
-    content: Vec<u8>,
-    sent: usize,
-    is_complete: bool,
-}
-
-/// Serves a connection until the client closes it: each response has the request's content, and a trailer.
+/// Serves a connection until the client closes it.
 async fn serve(mut pipe: DuplexStream) {
-    let limits = Limits::default();
-    let (mut head, mut out) = (HeadBuffer::new(limits.head), Vec::new());
-    let mut server = Connection::new(limits, 0, &mut out);
-    let (mut input, mut buffer, mut echoes) = (Vec::new(), vec![0; 5_000], Vec::<Echo>::new());
+    let (mut server, mut buffer) = (EchoServer::new(), vec![0; 5_000]);
     loop {
-        pipe.write_all(&out).await.expect("the client reads");
-        out.clear();
-        server.output_sent();
+        pipe.write_all(&server.take_output()).await.expect("the client reads");
         let len = pipe.read(&mut buffer).await.expect("a pipe in memory");
         if len == 0 {
             return;
         }
-        input.extend_from_slice(&buffer[..len]);
-        let mut at = 0;
-        loop {
-            let step = server.receive(&input[at..], &mut head, &mut out).expect("the client is correct");
-            at += step.consumed;
-            let find = |stream| move |echo: &&mut Echo| echo.stream == stream;
-            match step.event {
-                StreamEvent::More => break,
-                StreamEvent::Request { stream, ends } => {
-                    let path = head.head().path().to_owned();
-                    let line = format!("X-Path: {path}\r\nServer: test\r\n");
-                    let response =
-                        ResponseHead { status: 200, lines: &[line.as_bytes()], ..ResponseHead::default() };
-                    assert!(server.respond(stream, &response, false, &mut out));
-                    echoes.push(Echo { stream, content: Vec::new(), sent: 0, is_complete: ends });
-                }
-                StreamEvent::Data { stream, content, ends } => {
-                    let echo = echoes.iter_mut().find(find(stream)).expect("it has begun");
-                    echo.content.extend_from_slice(content);
-                    echo.is_complete |= ends;
-                    server.consumed(stream, content.len(), &mut out);
-                }
-                StreamEvent::Trailers { stream } => {
-                    assert_eq!(head.trailers().next().map(|field| field.name), Some("x-sum"));
-                    echoes.iter_mut().find(find(stream)).expect("it has begun").is_complete = true;
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        input.drain(..at);
-        send(&mut server, &mut echoes, &mut out);
+        server.receive(&buffer[..len]);
     }
-}
-
-/// Sends what the windows allow, in the scheduler's order.
-fn send(server: &mut Connection, echoes: &mut Vec<Echo>, out: &mut Vec<u8>) {
-    for echo in &*echoes {
-        server.set_available(echo.stream, (echo.content.len() - echo.sent) as u64);
-    }
-    while let Some((stream, len)) = server.next_data(10_000) {
-        let echo = echoes.iter_mut().find(|echo| echo.stream == stream).expect("it has content");
-        assert!(server.data(stream, &echo.content[echo.sent..echo.sent + len], false, out));
-        echo.sent += len;
-    }
-    echoes.retain(|echo| {
-        let is_done = echo.is_complete && echo.sent == echo.content.len();
-        assert!(!is_done || server.trailers(echo.stream, b"X-Sum: 1\r\n", out));
-        !is_done
-    });
 }
 
 /// Sends a request with content and a trailer, and checks its echo.
