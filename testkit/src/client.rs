@@ -31,10 +31,12 @@ pub struct Client<S = Stream> {
     reader: ResponseReader,
 }
 
-/// Formats a request without a body; `headers` are lines without their ends.
+/// Formats a request without a body; `headers` are lines without their ends. Without `Host` among them, it is `localhost`.
 pub fn request(method: &str, target: &str, headers: &[&str]) -> Vec<u8> {
+    let is_host = |line: &&&str| line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case("host:"));
+    let host = if headers.iter().any(|line| is_host(&line)) { "" } else { "Host: localhost\r\n" };
     let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-    format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").into_bytes()
+    format!("{method} {target} HTTP/1.1\r\n{host}{headers}\r\n").into_bytes()
 }
 
 impl Client {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::client::{Client, TIMEOUT, connected, request};
 use crate::error::Error;
-use crate::http2::{self, Exchanges};
+use crate::http2::{self, Content, Exchanges};
 use crate::response::Response;
 use crate::stream::Stream;
 use crate::tls::{self, ClientTls};
@@ -138,6 +138,44 @@ impl<S: Read + Write> TestClient<S> {
     /// Sends a request without a body, or whose body is sent next. `fields` are lines without their ends.
     #[track_caller]
     pub fn ask(&mut self, method: &str, target: &str, fields: &[&str]) -> &mut Self {
+        self.ask_with((method, target), fields, &Content::Whole(b""))
+    }
+
+    /// Sends a request whose body follows in chunks, or in frames over HTTP/2.
+    #[track_caller]
+    pub fn ask_chunked(&mut self, method: &str, target: &str, fields: &[&str]) -> &mut Self {
+        self.ask_with((method, target), fields, &Content::Streamed)
+    }
+
+    /// Sends a chunk of a body.
+    #[track_caller]
+    pub fn chunk(&mut self, data: impl AsRef<[u8]>) -> &mut Self {
+        let data = data.as_ref();
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            ok(exchanges.send(self.client.stream_mut(), data));
+            return self;
+        }
+        self.send([format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat())
+    }
+
+    /// Ends a body in chunks. `trailers` are lines without their ends.
+    #[track_caller]
+    pub fn last_chunk(&mut self, trailers: &[&str]) -> &mut Self {
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            ok(exchanges.end_content(self.client.stream_mut(), trailers));
+            return self;
+        }
+        let trailers: String = trailers.iter().map(|line| format!("{line}\r\n")).collect();
+        self.send(format!("0\r\n{trailers}\r\n"))
+    }
+
+    #[track_caller]
+    fn ask_with(
+        &mut self,
+        (method, target): (&str, &str),
+        fields: &[&str],
+        content: &Content<'_>,
+    ) -> &mut Self {
         if http2::is_for_http1(method, fields) {
             self.decide(Some("it sends fields or a method of HTTP/1"));
         }
@@ -145,11 +183,20 @@ impl<S: Read + Write> TestClient<S> {
             let scheme = ok(choose(self.client.stream(), true));
             self.protocol = Protocol::Http2(Box::new(Exchanges::new(scheme)));
         }
-        match &mut self.protocol {
-            Protocol::Http2(exchanges) => ok(exchanges.ask(self.client.stream_mut(), method, target, fields)),
-            _ => ok(self.client.send(request(method, target, fields))),
+        if let Protocol::Http2(exchanges) = &mut self.protocol {
+            ok(exchanges.ask(self.client.stream_mut(), (method, target), fields, content));
+            return self;
         }
-        self
+        match content {
+            // A server that has responded may close while the client still sends.
+            Content::Whole(content) if !content.is_empty() => {
+                self.try_send([&request(method, target, fields)[..], content].concat())
+            }
+            Content::Whole(_) => self.send(request(method, target, fields)),
+            Content::Streamed => {
+                self.send(request(method, target, &[fields, &["Transfer-Encoding: chunked"]].concat()))
+            }
+        }
     }
 
     /// Sends a request without a body and reads the response.
@@ -169,12 +216,7 @@ impl<S: Read + Write> TestClient<S> {
     pub fn send_body(&mut self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
         let length = format!("Content-Length: {}", body.len());
         let fields = [fields, &[&length]].concat();
-        let is_http1 = matches!(self.protocol, Protocol::Http1) || http2::is_for_http1(method, &fields);
-        if is_http1 {
-            self.decide(Some("it sends fields or a method of HTTP/1"));
-            return self.try_send([&request(method, target, &fields)[..], body].concat()).response(method);
-        }
-        self.ask(method, target, &fields).try_send(body).response(method)
+        self.ask_with((method, target), &fields, &Content::Whole(body)).response(method)
     }
 
     /// Reads the whole response to a request with this method. Interim responses (`1xx`) are returned too.
@@ -195,7 +237,7 @@ impl<S: Read + Write> TestClient<S> {
         Response { head: ok(self.client.head("GET")), body: Vec::new() }.into()
     }
 
-    /// Reads the next bytes of a body, of one chunk if it is chunked; empty at its end.
+    /// Reads the next bytes of a body, of one chunk or frame; empty at its end.
     #[track_caller]
     pub fn data(&mut self) -> Vec<u8> {
         if let Protocol::Http2(exchanges) = &mut self.protocol {
@@ -204,6 +246,51 @@ impl<S: Read + Write> TestClient<S> {
         let mut read = Vec::new();
         ok(self.client.data(usize::MAX, &mut |data| read.extend_from_slice(data)));
         read
+    }
+
+    /// Reads the rest of the body of the response whose head was read.
+    #[track_caller]
+    pub fn body(&mut self) -> Vec<u8> {
+        let (body, is_cut) = self.body_or_cut();
+        assert!(!is_cut, "the server cuts the body after {} bytes", body.len());
+        body
+    }
+
+    /// Reads the rest of a body, and returns true if the server cuts it.
+    #[track_caller]
+    pub fn body_or_cut(&mut self) -> (Vec<u8>, bool) {
+        let mut body = Vec::new();
+        loop {
+            let before = body.len();
+            let read = match &mut self.protocol {
+                Protocol::Http2(exchanges) => {
+                    exchanges.data(self.client.stream_mut()).map(|piece| body.extend(piece))
+                }
+                _ => self.client.data(usize::MAX, &mut |piece| body.extend_from_slice(piece)).map(drop),
+            };
+            match read {
+                Ok(()) if body.len() > before => {}
+                Err(Error::Truncated | Error::StreamReset(_)) => return (body, true),
+                read => {
+                    ok(read);
+                    return (body, false);
+                }
+            }
+        }
+    }
+
+    /// Returns the value of `Connection` in a response after which the server closes: none over HTTP/2.
+    pub fn closing(&self) -> Option<&'static str> {
+        Some("close").filter(|_| !matches!(self.protocol, Protocol::Http2(_)))
+    }
+
+    /// Checks that a response is the last one of its connection. Over HTTP/2 only its stream ends.
+    #[track_caller]
+    pub fn ends_after(&mut self, response: &ClientResponse) {
+        assert_eq!(response.field("Connection"), self.closing());
+        if self.closing().is_some() {
+            self.is_ended();
+        }
     }
 
     /// Reads exactly so many bytes, without parsing them.
@@ -290,13 +377,6 @@ impl ClientResponse {
     pub fn all(&self, name: &str) -> Vec<&str> {
         let found = self.fields.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str()).collect()
-    }
-
-    /// Returns the response without a header.
-    #[must_use]
-    pub fn without(mut self, name: &str) -> Self {
-        self.fields.retain(|(given, _)| !given.eq_ignore_ascii_case(name));
-        self
     }
 
     /// Returns the value of `Content-Length`.

@@ -63,7 +63,7 @@ impl<S: Read + Write> Http2Client<S> {
         until(&mut self.stream, &mut self.session, |session| session.head(stream))
     }
 
-    /// Reads the next content of a stream's response; empty at its end.
+    /// Reads the content of the next frame of a stream's response; empty at its end.
     pub fn data(&mut self, stream: u32) -> Result<Vec<u8>, Error> {
         until(&mut self.stream, &mut self.session, |session| session.data(stream))
     }

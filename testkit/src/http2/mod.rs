@@ -17,7 +17,7 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 pub use client::{Frames, Http2Client};
-pub(crate) use exchanges::{Exchanges, is_for_http1};
+pub(crate) use exchanges::{Content, Exchanges, is_for_http1};
 pub use session::{PREFACE, Session};
 
 /// Environment variable that runs a suite over HTTP/2: its servers accept it by prior knowledge, or by ALPN if the suite

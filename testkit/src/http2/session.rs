@@ -97,6 +97,11 @@ impl Session {
         self.open(fields, false)
     }
 
+    /// Returns the number of the next request's stream.
+    pub fn next_stream(&self) -> u32 {
+        self.next_stream
+    }
+
     /// Queues a request without content; returns its stream.
     pub fn begin_whole(&mut self, fields: &[(&str, &str)]) -> u32 {
         self.open(fields, true)
@@ -233,7 +238,7 @@ impl Session {
         self.take(stream, Stream::take_head)
     }
 
-    /// Takes content of a response that has arrived; empty at its end.
+    /// Takes the content of a frame of a response, if it has arrived; empty at the response's end.
     pub fn data(&mut self, stream: u32) -> Result<Option<Vec<u8>>, Error> {
         self.take(stream, Stream::take_data)
     }

@@ -37,7 +37,8 @@ pub(super) struct Stream {
     interim: VecDeque<ClientResponse>,
     /// The final head. Its body and trailers follow in `data` and `trailers`.
     head: Option<ClientResponse>,
-    data: Vec<u8>,
+    /// The content of each frame that wasn't taken yet.
+    data: VecDeque<Vec<u8>>,
     data_len: u64,
     trailers: Fields,
     is_complete: bool,
@@ -95,7 +96,9 @@ impl Stream {
         if self.credit < 0 {
             return malformed("content beyond the stream's window");
         }
-        self.data.extend_from_slice(data);
+        if !data.is_empty() {
+            self.data.push_back(data.to_vec());
+        }
         self.data_len += data.len() as u64;
         if is_end { self.complete() } else { Ok(()) }
     }
@@ -129,7 +132,7 @@ impl Stream {
             return None;
         }
         self.is_taken = true;
-        let (body, trailers) = (std::mem::take(&mut self.data), std::mem::take(&mut self.trailers));
+        let (body, trailers) = (self.data.drain(..).flatten().collect(), std::mem::take(&mut self.trailers));
         self.head.take().map(|head| ClientResponse { body, trailers, ..head })
     }
 
@@ -138,13 +141,14 @@ impl Stream {
         self.interim.pop_front().or_else(|| self.head.clone())
     }
 
-    /// Takes the content so far; nothing once all was taken.
+    /// Takes the content of a frame; nothing once all was taken.
     pub(super) fn take_data(&mut self) -> Option<Vec<u8>> {
-        if self.data.is_empty() && !self.is_complete {
-            return None;
+        let data = self.data.pop_front();
+        if data.is_some() || !self.is_complete {
+            return data;
         }
-        self.is_taken = self.data.is_empty();
-        Some(std::mem::take(&mut self.data))
+        self.is_taken = true;
+        Some(Vec::new())
     }
 
     /// Returns the error of a response that won't become complete, if the stream or the connection has ended.

@@ -8,8 +8,8 @@ use shearwater_engine::io::secure::RECORD_BYTES_MAX;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    Control, ExchangeListener, FinishedExchange, Limits, Notice, ProxyOptions, Service, Setup, Timeouts,
-    Totals, TrustedProxies, Worker,
+    Control, ExchangeListener, FinishedExchange, Http2Options, Limits, Notice, ProxyOptions, Service, Setup,
+    Timeouts, Totals, TrustedProxies, Worker,
 };
 
 use super::app::{self, TestApp};
@@ -29,6 +29,7 @@ pub(crate) struct Setting {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) proxies: ProxyOptions,
+    pub(crate) http2: Http2Options,
     pub(crate) order: Order,
     pub(crate) at_rest: Option<fn()>,
     pub(crate) listeners: Vec<ExchangeListener>,
@@ -101,6 +102,7 @@ impl<S: Service, D: SimDriver> SimWorld<S, D> {
         let control = Arc::new(control);
         let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
         setup.proxies = setting.proxies;
+        setup.http2 = setting.http2;
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
         setup.listeners = setting.listeners;

@@ -1,0 +1,149 @@
+//! HTTP/2 by prior knowledge: requests on streams of one connection get the same responses as over HTTP/1.
+
+mod bodies;
+mod client;
+mod ends;
+
+use testkit::Error;
+use testkit::http2::request_fields;
+
+use crate::harness::app::text_of;
+use client::{SimHttp2Client, sends, world};
+
+/// Code of resets: an error of the server.
+const INTERNAL_ERROR: u32 = 2;
+
+#[test]
+fn responds_at_once() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let stream = client.get("/plain/1?a=b");
+    client.exchange(&mut world);
+    let response = client.response(stream);
+    assert_eq!((response.status, response.text()), (200, &*text_of("GET", "/plain/1?a=b", b"")));
+    assert_eq!(response.field("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(response.content_length(), Some(response.body.len()));
+    assert_eq!(response.field("server"), Some("shearwater"));
+    assert!(response.field("date").is_some() && response.trailers.is_empty());
+    client.finish(&mut world);
+}
+
+#[test]
+fn a_response_to_head_has_no_content() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    for target in ["/plain/1", "/big", "/file", "/later/1"] {
+        let full = client.session.begin_whole(&request_fields("http", "HEAD", target, &[]));
+        client.exchange(&mut world);
+        let response = client.response(full);
+        assert_eq!((response.status, response.body.len()), (200, 0), "{target}");
+        assert!(response.content_length().is_some_and(|len| len > 0), "{target}");
+    }
+    client.finish(&mut world);
+}
+
+#[test]
+fn responds_with_each_status() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    for status in [200, 204, 302, 404, 429, 503] {
+        let stream = client.get(&format!("/stream-status/1?{status}"));
+        let whole = client.get(&format!("/prebuilt?{status}"));
+        client.exchange(&mut world);
+        for stream in [stream, whole] {
+            let response = client.response(stream);
+            assert_eq!(response.status, status);
+            assert_eq!(response.body.is_empty(), status == 204, "{status}");
+        }
+    }
+    client.finish(&mut world);
+}
+
+#[test]
+fn responds_with_404() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let stream = client.get("/status?404");
+    client.exchange(&mut world);
+    let response = client.response(stream);
+    assert_eq!((response.status, response.text()), (404, &*text_of("GET", "/status?404", b"")));
+    client.assert_usable(&mut world);
+    client.finish(&mut world);
+}
+
+#[test]
+fn responds_to_requests_of_one_receive_in_one_send() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let streams: Vec<u32> = (0..10).map(|number| client.get(&format!("/plain/{number}"))).collect();
+    let before = sends(&world);
+    client.sim.send(client.session.take_output());
+    world.settle();
+    assert_eq!(sends(&world), before + 1);
+    client.exchange(&mut world);
+    for (number, stream) in streams.into_iter().enumerate() {
+        assert_eq!(client.response(stream).text(), text_of("GET", &format!("/plain/{number}"), b""));
+    }
+    client.finish(&mut world);
+}
+
+#[test]
+fn a_request_may_arrive_byte_by_byte() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let stream = client.post("/buffer/1", b"kept");
+    for byte in client.session.take_output() {
+        world.feed(&mut client.sim, [byte]);
+    }
+    client.exchange(&mut world);
+    assert_eq!(client.response(stream).text(), text_of("POST", "/buffer/1", b"kept"));
+    client.finish(&mut world);
+}
+
+#[test]
+fn responds_later() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    for digit in 0..4 {
+        let target = format!("/later/{digit}");
+        let stream = client.get(&target);
+        client.exchange(&mut world);
+        assert_eq!(client.response(stream).text(), text_of("GET", &target, b""));
+    }
+    client.finish(&mut world);
+}
+
+#[test]
+fn deferred_responses_may_overtake_each_other() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let [slow, quick, at_once] = ["/ticks?1", "/later/3", "/plain/1"].map(|target| client.get(target));
+    client.exchange(&mut world);
+    client.assert_pending(slow);
+    assert_eq!(client.response(quick).text(), text_of("GET", "/later/3", b""));
+    assert_eq!(client.response(at_once).status, 200);
+    client.pass(&mut world, 21_000);
+    assert_eq!(client.response(slow).text(), "tick 0\n");
+    client.finish(&mut world);
+}
+
+#[test]
+fn a_panic_costs_its_request_and_nothing_else() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let waiting = client.get("/ticks?1");
+    let panics =
+        ["/panic", "/half-panic", "/later-panics/1", "/make-panics"].map(|target| client.get(target));
+    let cut = client.get("/later-panics/1?begun");
+    client.exchange(&mut world);
+    for stream in panics {
+        let response = client.response(stream);
+        assert_eq!((response.status, response.field("x-half")), (500, None));
+    }
+    assert_eq!(client.session.response(cut), Err(Error::StreamReset(INTERNAL_ERROR)));
+    client.assert_usable(&mut world);
+    client.pass(&mut world, 21_000);
+    assert_eq!(client.response(waiting).text(), "tick 0\n");
+    assert_eq!(world.totals().handler_panics, 5);
+    client.finish(&mut world);
+}
