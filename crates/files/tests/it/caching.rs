@@ -15,7 +15,7 @@ use crate::site::{TestSite, wait_until};
 fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
     let boundary = response.field("Content-Type").and_then(|value| value.split_once("boundary="));
     let boundary = boundary.map_or("no boundary", |(_, boundary)| boundary);
-    let fields = response.fields.iter().filter(|(name, _)| name != "Date");
+    let fields = response.fields.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("date"));
     let fields = fields.map(|(name, value)| format!("{name}: {value}").replace(boundary, "BOUNDARY"));
     let mut body = response.body.clone();
     while let Some(at) = body.windows(boundary.len()).position(|window| window == boundary.as_bytes()) {
@@ -75,7 +75,7 @@ fn cached_responses_equal_uncached_ones() {
                         ([&plain, &cached].map(stable), format!("{method} {target} {fields:?}"));
                     // Cached files have a tag of their content, others one of length and time.
                     for fields in [&mut plain.1, &mut cached.1] {
-                        fields.retain(|field| !field.starts_with("ETag: "));
+                        fields.retain(|field| !field.to_ascii_lowercase().starts_with("etag: "));
                     }
                     assert_eq!(plain, cached, "{what}");
                 }

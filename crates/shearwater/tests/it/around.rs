@@ -105,7 +105,7 @@ fn tested(inner: Does, outer: Does) -> Tested {
 
 /// Returns a response's own fields in order, and its body.
 fn seen(response: &TestResponse) -> (u16, Vec<String>, String) {
-    let own = response.fields.iter().filter(|(name, _)| name.starts_with("X-"));
+    let own = response.fields.iter().filter(|(name, _)| name.to_ascii_lowercase().starts_with("x-"));
     let fields = own.map(|(name, value)| format!("{name}: {value}")).collect();
     (response.status, fields, response.text().to_owned())
 }

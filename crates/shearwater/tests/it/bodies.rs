@@ -64,12 +64,11 @@ fn post(client: &mut TestClient, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
 
 /// The same body in chunks of `chunk_bytes`.
 fn post_chunked(client: &mut TestClient, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
-    client.ask("POST", target, &["Transfer-Encoding: chunked"]);
+    client.ask_chunked("POST", target, &[]);
     for chunk in body.chunks(chunk_bytes) {
-        client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
+        client.chunk(chunk);
     }
-    client.send("0\r\n\r\n");
-    let response = client.response("POST");
+    let response = client.last_chunk(&[]).response("POST");
     (response.status, response.body)
 }
 
@@ -268,6 +267,9 @@ fn ignores_requests_after_connection_close() {
 
 #[test]
 fn responds_before_rejecting_a_malformed_request() {
+    if testkit::http2::skips("it sends a malformed head of HTTP/1") {
+        return;
+    }
     let served = pipelined();
     let mut client = served.connect();
     client.ask("GET", "/?one", &[]).send("GET / HTTP/1.1\r\nHost : a\r\n\r\n").ask("GET", "/?two", &[]);

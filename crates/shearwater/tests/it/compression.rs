@@ -107,7 +107,7 @@ fn compresses_what_is_worth_it() {
             let case = format!("{path}, {lines:?}, {accepted}");
             let response = tested.ask(request("GET", path, accepted));
             assert_eq!(coding_of(&response), coding, "{case}");
-            let vary = response.fields.iter().filter(|(name, _)| name == "Vary");
+            let vary = response.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("vary"));
             let vary = vary.filter(|(_, value)| value.to_ascii_lowercase().contains("accept-encoding"));
             assert_eq!(vary.count(), usize::from(varies), "{case}: {:?}", response.fields);
             let len = lines
@@ -123,7 +123,7 @@ fn head_and_validators_agree_with_get() {
     let lines = "Content-Type: text/plain\nbytes: 5000\nETag: \"a\"\nAccept-Ranges: bytes";
     let mut tested = tested(lines);
     let without_date = |mut response: TestResponse| {
-        response.fields.retain(|(name, _)| name != "Date");
+        response.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
         response.fields
     };
     for (accepted, tag, ranges) in [("br", "W/\"a\"", None), ("none", "\"a\"", Some("bytes"))] {

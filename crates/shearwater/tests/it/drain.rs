@@ -85,6 +85,9 @@ fn drain_responds_to_pipelined_requests() {
 
 #[test]
 fn drain_sends_connection_close() {
+    if testkit::http2::skips("a connection ends by GOAWAY") {
+        return;
+    }
     let (app, _) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
@@ -101,6 +104,9 @@ fn drain_sends_connection_close() {
 /// The client's kernel has acknowledged the response, so a close can't discard it.
 #[test]
 fn drain_does_not_wait_for_clients_to_close() {
+    if testkit::http2::skips("a connection ends by GOAWAY") {
+        return;
+    }
     for driver in drivers() {
         let (app, _) = held_app();
         let timeouts = Timeouts { drain_idle_ms: LONG_MS, linger_ms: LONG_MS, ..Timeouts::default() };
@@ -137,8 +143,9 @@ fn drain_completes_a_download() {
     assert_eq!(head.field("Content-Length"), Some(LARGE.len().to_string().as_str()));
     served.control.drain(LONG_MS);
     until_refused(served.address);
-    let rest = client.rest();
-    assert!(rest == LARGE, "{} bytes", rest.len());
+    let body = client.body();
+    assert!(body == LARGE, "{} bytes", body.len());
+    client.is_ended();
     served.wait();
 }
 
@@ -153,7 +160,8 @@ fn drain_ends_at_its_deadline() {
     stuck.ask("GET", "/large", &[]).head();
     served.control.drain(1);
     assert_eq!(served.wait().connections_closed, 1);
-    assert!(stuck.rest().len() < LARGE.len());
+    let (body, is_cut) = stuck.body_or_cut();
+    assert!(is_cut && body.len() < LARGE.len());
 }
 
 #[test]
@@ -194,7 +202,8 @@ fn stop_closes_all_connections() {
     let totals = served.wait();
     assert_eq!((totals.requests, totals.connections_accepted, totals.connections_closed), (3, 3, 3));
     idle.is_ended();
-    assert!(stuck.rest().len() < LARGE.len());
+    let (body, is_cut) = stuck.body_or_cut();
+    assert!(is_cut && body.len() < LARGE.len());
 }
 
 /// Runs the server, if this is the child process.

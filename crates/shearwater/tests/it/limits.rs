@@ -52,6 +52,9 @@ fn rejects_requests_over_each_limit() {
 
 #[test]
 fn serves_requests_of_exactly_the_maximum_size() {
+    if testkit::http2::skips("the size is that of a head of HTTP/1") {
+        return;
+    }
     let served = served(small());
     let mut client = served.connect();
     assert_eq!(client.get(&format!("/{}", "x".repeat(999))).status, 200);
@@ -87,6 +90,9 @@ fn responds_408_to_slow_requests() {
 
 #[test]
 fn closes_silent_connections_without_a_response() {
+    if testkit::http2::skips("a preface precedes the first head") {
+        return;
+    }
     let timeouts = Timeouts { first_head_ms: 1, idle_ms: 1, ..Timeouts::default() };
     let served = served(here().timeouts(timeouts));
     let mut silent = served.connect();

@@ -1,15 +1,22 @@
-//! The server of a suite on a free local port: in clear, or by TLS if [`testkit::tls::is_on`].
+//! The server of a suite on a free local port: in clear, or by TLS if [`testkit::tls::is_on`]; HTTP/2 by prior knowledge if
+//! [`testkit::http2::is_on`].
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use shearwater::tls::{Configuration, NamedCertificate, Options, Pair, SharedConfiguration, self_signed};
-use shearwater::{ListenAddress, Server};
+use shearwater::{Http2Options, ListenAddress, Server};
 
 /// Returns a server on a free port.
 pub(crate) fn local_server() -> Server {
-    if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") }
+    let server = if testkit::tls::is_on() { server_by_tls() } else { Server::new("127.0.0.1:0") };
+    server.http2(http2())
+}
+
+/// Returns the suite's options of HTTP/2.
+pub(crate) fn http2() -> Http2Options {
+    Http2Options { prior_knowledge: testkit::http2::is_on(), ..Http2Options::default() }
 }
 
 /// Returns a server on a free port, by TLS.

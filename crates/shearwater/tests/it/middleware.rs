@@ -27,7 +27,11 @@ pub(crate) fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_
 
 fn way(client: &mut TestClient, method: &str, target: &str) -> (u16, String) {
     let response = client.request(method, target, &[]);
-    let way = response.fields.iter().filter(|(name, _)| name == "X-Way").map(|(_, value)| value.as_str());
+    let way = response
+        .fields
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("x-way"))
+        .map(|(_, value)| value.as_str());
     (response.status, way.collect::<Vec<_>>().join(", "))
 }
 

@@ -11,7 +11,7 @@ use shearwater::{App, Control, DriverChoice, ListenAddress, Notice, Request, Res
 use shearwater_engine::{Options, Running, Server};
 use testkit::{TIMEOUT, TestClient};
 
-use crate::local::certificates;
+use crate::local::{certificates, http2};
 use crate::served::{Served, drivers, here, text};
 
 #[path = "../../examples/trial_server/faults.rs"]
@@ -43,7 +43,7 @@ impl Faulty {
         let routes = app.build().expect("its routes are right");
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         let address = if testkit::tls::is_on() { ListenAddress::Tls(free) } else { free.into() };
-        let options = Options { listen: vec![address], workers: 1, driver, ..options };
+        let options = Options { listen: vec![address], workers: 1, driver, http2: http2(), ..options };
         let server = Server::bind(options).expect("a free port");
         let make = move |worker| routes.service(worker);
         let running = match testkit::tls::is_on() {
@@ -100,8 +100,7 @@ fn assert_500(served: &Faulty, target: &str) {
     let mut client = served.connect();
     let response = client.get(target);
     assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
-    assert_eq!(response.field("Connection"), Some("close"), "{target}");
-    client.is_ended();
+    client.ends_after(&response);
 }
 
 #[track_caller]
@@ -135,7 +134,7 @@ fn cuts_off_the_response_of_a_late_panic() {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/panic-behind"), &[]);
         assert_eq!(client.head().status, 200);
-        assert_eq!(client.rest(), b"5\r\nbegun\r\n", "no last chunk");
+        assert_eq!(client.body_or_cut(), (b"begun".to_vec(), true));
         assert_panicked(&served);
         assert_eq!(served.end(), (1, 0));
     });
@@ -163,6 +162,9 @@ fn discards_a_body_that_is_not_wanted() {
 
 #[test]
 fn closes_the_connection_if_a_wanted_body_is_never_read() {
+    if testkit::http2::skips("only the stream ends") {
+        return;
+    }
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/ignores"));
@@ -175,6 +177,9 @@ fn closes_the_connection_if_a_wanted_body_is_never_read() {
 
 #[test]
 fn discards_the_body_after_an_early_response() {
+    if testkit::http2::skips("only the stream ends") {
+        return;
+    }
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/early"));
@@ -207,6 +212,9 @@ fn drops_the_handler_of_a_client_that_resets() {
 /// The reset is noticed although the stray byte pauses receiving.
 #[test]
 fn notices_a_reset_after_a_stray_byte() {
+    if testkit::http2::skips("a stray byte is part of a frame") {
+        return;
+    }
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", "/alive", &[]).ask("GET", &format!("{kind}/waits"), &[]);
@@ -221,6 +229,9 @@ fn notices_a_reset_after_a_stray_byte() {
 /// Waits this long for the handler of a client that has closed, if nothing is sent to it.
 #[test]
 fn drops_the_handler_of_a_closed_client_in_time() {
+    if testkit::http2::skips("a client that closes ends all its streams") {
+        return;
+    }
     for driver in drivers() {
         for kind in LATER {
             for behind in ["", "G", "GET / HTTP/1.1\r\n\r\n"] {
@@ -241,6 +252,9 @@ fn drops_the_handler_of_a_closed_client_in_time() {
 /// A closed client is indistinguishable from a half-closed one until something is sent.
 #[test]
 fn notices_a_closed_client_when_sending() {
+    if testkit::http2::skips("a client that closes ends all its streams") {
+        return;
+    }
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/streams"), &[]);
@@ -268,7 +282,7 @@ fn enforces_the_announced_length() {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/length/5"), &[]);
         assert_eq!(client.head().field("Content-Length"), Some("10"));
-        assert_eq!(client.rest(), b"xxxxx");
+        assert_eq!(client.body_or_cut(), (b"xxxxx".to_vec(), true));
         assert_misbuilt(&served, "less than it had announced");
         let mut client = served.connect();
         assert_eq!(client.get(&format!("{kind}/length/15")).text(), "xxxxxxxxxx");
@@ -312,9 +326,8 @@ fn faulty_app() -> App {
 fn fails(client: &mut TestClient, target: &str) {
     let response = client.get(target);
     assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
-    assert_eq!(response.field("Connection"), Some("close"), "{target}");
     assert_eq!(response.field("X-Half"), None, "{target}");
-    client.end_sending().is_ended();
+    client.ends_after(&response);
 }
 
 #[test]

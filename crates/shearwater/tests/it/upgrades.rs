@@ -298,6 +298,9 @@ fn sends_100_before_101_to_a_client_that_expects_it() {
 /// RFC 9110 section 7.8.
 #[test]
 fn adds_the_connection_option_to_an_upgrade_header() {
+    if testkit::http2::skips("it has no field Connection") {
+        return;
+    }
     for driver in drivers() {
         let mut app = App::new();
         app.get("/", |request: &Request, response: &mut Response| {

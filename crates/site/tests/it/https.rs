@@ -21,12 +21,11 @@ fn only(names: &[&str]) -> Site {
 /// Sends a request with these field lines to a host; `-`: without a host, by HTTP/1.0.
 fn ask(served: &SitesServer, method: &str, host: &str, target: &str, fields: &str) -> ClientResponse {
     let mut client = served.connect();
-    let (version, host) = match host {
-        "-" => ("1.0", String::new()),
-        host => ("1.1", format!("Host: {host}\r\n")),
-    };
-    client.send(format!("{method} {target} HTTP/{version}\r\n{host}{fields}\r\n"));
-    client.response(method)
+    if host == "-" {
+        return client.send(format!("{method} {target} HTTP/1.0\r\n{fields}\r\n")).response(method);
+    }
+    let host = format!("Host: {host}");
+    client.request(method, target, &[&[&*host], &fields.lines().collect::<Vec<_>>()[..]].concat())
 }
 
 fn unchanged(_: &mut Sites) {}

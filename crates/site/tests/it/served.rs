@@ -139,16 +139,14 @@ impl SitesServer {
         TestClient::connect(self.address)
     }
 
-    /// Requests a path of `localhost`.
+    /// Requests a path of `localhost`, or of the host in `fields`.
     pub(crate) fn get(&self, target: &str, fields: &[&str]) -> ClientResponse {
         self.connect().request("GET", target, fields)
     }
 
     /// Requests a path of a host, and returns status and body.
     pub(crate) fn of_host(&self, host: &str, target: &str) -> (u16, String) {
-        let mut client = self.connect();
-        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-        let response = client.response("GET");
+        let response = self.get(target, &[&format!("Host: {host}")]);
         (response.status, response.text().to_owned())
     }
 }

@@ -89,12 +89,12 @@ fn receives_bodies_byte_by_byte_and_in_chunks() {
             client.send([byte]);
         }
         assert_eq!(client.response("POST").text(), summed(&bytes(20)));
-        client.ask("POST", "/sum", &["Transfer-Encoding: chunked"]);
+        client.ask_chunked("POST", "/sum", &[]);
         for piece in bytes(200_000).chunks(999) {
-            client.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
+            client.chunk(piece);
         }
-        client.send("0\r\nX-Trailer: 1\r\n\r\n");
-        assert_eq!(client.response("POST").text(), summed(&bytes(200_000)));
+        let response = client.last_chunk(&["X-Trailer: 1"]).response("POST");
+        assert_eq!(response.text(), summed(&bytes(200_000)));
         assert_eq!(client.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
     }
 }
@@ -109,9 +109,7 @@ fn reports_the_length_of_bodies() {
         client.send_body("POST", "/hint", &[], &bytes(200_000)).text(),
         "Some(200000) false Some(200000)"
     );
-    client.ask("POST", "/hint", &["Transfer-Encoding: chunked"]).send("3\r\nabc\r\n");
-    client.send("0\r\n\r\n");
-    let response = client.response("POST");
+    let response = client.ask_chunked("POST", "/hint", &[]).chunk("abc").last_chunk(&[]).response("POST");
     assert!(
         ["None false Some(3)", "Some(3) false Some(3)"].contains(&response.text()),
         "{}",
@@ -124,16 +122,15 @@ fn streams_the_response_while_the_request_arrives() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut client = served.connect();
-        client.ask("POST", "/back", &["Transfer-Encoding: chunked"]);
+        client.ask_chunked("POST", "/back", &[]);
         let head = client.head();
-        assert_eq!((head.status, head.field("transfer-encoding")), (200, Some("chunked")));
+        let coding = Some("chunked").filter(|_| !testkit::http2::is_on());
+        assert_eq!((head.status, head.field("transfer-encoding")), (200, coding));
         for number in 0..20 {
             let said = format!("piece {number}");
-            client.send(format!("{:x}\r\n{said}\r\n", said.len()));
-            assert_eq!(client.data(), said.as_bytes());
+            assert_eq!(client.chunk(&said).data(), said.as_bytes());
         }
-        client.send("0\r\n\r\n");
-        assert_eq!(client.data(), b"");
+        assert_eq!(client.last_chunk(&[]).data(), b"");
         assert_eq!(client.send_body("POST", "/echo", &[], b"again").text(), "again");
     }
 }
@@ -152,6 +149,9 @@ fn sends_100_once_the_body_is_read() {
 
 #[test]
 fn rejects_by_the_head_without_waiting_for_the_body() {
+    if testkit::http2::skips("only the stream ends") {
+        return;
+    }
     for driver in drivers() {
         let served = Served::on(driver, router());
         for (method, target, length, status) in [
@@ -189,12 +189,7 @@ fn rejects_bodies_over_the_limit() {
     assert_eq!(served.connect().send_body("POST", "/sum", &[], &bytes(1000)).status, 200);
     assert_eq!(served.connect().send_body("POST", "/sum", &[], &bytes(1001)).status, 413);
     let mut client = served.connect();
-    client
-        .ask("POST", "/sum", &["Transfer-Encoding: chunked"])
-        .send("3e9\r\n")
-        .send(bytes(1001))
-        .send("\r\n");
-    assert_eq!(client.response("POST").status, 413);
+    assert_eq!(client.ask_chunked("POST", "/sum", &[]).chunk(bytes(1001)).response("POST").status, 413);
 }
 
 /// A program that raises axum's limit must raise the server's too.

@@ -57,7 +57,11 @@ fn drain_completes_requests_and_refuses_connections() {
             until_refused(running.address());
             release.send(true).expect("it waits");
             let response = client.response("GET");
-            assert_eq!((response.text(), response.field("connection")), ("waited", Some("close")), "{what}");
+            assert_eq!(
+                (response.text(), response.field("connection")),
+                ("waited", client.closing()),
+                "{what}"
+            );
             // Otherwise the server lingers until the client closes.
             drop(client);
             runtime().block_on(running.ended()).expect("ends normally");
@@ -100,8 +104,8 @@ fn process() {
 fn second_signal_stops_and_third_has_its_previous_effect() {
     for fields in [&[][..], &OFFER] {
         let mut process = Process::start("ending::process");
+        assert_eq!(TestClient::connect(process.address).get("/").text(), "served");
         let mut client = TestClient::connect(process.address);
-        assert_eq!(client.get("/").text(), "served");
         client.ask("GET", "/never", fields);
         process.signal(Signal::TERM);
         until_refused(process.address);

@@ -87,6 +87,9 @@ fn runs_extractors_and_state() {
 
 #[test]
 fn passes_requests_as_they_were_sent() {
+    if testkit::http2::skips("its requests are lines of HTTP/1") {
+        return;
+    }
     if testkit::tls::skips("its targets begin with http") {
         return;
     }

@@ -58,7 +58,7 @@ impl Drop for Served {
 /// Returns a server with one worker on a free port.
 pub(crate) fn here<T: MakeHttpService<Kind>, Kind>(service: T) -> Serve<T::Service, T::Maker> {
     let serve = bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off);
-    if testkit::tls::is_on() {
+    if testkit::tls::is_on() || testkit::http2::is_on() {
         serve.server(|_| local_server().workers(1).verbosity(Verbosity::Off))
     } else {
         serve

@@ -112,6 +112,9 @@ fn message(client: &mut TestClient) -> Vec<u8> {
 
 #[test]
 fn serves_axums_web_sockets() {
+    if testkit::http2::skips("it has no upgrades") {
+        return;
+    }
     for driver in drivers() {
         let served = Served::of(websockets(driver));
         let mut client = served.connect();
@@ -255,12 +258,15 @@ fn ignores_upgrades_that_cannot_be() {
 
 /// Returns a response without its `Date`.
 fn undated(mut response: ClientResponse) -> ClientResponse {
-    response.fields.retain(|(name, _)| name != "Date");
+    response.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
     response
 }
 
 #[test]
 fn offers_do_not_change_other_responses() {
+    if testkit::http2::skips("it has no upgrades") {
+        return;
+    }
     let offers: [&[&str]; 5] = [
         &HANDSHAKE,
         &["Connection: Upgrade", "Upgrade: x"],
