@@ -44,7 +44,7 @@ fn own_deadline(many: &Multiplexed, timeouts: &Timeouts, ends_soon: bool) -> Opt
         after(many.partial_since_ms, timeouts.head_ms, Wait::Frame),
         after(many.checked_ms, timeouts.write_ms, Wait::Windows),
         after(idle, idle_ms, Wait::Idle),
-        after(idle.filter(|_| !many.is_trimmed), IDLE_TRIM_AFTER_MS, Wait::Trim),
+        after(idle.filter(|_| !many.is_trimmed && !ends_soon), IDLE_TRIM_AFTER_MS, Wait::Trim),
         after(many.fin_ms, timeouts.half_closed_ms, Wait::HalfClosed),
     ];
     waits.into_iter().flatten().min_by_key(|(due_ms, _)| *due_ms)
