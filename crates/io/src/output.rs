@@ -178,6 +178,11 @@ impl Output {
         self.items.iter().any(|(_, item)| matches!(item, Item::File(_)))
     }
 
+    /// Returns whether another output continues one of its files.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.items.iter().any(|(_, item)| matches!(item, Item::File(slice) if slice.file.is_continued()))
+    }
+
     /// Returns whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -38,6 +38,8 @@ pub struct SharedFile {
     is_lent: bool,
     /// Every read may wait for a server.
     is_remote: bool,
+    /// Further sends continue what one has begun.
+    is_continued: Cell<bool>,
     /// Set when a send outlasts its first push; `None` if the promised version had changed by then.
     guard: OnceCell<Option<VersionGuard>>,
     /// Cached inode, if no version is promised.
@@ -57,7 +59,16 @@ impl SharedFile {
     #[must_use]
     pub fn new(file: impl Into<Arc<File>>) -> Self {
         let (guard, inode) = (OnceCell::new(), Cell::default());
-        Self { file: file.into(), promised: None, is_lent: true, is_remote: false, guard, inode }
+        let file = file.into();
+        Self {
+            file,
+            promised: None,
+            is_lent: true,
+            is_remote: false,
+            is_continued: Cell::default(),
+            guard,
+            inode,
+        }
     }
 
     /// Promises this version: the last bytes of each range are held back until a check shows that it is
@@ -79,6 +90,15 @@ impl SharedFile {
     #[must_use]
     pub fn remote(self) -> Self {
         Self { is_remote: true, ..self }
+    }
+
+    /// Notes that further sends continue what one has begun: together they are a send that takes longer (clause S10).
+    pub fn continues(&self) {
+        self.is_continued.set(true);
+    }
+
+    pub(crate) fn is_continued(&self) -> bool {
+        self.is_continued.get()
     }
 
     /// Returns whether every read may wait for a server.

@@ -55,6 +55,9 @@ impl Outgoing {
                 }
                 Piece::File(slice) => {
                     let taken = slice.len.min(left as u64);
+                    if taken < slice.len {
+                        slice.file.continues();
+                    }
                     out.push(Item::File(FileSlice { len: taken, ..slice }));
                     left -= taken as usize;
                 }

@@ -100,7 +100,8 @@ pub(crate) fn push(
         sending.corked = socket::cork(socket.as_fd(), true);
     }
     // Before a long one's first byte: its client may act on the head while the push is in progress.
-    if sending.done == 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
+    if sending.done == 0 && (sending.output.len() > SEND_BYTES_PER_TURN_MAX || sending.output.is_continued())
+    {
         guard_files(&sending.output, context);
     }
     let end = push_share(fetch_for, socket.as_fd(), sending, share, context);

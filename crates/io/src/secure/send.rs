@@ -239,6 +239,9 @@ impl<D: Driver, P: Provider> Secure<D, P> {
         let mut wire = self.spare.get();
         let bytes = wire.bytes_mut();
         let reply = conn.take_reply(bytes);
+        if sending.done == 0 && sending.output.is_continued() {
+            sending.guard_files(&mut self.watches);
+        }
         let most = SEAL_ROUND_BYTES.min(self.budget.sealed / RECORD * RECORD);
         if let Err(failure) = self.fill_round(conn, sending, most, bytes) {
             sending.failure = Some(SendError::Broken(broken(failure)));
