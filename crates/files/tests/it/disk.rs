@@ -82,7 +82,7 @@ fn a_hanging_file_delays_no_other_response() {
         let Some(site) = site else { continue };
         site.file("hang", "in the end").file("small", "small").file("large", vec![7; 200_000]);
         let mut waiting = site.connect();
-        waiting.send(request("/hang"));
+        waiting.ask("GET", "/hang", &[]);
         assert_eq!(hanging.recv_timeout(TEST_TIMEOUT).expect("it is opened"), b"hang");
         let mut client = site.connect();
         for _ in 0..20 {
@@ -107,7 +107,7 @@ fn requests_for_one_file_share_the_work() {
     site.file("hang", "content").file("other", "other");
     let mut clients: Vec<_> = (0..3 * DISK_THREADS_MAX).map(|_| site.connect()).collect();
     for client in &mut clients {
-        client.send(request("/hang"));
+        client.ask("GET", "/hang", &[]);
     }
     hanging.recv_timeout(TEST_TIMEOUT).expect("it is opened");
     // Its response means that the worker has seen all requests before.
@@ -134,11 +134,11 @@ fn as_many_hanging_files_as_threads_delay_the_rest_of_their_folder() {
     site.file("f", "f");
     let mut clients: Vec<_> = (0..DISK_THREADS_MAX).map(|_| site.connect()).collect();
     for (number, client) in clients.iter_mut().enumerate() {
-        client.send(request(&format!("/hang{number}")));
+        client.ask("GET", &format!("/hang{number}"), &[]);
         hanging.recv_timeout(TEST_TIMEOUT).expect("it is opened");
     }
     let mut waiting = site.connect();
-    waiting.send(request("/f"));
+    waiting.ask("GET", "/f", &[]);
     assert_eq!(site.get("/other/f").1, b"f", "another folder has its own threads");
     assert_eq!(disk.opens("f"), 0, "no thread is free");
     disk.release();

@@ -182,8 +182,7 @@ fn middleware_surrounds_a_handler_that_reads_the_body() {
     let served = Served::app(app);
     let mut client = served.connect();
     for (target, status, body) in [("/", 200, "abc"), ("/?stop", 403, "stopped")] {
-        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
-        let response = client.response("POST");
+        let response = client.send_body("POST", target, &[], b"abc");
         assert_eq!((response.status, response.text()), (status, body));
         assert_eq!(response.field("X-Way"), Some(format!("after {status}").as_str()));
     }

@@ -11,6 +11,7 @@ use shearwater::{App, Request, Response, Server, Verbosity};
 use shearwater_io::service_manager::monotonic_us;
 use testkit::{TIMEOUT, TestClient, TestFolder};
 
+use crate::local::http2;
 use crate::process::{self, Process};
 
 /// Environment variable with the socket that a handler or a reload waits for.
@@ -40,6 +41,7 @@ fn serve() {
     });
     let server =
         Server::new("127.0.0.1:0").workers(2).verbosity(Verbosity::Off).notify_manager().handle_signals();
+    let server = server.http2(http2());
     let server = server.on_reload(|_| {
         block();
         Err::<String, _>("error: nothing to reload\n".to_owned())

@@ -14,7 +14,7 @@ use shearwater::{
 use shearwater_engine::{Options, Server as Engine};
 use testkit::{TIMEOUT, TestClient};
 
-use crate::local::local_server;
+use crate::local::{http2, local_server};
 use crate::served::{Served, connect_unix, drivers, served_app};
 
 /// Sends a request on a new connection and reads until its end.
@@ -149,7 +149,7 @@ fn serves_given_sockets_with_any_number_of_workers() {
             // Connections from before the start are in the queue.
             let mut early = TestClient::connect(address);
             let served = Served::of(
-                Server::on(listener).verbosity(Verbosity::Off).driver(driver).workers(workers),
+                Server::on(listener).http2(http2()).verbosity(Verbosity::Off).driver(driver).workers(workers),
                 served_app(),
             );
             assert_eq!(served.addresses, [address]);
@@ -212,6 +212,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
                 workers: 1,
                 driver,
                 accept,
+                http2: http2(),
                 ..Options::default()
             };
             let routes = served_app().build().expect("its routes are right");

@@ -53,8 +53,7 @@ fn reload(control: &Control, sites: Sites) {
 
 /// Returns the file of a site.
 fn get(client: &mut TestClient, host: usize) -> String {
-    client.send(format!("GET /f.txt HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-    client.response("GET").text().to_owned()
+    client.request("GET", "/f.txt", &[&format!("Host: {host}")]).text().to_owned()
 }
 
 #[test]

@@ -18,6 +18,7 @@ use shearwater::{Error, StartError};
 use shearwater_tower::{AxumRequests, Body, BodyError, Listen, MakeHttpService, Running, Serve, bind, serve};
 use tower::{Layer, service_fn};
 
+use crate::local::http2;
 use crate::served::{Served, here, response_on_unix};
 
 /// The response to `GET /`, and the client's address.
@@ -106,7 +107,8 @@ fn serves_a_listening_socket_with_any_number_of_workers() {
     for workers in [1, 2] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        let served = Served::of(serve(listener, router()).workers(workers));
+        let serve = serve(listener, router()).server(|server| server.http2(http2()));
+        let served = Served::of(serve.workers(workers));
         assert_eq!(served.address, address);
         for _ in 0..4 {
             assert_eq!(served.connect().get("/").text(), "hello");

@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Builder;
 use tower::Service;
 
+use crate::local::http2;
 use crate::served::{Served, drivers, here, runtime};
 
 async fn spawned() -> String {
@@ -267,7 +268,7 @@ fn serves_within_the_awaiting_runtime() {
                 listener.set_nonblocking(true).expect("it can");
                 tokio::net::TcpListener::from_std(listener).expect("it listens")
             };
-            let serve = shearwater_tower::serve(listener, router());
+            let serve = shearwater_tower::serve(listener, router()).server(|server| server.http2(http2()));
             serve.with_graceful_shutdown(async { drop(stopped.await) }).await
         })
     });
