@@ -88,6 +88,12 @@ impl<S: Read + Write> TestClient<S> {
         Self::from(Client::new(stream))
     }
 
+    /// Takes over any stream, with the timeouts that it has, over HTTP/2.
+    pub fn over_http2(stream: S) -> Self {
+        let protocol = Protocol::Http2(Box::new(Exchanges::new("http")));
+        Self { client: Client::new(stream), protocol }
+    }
+
     /// Returns the stream. Received bytes that are still unread aren't in it.
     pub fn stream(&self) -> &S {
         self.client.stream()

@@ -1,5 +1,6 @@
 //! Conversations with testkit's client, which shares no code with this crate.
 
+use testkit::TestClient;
 use testkit::http2::{Http2Client, Session, frame, request_fields};
 
 use crate::echo::EchoServer;
@@ -85,4 +86,20 @@ fn reads_the_same_responses_in_any_pieces() {
             assert!(response.body == content(number), "the content of {number}");
         }
     }
+}
+
+#[test]
+fn a_test_client_reads_responses_in_the_order_of_its_requests() {
+    let mut client = TestClient::over_http2(EchoServer::new());
+    assert!(client.send_body("POST", "/", &["X-A: b", "Host: a.test"], &content(50)).body == content(50));
+    client.ask("POST", "/1", &["Content-Length: 4"]).send("ab").send("cd").ask("GET", "/2", &[]);
+    let (first, second) = (client.response("POST"), client.response("GET"));
+    assert_eq!((first.field("X-Path"), first.text()), (Some("/1"), "abcd"));
+    assert_eq!((second.field("X-Path"), second.text()), (Some("/2"), ""));
+    client.ask_chunked("POST", "/3", &[]);
+    assert_eq!(client.head().status, 200);
+    assert_eq!(client.chunk("one").data(), b"one");
+    assert_eq!(client.chunk("two").chunk("three").data(), b"two");
+    assert_eq!(client.last_chunk(&["X-Sum: 1"]).body(), b"three");
+    assert_eq!(client.closing(), None);
 }
