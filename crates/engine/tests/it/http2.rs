@@ -3,6 +3,7 @@
 mod bodies;
 mod client;
 mod ends;
+mod faults;
 
 use testkit::Error;
 use testkit::http2::request_fields;
