@@ -45,6 +45,16 @@ impl HeadBuffer {
         self.builder.head()
     }
 
+    /// Returns the scheme of the last request; empty for `CONNECT` without a protocol (RFC 9113 8.3.1 and 8.5).
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        // Checked along with the others.
+        self.pseudo
+            .get(PseudoField::Scheme)
+            .and_then(|scheme| str::from_utf8(scheme).ok())
+            .unwrap_or_default()
+    }
+
     /// Returns the fields of the last [`StreamEvent::Trailers`](crate::StreamEvent::Trailers), without those that can't be
     /// trailers.
     #[must_use]

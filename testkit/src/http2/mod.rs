@@ -67,7 +67,12 @@ pub fn request_fields<'a>(
     let (scheme, authority, path) = match target.split_once("://").filter(|_| !target.starts_with('/')) {
         Some((scheme, rest)) => {
             let end = rest.find(['/', '?']).unwrap_or(rest.len());
-            let path = if end == rest.len() { "/" } else { &rest[end..] };
+            let path = match &rest[end..] {
+                "" if method == "OPTIONS" => "*",
+                // A query alone is dropped: it would need a `/` before it.
+                path if path.starts_with('/') => path,
+                _ => "/",
+            };
             (scheme, &rest[..end], path)
         }
         None => (scheme, host, target),

@@ -148,6 +148,17 @@ impl<S: Service> WorkerState<S> {
         (head.expectation() == Expectation::Unknown).then_some(Refusal::Expectation)
     }
 
+    /// Returns true if targets of a scheme are served on a connection (RFC 9110 section 7.4).
+    pub(crate) fn serves_scheme(&self, token: Token, scheme: &str, driver: &dyn DriverView) -> bool {
+        let is_secured = driver.is_secured(token);
+        // A trusted proxy may have terminated TLS.
+        let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
+        match scheme.eq_ignore_ascii_case("https") {
+            true => is_secured || is_proxied(),
+            false => scheme.eq_ignore_ascii_case("http") && !is_secured,
+        }
+    }
+
     /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
     pub(crate) fn refused_target(
@@ -159,14 +170,7 @@ impl<S: Service> WorkerState<S> {
         match head.target() {
             Target::Authority { .. } => Some(Refusal::Connect),
             Target::Absolute { scheme, .. } => {
-                let is_secured = driver.is_secured(token);
-                // A trusted proxy may have terminated TLS.
-                let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
-                let is_served = match scheme.eq_ignore_ascii_case("https") {
-                    true => is_secured || is_proxied(),
-                    false => scheme.eq_ignore_ascii_case("http") && !is_secured,
-                };
-                (!is_served).then_some(Refusal::Misdirected)
+                (!self.serves_scheme(token, scheme, driver)).then_some(Refusal::Misdirected)
             }
             Target::Origin { .. } | Target::Asterisk => None,
         }

@@ -109,7 +109,8 @@ fn listens_on_ipv6_if_available() {
     if testkit::tls::skips("its server is in clear") {
         return;
     }
-    let started = Server::new("[::1]:0").verbosity(Verbosity::Off).start_app(served_app());
+    let started =
+        Server::new("[::1]:0").http2(crate::local::http2()).verbosity(Verbosity::Off).start_app(served_app());
     assert_eq!(started.is_ok(), TcpListener::bind("[::1]:0").is_ok());
     if let Ok(running) = started {
         let served = Served::running(running);
