@@ -106,7 +106,7 @@ fn receive(
                 }
             }
             StreamEvent::Reset { stream, .. } | StreamEvent::Failed { stream, .. } => {
-                _ = responses.remove(&stream)
+                _ = responses.remove(&stream);
             }
         }
     }
