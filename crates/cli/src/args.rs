@@ -46,7 +46,7 @@ Exit codes: 0 served and stopped, 1 the system prevents it (an address is taken,
 worker or the process that took over failed, 2 the command line or the configuration is wrong:
 another try would change nothing.";
 
-/// Serves a folder or configured sites over HTTP/1.1 and HTTPS.
+/// Serves a folder or configured sites over HTTP/1.1, HTTP/2 and HTTPS.
 #[derive(Debug, Parser)]
 #[command(
     name = "shearwater",

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server as a library: one closure, or an [`App`] of routes, with one worker per core.
+//! An HTTP server as a library: one closure, or an [`App`] of routes, with one worker per core.
 //!
 //! ```no_run
 //! use shearwater::{App, Request, Response, Server};

@@ -1,4 +1,4 @@
-//! HTTP/1 on the wire: responses, `100 Continue`, and pieces of streams. HTTP/2 will encode the same drafts beside it.
+//! HTTP/1 on the wire: responses, `100 Continue`, and pieces of streams. `http2.rs` translates what this writes.
 
 use std::rc::Rc;
 
