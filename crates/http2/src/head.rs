@@ -7,7 +7,7 @@ use shearwater_http1::{
 };
 
 use crate::hpack::Strings;
-use crate::limits::{TRAILER_BYTES_MAX, TRAILERS_MAX};
+use crate::limits::{Limits, TRAILER_BYTES_MAX, TRAILERS_MAX};
 use crate::stream_error::StreamError;
 
 /// Buffers for one request head or trailer section. One per worker suffices for all connections.
@@ -45,16 +45,6 @@ impl HeadBuffer {
         self.builder.head()
     }
 
-    /// Returns the scheme of the last request; empty for `CONNECT` without a protocol (RFC 9113 8.3.1 and 8.5).
-    #[must_use]
-    pub fn scheme(&self) -> &str {
-        // Checked along with the others.
-        self.pseudo
-            .get(PseudoField::Scheme)
-            .and_then(|scheme| str::from_utf8(scheme).ok())
-            .unwrap_or_default()
-    }
-
     /// Returns the fields of the last [`StreamEvent::Trailers`](crate::StreamEvent::Trailers), without those that can't be
     /// trailers.
     #[must_use]
@@ -78,13 +68,14 @@ impl HeadBuffer {
     }
 
     /// Begins a request; also returns the buffers that decoding needs.
-    pub(crate) fn request(&mut self, extended_connect: bool) -> (RequestFields<'_>, &mut Strings) {
+    pub(crate) fn request(&mut self, limits: &Limits) -> (RequestFields<'_>, &mut Strings) {
         self.pseudo.clear();
         let fields = RequestFields {
             builder: &mut self.builder,
             pseudo: &mut self.pseudo,
             head_bytes_max: self.head_bytes_max,
-            extended_connect,
+            extended_connect: limits.extended_connect,
+            own_scheme: if limits.is_secured { b"https" } else { b"http" },
             has_begun: false,
             result: Ok(()),
         };
@@ -182,7 +173,7 @@ impl PseudoFields {
     }
 
     /// Checks which fields there are, and returns them (RFC 9113 8.3.1 and 8.5, RFC 8441 4).
-    fn parts(&self, extended_connect: bool) -> Result<RequestParts<'_>, StreamError> {
+    fn parts(&self, extended_connect: bool, own_scheme: &[u8]) -> Result<RequestParts<'_>, StreamError> {
         let method = self.get(PseudoField::Method).ok_or(StreamError::PseudoFieldMissing)?;
         let (scheme, path) = (self.get(PseudoField::Scheme), self.get(PseudoField::Path));
         let authority = self.get(PseudoField::Authority).unwrap_or_default();
@@ -205,7 +196,9 @@ impl PseudoFields {
         if path[0] != b'/' && !(path == b"*" && method == b"OPTIONS") {
             return Err(StreamError::Path);
         }
-        Ok(RequestParts { method, path, authority, protocol: protocol.unwrap_or_default() })
+        // The target of another scheme says so, as in HTTP/1.
+        let scheme = if scheme.eq_ignore_ascii_case(own_scheme) { b"" } else { scheme };
+        Ok(RequestParts { method, scheme, path, authority, protocol: protocol.unwrap_or_default() })
     }
 }
 
@@ -221,6 +214,8 @@ pub(crate) struct RequestFields<'b> {
     pseudo: &'b mut PseudoFields,
     head_bytes_max: usize,
     extended_connect: bool,
+    /// Scheme of the connection.
+    own_scheme: &'static [u8],
     /// A field that isn't a pseudo-field has come.
     has_begun: bool,
     result: Result<(), HeadError>,
@@ -274,7 +269,7 @@ impl RequestFields<'_> {
     fn begin(&mut self) -> Result<(), HeadError> {
         if !self.has_begun {
             self.has_begun = true;
-            self.builder.begin(&self.pseudo.parts(self.extended_connect)?)?;
+            self.builder.begin(&self.pseudo.parts(self.extended_connect, self.own_scheme)?)?;
         }
         Ok(())
     }

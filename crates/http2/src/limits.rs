@@ -83,6 +83,8 @@ pub struct Limits {
     pub connection_window_bytes: u32,
     /// Allows clients to send an extended CONNECT, for WebSockets (RFC 8441). Default true.
     pub extended_connect: bool,
+    /// The connection has TLS. Requests of another scheme than its own have a target in absolute form. Default true.
+    pub is_secured: bool,
 }
 
 impl Default for Limits {
@@ -94,6 +96,7 @@ impl Default for Limits {
             stream_window_bytes: 64 * 1024,
             connection_window_bytes: 1024 * 1024,
             extended_connect: true,
+            is_secured: true,
         }
     }
 }

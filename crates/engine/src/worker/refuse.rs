@@ -49,7 +49,7 @@ impl<S: Service> WorkerState<S> {
         let may_begin = self.http2.options.prior_knowledge && self.table.get(token).has(Flag::Fresh);
         match Preface::of(input) {
             Preface::Complete if may_begin => {
-                self.begin_http2(token);
+                self.begin_http2(token, false);
                 Step::new(0, StepResult::Waits)
             }
             Preface::Partial if may_begin => {
@@ -148,17 +148,6 @@ impl<S: Service> WorkerState<S> {
         (head.expectation() == Expectation::Unknown).then_some(Refusal::Expectation)
     }
 
-    /// Returns true if targets of a scheme are served on a connection (RFC 9110 section 7.4).
-    pub(crate) fn serves_scheme(&self, token: Token, scheme: &str, driver: &dyn DriverView) -> bool {
-        let is_secured = driver.is_secured(token);
-        // A trusted proxy may have terminated TLS.
-        let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
-        match scheme.eq_ignore_ascii_case("https") {
-            true => is_secured || is_proxied(),
-            false => scheme.eq_ignore_ascii_case("http") && !is_secured,
-        }
-    }
-
     /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
     pub(crate) fn refused_target(
@@ -170,7 +159,14 @@ impl<S: Service> WorkerState<S> {
         match head.target() {
             Target::Authority { .. } => Some(Refusal::Connect),
             Target::Absolute { scheme, .. } => {
-                (!self.serves_scheme(token, scheme, driver)).then_some(Refusal::Misdirected)
+                let is_secured = driver.is_secured(token);
+                // A trusted proxy may have terminated TLS.
+                let is_proxied = || self.proxies.as_ref().is_some_and(|proxies| proxies.is_proxied(token));
+                let is_served = match scheme.eq_ignore_ascii_case("https") {
+                    true => is_secured || is_proxied(),
+                    false => scheme.eq_ignore_ascii_case("http") && !is_secured,
+                };
+                (!is_served).then_some(Refusal::Misdirected)
             }
             Target::Origin { .. } | Target::Asterisk => None,
         }

@@ -51,7 +51,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                     ledger.secure(token, version);
                 }
                 if self.driver.session(token).is_some_and(|session| session.alpn == Some("h2")) {
-                    self.state.begin_http2(token);
+                    self.state.begin_http2(token, true);
                     self.flush_streams(token);
                 }
             }

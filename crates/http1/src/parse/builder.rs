@@ -19,6 +19,8 @@ const HEAD_BYTES_KEPT_MAX: usize = 4096;
 pub struct RequestParts<'a> {
     /// Method, of any name.
     pub method: &'a [u8],
+    /// Scheme, if the target is to be in absolute form; else empty.
+    pub scheme: &'a [u8],
     /// Path and query, or `*`; unused in a CONNECT without `protocol`.
     pub path: &'a [u8],
     /// Host with an optional port; empty if only a `Host` field has it.
@@ -93,7 +95,14 @@ impl HeadBuilder {
         self.bytes.extend_from_slice(parts.method);
         self.bytes.push(b' ');
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(target);
+        let is_absolute = !parts.scheme.is_empty() && !is_authority_form;
+        if is_absolute {
+            for part in [parts.scheme, b"://", parts.authority] {
+                self.bytes.extend_from_slice(part);
+            }
+        }
+        // In absolute form it is the absence of a path that means the whole server.
+        self.bytes.extend_from_slice(if is_absolute && target == b"*" { b"" } else { target });
         let whole = HeadSpan::new(start, self.bytes.len());
         self.bytes.extend_from_slice(b" HTTP/2\r\n");
         if !parts.authority.is_empty() {
@@ -104,13 +113,18 @@ impl HeadBuilder {
         }
         // The method decides the target's form in HTTP/1, where CONNECT has no path.
         let form_of = if is_authority_form || method != Method::Connect { method } else { Method::Get };
-        let target = self.target(whole, form_of)?;
+        let target = self.target(whole, form_of, is_absolute)?;
         self.head.request = RequestLine { method, start: 0, target, version: Version::Http2 };
         Ok(())
     }
 
     /// Parses the target, and sets the path if that isn't the target's.
-    fn target(&mut self, whole: HeadSpan, method: Method) -> Result<TargetSpans, ParseError> {
+    fn target(
+        &mut self,
+        whole: HeadSpan,
+        method: Method,
+        is_absolute: bool,
+    ) -> Result<TargetSpans, ParseError> {
         let (start, end) = (whole.start(), whole.end());
         if self.bytes[start] == b'/'
             && method != Method::Connect
@@ -121,7 +135,7 @@ impl HeadBuilder {
         }
         let target = TargetSpans::parse(&self.bytes, whole, method)?;
         // RFC 9113 8.3.1: scheme and authority have fields of their own.
-        if target.form == TargetForm::Absolute {
+        if target.form == TargetForm::Absolute && !is_absolute {
             return Err(ParseError::InvalidTarget);
         }
         path::find(&mut self.head.path, &target, &self.bytes, method)?;

@@ -161,7 +161,7 @@ impl Connection {
             self.drop_block(block, head)?;
             return self.refuse_stream(id, StreamError::TooManyStreams, out);
         }
-        let (mut fields, strings) = head.request(self.limits.extended_connect);
+        let (mut fields, strings) = head.request(&self.limits);
         self.decoder.decode(block, strings, |name, value| fields.add(name, value)).map_err(compression)?;
         match fields.finish(ends) {
             Ok(()) => {

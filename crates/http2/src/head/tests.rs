@@ -12,7 +12,8 @@ fn buffer() -> HeadBuffer {
 }
 
 fn build(buffer: &mut HeadBuffer, fields: &[(&str, &str)], ends: bool) -> Result<(), HeadError> {
-    let (mut request, _) = buffer.request(true);
+    let limits = Limits { is_secured: true, ..Limits::default() };
+    let (mut request, _) = buffer.request(&limits);
     fields.iter().for_each(|(name, value)| request.add(name.as_bytes(), value.as_bytes()));
     request.finish(ends)
 }
@@ -113,9 +114,22 @@ fn connect_has_an_authority_or_a_protocol() {
     assert_eq!((head.protocol(), head.host()), (Some("websocket"), "a.test"));
     assert_eq!(build(&mut buffer, &GET, true), Ok(()));
     assert_eq!(buffer.head().protocol(), None);
-    let (mut request, _) = buffer.request(false);
+    let limits = Limits { extended_connect: false, ..Limits::default() };
+    let (mut request, _) = buffer.request(&limits);
     extended.iter().for_each(|(name, value)| request.add(name.as_bytes(), value.as_bytes()));
     assert_eq!(request.finish(false), Err(StreamError::Protocol.into()));
+}
+
+/// As a target of HTTP/1 in absolute form: the engine decides whether its scheme is served.
+#[test]
+fn the_target_of_another_scheme_names_it() {
+    let (mut buffer, scheme) = (buffer(), (":scheme", "ftp"));
+    assert_eq!(build(&mut buffer, &[GET[0], scheme, GET[2], GET[3]], true), Ok(()));
+    let head = buffer.head();
+    assert_eq!((head.target_str(), head.path(), head.host()), ("ftp://a.test/x?y", "/x", "a.test"));
+    let whole = [(":method", "OPTIONS"), scheme, GET[2], (":path", "*")];
+    assert_eq!(build(&mut buffer, &whole, true), Ok(()));
+    assert_eq!((buffer.head().target_str(), buffer.head().path()), ("ftp://a.test", "*"));
 }
 
 #[test]

@@ -46,11 +46,12 @@ impl Http2 {
 
 impl<S: Service> WorkerState<S> {
     /// Begins HTTP/2 on a connection: its input is processed as soon as its SETTINGS are queued.
-    pub(crate) fn begin_http2(&mut self, token: Token) {
+    pub(crate) fn begin_http2(&mut self, token: Token, is_secured: bool) {
         let limits = Http2Limits {
             head: self.limits.head(),
             streams_max: self.http2.options.streams_max,
             extended_connect: false,
+            is_secured,
             ..Http2Limits::default()
         };
         let many = Box::new(Multiplexed::new(limits, self.now_ms));

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use shearwater_http1::{Expectation, Framing, Head, HeadParser, Method};
+use shearwater_http1::{Expectation, Framing, Head, HeadParser};
 use shearwater_http2::{ErrorCode, HeadBuffer, StreamEvent, StreamId};
 use shearwater_io::{Driver, Token};
 
@@ -119,7 +119,7 @@ impl<S: Service> WorkerState<S> {
                 StreamEvent::Request { stream, ends } => {
                     requests += 1;
                     let begun = Begun { id: stream, head: head.head(), ends };
-                    self.begin_stream(token, begun, head.scheme(), driver);
+                    self.begin_stream(token, begun, driver);
                 }
                 StreamEvent::Data { stream, content, ends } => {
                     self.receive_content(token, stream, content, ends, driver);
@@ -178,7 +178,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Responds to a request whose head is complete, or begins to receive its content.
-    fn begin_stream(&mut self, token: Token, begun: Begun<'_>, scheme: &str, driver: &dyn DriverView) {
+    fn begin_stream(&mut self, token: Token, begun: Begun<'_>, driver: &dyn DriverView) {
         self.table.get(token).begin_stream();
         self.counters.http2_streams.add(1);
         let is_last = self.count_served(token, false);
@@ -187,9 +187,7 @@ impl<S: Service> WorkerState<S> {
         if is_last {
             many.connection.drain(out.bytes_mut());
         }
-        let is_served = begun.head.method() == Method::Connect || self.serves_scheme(token, scheme, driver);
-        let refusal = (!is_served).then_some(Refusal::Misdirected);
-        if let Some(refusal) = refusal.or_else(|| self.refused_head(token, &begun.head, driver)) {
+        if let Some(refusal) = self.refused_head(token, &begun.head, driver) {
             return self.refuse_stream(token, begun.id, refusal, &Received::Head(begun.head));
         }
         self.guard_stream(token, begun, GuardsPassed(0), driver);
