@@ -215,7 +215,7 @@ impl Session {
     /// Handles the end of the connection.
     pub fn receive_end(&mut self) -> Result<(), Error> {
         self.is_over = true;
-        if self.input.is_empty() { Ok(()) } else { malformed("the connection ends in a frame") }
+        if self.input.is_empty() { Ok(()) } else { Err(Error::Truncated) }
     }
 
     /// Returns true once the connection has ended.

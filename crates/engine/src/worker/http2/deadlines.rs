@@ -18,7 +18,7 @@ use crate::limits::{IDLE_TRIM_AFTER_MS, Timeouts};
 use crate::observe::record::ExchangeEnd;
 use crate::request::refusal::Refusal;
 use crate::service::Service;
-use crate::timers::wheel::tick_at;
+use crate::timers::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
 use crate::worker::state::WorkerState;
 use shearwater_http2::{ErrorCode, StreamId};
@@ -84,6 +84,10 @@ impl<S> WorkerState<S> {
             return;
         }
         match self.http2_deadline(token) {
+            // As for HTTP/1, so that not each request moves the timer.
+            Some((due_ms, Wait::Idle | Wait::Trim)) if !self.leaving.ends_soon(token) => {
+                self.wheel.set(self.table.conns_mut(), token.slot(), coarse_tick_at(due_ms));
+            }
             Some((due_ms, _)) => self.wheel.set(self.table.conns_mut(), token.slot(), tick_at(due_ms)),
             None => self.wheel.clear(self.table.conns_mut(), token.slot()),
         }
@@ -171,7 +175,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Acts on the client's FIN: it may still get the responses to its complete requests.
     pub(crate) fn http2_fin(&mut self, token: Token) {
-        if self.state.open_streams(token) == 0 {
+        if self.state.open_streams(token) == 0 && !self.state.table.get(token).has(Flag::Sending) {
             return self.shut(token, CloseKind::Normal);
         }
         if self.state.enter(token) {

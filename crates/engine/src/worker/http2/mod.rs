@@ -199,15 +199,12 @@ impl<D: Driver, S: Service> Worker<D, S> {
 
     /// Continues a connection whose output was sent: with content, or with input that waited for that.
     pub(crate) fn frames_sent(&mut self, token: Token) {
-        if !self.state.enter(token) {
-            return;
-        }
-        let (out, many) = self.state.entered();
+        let state = &mut self.state;
+        let index = state.table.get(token).busy;
+        let Some(many) = state.busy.get_mut(index).and_then(|busy| busy.many.as_deref_mut()) else { return };
         many.connection.output_sent();
-        let continues = !out.is_empty() || many.has_content_to_send() || many.has_input;
-        self.state.leave(token);
-        if continues {
-            self.state.queue(token);
+        if !many.pending.is_empty() || many.has_content_to_send() || many.has_input {
+            state.queue(token);
         }
         self.reconcile(token);
     }

@@ -197,3 +197,22 @@ fn a_window_that_stays_at_zero_ends_the_connection() {
         world.end();
     }
 }
+
+/// The end of the client's side doesn't cut off a response that is being sent.
+#[test]
+fn a_fin_during_a_send_waits_for_it() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    client.sim.stop_reading(100);
+    let stream = client.get("/plain/1");
+    client.sim.send(&client.session.take_output());
+    world.settle();
+    client.sim.peer.finish();
+    world.settle();
+    client.sim.peer.set_reading(true);
+    client.sim.peer.set_window(usize::MAX / 2);
+    client.exchange(&mut world);
+    assert_eq!(client.response(stream).status, 200);
+    assert!(!client.sim.peer.saw_reset());
+    world.end();
+}
