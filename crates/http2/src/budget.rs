@@ -23,7 +23,8 @@ impl Budget {
         let passed_ms = now_ms.saturating_sub(self.refilled_ms);
         let earned = passed_ms.saturating_mul(self.per_second.into()) / MS_PER_SECOND;
         if earned > 0 {
-            self.refilled_ms = now_ms;
+            // The rest of the time counts later.
+            self.refilled_ms += earned.saturating_mul(MS_PER_SECOND) / u64::from(self.per_second);
             self.earn(u32::try_from(earned).unwrap_or(u32::MAX));
         }
     }

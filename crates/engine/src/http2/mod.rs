@@ -12,7 +12,7 @@ use shearwater_io::Output;
 use crate::deferred::shared::Shared;
 use crate::exchange::id::ExchangeId;
 use crate::http2::outgoing::{End, Outgoing};
-use crate::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
 use crate::observe::record::Group;
 
 /// An open stream with an exchange, or with content that is to be sent.
@@ -76,8 +76,6 @@ pub(crate) struct Multiplexed {
     pub(crate) pending: Output,
     /// Stream whose response is being encoded.
     pub(crate) current: StreamId,
-    /// Response in the form of HTTP/1, before its fields are compressed.
-    pub(crate) draft: Output,
     /// Time of this turn, by the ledger.
     pub(crate) now_us: u64,
     /// The response that was encoded last is complete.
@@ -97,8 +95,14 @@ pub(crate) struct Multiplexed {
     /// Time of the last check of content that waits for windows, and the content sent since, in bytes.
     pub(crate) checked_ms: Option<u64>,
     pub(crate) content_sent: u64,
+    /// Time until which the first request must have come; `None` after it.
+    pub(crate) first_head_due_ms: Option<u64>,
+    /// Bytes that had been received on the wire when content was late last.
+    pub(crate) wire_bytes: u64,
     /// Time of the client's FIN.
     pub(crate) fin_ms: Option<u64>,
+    /// The FIN has come behind input that waits.
+    pub(crate) fin_waits: bool,
 }
 
 impl Multiplexed {
@@ -110,7 +114,6 @@ impl Multiplexed {
             streams: Vec::new(),
             pending,
             current: StreamId::new(0),
-            draft: Output::new(),
             now_us: 0,
             is_whole: false,
             has_input: false,
@@ -121,7 +124,10 @@ impl Multiplexed {
             is_trimmed: false,
             checked_ms: None,
             content_sent: 0,
+            first_head_due_ms: None,
+            wire_bytes: 0,
             fin_ms: None,
+            fin_waits: false,
         }
     }
 
@@ -131,7 +137,6 @@ impl Multiplexed {
         size_of::<Self>()
             + self.connection.held_bytes()
             + self.pending.capacity()
-            + self.draft.capacity()
             + self.streams.capacity() * size_of::<Stream>()
             + self.streams.iter().map(of_stream).sum::<usize>()
     }
@@ -146,6 +151,11 @@ impl Multiplexed {
         self.idle_since_ms
     }
 
+    /// Restarts the time of an idle connection.
+    pub(crate) fn restart_idle(&mut self, now_ms: u64) {
+        self.idle_since_ms = self.idle_since_ms.map(|_| now_ms);
+    }
+
     /// Notes whether a stream is open.
     pub(crate) fn note_idle(&mut self, now_ms: u64) {
         if self.connection.open_streams() > 0 {
@@ -155,9 +165,9 @@ impl Multiplexed {
         }
     }
 
-    /// Notes what it waits for while nothing is being sent. `has_input`: a part of a frame has arrived.
+    /// Notes what it waits for while nothing is being sent. `has_input`: input is stored.
     pub(crate) fn observe_waits(&mut self, has_input: bool, now_ms: u64) {
-        if has_input || self.connection.has_partial_head() {
+        if has_input && !self.has_input || self.connection.has_partial_head() {
             self.partial_since_ms.get_or_insert(now_ms);
         } else {
             self.partial_since_ms = None;
@@ -182,9 +192,10 @@ impl Multiplexed {
     pub(crate) fn trim(&mut self) {
         self.is_trimmed = true;
         self.pending.clear(0);
-        self.ended.clear(0);
+        if self.ended.records.is_empty() {
+            self.ended.clear(0);
+        }
         self.streams = Vec::new();
-        self.draft.clear(0);
         self.connection.trim();
     }
 
@@ -308,16 +319,5 @@ impl Multiplexed {
         stream.outgoing = Outgoing::new(content, sent, end);
         let available = stream.outgoing.len();
         self.connection.set_available(id, available);
-    }
-
-    /// Returns the draft's memory after its use.
-    pub(crate) fn recycle(&mut self, mut draft: Output) {
-        draft.clear(SPARE_BUFFER_BYTES_MAX);
-        self.draft = draft;
-    }
-
-    /// Takes the draft.
-    pub(crate) fn take_draft(&mut self) -> Output {
-        mem::take(&mut self.draft)
     }
 }

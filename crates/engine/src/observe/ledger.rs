@@ -42,7 +42,7 @@ pub(super) struct SlotState {
     group: u32,
     port: u16,
     /// [`UNSETTLED`], and the [version of TLS](SlotState::tls).
-    marks: u8,
+    pub(super) marks: u8,
     address: Option<IpAddr>,
 }
 
@@ -50,6 +50,8 @@ const _: () = assert!(size_of::<SlotState>() <= 40);
 
 /// Mark: some of the connection's records are in `unsettled`.
 const UNSETTLED: u8 = 1;
+/// Mark: its responses are sent in pieces, with those of other streams between them.
+pub(super) const MULTIPLEXED: u8 = 8;
 /// Marks of the versions of TLS.
 const TLS: [(u8, Version); 2] = [(2, Version::Tls12), (4, Version::Tls13)];
 
@@ -343,7 +345,8 @@ impl Ledger {
     pub(crate) fn abort(&mut self, token: Token, bytes: u64, end: ExchangeEnd, now_us: u64) {
         let Some(index) = self.group_of(token) else { return };
         let mut group = std::mem::take(&mut self.groups[index]);
-        let mut left = bytes;
+        // Other streams' bytes lie between those of a record.
+        let mut left = if self.slots[token.slot()].marks & MULTIPLEXED == 0 { bytes } else { 0 };
         group.records.iter_mut().for_each(|record| record.settle_part(&mut left, end));
         // Those before them are reported first.
         if self.slots[token.slot()].marks & UNSETTLED != 0 {

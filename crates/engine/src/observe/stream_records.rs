@@ -2,12 +2,19 @@
 
 use shearwater_io::Token;
 
-use crate::observe::ledger::Ledger;
+use crate::observe::ledger::{Ledger, MULTIPLEXED};
 use crate::observe::record::{ExchangeEnd, Group, Progress, Received};
 use crate::proxies::Proxies;
 use crate::response::responder::Responder;
 
 impl Ledger {
+    /// A connection has begun HTTP/2.
+    pub(crate) fn multiplex(&mut self, token: Token) {
+        if let Some(slot) = self.slots.get_mut(token.slot()) {
+            slot.marks |= MULTIPLEXED;
+        }
+    }
+
     pub(crate) fn turn_us(&self) -> u64 {
         self.turn_us
     }

@@ -56,6 +56,8 @@ pub(crate) struct Responder {
     pub(crate) out: Output,
     /// The HTTP/2 connection that `out` is sent on; `None` for HTTP/1.
     pub(crate) http2: Option<Box<Multiplexed>>,
+    /// Memory for a response in the form of HTTP/1, before it is translated.
+    scratch: Output,
     pub(crate) preamble: Preamble,
     pub(crate) open_files: OpenFileCache,
     draft: ResponseDraft,
@@ -73,6 +75,7 @@ impl Responder {
         Self {
             out: Output::new(),
             http2: None,
+            scratch: Output::new(),
             preamble: Preamble::new(unix_seconds),
             open_files: OpenFileCache::default(),
             draft: ResponseDraft::default(),
@@ -102,6 +105,7 @@ impl Responder {
     pub(crate) fn trim(&mut self, bytes: usize) {
         self.draft.clear();
         self.draft.shrink_to(bytes);
+        self.scratch.clear(bytes);
     }
 
     /// Calls the service, and responds unless that is deferred.
@@ -317,7 +321,10 @@ impl Responder {
                 let form = Form { version: facts.version, content, disposition };
                 http1::response(&mut self.out, &self.preamble, &mut self.draft, form)
             }
-            Some(many) => http2::response(many, &mut self.out, &self.preamble, &mut self.draft, content),
+            Some(many) => {
+                let outputs = (&mut self.out, &mut self.scratch);
+                http2::response(many, outputs, &self.preamble, &mut self.draft, content)
+            }
         };
         self.head_bytes = encoded.head_bytes;
         if let Some(file) = encoded.sent {

@@ -1,31 +1,33 @@
 //! HTTP/2 on the wire: the response in the form of HTTP/1, its fields compressed, its content in frames. So each rule about
 //! fields and content exists once.
 
+use std::mem;
+
 use shearwater_http1::{ResponseContent, Version};
 use shearwater_http2::ResponseHead;
 use shearwater_io::{Item, Output, Piece};
 
 use crate::http2::Multiplexed;
 use crate::http2::outgoing::End;
-use crate::limits::{COPIED_BYTES_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
+use crate::limits::{COPIED_BYTES_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::response::draft::ResponseDraft;
 use crate::response::facts::Disposition;
 use crate::response::head::Preamble;
 use crate::response::prebuilt::Prebuilt;
 use crate::wire::http1::{self, Encoded, Form};
 
-/// Encodes the response of the current stream: its head, and its content if that is small and fits the windows. Other
+/// Encodes the response of the current stream, in the form of HTTP/1 into `scratch` first: its head, and its content if that is small and fits the windows. Other
 /// content stays with the stream.
 pub(crate) fn response(
     many: &mut Multiplexed,
-    out: &mut Output,
+    (out, scratch): (&mut Output, &mut Output),
     preamble: &Preamble,
     draft: &mut ResponseDraft,
     content: ResponseContent,
 ) -> Encoded {
     let (id, status) = (many.current, draft.status);
     let is_streamed = content.is_whole() && draft.framing().is_some();
-    let mut whole = many.take_draft();
+    let mut whole = mem::take(scratch);
     let prebuilt = draft.take_prebuilt_alone(content);
     let block = prebuilt.as_deref().map_or(&[][..], Prebuilt::block);
     let encoded = match &prebuilt {
@@ -41,18 +43,20 @@ pub(crate) fn response(
     let len = whole.len() - encoded.head_bytes as u64;
     let before = out.bytes().len();
     let response = ResponseHead { status, lines, encoded: block, ..ResponseHead::default() };
-    many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
+    let is_open = many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
     let head_bytes = out.bytes().len() - before;
-    many.is_whole = !is_streamed && is_sent_at_once(many, out, len);
-    if many.is_whole {
+    // That of a stream that was closed meanwhile is dropped.
+    many.is_whole = !is_open || !is_streamed && is_sent_at_once(many, out, len);
+    if is_open && many.is_whole {
         send_content(many, out, &whole, encoded.head_bytes as u64);
-        many.recycle(whole);
-    } else if is_streamed {
+    } else if is_open && is_streamed {
         many.keep_content(Output::new(), 0, None);
-        many.recycle(whole);
-    } else {
-        many.keep_content(whole, encoded.head_bytes as u64, Some(End { trailers: Vec::new() }));
+    } else if is_open {
+        let end = End { trailers: Vec::new() };
+        many.keep_content(mem::take(&mut whole), encoded.head_bytes as u64, Some(end));
     }
+    whole.clear(SPARE_BUFFER_BYTES_MAX);
+    *scratch = whole;
     Encoded { head_bytes, sent: encoded.sent }
 }
 

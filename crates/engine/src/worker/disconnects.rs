@@ -54,7 +54,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 Disconnect::Eof if matches!(conn.phase(), Phase::Linger | Phase::ProxyHeader) => {
                     self.shut(token, CloseKind::Normal);
                 }
-                Disconnect::Eof | Disconnect::Fin if conn.phase() == Phase::Multiplexed => {
+                // It comes again once reading resumes.
+                Disconnect::Fin if conn.phase() == Phase::Multiplexed => {}
+                Disconnect::Eof if conn.phase() == Phase::Multiplexed => {
                     self.http2_fin(token);
                 }
                 Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),

@@ -69,7 +69,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
         };
         let mut tokens = state.table.tokens(is_at_work);
         tokens.retain(|token| {
-            state.table.get(*token).phase() != Phase::Multiplexed || state.open_streams(*token) > 0
+            let conn = state.table.get(*token);
+            conn.phase() != Phase::Multiplexed || conn.has(Flag::Sending) || state.open_streams(*token) > 0
         });
         let connections = tokens.len();
         if connections > 0 {

@@ -136,11 +136,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn abort_records(&mut self, token: Token, end: ExchangeEnd) {
         // A head that never became complete is no request.
         self.state.set_aside(token, |received| matches!(received, Received::Head(_)));
-        let is_multiplexed = self.state.table.get(token).phase() == Phase::Multiplexed;
         if let Some(ledger) = &mut self.state.ledger {
-            // Other streams' bytes lie between those of a record.
-            let sent = if is_multiplexed { 0 } else { self.driver.send_progress(token) };
-            ledger.abort(token, sent, end, self.driver.read_clock_us());
+            ledger.abort(token, self.driver.send_progress(token), end, self.driver.read_clock_us());
         }
     }
 

@@ -122,6 +122,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         if is_paused && (is_read || state.is_live(token)) {
             state.table.get(token).unset(Flag::Paused);
             state.restart_body(token);
+            if state.table.get(token).phase() == Phase::Multiplexed {
+                state.restart_content(token);
+            }
             self.driver.recv_resume(token);
         }
     }

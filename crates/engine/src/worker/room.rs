@@ -113,8 +113,8 @@ impl<D: Driver, S: Service> Worker<D, S> {
             return None;
         }
         let phase = conn.phase();
-        if phase == Phase::Multiplexed && self.state.open_streams(token) > 0 {
-            return None;
+        if phase == Phase::Multiplexed {
+            return self.http2_idle_since(token);
         }
         let (timeouts, conn) = (&self.state.timeouts, self.state.table.get(token));
         let (wait_ms, takes_any) = match phase {
@@ -126,9 +126,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
                 self.room.has_silent |= !is_old;
                 return is_old.then(|| now_ms.saturating_sub(age_ms));
             }
-            Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Multiplexed => {
-                (timeouts.idle_ms, self.room.takes_any)
-            }
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => (timeouts.idle_ms, self.room.takes_any),
             // Its last response has arrived.
             Phase::Linger if self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0) => {
                 (timeouts.linger_ms, false)

@@ -11,13 +11,15 @@ mod respond;
 use std::mem;
 
 use shearwater_http2::{HeadBuffer, limits::Limits as Http2Limits};
-use shearwater_io::{Driver, Token};
+use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::TaskId;
 
 use crate::connection::{Flag, Phase};
 use crate::exchange::id::ExchangeId;
 use crate::http2::{Filled, Multiplexed};
+use crate::limits::EVICTED_BYTES_MIN;
 use crate::observe::record::ExchangeEnd;
+use crate::request::DriverView;
 use crate::response::facts::Disposition;
 use crate::server::options::Http2Options;
 use crate::service::Service;
@@ -54,9 +56,14 @@ impl<S: Service> WorkerState<S> {
             is_secured,
             ..Http2Limits::default()
         };
-        let many = Box::new(Multiplexed::new(limits, self.now_ms));
+        let mut many = Box::new(Multiplexed::new(limits, self.now_ms));
         let conn = self.table.get(token);
+        let age_ms = u64::from((self.now_ms as u32).wrapping_sub(conn.number));
+        many.first_head_due_ms = Some((self.now_ms + self.timeouts.first_head_ms).saturating_sub(age_ms));
         conn.multiplex();
+        if let Some(ledger) = &mut self.ledger {
+            ledger.multiplex(token);
+        }
         let mut busy = self.busy.take(token, &mut conn.busy);
         busy.many = Some(many);
         self.busy.put(conn.busy, busy);
@@ -73,7 +80,10 @@ impl<S: Service> WorkerState<S> {
         if let Some(ledger) = &mut self.ledger {
             ledger.swap_current(&mut many.ended);
         }
-        mem::swap(&mut self.responder.out, &mut many.pending);
+        // The worker's buffer stays with the worker where that is possible.
+        if !many.pending.is_empty() {
+            mem::swap(&mut self.responder.out, &mut many.pending);
+        }
         self.responder.http2 = Some(many);
         true
     }
@@ -81,7 +91,9 @@ impl<S: Service> WorkerState<S> {
     /// Moves a connection's state back, with the output.
     pub(crate) fn leave(&mut self, token: Token) {
         let many = self.responder.http2.as_mut().expect("a connection was entered");
-        mem::swap(&mut self.responder.out, &mut many.pending);
+        if !self.responder.out.is_empty() {
+            mem::swap(&mut self.responder.out, &mut many.pending);
+        }
         if let Some(ledger) = &mut self.ledger {
             ledger.swap_current(&mut many.ended);
         }
@@ -112,15 +124,16 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Appends content of the connection that was entered, as far as its windows and the output allow.
-    fn fill(&mut self) {
+    fn fill(&mut self, driver: &dyn DriverView) {
         loop {
             let (out, many) = self.entered();
             match many.fill(out) {
                 None => break,
                 Some(Filled::Partly) => {}
                 Some(Filled::Drained(id)) => {
-                    if let Some(exchange) = self.exchanges.get(id) {
+                    if let Some(exchange) = self.exchanges.take(id) {
                         exchange.shared().wake_writer();
+                        self.advance_stream(exchange, driver);
                     }
                 }
                 Some(Filled::Ended(record)) => self.end_record(record),
@@ -162,6 +175,23 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn flush_handlers(&mut self) {
         while let Some(token) = self.state.http2.unflushed.pop() {
             self.flush_streams(token);
+            self.reset_if_full(token);
+        }
+    }
+
+    /// Resets a connection that holds much memory, if the buffers are full and no larger one can be evicted.
+    fn reset_if_full(&mut self, token: Token) {
+        let state = &mut self.state;
+        if !state.busy.is_full() {
+            return;
+        }
+        let Some(conn) = state.table.find(token).filter(|conn| conn.phase() == Phase::Multiplexed) else {
+            return;
+        };
+        let index = conn.busy;
+        if state.busy.held_by(index) >= EVICTED_BYTES_MIN && !state.make_memory_room(token) {
+            state.count_full_buffers();
+            self.shut_as(token, CloseKind::Reset, ExchangeEnd::Evicted);
         }
     }
 
@@ -176,18 +206,20 @@ impl<D: Driver, S: Service> Worker<D, S> {
     fn flush_entered(&mut self, token: Token) {
         let now_us = self.state.ledger.is_some().then(|| self.driver.read_clock_us());
         let state = &mut self.state;
+        let (_, many) = state.entered();
+        many.is_unflushed = false;
         if state.table.get(token).has(Flag::Sending) {
             state.leave(token);
             return self.reconcile(token);
         }
-        state.fill();
+        state.fill(&self.driver);
         let (_, many) = state.entered();
-        many.is_unflushed = false;
         if let Some(now_us) = now_us {
             many.count_output(now_us);
         }
-        let is_finished = many.connection.is_finished();
+        let (is_finished, has_failed) = (many.connection.is_finished(), many.connection.failure().is_some());
         if is_finished {
+            state.counters.http2_errors.add(u64::from(has_failed));
             state.cancel_entered(token, ExchangeEnd::Truncated);
         }
         state.put_back(token);
@@ -203,7 +235,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let index = state.table.get(token).busy;
         let Some(many) = state.busy.get_mut(index).and_then(|busy| busy.many.as_deref_mut()) else { return };
         many.connection.output_sent();
-        if !many.pending.is_empty() || many.has_content_to_send() || many.has_input {
+        many.restart_idle(state.now_ms);
+        let is_over = many.connection.is_finished() || !many.ended.records.is_empty();
+        if !many.pending.is_empty() || many.has_content_to_send() || many.has_input || is_over {
             state.queue(token);
         }
         self.reconcile(token);
@@ -213,8 +247,10 @@ impl<D: Driver, S: Service> Worker<D, S> {
     pub(crate) fn drain_http2(&mut self) {
         for token in self.state.table.tokens(|conn| conn.phase() == Phase::Multiplexed) {
             if self.state.leaving.ends_soon(token) && self.state.enter(token) {
+                let now_ms = self.state.now_ms;
                 let (out, many) = self.state.entered();
                 many.connection.drain(out.bytes_mut());
+                many.restart_idle(now_ms);
                 self.flush_entered(token);
             }
         }

@@ -81,11 +81,16 @@ impl<D: Driver, S: Service> Worker<D, S> {
     /// Sends the responses, or pauses reading if too many of them wait for a send in flight.
     fn flush_received(&mut self, token: Token) {
         let (_, many) = self.state.entered();
-        let (has_input, is_sending) = (many.has_input, self.state.table.get(token).has(Flag::Sending));
+        let has_input = many.has_input;
+        if many.fin_waits && !has_input {
+            self.state.end_incomplete(token);
+        }
+        let is_sending = self.state.table.get(token).has(Flag::Sending);
         self.flush_entered(token);
         if has_input && is_sending {
-            self.pause_early(token);
+            return self.pause_early(token);
         }
+        self.reset_if_full(token);
     }
 }
 
@@ -101,15 +106,16 @@ impl<S: Service> WorkerState<S> {
         many.has_input = false;
         let (mut consumed, mut requests) = (0, 0);
         loop {
+            if consumed == input.len() {
+                break;
+            }
             if requests >= REQUESTS_PER_TURN_MAX || self.output_bound().is_some() {
                 self.wait_for_turn(token);
                 break;
             }
             let (out, many) = self.entered();
-            let had_failed = many.connection.failure().is_some();
             let Ok(step) = many.connection.receive(&input[consumed..], &mut head, out.bytes_mut()) else {
                 // The GOAWAY is written; the connection ends with it.
-                self.counters.http2_errors.add(u64::from(!had_failed));
                 consumed = input.len();
                 break;
             };
@@ -128,6 +134,10 @@ impl<S: Service> WorkerState<S> {
             }
         }
         self.http2.head = Some(head);
+        let (_, many) = self.entered();
+        if consumed > 0 && !many.connection.has_partial_head() {
+            many.partial_since_ms = None;
+        }
         consumed
     }
 
@@ -152,8 +162,12 @@ impl<S: Service> WorkerState<S> {
     ) {
         let (id, end) = match event {
             StreamEvent::Rejected { stream, error } => {
-                self.table.get(token).begin_stream();
-                self.counters.http2_streams.add(1);
+                let (_, many) = self.entered();
+                // Those of trailers are no new requests.
+                if many.find(stream).is_some() {
+                    return self.refuse_exchange(token, stream, Refusal::Rejected(error));
+                }
+                self.note_begun(token);
                 return self.refuse_stream(token, stream, Refusal::Rejected(error), &Received::Line(b""));
             }
             StreamEvent::Trailers { stream } => {
@@ -177,10 +191,17 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Responds to a request whose head is complete, or begins to receive its content.
-    fn begin_stream(&mut self, token: Token, begun: Begun<'_>, driver: &dyn DriverView) {
+    /// Notes that a stream has begun.
+    fn note_begun(&mut self, token: Token) {
         self.table.get(token).begin_stream();
         self.counters.http2_streams.add(1);
+        let (_, many) = self.entered();
+        many.first_head_due_ms = None;
+    }
+
+    /// Responds to a request whose head is complete, or begins to receive its content.
+    fn begin_stream(&mut self, token: Token, begun: Begun<'_>, driver: &dyn DriverView) {
+        self.note_begun(token);
         let is_last = self.count_served(token, false);
         let (out, many) = self.entered();
         many.current = begun.id;
@@ -202,7 +223,7 @@ impl<S: Service> WorkerState<S> {
         driver: &dyn DriverView,
     ) {
         // The guards of a request without content run with its handler.
-        if self.has_guards && !begun.ends {
+        if self.has_guards && begun.head.framing() != Framing::None {
             let request = Request::new(begun.head, None, driver, self.proxies.as_deref(), token);
             let request = request.at(GuardPosition { passed, ..GuardPosition::default() });
             let caught = match self.responder.guard(&self.service, &request, &mut self.calls) {
@@ -259,19 +280,22 @@ impl<S: Service> WorkerState<S> {
         policy: &BodyPolicy,
         driver: &dyn DriverView,
     ) {
-        let is_awaited = begun.head.expectation() == Expectation::Continue;
+        let is_empty = begun.head.framing() == Framing::Length(0);
+        let is_awaited = begun.head.expectation() == Expectation::Continue && !is_empty;
         let to = match policy {
             BodyPolicy::Call => To::Handler,
             BodyPolicy::Discard => To::Discard,
             BodyPolicy::Buffer { .. } => To::Keep,
         };
         let mut body = self.body_reader(Framing::None, self.body_bytes_max(policy), to);
-        if to == To::Handler {
+        if to == To::Handler || to == To::Discard && is_awaited {
             body.owes_continue = is_awaited;
             let request = Request::new(begun.head, None, driver, self.proxies.as_deref(), token);
             let request = request.at(GuardPosition::late(passed));
             let outcome = self.responder.call(&self.service, &request, begun.facts(), &mut self.calls);
-            return self.conclude_stream(token, begun, outcome, Some(body), driver);
+            // Responds without a body that is neither read nor sent yet.
+            let body = Some(body).filter(|body| body.to == To::Handler);
+            return self.conclude_stream(token, begun, outcome, body, driver);
         }
         let mut exchange = self.exchanges.begin(token);
         (exchange.stream, exchange.facts, exchange.passed) = (Some(begun.id), begun.facts(), passed);
@@ -316,7 +340,9 @@ impl<S: Service> WorkerState<S> {
         let stored = body.store(content, kept, shared.as_ref(), &mut self.busy.pool);
         body.earn(&self.body_rate_rule, bytes_before, self.now_ms);
         if let Err(refusal) = stored {
-            self.report_body_limit();
+            if exchange.is_handled() {
+                self.report_body_limit();
+            }
             self.keep_stream(exchange);
             return self.refuse_exchange(token, id, refusal);
         }
@@ -372,7 +398,7 @@ impl<S: Service> WorkerState<S> {
     pub(super) fn begin_stream_anew(&mut self, exchange: Box<Exchange>, driver: &dyn DriverView) {
         let (token, id) = (exchange.token, exchange.stream.expect("an exchange of a stream"));
         let (shared, passed) = (exchange.shared().clone(), exchange.passed_guards().unwrap_or_default());
-        let ends = shared.head().framing() == Framing::None;
+        let ends = matches!(shared.head().framing(), Framing::None | Framing::Length(0));
         let (_, many) = self.entered();
         let stream = many.stream(id);
         let (early, is_whole) = (std::mem::take(&mut stream.early), stream.is_early_whole);

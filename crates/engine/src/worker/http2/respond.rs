@@ -160,7 +160,8 @@ impl<S: Service> WorkerState<S> {
 
     fn has_room_for(&mut self, token: Token, more: usize) -> bool {
         let (_, many) = self.entered();
-        let own = many.held_bytes() + many.exchange_bytes();
+        // Its own memory counts as of the time when it was entered.
+        let own = many.exchange_bytes();
         !self.busy.is_full() || self.make_memory_room_for(token, own + more)
     }
 

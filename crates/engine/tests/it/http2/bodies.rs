@@ -8,6 +8,8 @@ use super::client::{SimHttp2Client, world, world_with};
 use crate::harness::SimWorld;
 use crate::harness::app::{BUFFER_BYTES_MAX, big, file_bytes, text_of};
 
+/// Code of resets: the exchange is no longer wanted.
+const CANCEL: u32 = 8;
 /// Windows without a setting, bytes.
 const WINDOW_BYTES: usize = 65_535;
 /// More than any window of the server.
@@ -238,6 +240,60 @@ fn large_responses_share_the_connection() {
     client.exchange(&mut world);
     for (stream, expected) in streams.into_iter().zip([big(), file_bytes(), file_bytes(), big()]) {
         assert!(client.response(stream).body == expected);
+    }
+    client.finish(&mut world);
+}
+
+/// What a handler writes while its earlier output waits is sent after it, and so is the end.
+#[test]
+fn a_handler_ends_while_its_output_waits_for_a_window() {
+    let mut world = world();
+    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 3)]);
+    client.session.stop_window_updates();
+    let stream = client.get("/ticks?2");
+    client.pass(&mut world, 45_000);
+    client.assert_pending(stream);
+    client.session.grant(stream, 100);
+    client.exchange(&mut world);
+    assert_eq!(client.response(stream).text(), "tick 0\ntick 1\n");
+    client.finish(&mut world);
+}
+
+/// A handler that is polled without output during a send isn't forgotten.
+#[test]
+fn a_handler_responds_after_a_send_in_which_it_was_polled() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    client.sim.stop_reading(100);
+    client.get("/big");
+    let stream = client.post("/hungry", b"0123456789");
+    client.sim.send(&client.session.take_output());
+    world.settle();
+    world.pass(20_050);
+    client.sim.peer.set_reading(true);
+    client.sim.peer.set_window(usize::MAX / 2);
+    client.exchange(&mut world);
+    client.pass(&mut world, 1000);
+    assert_eq!(client.response(stream).status, 200);
+    client.finish(&mut world);
+}
+
+/// Before the response they are a reason to reject the request, afterwards to cut it off.
+#[test]
+fn too_many_trailers_concern_their_stream_alone() {
+    let mut world = world();
+    let mut client = SimHttp2Client::connect(&mut world);
+    let names: Vec<String> = (0..40).map(|number| format!("x-{number}")).collect();
+    let trailers: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    for (target, status) in [("/buffer/1", Ok(431)), ("/mirror", Err(Error::StreamReset(CANCEL)))] {
+        let stream = client.begin(target, &[]);
+        client.session.send_data(stream, b"content", false);
+        client.exchange(&mut world);
+        client.session.send_trailers(stream, &trailers);
+        client.exchange(&mut world);
+        let response = client.session.response(stream);
+        assert_eq!(response.map(|response| response.expect("it is whole").status), status, "{target}");
+        client.assert_usable(&mut world);
     }
     client.finish(&mut world);
 }
