@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::served::Served;
 use shearwater::engine::GuardsPassed;
 use shearwater::tasks::Order;
 use shearwater::testing::Tested;
@@ -368,4 +369,26 @@ fn responds_to_preflights_before_other_guards() {
     );
     assert_eq!(ask("OPTIONS", asks).status, 401, "without an origin it is no preflight");
     assert!(App::new().cors(&Cors::any().credentials(), "GET").is_err());
+}
+
+/// On the wire: by HTTP/2, too, where content arrives while a guard waits.
+#[test]
+fn requests_with_bodies_pass_a_guard_that_waits() {
+    let counts = Arc::<Counts>::default();
+    let mut app = App::new();
+    define(&mut app, &counts);
+    let served = Served::app(app);
+    for (path, body) in [("/in/kept", "12345"), ("/in/kept", ""), ("/discarded", "abc"), ("/read", "abc")] {
+        let post = |query: &str| {
+            let mut client = served.connect();
+            let response = client.send_body("POST", &format!("{path}{query}"), &[], body.as_bytes());
+            (response.status, response.field("X-After").map(str::to_owned), response.body)
+        };
+        let expected = post("");
+        assert_eq!(expected.0, 200, "{path}");
+        for query in ["?later", "?now"] {
+            assert_eq!(post(query), expected, "{path}{query} {body:?}");
+        }
+    }
+    assert_eq!(served.connect().send_body("POST", "/read?later-no", &[], b"abc").status, 403);
 }

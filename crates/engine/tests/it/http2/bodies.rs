@@ -267,7 +267,7 @@ fn a_handler_responds_after_a_send_in_which_it_was_polled() {
     client.sim.stop_reading(100);
     client.get("/big");
     let stream = client.post("/hungry", b"0123456789");
-    client.sim.send(&client.session.take_output());
+    client.sim.send(client.session.take_output());
     world.settle();
     world.pass(20_050);
     client.sim.peer.set_reading(true);

@@ -205,7 +205,7 @@ fn a_fin_during_a_send_waits_for_it() {
     let mut client = SimHttp2Client::connect(&mut world);
     client.sim.stop_reading(100);
     let stream = client.get("/plain/1");
-    client.sim.send(&client.session.take_output());
+    client.sim.send(client.session.take_output());
     world.settle();
     client.sim.peer.finish();
     world.settle();
