@@ -243,6 +243,12 @@ impl BusyTable {
         self.get(index).is_some_and(|busy| !busy.input.is_empty())
     }
 
+    /// Returns true if nothing of an HTTP/2 connection waits for the end of a send.
+    pub(crate) fn needs_no_send(&self, index: u32) -> bool {
+        let many = self.get(index).and_then(|busy| busy.many.as_deref());
+        many.is_some_and(Multiplexed::needs_no_send)
+    }
+
     /// Returns the number of busy connections.
     pub(crate) fn len(&self) -> usize {
         self.used.len() - self.free.len()

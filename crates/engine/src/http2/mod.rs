@@ -259,6 +259,17 @@ impl Multiplexed {
         self.connection.next_data(1).is_some()
     }
 
+    /// Returns true if the end of a send has nothing follow.
+    pub(crate) fn needs_no_send(&self) -> bool {
+        !self.continues() && self.fin_ms.is_none()
+    }
+
+    /// Returns true if the end of a send has something follow.
+    pub(crate) fn continues(&self) -> bool {
+        let is_over = self.connection.is_finished() || !self.ended.records.is_empty();
+        !self.pending.is_empty() || self.has_content_to_send() || self.has_input || is_over
+    }
+
     /// Returns true if content waits, whatever for.
     pub(crate) fn has_content(&self) -> bool {
         self.streams.iter().any(|stream| !stream.outgoing.is_empty())

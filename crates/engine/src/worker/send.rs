@@ -13,7 +13,7 @@ use crate::worker::state::WorkerState;
 impl<D: Driver, S: Service> Worker<D, S> {
     /// Sends the output of a connection's event in one send.
     pub(crate) fn flush(&mut self, token: Token) {
-        let WorkerState { table, responder, outputs, ledger, .. } = &mut self.state;
+        let WorkerState { table, busy, responder, outputs, ledger, .. } = &mut self.state;
         if responder.out.is_empty() {
             if ledger.is_some() && !table.get(token).has(Flag::Sending) {
                 self.note_flushed(token, true);
@@ -25,7 +25,11 @@ impl<D: Driver, S: Service> Worker<D, S> {
             }
             return self.reconcile(token);
         }
-        let is_awaited = || !table.get(token).is_quiet();
+        let is_awaited = || {
+            let conn = table.get(token);
+            let is_http2 = conn.phase() == Phase::Multiplexed;
+            !conn.is_quiet() && !(is_http2 && busy.needs_no_send(conn.busy))
+        };
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
             if self.state.ledger.is_some() {
@@ -75,6 +79,9 @@ impl<D: Driver, S: Service> Worker<D, S> {
             // client.
             Err(error @ (SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_))) => {
                 self.state.faulty(Fault::CutShort(error.to_string()));
+                if self.state.table.get(token).phase() == Phase::Multiplexed {
+                    return self.cut_http2(token);
+                }
                 self.shut_as(token, CloseKind::Normal, ExchangeEnd::Truncated);
             }
         }

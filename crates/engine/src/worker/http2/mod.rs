@@ -236,10 +236,18 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let Some(many) = state.busy.get_mut(index).and_then(|busy| busy.many.as_deref_mut()) else { return };
         many.connection.output_sent();
         many.restart_idle(state.now_ms);
-        let is_over = many.connection.is_finished() || !many.ended.records.is_empty();
-        if !many.pending.is_empty() || many.has_content_to_send() || many.has_input || is_over {
+        if many.continues() {
             state.queue(token);
         }
+        self.reconcile(token);
+    }
+
+    /// Ends a connection within a frame, whose file has changed. The client may be sending: as after a last response, a close
+    /// with unread input could destroy what it hasn't read.
+    pub(crate) fn cut_http2(&mut self, token: Token) {
+        self.state.cancel_streams(token, ExchangeEnd::Truncated);
+        self.abort_records(token, ExchangeEnd::Truncated);
+        self.state.end_request(token, Disposition::Last);
         self.reconcile(token);
     }
 
