@@ -28,7 +28,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
         let is_awaited = || {
             let conn = table.get(token);
             let is_http2 = conn.phase() == Phase::Multiplexed;
-            !conn.is_quiet() && !(is_http2 && busy.needs_no_send(conn.busy))
+            !(conn.is_quiet() || is_http2 && busy.needs_no_send(conn.busy))
         };
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
