@@ -113,7 +113,10 @@ impl HeadBuilder {
         }
         // The method decides the target's form in HTTP/1, where CONNECT has no path.
         let form_of = if is_authority_form || method != Method::Connect { method } else { Method::Get };
-        let target = self.target(whole, form_of, is_absolute)?;
+        let mut target = self.target(whole, form_of, is_absolute)?;
+        if let Some(host) = self.head.fields.first(KnownField::Host) {
+            target.authority = host.value;
+        }
         self.head.request = RequestLine { method, start: 0, target, version: Version::Http2 };
         Ok(())
     }

@@ -116,6 +116,14 @@ impl<'a> Head<'a> {
         self.parsed.request.target.whole.text(self.bytes)
     }
 
+    /// Returns the authority of an absolute target or of CONNECT, or of an HTTP/2 request (RFC 9113 8.3.1): a host with an
+    /// optional port. `None` if only the Host field has the host.
+    #[must_use]
+    pub fn authority(&self) -> Option<&'a str> {
+        let authority = self.parsed.request.target.authority;
+        (authority != HeadSpan::EMPTY).then(|| authority.text(self.bytes))
+    }
+
     /// Returns the path, still percent-encoded, without the dot segments of the target's (RFC 3986 5.2.4). It
     /// begins with `/`, is `*` for the server as a whole (OPTIONS with `*`, or with an absolute target without
     /// path and query, RFC 9112 3.2.4), and is empty for CONNECT.

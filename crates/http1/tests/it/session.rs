@@ -123,7 +123,10 @@ fn describe(head: &Head<'_>) -> String {
     let mut text = format!("{} {} {version} host={}", head.method_name(), head.target_str(), head.host());
     match head.target() {
         Target::Origin { .. } => {}
-        Target::Absolute { scheme, authority, .. } => write!(text, " absolute={scheme},{authority}").unwrap(),
+        Target::Absolute { scheme, authority, .. } => {
+            assert_eq!(head.authority(), Some(authority));
+            write!(text, " absolute={scheme},{authority}").unwrap();
+        }
         Target::Authority { host, port } => write!(text, " authority={host},{port}").unwrap(),
         Target::Asterisk => text.push_str(" asterisk"),
     }

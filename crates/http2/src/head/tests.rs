@@ -36,6 +36,7 @@ fn a_head_is_that_of_http1() {
     let head = buffer.head();
     assert_eq!((head.method(), head.method_name(), head.version()), (Method::Get, "GET", Version::Http2));
     assert_eq!((head.path(), head.query(), head.host()), ("/x", Some("y"), "a.test"));
+    assert_eq!(head.authority(), Some("a.test"));
     assert_eq!(head.target(), Target::Origin { path: "/x", query: Some("y") });
     assert_eq!((head.framing(), head.keep_alive(), head.protocol()), (Framing::None, true, None));
     let names: Vec<&str> = head.fields().map(|field| field.name).collect();
@@ -60,6 +61,7 @@ fn a_parser_adopts_a_head() {
     assert_eq!(build(&mut buffer, &GET, true), Ok(()));
     let kept = parser.head(&bytes);
     assert_eq!((kept.path(), kept.host(), kept.version()), ("/x", "a.test", Version::Http2));
+    assert_eq!(kept.authority(), Some("a.test"));
     assert_eq!(kept.field(KnownField::Range), Some(&b"bytes=0-1"[..]));
 }
 
@@ -186,6 +188,7 @@ fn malformed_requests_have_one_reason() {
         let mut buffer = buffer();
         assert_eq!(build(&mut buffer, &fields, true), Ok(()), "{fields:?}");
         assert_eq!(buffer.head().host(), "a.test");
+        assert_eq!(buffer.head().authority(), fields.contains(&authority).then_some("a.test"));
     }
 }
 
