@@ -330,13 +330,14 @@ impl Call {
         Ok(())
     }
 
-    /// Adds a trailer field (RFC 9110 section 6.5), which is sent after the body of a stream of unknown length.
+    /// Adds a trailer field (RFC 9110 section 6.5), which is sent after the body of a stream: in HTTP/1.1 one of unknown
+    /// length, in HTTP/2 any.
     ///
     /// Trailers are sent whether or not the request has `TE: trailers`: an HTTP/1.1 client has to read them in
     /// any case, and without that field it, or a proxy, may drop them (RFC 9110 section 6.5.1). So nothing that
     /// the client needs belongs here, unless it sends `TE: trailers`. The header `Trailer` may announce them; it
-    /// isn't required. They are dropped if the body isn't sent in chunks: with a known length, for HTTP/1.0, and
-    /// without a body.
+    /// isn't required. They are dropped without a body, and in HTTP/1 if the body isn't sent in chunks: with a known
+    /// length, and for HTTP/1.0.
     ///
     /// An invalid field (see [`Response::field`]) aborts the response as [`cut`](Self::cut) does. So does one that
     /// clients need before the content, such as `Content-Type` or `Set-Cookie`.

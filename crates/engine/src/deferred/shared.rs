@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming, Trailers};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, ResponseFraming, Trailers, Version};
 use shearwater_io::Token;
 use shearwater_tasks::{TaskId, Timers};
 
@@ -294,7 +294,7 @@ impl Shared {
         if output.draft.is_none() && !output.stream.is_begun() {
             let head = self.head();
             let is_sent = ResponseContent::of(head.method(), draft.status).is_whole();
-            output.stream.begin(framing, is_sent);
+            output.stream.begin(framing, is_sent, head.version() == Version::Http2);
             output.draft = Some(draft);
         }
     }

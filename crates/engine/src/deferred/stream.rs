@@ -17,6 +17,8 @@ pub(crate) struct Stream {
     has_surplus: bool,
     /// Only the head is sent.
     is_unsent: bool,
+    /// Trailers may follow content of any framing (RFC 9113 section 8.1).
+    is_http2: bool,
     /// Content that is queued.
     bytes: Vec<u8>,
     /// Encoded trailer fields.
@@ -26,8 +28,8 @@ pub(crate) struct Stream {
 impl Stream {
     /// Starts a stream. If the body isn't sent (`HEAD`, `304`) no bytes are required, whatever the head
     /// announces.
-    pub(crate) fn begin(&mut self, framing: ResponseFraming, is_sent: bool) {
-        self.framing = Some(framing);
+    pub(crate) fn begin(&mut self, framing: ResponseFraming, is_sent: bool, is_http2: bool) {
+        (self.framing, self.is_http2) = (Some(framing), is_http2);
         self.left = match framing {
             ResponseFraming::Length(length) if is_sent => length,
             _ => 0,
@@ -77,7 +79,8 @@ impl Stream {
         let before = self.trailers.len();
         encode_field(&mut self.trailers, name, value)?;
         let framing = self.coded.or(self.framing);
-        if self.is_unsent || !matches!(framing, None | Some(ResponseFraming::Chunked)) {
+        let has_place = self.is_http2 || matches!(framing, None | Some(ResponseFraming::Chunked));
+        if self.is_unsent || !has_place {
             self.trailers.truncate(before);
         }
         Ok(())
