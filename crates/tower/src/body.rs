@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 use shearwater::Call;
-use shearwater::engine::{Expectation, Framing, Head};
+use shearwater::engine::{Expectation, Framing, Head, Version};
 
-use crate::body_channel::{BodyError, BodyReceiver, BodySender, Demand, channel};
+use crate::body_channel::{BodyError, BodyLength, BodyReceiver, BodySender, Demand, channel};
 use crate::head_pool::HeadPool;
 use crate::limits::HEAD_IN_BLOCK_BYTES_MAX;
 
@@ -93,25 +93,28 @@ pub(crate) struct ExpectedBody {
     framing: Framing,
     /// The client waits for a `100 Continue` before it sends the body.
     expects_continue: bool,
+    is_http2: bool,
 }
 
 impl ExpectedBody {
     pub(crate) fn from_head(head: &Head<'_>) -> Self {
         let expects_continue = head.expectation() == Expectation::Continue;
-        Self { framing: head.framing(), expects_continue }
+        Self { framing: head.framing(), expects_continue, is_http2: head.version() == Version::Http2 }
     }
 
     /// Returns true if there is no body.
     pub(crate) fn is_none(self) -> bool {
-        self.length() == Some(0)
+        self.length().bytes == Some(0)
     }
 
-    fn length(self) -> Option<u64> {
-        match self.framing {
+    fn length(self) -> BodyLength {
+        let bytes = match self.framing {
             Framing::None => Some(0),
             Framing::Length(length) => Some(length),
             Framing::Chunked | Framing::Open => None,
-        }
+        };
+        // In HTTP/1, trailers follow chunks only.
+        BodyLength { bytes, may_have_trailers: bytes.is_none() || self.is_http2 }
     }
 }
 
@@ -136,7 +139,8 @@ impl RequestBody {
             return (Body::empty(), Self::NONE);
         }
         let length = expected.length();
-        let first = if expected.expects_continue { Poll::Pending } else { first(call, length, pool, cx) };
+        let first =
+            if expected.expects_continue { Poll::Pending } else { first(call, length.bytes, pool, cx) };
         let piece = match first {
             Poll::Ready(None) if has_no_trailers(call, length) => return (Body::empty(), Self::NONE),
             Poll::Ready(None) => None,
@@ -193,9 +197,9 @@ impl RequestBody {
     }
 }
 
-/// Returns true if no trailers follow a body that was read to its end. Only one in chunks can have them.
-fn has_no_trailers(call: &Call, length: Option<u64>) -> bool {
-    length.is_some() || call.trailers().next().is_none()
+/// Returns true if no trailers follow a body that was read to its end.
+fn has_no_trailers(call: &Call, length: BodyLength) -> bool {
+    !length.may_have_trailers || call.trailers().next().is_none()
 }
 
 /// Returns the trailers of a body that was read to its end, if there are any.

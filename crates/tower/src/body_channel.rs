@@ -49,10 +49,21 @@ enum End {
     Cut,
 }
 
-/// Creates a channel. `length` is the body's length in bytes if known, and `piece` its beginning.
-pub(crate) fn channel(length: Option<u64>, piece: Option<Bytes>) -> (BodySender, BodyReceiver) {
+/// Creates a channel. `piece` is the body's beginning.
+pub(crate) fn channel(length: BodyLength, piece: Option<Bytes>) -> (BodySender, BodyReceiver) {
     let state = Arc::new(Mutex::new(State { piece, ..State::default() }));
-    (BodySender { state: Arc::clone(&state) }, BodyReceiver { state, left: length })
+    let BodyLength { bytes, may_have_trailers } = length;
+    let receiver = BodyReceiver { state: Arc::clone(&state), left: bytes, may_have_trailers };
+    (BodySender { state }, receiver)
+}
+
+/// The length of a body before it is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLength {
+    /// Its bytes, if known.
+    pub(crate) bytes: Option<u64>,
+    /// Trailers may follow it.
+    pub(crate) may_have_trailers: bool,
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -142,6 +153,8 @@ pub(crate) struct BodyReceiver {
     state: Arc<Mutex<State>>,
     /// The number of bytes to come, if known.
     left: Option<u64>,
+    /// The body isn't complete with its last byte.
+    may_have_trailers: bool,
 }
 
 impl BodyReceiver {
@@ -180,7 +193,7 @@ impl BodyReceiver {
 
     /// Returns true if neither a piece nor trailers will follow.
     pub(crate) fn is_at_end(&self) -> bool {
-        if self.left == Some(0) {
+        if self.left == Some(0) && !self.may_have_trailers {
             return true;
         }
         let state = lock(&self.state);
@@ -213,7 +226,7 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::{BodyError, Demand, channel};
+    use super::{BodyError, BodyLength, Demand, channel};
 
     /// A waker that counts.
     #[derive(Default)]
@@ -237,12 +250,14 @@ mod tests {
     }
 
     const PIECE: Bytes = Bytes::from_static(b"piece");
+    const UNKNOWN: BodyLength = BodyLength { bytes: None, may_have_trailers: true };
+    const TEN: BodyLength = BodyLength { bytes: Some(10), may_have_trailers: false };
 
     #[test]
     fn passes_one_piece_at_a_time_on_demand() {
         let ((sender_wakes, feeder), (reader_wakes, reader)) = (Count::new(), Count::new());
         let (feeding, reading) = (Context::from_waker(&feeder), Context::from_waker(&reader));
-        let (sender, mut receiver) = channel(None, None);
+        let (sender, mut receiver) = channel(UNKNOWN, None);
         assert!(sender.poll_demand(&feeding).is_pending());
         assert!(receiver.poll(&reading).is_pending());
         assert_eq!(sender_wakes.get(), 1, "the sender is woken");
@@ -266,7 +281,7 @@ mod tests {
     fn skips_wakes_within_one_task() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
-        let (sender, mut receiver) = channel(None, None);
+        let (sender, mut receiver) = channel(UNKNOWN, None);
         assert!(sender.poll_demand(&cx).is_pending());
         assert!(receiver.poll(&cx).is_pending());
         sender.push(PIECE, &cx);
@@ -280,20 +295,27 @@ mod tests {
     #[test]
     fn counts_down_the_remaining_length() {
         let cx = Context::from_waker(Waker::noop());
-        let (sender, mut receiver) = channel(Some(10), Some(PIECE));
+        let (sender, mut receiver) = channel(TEN, Some(PIECE));
         assert_eq!(receiver.size_hint().exact(), Some(10));
         assert!(receiver.poll(&cx).is_ready());
         assert_eq!((receiver.size_hint().exact(), receiver.is_at_end()), (Some(5), false));
         sender.push(PIECE, &cx);
         assert!(receiver.poll(&cx).is_ready());
         assert_eq!((receiver.size_hint().exact(), receiver.is_at_end()), (Some(0), true));
+
+        let (sender, mut receiver) =
+            channel(BodyLength { bytes: Some(5), may_have_trailers: true }, Some(PIECE));
+        assert!(receiver.poll(&cx).is_ready());
+        assert_eq!((receiver.size_hint().exact(), receiver.is_at_end()), (Some(0), false));
+        sender.finish(None, &cx);
+        assert!(receiver.is_at_end());
     }
 
     #[test]
     fn notices_that_the_other_end_was_dropped() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
-        let (sender, mut receiver) = channel(None, Some(PIECE));
+        let (sender, mut receiver) = channel(UNKNOWN, Some(PIECE));
         assert!(matches!(receiver.poll(&cx), Poll::Ready(Some(Ok(_)))));
         assert!(receiver.poll(&cx).is_pending());
         drop(sender);
@@ -301,7 +323,7 @@ mod tests {
         assert!(matches!(receiver.poll(&cx), Poll::Ready(Some(Err(BodyError::Over)))));
         assert!(!receiver.is_at_end());
 
-        let (sender, receiver) = channel(None, None);
+        let (sender, receiver) = channel(UNKNOWN, None);
         assert!(sender.poll_demand(&cx).is_pending());
         drop(receiver);
         assert_eq!(count.get(), 2);

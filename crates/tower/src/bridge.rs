@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 use http::StatusCode;
 use http::uri::Scheme;
 use http_body::Body as HttpBody;
-use shearwater::engine::{BodyPolicy, Head};
+use shearwater::engine::{BodyPolicy, Head, Version};
 use shearwater::{Call, Request, Response, Service};
 use tokio::runtime::Handle;
 use tower_service::Service as _;
@@ -81,7 +81,8 @@ impl<M: Maker> Bridge<M> {
                         return Err(upgrades::NOT_OFFERED.to_owned());
                     }
                     let poll = |body: Pin<&mut _>| HttpBody::poll_frame(body, cx);
-                    Ok(PendingResponse::new(output, request.method(), &self.pool, poll))
+                    let version = request.head().version();
+                    Ok(PendingResponse::new(output, request.method(), version, &self.pool, poll))
                 }))
             })
         });
@@ -128,7 +129,8 @@ impl<M: Maker> Service for Bridge<M> {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let made = request_head::request(&head, Body::empty(), &mut self.pool.heads.borrow_mut());
+        let scheme = (head.version() == Version::Http2).then(|| scheme_of(request));
+        let made = request_head::request(&head, scheme, Body::empty(), &mut self.pool.heads.borrow_mut());
         let mut made = match made {
             Ok(made) => made,
             Err((status, message)) => {
@@ -175,10 +177,13 @@ fn until_gone(mut call: Call) -> Call {
     call
 }
 
+fn scheme_of(request: &Request<'_>) -> Scheme {
+    if request.is_secure() { Scheme::HTTPS } else { Scheme::HTTP }
+}
+
 /// Adds the TLS session and the scheme to a request.
 fn insert_tls<B>(made: &mut http::Request<B>, request: &Request<'_>) {
-    let scheme = if request.is_secure() { Scheme::HTTPS } else { Scheme::HTTP };
-    made.extensions_mut().insert(scheme);
+    made.extensions_mut().insert(scheme_of(request));
     if let Some(session) = request.tls() {
         made.extensions_mut().insert(session);
     }

@@ -79,8 +79,8 @@ fn send<S: HttpService>(
     pool: &WorkerPool<S>,
     cx: &mut Context<'_>,
 ) -> Option<RemainingBody<S>> {
-    let method = call.method();
-    let pending = PendingResponse::new(response, method, pool, |mut body| {
+    let (method, version) = (call.method(), call.head().version());
+    let pending = PendingResponse::new(response, method, version, pool, |mut body| {
         request_body.poll_with(call, cx, |_, cx| body.as_mut().poll_frame(cx))
     });
     pending.send_whole(&mut call.response(), pool)?.begin(call, pool)

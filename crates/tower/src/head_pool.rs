@@ -5,6 +5,7 @@ use crate::limits::{
     SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX,
 };
 use bytes::{Bytes, BytesMut};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 use shearwater::engine::KnownField;
 
@@ -56,22 +57,23 @@ impl HeadPool {
     }
 }
 
-/// The cache of one worker: one value for each cacheable header.
+/// The cache of one worker: one value for each cacheable header, and an authority.
 #[derive(Debug)]
 pub(crate) struct HeaderValueCache {
-    entries: Box<[Entry]>,
+    entries: Box<[Entry<HeaderValue>]>,
+    authority: Entry<Authority>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Entry {
-    value: Option<HeaderValue>,
+#[derive(Debug, Clone)]
+struct Entry<T> {
+    value: Option<T>,
     /// Number of misses since the value was stored.
     misses: u8,
 }
 
 impl HeaderValueCache {
     pub(crate) fn new() -> Self {
-        Self { entries: vec![Entry::default(); KnownField::COUNT].into() }
+        Self { entries: vec![Entry::EMPTY; KnownField::COUNT].into(), authority: Entry::EMPTY }
     }
 
     /// Returns the cached value if it equals the one sent.
@@ -79,23 +81,29 @@ impl HeaderValueCache {
         if !describes_client(name) {
             return None;
         }
-        let entry = &mut self.entries[name as usize];
-        match &entry.value {
-            Some(value) if value.as_bytes() == sent => return Some(value.clone()),
-            Some(_) if entry.misses < CACHED_VALUE_MISSES_MAX => entry.misses += 1,
-            _ => entry.store(sent),
-        }
-        None
+        let copy = |sent: &[u8]| HeaderValue::from_bytes(sent).ok();
+        self.entries[name as usize].get(sent, HeaderValue::as_bytes, copy)
+    }
+
+    /// Returns the cached authority if it equals the one sent.
+    pub(crate) fn authority(&mut self, sent: &[u8]) -> Option<Authority> {
+        self.authority.get(sent, |value| value.as_str().as_bytes(), |sent| Authority::try_from(sent).ok())
     }
 }
 
-impl Entry {
-    /// Stores a copy, because a slice would keep the head's whole block alive.
-    #[cold]
-    fn store(&mut self, sent: &[u8]) {
-        if sent.len() <= CACHED_VALUE_BYTES_MAX {
-            (self.value, self.misses) = (HeaderValue::from_bytes(sent).ok(), 0);
+impl<T: Clone> Entry<T> {
+    const EMPTY: Self = Self { value: None, misses: 0 };
+
+    /// Returns the value if its bytes are `sent`, or counts a miss. Stores a copy, because a slice would keep the head's
+    /// whole block alive.
+    fn get(&mut self, sent: &[u8], bytes: fn(&T) -> &[u8], copy: fn(&[u8]) -> Option<T>) -> Option<T> {
+        match &self.value {
+            Some(value) if bytes(value) == sent => return Some(value.clone()),
+            Some(_) if self.misses < CACHED_VALUE_MISSES_MAX => self.misses += 1,
+            _ if sent.len() <= CACHED_VALUE_BYTES_MAX => (self.value, self.misses) = (copy(sent), 0),
+            _ => {}
         }
+        None
     }
 }
 

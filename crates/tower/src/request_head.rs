@@ -4,7 +4,7 @@ use std::mem::{self, ManuallyDrop};
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use http::uri::PathAndQuery;
+use http::uri::{self, Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use shearwater::Method;
 use shearwater::engine::{Field, Head, KnownField, Version};
@@ -26,14 +26,27 @@ const UNKNOWN_METHOD: HeadError = (501, "The method is unknown.\n");
 ///
 /// The target keeps the form in which it was sent: `/path?query`, absolute or `*` (RFC 9112 section 3.2). Values may
 /// contain bytes above 0x7F (obs-text).
-pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Result<Request<B>, HeadError> {
+///
+/// An HTTP/2 request with an authority has an absolute target with `scheme`, and no `Host`, as with hyper.
+pub(crate) fn request<B>(
+    head: &Head<'_>,
+    scheme: Option<Scheme>,
+    body: B,
+    pool: &mut HeadPool,
+) -> Result<Request<B>, HeadError> {
     let method = method(head)?;
     let raw = head.raw();
     let copy = pool.copy(raw);
     let cut = |part: &[u8]| cut(raw, &copy, part);
-    let uri = uri(head.target_str(), cut)?;
+    let origin = scheme.zip(head.authority());
+    let is_host_in_uri = origin.is_some();
+    let uri = match origin {
+        None => uri(head.target_str(), cut)?,
+        Some((scheme, sent)) => absolute(scheme, sent, head.target_str(), &mut pool.values, cut)?,
+    };
     let fields = head.fields();
     let mut map = pool.map(fields.size_hint().0);
+    let fields = fields.filter(|field| !(is_host_in_uri && field.known == Some(KnownField::Host)));
     if let Err(error) = fill(&mut map, fields, &mut pool.values, cut) {
         pool.put(map);
         return Err(error);
@@ -100,18 +113,41 @@ fn method(head: &Head<'_>) -> Result<http::Method, HeadError> {
 }
 
 fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, HeadError> {
-    if target == "/" {
-        return Ok(Uri::default());
+    if target.starts_with('/') {
+        return path(target, cut).map(Uri::from);
     }
     if target.len() > TARGET_BYTES_MAX {
         return Err(TARGET_TOO_LONG);
     }
-    let target = cut(target.as_bytes());
-    match target.starts_with(b"/") {
-        true => PathAndQuery::from_maybe_shared(target).map(Uri::from),
-        false => Uri::from_maybe_shared(target),
+    Uri::from_maybe_shared(cut(target.as_bytes())).map_err(|_| BAD)
+}
+
+fn path(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<PathAndQuery, HeadError> {
+    if target == "/" {
+        return Ok(PathAndQuery::from_static("/"));
     }
-    .map_err(|_| BAD)
+    if target.len() > TARGET_BYTES_MAX {
+        return Err(TARGET_TOO_LONG);
+    }
+    PathAndQuery::from_maybe_shared(cut(target.as_bytes())).map_err(|_| BAD)
+}
+
+/// Returns the URI of an HTTP/2 request.
+fn absolute(
+    scheme: Scheme,
+    sent: &str,
+    target: &str,
+    cache: &mut HeaderValueCache,
+    cut: impl Fn(&[u8]) -> Bytes,
+) -> Result<Uri, HeadError> {
+    let authority = match cache.authority(sent.as_bytes()) {
+        Some(authority) => authority,
+        None => Authority::from_maybe_shared(cut(sent.as_bytes())).map_err(|_| BAD)?,
+    };
+    let mut parts = uri::Parts::default();
+    (parts.scheme, parts.authority) = (Some(scheme), Some(authority));
+    parts.path_and_query = Some(path(target, cut)?);
+    Uri::from_parts(parts).map_err(|_| BAD)
 }
 
 fn version(version: Version) -> http::Version {
@@ -160,7 +196,7 @@ mod tests {
             Ok(Parsed::Complete { head_len }) if head_len == text.len() => {}
             _ => return None,
         }
-        Some(super::request(&parser.head(text), (), &mut HeadPool::new()))
+        Some(super::request(&parser.head(text), None, (), &mut HeadPool::new()))
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct PendingResponse<S: HttpService> {
     first: Polled<S::ResponseBody>,
     /// The body has ended with its first frame.
     is_last: bool,
-    /// Trailers are announced, or ready.
+    /// Trailers are announced or ready, or may follow the content.
     has_trailers: bool,
     /// The body's trailers, if they were ready after its only piece.
     trailers: Option<Box<HeaderMap>>,
@@ -42,10 +42,11 @@ pub(crate) struct RemainingBody<S: HttpService> {
 }
 
 impl<S: HttpService> PendingResponse<S> {
-    /// Wraps the response to a request with this method, and calls `poll` for the first frame of its body.
+    /// Wraps the response to a request, and calls `poll` for the first frame of its body.
     pub(crate) fn new(
         response: http::Response<S::ResponseBody>,
         method: Method,
+        version: Version,
         pool: &WorkerPool<S>,
         mut poll: impl FnMut(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>,
     ) -> Self {
@@ -62,12 +63,16 @@ impl<S: HttpService> PendingResponse<S> {
             if !is_last {
                 has_trailers = head.headers.contains_key(header::TRAILER);
                 // A body that has its length may still have trailers.
-                if !has_trailers
-                    && has_all(&first, length)
-                    && let Poll::Ready(Some(Ok(frame))) = poll(body.get())
-                {
-                    trailers = frame.into_trailers().ok().map(Box::new);
-                    has_trailers = trailers.is_some();
+                if !has_trailers && has_all(&first, length) {
+                    match poll(body.get()) {
+                        Poll::Ready(Some(Ok(frame))) => {
+                            trailers = frame.into_trailers().ok().map(Box::new);
+                            has_trailers = trailers.is_some();
+                        }
+                        // HTTP/2 needn't know of trailers when the head is sent.
+                        Poll::Pending => has_trailers = version == Version::Http2,
+                        Poll::Ready(_) => {}
+                    }
                 }
             }
         }
@@ -95,10 +100,11 @@ impl<S: HttpService> PendingResponse<S> {
     /// Sends the head. Returns `None` if no body follows.
     pub(crate) fn begin(self, call: &mut Call, pool: &WorkerPool<S>) -> Option<RemainingBody<S>> {
         let declared = length(&self.head.headers);
-        // Only chunks have room for trailers.
-        let is_chunked =
-            (self.has_trailers || is_trailers(&self.first)) && call.head().version() == Version::Http11;
-        if is_chunked {
+        let version = call.head().version();
+        let has_trailers = (self.has_trailers || is_trailers(&self.first)) && version != Version::Http10;
+        // In HTTP/1, only chunks have room for trailers.
+        let is_chunked = has_trailers && version == Version::Http11;
+        if has_trailers {
             for value in self.head.headers.get_all(header::TRAILER) {
                 call.response().field("Trailer", value);
             }
@@ -153,9 +159,9 @@ fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> 
 /// The engine decides framing and connection handling (RFC 9110 section 7.6.1, RFC 9112 section 6):
 ///
 /// - `Content-Length` is used only for a body of unknown length, or one that isn't sent (`HEAD`);
-/// - `Connection: close` closes the connection, and for `Upgrade` the engine sends the option `upgrade`; other options,
+/// - in HTTP/1, `Connection: close` closes the connection, and for `Upgrade` the engine sends the option `upgrade`; other options,
 ///   `Keep-Alive`, `Proxy-Connection` and `Transfer-Encoding` are dropped;
-/// - `Trailer` is sent only before trailers, which make the body chunked whatever its length;
+/// - `Trailer` is sent only before trailers, which in HTTP/1 make the body chunked whatever its length;
 /// - `Date` and `Server` are set by the engine; those of the service are dropped.
 fn set(response: &mut Response<'_>, status: StatusCode, fields: &HeaderMap) {
     response.status(final_status(status));

@@ -10,7 +10,7 @@ use std::{fmt, io};
 use shearwater::engine::is_protocol;
 
 use shearwater::{
-    App, DriverChoice, Error, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
+    App, DriverChoice, Error, Http2Options, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
 };
 
 use crate::bridge::{Bridge, Inserted};
@@ -21,6 +21,9 @@ use crate::upgrades::Upgrades;
 
 /// Default of [`Serve::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
+
+/// Default of [`Serve::http2`]. Clients in clear begin with the version that they want, as with `axum::serve`.
+const HTTP2: Http2Options = Http2Options { prior_knowledge: true, streams_max: 100 };
 
 /// Default of [`Serve::upgrades`].
 const WEBSOCKET: &str = "websocket";
@@ -115,7 +118,7 @@ impl<S, M> fmt::Debug for Serve<S, M> {
 impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, maker: M) -> Self {
         Self {
-            server: server.map(|server| server.verbosity(Verbosity::Warn)),
+            server: server.map(|server| server.verbosity(Verbosity::Warn).http2(HTTP2)),
             address,
             maker,
             service: PhantomData,
@@ -174,6 +177,11 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         self.server(|server| server.timeouts(timeouts))
     }
 
+    /// Sets options of HTTP/2. Default: also without TLS (`prior_knowledge`), and 100 requests of a connection at a time.
+    pub fn http2(self, http2: Http2Options) -> Self {
+        self.server(|server| server.http2(http2))
+    }
+
     /// Sets the log level of messages to standard error, for programs without a subscriber of `tracing`: see
     /// [`Verbosity`]. Default: [`Verbosity::Warn`].
     pub fn verbosity(self, verbosity: Verbosity) -> Self {
@@ -210,8 +218,8 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Adds the TLS session and the URL's scheme to the extensions of each request.
     ///
     /// They are [`shearwater::TlsSession`], which requests in clear don't have, and [`http::uri::Scheme`]. Behind
-    /// [trusted proxies](shearwater::Server::trusted_proxies) that have terminated TLS there is only the scheme. The URI of a
-    /// request is as it was sent, usually without a scheme.
+    /// [trusted proxies](shearwater::Server::trusted_proxies) that have terminated TLS there is only the scheme. The URI of an
+    /// HTTP/1 request is as it was sent, usually without a scheme; that of an HTTP/2 request has this one.
     pub fn tls_info(mut self) -> Self {
         self.inserted.tls = true;
         self

@@ -5,6 +5,9 @@ mod authority;
 mod bodies;
 mod budget;
 mod ending;
+mod http2;
+mod http2_client;
+mod http2_requests;
 #[path = "../../../shearwater/tests/it/local.rs"]
 mod local;
 #[path = "../../../shearwater/tests/it/process.rs"]
