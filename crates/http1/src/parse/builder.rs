@@ -113,11 +113,14 @@ impl HeadBuilder {
         }
         // The method decides the target's form in HTTP/1, where CONNECT has no path.
         let form_of = if is_authority_form || method != Method::Connect { method } else { Method::Get };
-        let mut target = self.target(whole, form_of, is_absolute)?;
-        if let Some(host) = self.head.fields.first(KnownField::Host) {
-            target.authority = host.value;
-        }
+        let target = self.target(whole, form_of, is_absolute)?;
         self.head.request = RequestLine { method, start: 0, target, version: Version::Http2 };
+        // So far, only an authority has become a Host field.
+        if let Some(host) = self.head.fields.first(KnownField::Host)
+            && target.authority == HeadSpan::EMPTY
+        {
+            self.head.request.target.authority = host.value;
+        }
         Ok(())
     }
 
