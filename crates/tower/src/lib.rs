@@ -25,8 +25,12 @@
 //!
 //! - Request bodies are limited to 10 MiB by default, whatever the service allows. See [`Serve::body_bytes_max`].
 //! - `Date` and `Server` are set by the engine. A status outside 200 to 599 becomes a 500.
-//! - Trailers are sent even if the request has no `TE: trailers` and the response no `Trailer`, and make a body chunked.
-//! - A service that returns an error is a 500. If the body of a response fails, the connection is closed.
+//! - Trailers are sent even if the request has no `TE: trailers` and the response no `Trailer`, and in HTTP/1.1 make a body
+//!   chunked.
+//! - A service that returns an error is a 500. If the body of a response fails, the connection is closed; in HTTP/2 the
+//!   stream is reset.
+//! - HTTP/2 is served by TLS, and in clear to clients that begin with it. The URI of such a request has scheme and
+//!   authority. As with hyper there is no `Host` field, unless the client sent only that.
 //! - Only [registered](Serve::upgrades) upgrade protocols work, by default WebSocket. An `Upgrade` header with other
 //!   protocols is ignored. `CONNECT` is rejected.
 

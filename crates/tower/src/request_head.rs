@@ -40,9 +40,10 @@ pub(crate) fn request<B>(
     let cut = |part: &[u8]| cut(raw, &copy, part);
     let origin = scheme.zip(head.authority());
     let is_host_in_uri = origin.is_some();
+    let target = head.target_str();
     let uri = match origin {
-        None => uri(head.target_str(), cut)?,
-        Some((scheme, sent)) => absolute(scheme, sent, head.target_str(), &mut pool.values, cut)?,
+        Some((scheme, sent)) if is_path(target) => from_parts(scheme, sent, target, &mut pool.values, cut)?,
+        _ => uri(target, cut)?,
     };
     let fields = head.fields();
     let mut map = pool.map(fields.size_hint().0);
@@ -132,8 +133,13 @@ fn path(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<PathAndQuery, Head
     PathAndQuery::from_maybe_shared(cut(target.as_bytes())).map_err(|_| BAD)
 }
 
+/// Returns false for a target with an authority of its own.
+fn is_path(target: &str) -> bool {
+    target.starts_with('/') || target == "*"
+}
+
 /// Returns the URI of an HTTP/2 request.
-fn absolute(
+fn from_parts(
     scheme: Scheme,
     sent: &str,
     target: &str,
@@ -174,6 +180,7 @@ fn of(known: KnownField) -> HeaderName {
 
 #[cfg(test)]
 mod tests {
+    use http::uri::Scheme;
     use http::{Request, header};
     use shearwater::engine::KnownField;
     use shearwater_http1::{HeadLimits, HeadParser, Parsed};
@@ -187,6 +194,10 @@ mod tests {
 
     /// Converts a head, or returns `None` if the engine rejects it.
     fn parsed_if_read(text: &[u8]) -> Option<Result<Request<()>, HeadError>> {
+        parsed_with(None, text)
+    }
+
+    fn parsed_with(scheme: Option<Scheme>, text: &[u8]) -> Option<Result<Request<()>, HeadError>> {
         let mut parser = HeadParser::new(HeadLimits {
             target_bytes_max: 100_000,
             head_bytes_max: 200_000,
@@ -196,7 +207,7 @@ mod tests {
             Ok(Parsed::Complete { head_len }) if head_len == text.len() => {}
             _ => return None,
         }
-        Some(super::request(&parser.head(text), None, (), &mut HeadPool::new()))
+        Some(super::request(&parser.head(text), scheme, (), &mut HeadPool::new()))
     }
 
     #[test]
@@ -252,6 +263,18 @@ mod tests {
         let hosts: Vec<_> = request.headers().get_all(header::HOST).iter().collect();
         assert_eq!(hosts, ["target.example:81"]);
         assert_eq!(request.headers()["x"], "1");
+    }
+
+    /// The form of HTTP/2 requests of another scheme than that of the connection.
+    #[test]
+    fn leaves_an_absolute_target_its_scheme() {
+        let head = b"GET https://target.example/p HTTP/1.1\r\nHost: target.example\r\nX: 1\r\n\r\n";
+        let request = parsed_with(Some(Scheme::HTTP), head).expect("the engine takes it").expect("fit");
+        assert_eq!(request.uri(), "https://target.example/p");
+        assert_eq!(
+            (request.headers().len(), &request.headers()["x"]),
+            (1, &header::HeaderValue::from_static("1"))
+        );
     }
 
     #[test]
