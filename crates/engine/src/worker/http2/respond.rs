@@ -63,7 +63,8 @@ impl<S: Service> WorkerState<S> {
         }
     }
 
-    /// Polls a deferred handler, and keeps the exchange unless its response is complete.
+    /// Polls a deferred handler, and keeps the exchange unless its response is complete. A handler that reads content is
+    /// polled at the end of the turn, when content that was received with the head is there.
     pub(super) fn defer_stream(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -81,7 +82,10 @@ impl<S: Service> WorkerState<S> {
             return self.refuse_exchange(token, id, Refusal::BuffersFull);
         }
         if exchange.is_new {
-            self.poll(&mut exchange);
+            match exchange.task.filter(|_| exchange.body.is_some()) {
+                Some(task) => self.calls.tasks.wake(task),
+                None => self.poll(&mut exchange),
+            }
         }
         self.advance_stream(exchange, driver);
     }
