@@ -4,6 +4,7 @@
 
 mod connections;
 mod files;
+mod grpc;
 mod layers;
 mod requests;
 mod responses;
