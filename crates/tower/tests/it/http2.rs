@@ -1,11 +1,13 @@
 //! HTTP/2: responses, trailers and streams of unchanged axum routers.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -199,6 +201,38 @@ fn bodies_stream_both_ways_at_once() {
             let response = client.post(target, &[], &large, None).await.expect("whole");
             assert!(response.body == large, "{target}: {} bytes", response.body.len());
         }
+    });
+}
+
+#[test]
+fn a_client_sends_no_more_than_a_slow_service_reads() {
+    const LEN: usize = 8 << 20;
+    let reads = Arc::new(Notify::new());
+    let routes = || {
+        let reads = Arc::clone(&reads);
+        let slow = async move |body: Body| {
+            reads.notified().await;
+            body.collect().await.expect("a whole body").to_bytes().len().to_string()
+        };
+        Router::new().route("/", post(slow)).layer(DefaultBodyLimit::disable())
+    };
+    each_driver_and_hyper(routes, async |mut client| {
+        let (response, mut stream) = client.begin("POST", "/", &[], false).await;
+        stream.reserve_capacity(LEN);
+        let mut sent = 0;
+        let wait = Duration::from_millis(200);
+        while let Ok(room) = tokio::time::timeout(wait, poll_fn(|cx| stream.poll_capacity(cx))).await {
+            let room = room.expect("an open stream").expect("a window");
+            stream.send_data(Bytes::from(vec![b'x'; room]), false).expect("an open stream");
+            sent += room;
+            assert!(sent < 2 << 20, "{sent} bytes were sent though nobody reads");
+            stream.reserve_capacity(LEN - sent);
+        }
+        assert!(sent >= 0xffff, "{sent} bytes are less than a window");
+        reads.notify_one();
+        let rest = vec![b'x'; LEN - sent];
+        let (response, ()) = tokio::join!(receive(response), send_all(&mut stream, &rest, true));
+        assert_eq!(response.expect("whole").text(), LEN.to_string());
     });
 }
 
