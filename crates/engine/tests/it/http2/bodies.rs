@@ -1,10 +1,11 @@
 //! Content in both directions, and the windows that bound it.
 
+use shearwater_engine::limits::{MULTIPLEXED_ITEMS_MAX, MULTIPLEXED_OUTPUT_BYTES_MAX};
 use shearwater_engine::{Limits, Timeouts};
-use testkit::http2::frame::INITIAL_WINDOW_SIZE;
+use testkit::http2::frame::{DATA, HEADERS, INITIAL_WINDOW_SIZE};
 use testkit::{ClientResponse, Error};
 
-use super::client::{SimHttp2Client, world, world_with};
+use super::client::{SimHttp2Client, sends, world, world_with};
 use crate::harness::SimWorld;
 use crate::harness::app::{BUFFER_BYTES_MAX, big, file_bytes, text_of};
 
@@ -296,4 +297,47 @@ fn too_many_trailers_concern_their_stream_alone() {
         client.assert_usable(&mut world);
     }
     client.finish(&mut world);
+}
+
+/// A small response isn't behind more of a large one than the output that is being sent.
+#[test]
+fn little_of_a_large_response_precedes_a_small_one() {
+    let mut world = world();
+    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 1 << 30)]);
+    client.session.grant(0, 1 << 30);
+    client.exchange(&mut world);
+    client.sim.stop_reading(100);
+    for target in ["/big", "/plain/1"] {
+        client.get(target);
+        client.sim.send(client.session.take_output());
+        world.settle();
+    }
+    client.sim.peer.set_reading(true);
+    client.sim.peer.set_window(usize::MAX / 2);
+    world.settle();
+    client.session.receive_unread(&client.sim.peer.read());
+    let (mut before, mut heads) = (0, 0);
+    while heads < 2 {
+        let frame = client.session.next_frame().expect("both responses");
+        heads += usize::from(frame.kind == HEADERS);
+        before += if frame.kind == DATA { frame.payload.len() } else { 0 };
+    }
+    assert!(before > 0 && before <= MULTIPLEXED_OUTPUT_BYTES_MAX, "{before} bytes");
+}
+
+#[test]
+fn an_output_has_a_bounded_number_of_file_ranges() {
+    let mut world = world();
+    let mut client = SimHttp2Client::with_settings(&mut world, &[(INITIAL_WINDOW_SIZE, 5)]);
+    client.session.stop_window_updates();
+    let before = sends(&world);
+    for _ in 0..MULTIPLEXED_ITEMS_MAX + 1 {
+        client.get("/file");
+    }
+    client.sim.send(client.session.take_output());
+    world.settle();
+    assert_eq!(sends(&world) - before, 2);
+    client.session.receive_unread(&client.sim.peer.read());
+    let frames = std::iter::from_fn(|| client.session.next_frame());
+    assert_eq!(frames.filter(|frame| frame.kind == DATA).count(), MULTIPLEXED_ITEMS_MAX + 1);
 }
