@@ -152,6 +152,18 @@ families! {
     Counter "shearwater_file_failures" [] "Responses truncated because a file had shrunk or could not be read." = |all, samples| {
         of_server(all, samples, |server| server.totals.files_failed);
     };
+    Counter "shearwater_http2_connections" [] "HTTP/2 connections." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_connections);
+    };
+    Counter "shearwater_http2_requests" [] "Requests by HTTP/2: streams that have begun." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_streams);
+    };
+    Counter "shearwater_http2_resets" [] "Streams that the client or the server has reset." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_resets);
+    };
+    Counter "shearwater_http2_errors" [] "HTTP/2 connections that ended because the client broke a rule or a limit." = |all, samples| {
+        of_server(all, samples, |server| server.totals.http2_errors);
+    };
     Gauge "shearwater_tls_connections" [] "Open connections by TLS, those within their handshake included. Like all metrics of TLS, absent without it." = |all, samples| {
         of_tls(all).for_each(|totals| samples.add(&[], totals.tls_connections));
     };
