@@ -41,14 +41,16 @@ pub(crate) fn response(
     let status_line_len = head.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let lines = &[&head[status_line_len..]];
     let len = whole.len() - encoded.head_bytes as u64;
-    let before = out.bytes().len();
+    let before = out.len();
     let response = ResponseHead { status, lines, encoded: block, ..ResponseHead::default() };
     let is_open = many.connection.respond(id, &response, len == 0 && !is_streamed, out.bytes_mut());
-    let head_bytes = out.bytes().len() - before;
+    let mut head_bytes = (out.len() - before) as usize;
     // That of a stream that was closed meanwhile is dropped.
     many.is_whole = !is_open || !is_streamed && is_sent_at_once(many, out, len);
     if is_open && many.is_whole {
         send_content(many, out, &whole, encoded.head_bytes as u64);
+        // The header of its frame is no content.
+        head_bytes = (out.len() - before - len) as usize;
     } else if is_open && is_streamed {
         many.keep_content(Output::new(), 0, None);
     } else if is_open {

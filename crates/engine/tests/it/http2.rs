@@ -4,6 +4,7 @@ mod bodies;
 mod client;
 mod ends;
 mod faults;
+mod records;
 
 use testkit::Error;
 use testkit::http2::request_fields;
