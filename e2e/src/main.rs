@@ -17,6 +17,7 @@ mod expected;
 mod files;
 mod handlers;
 mod hostile;
+mod http2;
 mod log;
 mod memory;
 mod normal;

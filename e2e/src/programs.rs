@@ -2,7 +2,9 @@
 //!
 //! `e2e/data/programs.sh` has a try for each. Their packages are installed where there is `apt-get`, and what is missing is skipped.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -25,20 +27,25 @@ const SECONDS_MAX: u32 = 60;
 const SHOWN_BYTES_MAX: usize = 300;
 
 /// A program and what it needs.
-struct Try<'a> {
-    name: &'a str,
+pub(crate) struct Try<'a> {
+    pub(crate) name: &'a str,
     packages: &'a str,
     commands: &'a str,
 }
 
 impl<'a> Try<'a> {
+    /// Returns all tries of a script.
+    pub(crate) fn all(script: &'a str) -> Vec<Self> {
+        script.lines().filter_map(Self::parse).filter(|program| program.name != "TRY").collect()
+    }
+
     fn parse(line: &'a str) -> Option<Self> {
         let mut parts = line.strip_prefix(TRY)?.split(" | ");
         Some(Self { name: parts.next()?, packages: parts.next()?, commands: parts.next()? })
     }
 
     /// Returns the first of its commands that isn't installed.
-    fn missing(&self) -> Option<&'a str> {
+    pub(crate) fn missing(&self) -> Option<&'a str> {
         let is_missing = |name: &&str| {
             let found = Command::new("sh").args(["-c", "command -v -- \"$0\" > /dev/null", name]).status();
             !found.is_ok_and(|status| status.success())
@@ -62,16 +69,24 @@ fn install(tries: &[Try<'_>]) {
 
 /// Runs every program against a folder of its own.
 pub(crate) fn read_a_folder(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
-    let tries: Vec<_> =
-        SCRIPT.lines().filter_map(Try::parse).filter(|program| program.name != "TRY").collect();
+    let tries = Try::all(SCRIPT);
     install(&tries);
+    run_all(&tries, report, |report, name| run(context, report, name))
+}
+
+/// Runs every try whose commands are installed. `run` returns its exit status and the end of its output.
+pub(crate) fn run_all(
+    tries: &[Try<'_>],
+    report: &mut CaseReport,
+    mut run: impl FnMut(&mut CaseReport, &str) -> Result<(Option<i32>, String)>,
+) -> Result<()> {
     let mut runs = 0;
-    for program in &tries {
+    for program in tries {
         if let Some(command) = program.missing() {
             report.note(program.name, format!("skipped: {command} isn't installed"));
             continue;
         }
-        let (status, output) = run(context, report, program.name)?;
+        let (status, output) = run(report, program.name)?;
         if status == Some(SKIPPED) {
             report.note(program.name, "skipped: this machine lacks what it needs");
             continue;
@@ -84,6 +99,26 @@ pub(crate) fn read_a_folder(context: &CaseContext<'_>, report: &mut CaseReport) 
     Ok(())
 }
 
+/// Runs a try of a script by `timeout`, in a folder. Returns its exit status and the end of its output.
+pub(crate) fn run_script(
+    script: &str,
+    name: &str,
+    folder: &Path,
+    log: &Path,
+    variables: &[(&str, &OsStr)],
+) -> Result<(Option<i32>, String)> {
+    let file = File::create(log)?;
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", &SECONDS_MAX.to_string(), "bash"]).arg(workspace().join(script));
+    command.arg(name).current_dir(folder).envs(variables.iter().copied());
+    let status = command.stderr(file.try_clone()?).stdout(file).status().context("timeout")?;
+    let output = fs::read(log)?;
+    let shown = output.len().saturating_sub(SHOWN_BYTES_MAX);
+    ensure!(status.code() != Some(NOT_STARTED), "timeout: {}", String::from_utf8_lossy(&output));
+    let output = String::from_utf8_lossy(&output[shown..]).replace('\n', " ");
+    Ok((status.code(), format!("{status}: {output}")))
+}
+
 /// Runs one program against a server of its own. Returns its exit status and the end of its output.
 fn run(context: &CaseContext<'_>, report: &mut CaseReport, name: &str) -> Result<(Option<i32>, String)> {
     let (site, folder) = (context.folder.join(name).join("site"), context.folder.join(name).join("work"));
@@ -93,19 +128,9 @@ fn run(context: &CaseContext<'_>, report: &mut CaseReport, name: &str) -> Result
     server.arg(&site).arg("--listing");
     let mut server = context.start_server(server)?;
     let log = context.folder.join(format!("{name}.log"));
-    let file = File::create(&log)?;
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", &SECONDS_MAX.to_string(), "bash"]).arg(workspace().join(SCRIPT_PATH));
-    command
-        .arg(name)
-        .current_dir(&folder)
-        .env("SITE", &site)
-        .env("URL", format!("http://{}", server.address()));
-    let status = command.stderr(file.try_clone()?).stdout(file).status().context("timeout")?;
+    let url = format!("http://{}", server.address());
+    let variables = [("SITE", site.as_os_str()), ("URL", url.as_ref())];
+    let result = run_script(SCRIPT_PATH, name, &folder, &log, &variables);
     report.stop(&mut server);
-    let output = fs::read(&log)?;
-    let shown = output.len().saturating_sub(SHOWN_BYTES_MAX);
-    ensure!(status.code() != Some(NOT_STARTED), "timeout: {}", String::from_utf8_lossy(&output));
-    let output = String::from_utf8_lossy(&output[shown..]).replace('\n', " ");
-    Ok((status.code(), format!("{status}: {output}")))
+    result
 }

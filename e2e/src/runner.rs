@@ -13,7 +13,7 @@ use crate::replaced::FileChange;
 use crate::report::CaseReport;
 use crate::{
     DriverName, E2eArgs, addresses, balancer, certificates, compare, compression, drain, files, handlers,
-    hostile, log, memory, programs, reload, replaced, soak, stress, upgrade,
+    hostile, http2, log, memory, programs, reload, replaced, soak, stress, upgrade,
 };
 
 /// Exit status if a case could not run.
@@ -203,6 +203,8 @@ pub(crate) const GROUPS: &[Group] = &[
     ),
     group("replaced", true, "files that change while they are served"),
     group("hostile", false, "attackers in waves beside normal clients"),
+    group("http2", false, "clients of other people, a drain with open streams, idle connections"),
+    group("hostile-http2", false, "attackers over HTTP/2 beside clients of HTTP/1.1 and HTTP/2"),
     group(
         "log",
         false,
@@ -234,6 +236,9 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("certificates", "program-interrupted", "kill -9 and an upgrade while the CA verifies", certificates::program::interrupted),
     ("certificates", "program-together", "two programs with one folder order once", certificates::program::together),
     ("programs", "read-a-folder", "each program gets what is there", programs::read_a_folder),
+    ("http2", "clients", "curl, nghttp, h2load, Node, Go, Python and Chromium get the right bodies", http2::clients::run),
+    ("http2", "drain", "SIGTERM while streams are open", http2::successor::drain),
+    ("http2", "idle-connections", "thousands of idle connections over TLS", http2::idle::run),
     ("reload", "under-load", "a hundred reloads beside clients at a fixed rate and downloads", reload::under_load),
     ("reload", "addresses", "a hundred addresses come and go beside clients of one that stays", addresses::under_load),
     ("reload", "upgrades", "ten new processes beside clients at a fixed rate and downloads", upgrade::under_load),
@@ -265,7 +270,8 @@ pub(crate) fn all() -> Vec<TestCase> {
         about: about.to_owned(),
         run: Box::new(run),
     });
-    let mut cases: Vec<TestCase> = functions.chain(handlers::cases()).chain(hostile::cases()).collect();
+    let mut cases: Vec<TestCase> =
+        functions.chain(handlers::cases()).chain(hostile::cases()).chain(http2::hostile::cases()).collect();
     cases.sort_by_key(|case| GROUPS.iter().position(|group| group.name == case.group));
     cases
 }

@@ -1,11 +1,12 @@
 //! Group `reload`: ten upgrades under load at a fixed rate cost no request, and every old process ends.
 //!
 //! The program replaces itself by `shearwater upgrade`. Clients at a fixed rate request a file over TCP, half of them
-//! over connections that they keep, and so do clients of a Unix-domain socket; a download that began before each
-//! upgrade ends after it. New processes that can't start, in between, change nothing.
+//! over connections that they keep, and so do clients of a Unix-domain socket; downloads that began before each
+//! upgrade end after it, one by HTTP/1.1, and two in streams of one connection by HTTP/2. New processes that can't start, in between, change nothing.
 
 use std::fs;
 use std::io;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use testkit::http2::Http2Client;
 use testkit::{Client, Program, Signal, process};
 
 use crate::context::CaseContext;
 use crate::expected::ExactResponse;
+use crate::http2::successor::Downloads;
 use crate::normal::NormalClients;
 use crate::report::CaseReport;
 use crate::usage::{Usage, wait_until};
@@ -30,6 +33,8 @@ const CLIENTS: u32 = 10;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of a download, more than sockets hold.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
+/// Streams of an HTTP/2 connection over each upgrade.
+const STREAMS: usize = 2;
 /// Limit of a drain, in seconds: downloads that don't end by then are cut off.
 const DRAIN_S: u64 = 3;
 /// Time for an upgrade, and for an old process to end without downloads.
@@ -39,6 +44,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// Growth of resident memory from the first process to the last, KiB.
 const GROWTH_MAX_KIB: f64 = 4.0 * 1024.0;
 const TARGET: &str = "/page.txt";
+const PAGE: &[u8] = b"the same in every process\n";
 const NOT_UPGRADED: &str = "shearwater: not upgraded: ";
 
 /// A process of the server by its number, killed when dropped.
@@ -62,18 +68,19 @@ struct Upgraded<'a> {
     pid_file: PathBuf,
     config: PathBuf,
     errors: Vec<String>,
-    /// Bytes of downloads that began before an upgrade.
-    received: usize,
+    /// Bytes of downloads that began before an upgrade, by HTTP/1.1 and by HTTP/2.
+    received: [usize; 2],
 }
 
 impl<'a> Upgraded<'a> {
     fn start(context: &'a CaseContext<'a>) -> Result<Self> {
-        context.write_file(&format!("www{TARGET}"), b"the same in every process\n")?;
+        context.write_file(&format!("www{TARGET}"), PAGE)?;
         context.write_file("www/large.bin", &vec![b'x'; LARGE_BYTES])?;
         let address = testkit::free_address()?;
         let socket = context.folder.join("socket");
         let text = format!(
-            "[[listen]]\naddress = \"{address}\"\n\n[[listen]]\naddress = \"unix:{}\"\n\n[[site]]\nroot = \"www\"\n",
+            "[server]\nhttp2_prior_knowledge = true\n[[listen]]\naddress = \"{address}\"\n\n[[listen]]\n\
+             address = \"unix:{}\"\n\n[[site]]\nroot = \"www\"\n",
             socket.display()
         );
         let config = context.write_file("site.toml", text.as_bytes())?;
@@ -84,7 +91,7 @@ impl<'a> Upgraded<'a> {
         command.args(["--drain", &format!("{DRAIN_S}s")]);
         let first = Program::start(command, address, &context.folder.join("server.log"))?;
         let present = Process(first.pid());
-        Ok(Self { context, first, present, pid_file, config, errors: Vec::new(), received: 0 })
+        Ok(Self { context, first, present, pid_file, config, errors: Vec::new(), received: [0; 2] })
     }
 
     /// Replaces the process, and notes an error unless the command says so and the new one has the PID file.
@@ -125,19 +132,41 @@ impl<'a> Upgraded<'a> {
         Ok(client)
     }
 
-    /// Upgrades so many times. Every old process must end once its download has.
+    fn connect_by_http2(&self) -> Result<Http2Client<TcpStream>> {
+        let stream = TcpStream::connect(self.first.address())?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(Http2Client::new(stream)?)
+    }
+
+    /// Requests the page by HTTP/2, of the process that has just begun to serve, and again after the old one has ended.
+    fn request_by_http2(&mut self, client: &mut Http2Client<TcpStream>) -> Result<()> {
+        let stream = client.send("GET", TARGET, &[], b"")?;
+        let response = client.response(stream)?;
+        if response.status != 200 || response.body != PAGE {
+            self.errors.push(format!("a wrong response by HTTP/2: {response:?}"));
+        }
+        Ok(())
+    }
+
+    /// Upgrades so many times. Every old process must end once its downloads have.
     fn upgrade_often(&mut self, count: u64) -> Result<()> {
         for number in 1..=count {
             if number.is_multiple_of(FAILING_EVERY) {
                 self.fail()?;
             }
             let mut download = self.begin_download()?;
+            let streams = Downloads::begin(self.connect_by_http2()?, "/large.bin", STREAMS)?;
             let old = self.upgrade()?;
+            let mut client = self.connect_by_http2()?;
+            self.request_by_http2(&mut client)?;
             while let length @ 1.. = download.data(usize::MAX, &mut |_| ()).context("a download")? {
-                self.received += length;
+                self.received[0] += length;
             }
             drop(download);
+            let finished = streams.finish(|_, data| data.iter().all(|byte| *byte == b'x'));
+            self.received[1] += finished.context("downloads by HTTP/2")?;
             self.must_end(&old);
+            self.request_by_http2(&mut client).context("by HTTP/2, of the new process")?;
         }
         Ok(())
     }
@@ -216,7 +245,9 @@ pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> 
     report.note("requests over a Unix-domain socket", over_socket.0);
     report.none("wrong responses there", &over_socket.1);
     report.none("wrong results of upgrades, and processes that don't end", &upgraded.errors);
-    report.equal("bytes of a download over each upgrade", upgraded.received, count as usize * LARGE_BYTES);
+    let [by_http1, by_http2] = upgraded.received;
+    report.equal("bytes of a download over each upgrade", by_http1, count as usize * LARGE_BYTES);
+    report.equal("the same by HTTP/2, in two streams", by_http2, count as usize * STREAMS * LARGE_BYTES);
     report.left("the last process, compared with the first", before, after, GROWTH_MAX_KIB);
     report.check("a download beyond the drain's limit is cut off and reported", cut_off, "true", cut_off);
     process::signal(upgraded.present.0, Signal::TERM)?;
