@@ -127,7 +127,13 @@ impl Stream {
     /// Receives once and decrypts it. The end of the connection is known to `connection` afterwards.
     fn receive(&self, tls: &Tls) -> io::Result<()> {
         let mut room = vec![0; PIECE_BYTES];
-        let count = (&self.socket).read(&mut room)?;
+        let count = loop {
+            match (&self.socket).read(&mut room) {
+                // A signal interrupts a read with a timeout.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
         let mut received = &room[..count];
         let is_handshaking = {
             let mut connection = lock(&tls.connection);
