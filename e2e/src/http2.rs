@@ -57,12 +57,15 @@ impl Origins {
     /// Connects by TLS. Clients with the same `tls` resume sessions.
     pub(crate) fn connect_by_tls(self, tls: &ClientTls) -> Result<Http2Client<Stream>, Error> {
         let stream = Stream::from(connect(self.tls)?).secured(tls)?;
-        let protocol = stream.protocol();
+        let (protocol, version, address) = (stream.protocol(), stream.version(), stream.local_addr()?);
         // The first use of the stream returns the failure of a handshake.
         let client = Http2Client::new(stream)?;
         match protocol.as_deref() {
             Some("h2") => Ok(client),
-            other => Err(Error::Malformed(format!("ALPN has chosen {other:?}"))),
+            other => {
+                let message = format!("ALPN has chosen {other:?} (TLS {version:?}, client {address})");
+                Err(Error::Malformed(message))
+            }
         }
     }
 }

@@ -38,7 +38,8 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// Time for connections to be closed after the attack.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Descriptors of the server's own that an attack may leave: of the large file, and of the watch for its changes.
+/// Descriptors of the server's own that an attack may leave: of the large file while it is hashed, and of the watch for
+/// changes of files.
 const LEFT_DESCRIPTORS_MAX: f64 = 2.0;
 /// Memory that an attack may leave, KiB.
 const LEFT_KIB_MAX: f64 = 8.0 * 1024.0;
