@@ -23,7 +23,7 @@ try_curl() {
             (cd got && curl -sSfk --noproxy '*' $mode --parallel --parallel-max 40 --remote-name-all -w '%{http_version}\n' \
                 "$origin/[0-39].txt" "$origin/large.bin") > versions
         else
-            # In clear, curl 7.88 fails with the second request of a connection to any server.
+            # In clear, curl 7.88 fails with the second request of a connection, to Go's server too.
             for name in $(seq -f %g.txt 0 39) large.bin; do
                 curl -sSf --noproxy '*' $mode -o "got/$name" -w '%{http_version}\n' "$origin/$name"
             done > versions
