@@ -63,6 +63,8 @@ pub(crate) enum Filled {
     Partly,
     /// All that was available.
     Drained(ExchangeId),
+    /// All of a response that is cut off.
+    Cut(StreamId),
     /// The response is complete: its record, if there is one.
     Ended(Option<Box<Group>>),
 }
@@ -248,7 +250,7 @@ impl Multiplexed {
         let outgoing = &mut self.stream(id).outgoing;
         let trailers = shared.take_content(outgoing.queue(), has_body, is_end);
         if is_end && has_body {
-            outgoing.end = Some(End { trailers });
+            outgoing.end = Some(End::Complete { trailers });
         }
         let available = outgoing.len();
         self.connection.set_available(id, available);
@@ -286,7 +288,8 @@ impl Multiplexed {
         let place = self.place_of(id).expect("a stream with content");
         let stream = &mut self.streams[place];
         let is_last = stream.outgoing.end.is_some() && len as u64 == stream.outgoing.len();
-        let ends = is_last && stream.outgoing.end.as_ref().is_some_and(|end| end.trailers.is_empty());
+        let is_plain = |end: &End| matches!(end, End::Complete { trailers } if trailers.is_empty());
+        let ends = is_last && stream.outgoing.end.as_ref().is_some_and(is_plain);
         self.connection.data_header(id, len, ends, out.bytes_mut());
         stream.outgoing.append_to(out, len);
         self.content_sent += len as u64;
@@ -299,16 +302,19 @@ impl Multiplexed {
         if !is_last {
             return Some(Filled::Drained(stream.exchange));
         }
-        Some(Filled::Ended(self.end(id, out)))
+        Some(match stream.outgoing.end {
+            Some(End::Cut) => Filled::Cut(id),
+            _ => Filled::Ended(self.end(id, out)),
+        })
     }
 
     /// Ends a response whose content was sent. Returns its record.
     fn end(&mut self, id: StreamId, out: &mut Output) -> Option<Box<Group>> {
-        let end = self.find(id)?.outgoing.end.take()?;
-        if end.trailers.is_empty() {
+        let End::Complete { trailers } = self.find(id)?.outgoing.end.take()? else { return None };
+        if trailers.is_empty() {
             self.connection.ended(id, out.bytes_mut());
         } else {
-            self.connection.trailers(id, &end.trailers, out.bytes_mut());
+            self.connection.trailers(id, &trailers, out.bytes_mut());
         }
         self.remove_spent(id)
     }
@@ -316,8 +322,11 @@ impl Multiplexed {
     /// Ends a response all of whose content was sent before. Returns its record; `None` while there is more of it.
     pub(crate) fn end_drained(&mut self, id: StreamId, out: &mut Output) -> Option<Option<Box<Group>>> {
         let outgoing = &self.find(id)?.outgoing;
-        let end = outgoing.end.as_ref().filter(|_| outgoing.is_empty())?;
-        if end.trailers.is_empty() {
+        let Some(End::Complete { trailers }) = &outgoing.end else { return None };
+        if !outgoing.is_empty() {
+            return None;
+        }
+        if trailers.is_empty() {
             self.connection.data_header(id, 0, true, out.bytes_mut());
         }
         Some(self.end(id, out))

@@ -5,9 +5,20 @@ use shearwater_io::{FileSlice, Item, Output, Piece};
 use crate::limits::SPARE_BUFFER_BYTES_MAX;
 
 /// The end of a response.
-pub(crate) struct End {
-    /// Encoded trailer fields, or empty.
-    pub(crate) trailers: Vec<u8>,
+pub(crate) enum End {
+    /// It is complete, with these encoded trailer fields, or none.
+    Complete { trailers: Vec<u8> },
+    /// It is cut off: the stream is reset after what was queued.
+    Cut,
+}
+
+impl End {
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Complete { trailers } => trailers.capacity(),
+            Self::Cut => 0,
+        }
+    }
 }
 
 /// Content that is to be sent.
@@ -72,7 +83,7 @@ impl Outgoing {
 
     /// Returns its memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.content.capacity() + self.end.as_ref().map_or(0, |end| end.trailers.capacity())
+        self.content.capacity() + self.end.as_ref().map_or(0, End::held_bytes)
     }
 }
 

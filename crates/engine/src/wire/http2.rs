@@ -54,7 +54,7 @@ pub(crate) fn response(
     } else if is_open && is_streamed {
         many.keep_content(Output::new(), 0, None);
     } else if is_open {
-        let end = End { trailers: Vec::new() };
+        let end = End::Complete { trailers: Vec::new() };
         many.keep_content(mem::take(&mut whole), encoded.head_bytes as u64, Some(end));
     }
     whole.clear(SPARE_BUFFER_BYTES_MAX);

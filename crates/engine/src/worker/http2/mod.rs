@@ -10,7 +10,7 @@ mod respond;
 
 use std::mem;
 
-use shearwater_http2::{HeadBuffer, limits::Limits as Http2Limits};
+use shearwater_http2::{ErrorCode, HeadBuffer, limits::Limits as Http2Limits};
 use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::TaskId;
 
@@ -124,7 +124,7 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Appends content of the connection that was entered, as far as its windows and the output allow.
-    fn fill(&mut self, driver: &dyn DriverView) {
+    fn fill(&mut self, token: Token, driver: &dyn DriverView) {
         loop {
             let (out, many) = self.entered();
             match many.fill(out) {
@@ -135,6 +135,9 @@ impl<S: Service> WorkerState<S> {
                         exchange.shared().wake_writer();
                         self.advance_stream(exchange, driver);
                     }
+                }
+                Some(Filled::Cut(id)) => {
+                    self.reset_stream(token, id, ErrorCode::InternalError, ExchangeEnd::Truncated);
                 }
                 Some(Filled::Ended(record)) => self.end_record(record),
             }
@@ -212,7 +215,7 @@ impl<D: Driver, S: Service> Worker<D, S> {
             state.leave(token);
             return self.reconcile(token);
         }
-        state.fill(&self.driver);
+        state.fill(token, &self.driver);
         let (_, many) = state.entered();
         if let Some(now_us) = now_us {
             many.count_output(now_us);

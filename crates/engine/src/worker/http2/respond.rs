@@ -10,6 +10,7 @@ use crate::exchange::Exchange;
 use crate::exchange::body::BodyReader;
 use crate::exchange::id::ExchangeId;
 use crate::http2::Stream;
+use crate::http2::outgoing::End;
 use crate::observe::record::{ExchangeEnd, Group, Received};
 use crate::request::guards::{GuardPosition, GuardsPassed};
 use crate::request::refusal::Refusal;
@@ -109,6 +110,13 @@ impl<S: Service> WorkerState<S> {
             }
             Some(Disposition::Truncated) => {
                 self.end_exchange(exchange);
+                let (_, many) = self.entered();
+                let stream = many.stream(id);
+                (stream.exchange, stream.exchange_bytes) = (ExchangeId::NONE, 0);
+                if !stream.outgoing.is_empty() {
+                    stream.outgoing.end = Some(End::Cut);
+                    return;
+                }
                 self.reset_stream(token, id, ErrorCode::InternalError, ExchangeEnd::Truncated);
             }
             Some(_) => self.end_stream_exchange(exchange),
