@@ -6,9 +6,9 @@ use crate::limits::SPARE_BUFFER_BYTES_MAX;
 
 /// The end of a response.
 pub(crate) enum End {
-    /// It is complete, with these encoded trailer fields, or none.
+    /// Complete, with these encoded trailer fields, or none.
     Complete { trailers: Vec<u8> },
-    /// It is cut off: the stream is reset after what was queued.
+    /// Cut off: the stream is reset after what was queued.
     Cut,
 }
 

@@ -245,7 +245,7 @@ fn large_responses_share_the_connection() {
     client.finish(&mut world);
 }
 
-/// What a handler writes while its earlier output waits is sent after it, and so is the end.
+/// Later output of a handler is sent after that which waits, and so is the end.
 #[test]
 fn a_handler_ends_while_its_output_waits_for_a_window() {
     let mut world = world();
