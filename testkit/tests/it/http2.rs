@@ -180,7 +180,7 @@ fn reports_resets_and_ends() {
         assert_eq!(session.response(1), Err(expected));
     }
     let mut half = received("GET", &[b"\0\0".to_vec()]).unwrap();
-    assert!(matches!(half.receive_end(), Err(Error::Malformed(_))));
+    assert!(matches!(half.receive_end(), Err(Error::Truncated)));
 }
 
 #[test]
