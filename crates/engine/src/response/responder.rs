@@ -19,7 +19,7 @@ use crate::server::panics::{self, Panic};
 use crate::server::reports::named;
 use crate::service::Service;
 use crate::upgrade::Taker;
-use crate::wire::http1::{self, Encoded, Form};
+use crate::wire::http1::{self, Form};
 use crate::wire::http2;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
@@ -316,25 +316,16 @@ impl Responder {
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
         self.begun_at = self.out.len();
-        if self.http2.is_some() {
-            return self.append_to_stream(content);
-        }
-        let form = Form { version: facts.version, content, disposition };
-        let encoded = http1::response(&mut self.out, &self.preamble, &mut self.draft, form);
-        self.keep_encoded(encoded);
-    }
-
-    /// Encodes the draft for HTTP/2. Not inlined, to keep HTTP/1's path short.
-    #[inline(never)]
-    fn append_to_stream(&mut self, content: ResponseContent) {
-        let Some(many) = &mut self.http2 else { return };
-        let outputs = (&mut self.out, &mut self.scratch);
-        let encoded = http2::response(many, outputs, &self.preamble, &mut self.draft, content);
-        self.keep_encoded(encoded);
-    }
-
-    #[inline(always)]
-    fn keep_encoded(&mut self, encoded: Encoded) {
+        let encoded = match &mut self.http2 {
+            None => {
+                let form = Form { version: facts.version, content, disposition };
+                http1::response(&mut self.out, &self.preamble, &mut self.draft, form)
+            }
+            Some(many) => {
+                let outputs = (&mut self.out, &mut self.scratch);
+                http2::response(many, outputs, &self.preamble, &mut self.draft, content)
+            }
+        };
         self.head_bytes = encoded.head_bytes;
         if let Some(file) = encoded.sent {
             self.open_files.keep(file);
