@@ -266,7 +266,8 @@ fn a_handler_responds_after_a_send_in_which_it_was_polled() {
     let mut world = world();
     let mut client = SimHttp2Client::connect(&mut world);
     client.sim.stop_reading(100);
-    client.get("/big");
+    client.session.stop_window_updates();
+    client.get("/plain/1");
     let stream = client.post("/hungry", b"0123456789");
     client.sim.send(client.session.take_output());
     world.settle();
